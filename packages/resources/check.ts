@@ -89,7 +89,8 @@ function checkNode(node: Node, value: unknown, path: string, out: FieldProblem[]
 }
 
 function checkText(node: Node, value: string, path: string, out: FieldProblem[]): void {
-  if (node.maxLength !== undefined && value.length > node.maxLength) {
+  if (!value.isWellFormed()) out.push(invalid(path, value, 'must be Unicode without lone surrogates'))
+  if (node.maxLength !== undefined && isLonger(value, node.maxLength)) {
     out.push({ path, message: `Too long: may not be more than ${node.maxLength} characters` })
   }
   if (node.minLength !== undefined && value.length < node.minLength) {
@@ -102,7 +103,16 @@ function checkText(node: Node, value: string, path: string, out: FieldProblem[])
   }
 }
 
-const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
+/** An API server counts code points, of which each may be two units of a text. */
+function isLonger(text: string, maxLength: number): boolean {
+  if (text.length <= maxLength) return false
+  if (text.length > 2 * maxLength) return true
+  let points = 0
+  for (const _ of text) points++
+  return points > maxLength
+}
+
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
 /** RFC 3339, of a day that the calendar has. */
 function isDateTime(text: string): boolean {
@@ -158,6 +168,7 @@ function checkObject(node: Node, value: Record<string, unknown>, path: string, o
     if (value[name] === undefined) out.push({ path: under(path, name), message: 'Required value' })
   }
   for (const [name, item] of Object.entries(value)) {
+    if (!name.isWellFormed()) out.push(invalid(path, name, 'must be Unicode without lone surrogates'))
     const child = Object.hasOwn(known, name) ? known[name] : undefined
     if (child !== undefined) checkNode(child, item, under(path, name), out)
     else if (isRecord(node.additionalProperties)) checkNode(node.additionalProperties, item, `${path}[${name}]`, out)

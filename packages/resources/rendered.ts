@@ -279,7 +279,7 @@ const budgetSchema = Type.Object(
 )
 
 /** Most budgets of one file. */
-const BUDGETS_MAX = 20_000
+export const BUDGETS_MAX = 20_000
 
 /**
  * Format `budgetsFile`. Each entry caps money (`capMicros`, in millionths of `currency`) or tokens. An id begins with its source, and no
@@ -295,7 +295,7 @@ export const budgetsFileSchema = Type.Object(
 )
 
 /** Stores of all namespaces. */
-const STORES_MAX = 10_000
+export const STORES_MAX = 10_000
 
 /** Format `memoryFile`: MemoryStores by `<namespace>/<name>`. */
 export const memoryFileSchema = Type.Object(

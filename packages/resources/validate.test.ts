@@ -286,3 +286,21 @@ test('a TrustTier, a session and a revocation say what they need, and no more', 
   assert.equal(lines('AgentRevocation', { target: { all: true, user: 'ada' } }).length, 1)
   assert.equal(lines('AgentRevocation', { target: { agent: 'no-namespace' } }).length, 1)
 })
+
+test('texts are counted in code points, have no lone surrogates, and times are as a gateway reads them', () => {
+  const lines = (spec: object) =>
+    validate('AgentRevocation', {
+      apiVersion: API_VERSION,
+      kind: 'AgentRevocation',
+      metadata: { name: 'a', namespace: 'default' },
+      spec: { target: { namespace: 'default' }, ...spec },
+    }).map(({ path }) => path)
+  assert.deepEqual(lines({ reason: '😀'.repeat(1024) }), [])
+  assert.deepEqual(lines({ reason: '😀'.repeat(1025) }), ['spec.reason'])
+  assert.deepEqual(lines({ reason: 'x'.repeat(5000) }), ['spec.reason'])
+  assert.deepEqual(lines({ reason: '\ud83d' }), ['spec.reason'])
+  for (const expiresAt of ['2026-01-01T00:00:00Z', '2026-01-01T23:59:59.123456789+05:30'])
+    assert.deepEqual(lines({ expiresAt }), [], expiresAt)
+  for (const expiresAt of ['2026-01-01T00:00:00.1234567890Z', '2026-01-01t00:00:00z', '2026-01-01T24:00:00Z'])
+    assert.ok(lines({ expiresAt }).includes('spec.expiresAt'), expiresAt)
+})

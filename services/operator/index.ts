@@ -1,6 +1,8 @@
 export { type Render, type RenderOptions, startRender } from './files/start.ts'
 export { renderBudgets } from './render/budgets.ts'
 export type { Declared } from './render/declared.ts'
+export { renderEverything } from './render/everything.ts'
+export { renderRevocations } from './render/limits/revocations.ts'
 export { renderModels } from './render/models.ts'
 export { renderPolicies } from './render/policies.ts'
 export { renderSovereignty } from './render/sovereignty.ts'

@@ -1,53 +1,12 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { parseFlags } from '@plat/config'
-import { systemClock, systemIds } from '@plat/core'
-import { createDialer } from '@plat/http'
-import { silentLog } from '@plat/process'
-import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
 import { until } from '@plat/testkit/until'
-import { operatorFlags } from './flags.ts'
 import { FOLLOWED } from './kube/mirror.ts'
-import { type Operator, startOperator } from './start.ts'
+import type { Operator } from './start.ts'
+import { API, OUT, setUpOperators } from './testing/operators.ts'
 
-const API = '/apis/plat.dev/v1alpha1'
-const OUT = '/api/v1/namespaces/plat-system'
 const SERVER = `${API}/namespaces/team/mcpservers/s`
-
-/** An API server, and operators that speak to it. */
-async function ground(t: TestContext) {
-  const server = new KubernetesApiServer()
-  await server.start()
-  const clock = systemClock
-  const dialer = createDialer({ clock, log: silentLog })
-  const running: Operator[] = []
-  t.after(async () => {
-    await Promise.all(running.map((operator) => operator.drain()))
-    dialer.close()
-    await server.stop()
-  })
-  const start = async (...more: readonly string[]): Promise<Operator> => {
-    const quick = ['-leader-elect-renew-deadline=5s', '-leader-elect-retry-period=100ms']
-    const argv = ['-metrics-bind-address=127.0.0.1:0', ...quick, ...more]
-    const parsed = parseFlags(operatorFlags, argv)
-    if (!parsed.ok) assert.fail(parsed.message)
-    const access = {
-      server: server.url,
-      namespace: 'plat-system',
-      credentials: async () => ({ headers: {}, trust: {} }),
-    }
-    const parts = { access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test', broker: null }
-    const operator = await startOperator({ flags: parsed.values, ...parts })
-    running.push(operator)
-    return operator
-  }
-  const rendered = (name: string) => {
-    const { data } = Object(server.get(`${OUT}/configmaps/plat-${name}`))
-    return data === undefined ? null : JSON.parse(data[`${name}.json`])
-  }
-  return { server, start, rendered }
-}
 
 const spec = (name: string) => ({ spec: { url: `https://${name}.example/mcp` } })
 
@@ -56,7 +15,7 @@ async function metrics({ url }: Operator): Promise<string> {
 }
 
 test('nothing is rendered, and nobody is ready, before every kind was listed: what is not known is not gone', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   server.put(SERVER, spec('a'))
   const fault = { request: /^GET \/apis\/plat\.dev\/v1alpha1\/toolpolicies$/, status: 403, reason: 'Forbidden' }
   server.faults.push(fault)
@@ -73,7 +32,7 @@ test('nothing is rendered, and nobody is ready, before every kind was listed: wh
 
 test('a ConfigMap that cannot be written is tried again, and counted by the reason', async (t) => {
   // Shows D3.metric.plat_reconcile_errors_total.
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   server.put(SERVER, spec('a'))
   server.faults.push({ request: /^PATCH .*configmaps\/plat-budgets$/, status: 403, reason: 'Forbidden' })
   const operator = await start()
@@ -89,7 +48,7 @@ test('a ConfigMap that cannot be written is tried again, and counted by the reas
 })
 
 test('a status is written after the rendering of what it speaks of', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   server.put(SERVER, spec('a'))
   await start()
   const observed = () => Object(server.get(SERVER)).status?.observedGeneration
@@ -112,7 +71,7 @@ test('a status is written after the rendering of what it speaks of', async (t) =
 })
 
 test('a broken watch goes on where it was, and one whose version is gone begins with a new list', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   server.put(SERVER, spec('a'))
   await start()
   await until(() => rendered('upstreams')?.servers['team/s'] !== undefined, 'the first rendering')
@@ -136,7 +95,7 @@ test('a broken watch goes on where it was, and one whose version is gone begins 
 })
 
 test('the licence is told, and a bad one keeps the operator from nothing', async (t) => {
-  const { start, rendered } = await ground(t)
+  const { start, rendered } = await setUpOperators(t)
   const unlicensed = await start()
   await until(() => unlicensed.leads() && rendered('agents') !== null, 'it leads and renders')
   await until(
@@ -159,7 +118,7 @@ async function unready({ url }: Operator): Promise<readonly string[]> {
 }
 
 test('a rendered file of several megabytes is compressed, and plain again once it is small', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   const operator = await start()
   await until(() => rendered('agents') !== null, 'the first rendering')
   const rules = Array.from({ length: 1000 }, (_, n) => ({ name: `r${n}`, action: 'allow', reason: 'x'.repeat(1000) }))
@@ -178,7 +137,7 @@ test('a rendered file of several megabytes is compressed, and plain again once i
 })
 
 test('an output that is refused keeps no other from being written, and the probe and a metric name it', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   const operator = await start()
   await until(() => rendered('agents') !== null, 'the first rendering')
   server.faults.push({
@@ -211,7 +170,7 @@ test('an output that is refused keeps no other from being written, and the probe
 })
 
 test('a revocation is written while the API server holds back another output', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   await start()
   await until(() => rendered('memory') !== null, 'the first rendering')
   const hold = Promise.withResolvers<void>()
@@ -226,7 +185,7 @@ test('a revocation is written while the API server holds back another output', a
 })
 
 test('Secrets of one namespace that exceed its share refuse its own servers alone', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   const operator = await start()
   const withSecret = (namespace: string, bytes: number) => {
     const data = { token: Buffer.alloc(bytes, 'x').toString('base64') }
@@ -253,7 +212,7 @@ test('Secrets of one namespace that exceed its share refuse its own servers alon
 })
 
 test('a leader that cannot renew its Lease works no more, and leads again once it can', async (t) => {
-  const { server, start, rendered } = await ground(t)
+  const { server, start, rendered } = await setUpOperators(t)
   const operator = await start('-leader-elect-renew-deadline=500ms')
   await until(() => operator.leads() && rendered('agents') !== null, 'it leads')
   server.faults.push({ request: /leases/, status: 500, reason: 'InternalError' })

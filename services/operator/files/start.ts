@@ -9,7 +9,7 @@ import { renderCredentials } from '../render/auth.ts'
 import type { Declared } from '../render/declared.ts'
 import { hasCedar, type RenderedFile, renderEverything } from '../render/everything.ts'
 import type { KeyFileOf } from '../render/models.ts'
-import { CONFIG_MAP_BYTES, packFile } from '../render/size/packed.ts'
+import { CONFIG_MAP_BYTES } from '../render/size/packed.ts'
 import { type Referenced, readReferenced, writeCredentials } from './referenced.ts'
 
 /** Pause after a failed look or write, in milliseconds. */
@@ -135,14 +135,12 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
     bundles: referenced.bundles,
   }
   const keyFileOf: KeyFileOf = ({ namespace, secret }) => join(secretsDir, namespace, secret.name, secret.key)
-  const rendered = renderEverything(declared, keyFileOf, await readPrevious(join(outDir, 'policies.json')))
+  const previous = await readPrevious(join(outDir, 'policies.json'))
+  const rendered = renderEverything(declared, { keyFileOf, previous })
   const credentials = renderCredentials(servers, referenced.secrets)
   await writeCredentials(credentialsDir, credentials.files)
   for (const file of rendered.files) await writeChanged(outDir, file, log)
-  const sizes = rendered.files.map(async ({ name, compact }) => ({
-    name,
-    bytes: (await packFile(name, compact())).bytes,
-  }))
+  const sizes = rendered.files.map(async ({ name, packed }) => ({ name, bytes: (await packed()).bytes }))
   const outgrown = (await Promise.all(sizes))
     .filter(({ bytes }) => bytes > CONFIG_MAP_BYTES)
     .map(({ name, bytes }) => `${name} has ${bytes} bytes: a ConfigMap holds ${CONFIG_MAP_BYTES}`)

@@ -4,7 +4,7 @@ import { reasonOf } from '@plat/core'
 import type { KubernetesApi } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { type OperatorRegistry, ReconcileFault } from '../controllers/controller.ts'
-import { CONFIG_MAP_BYTES, packFile } from '../render/size/packed.ts'
+import { CONFIG_MAP_BYTES, type PackedFile } from '../render/size/packed.ts'
 
 /** Who the operator is in `managedFields`. */
 export const OWNER = 'plat-operator'
@@ -60,12 +60,12 @@ export class Outputs {
   }
 
   /** Throws an `ApiFault`, and a `ReconcileFault` `TooLarge` for what no ConfigMap holds: then what was written before stays. */
-  async configMap(name: string, key: string, text: string, signal: AbortSignal): Promise<void> {
-    const plain = Buffer.byteLength(text)
-    if (plain > MAX_WATCHED_BYTES)
-      throw new ReconcileFault('TooLarge', `${key} would have ${plain} bytes: a gateway reads ${MAX_WATCHED_BYTES}`)
-    const packed = await packFile(key, text)
-    const { member, bytes } = packed
+  async configMap(name: string, packed: PackedFile, signal: AbortSignal): Promise<void> {
+    const { member, bytes, plainBytes } = packed
+    if (plainBytes > MAX_WATCHED_BYTES) {
+      const why = `${name} would hold ${plainBytes} bytes before compression: a gateway reads ${MAX_WATCHED_BYTES}`
+      throw new ReconcileFault('TooLarge', why)
+    }
     this.#options.registry.gauge('plat_rendered_configmap_bytes').set({ name }, bytes)
     const content = { [member]: { [packed.key]: packed.text } }
     await this.#apply({ kind: 'ConfigMap', plural: 'configmaps', name, content, bytes }, signal)

@@ -5,9 +5,10 @@ import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import type { Reconcile } from '../controllers/controller.ts'
 import { bundleOf, credentialFiles, renderCredentials } from '../render/auth.ts'
-import { keyOf, type ReferencedTexts } from '../render/declared.ts'
-import { hasCedar, renderEverything } from '../render/everything.ts'
+import { objectKeyOf, type ReferencedTexts } from '../render/declared.ts'
+import { hasCedar } from '../render/everything.ts'
 import { type ModelKey, modelKeys } from '../render/models.ts'
+import { renderWithinShares } from '../render/size/fit.ts'
 import { CONFIG_MAP_BYTES, readPacked } from '../render/size/packed.ts'
 import { serverFaults } from '../render/unbuilt.ts'
 import type { Mirror } from './mirror.ts'
@@ -81,7 +82,8 @@ export function createRender(parts: RenderParts): Reconcile {
     const before = previous === undefined ? await attempt(readPrevious(parts, signal), signal) : { value: previous }
     const declared = await declaredNow(parts, signal)
     const { unread } = declared
-    const { files, policies, refused } = renderEverything(declared, keyFileIn(parts.modelKeysDir), before.value ?? null)
+    const context = { keyFileOf: keyFileIn(parts.modelKeysDir), previous: before.value ?? null }
+    const { files, policies, refused } = await renderWithinShares(declared, context)
     const credentials = renderCredentials(declared.servers, declared.secrets, CONFIG_MAP_BYTES)
     const models = renderModelKeys(declared, declared.secrets)
     const unreadFor: Readonly<Record<string, Output['unread']>> = {
@@ -150,16 +152,11 @@ async function declaredNow({ references, mirror, currency, namespace }: RenderPa
     bundles: caBundles.value ?? NOTHING,
     isComplete: secrets.value?.isComplete !== false && caBundles.value?.isComplete !== false,
     unread: { secrets: failureOf(secrets), bundles: failureOf(caBundles) },
-    objects: new Map(objects.map((object) => [objectKey(object.kind, keyOf(object)), object])),
+    objects: new Map(objects.map((object) => [objectKeyOf(object), object])),
   }
 }
 
 const NOTHING: ReferencedTexts = { texts: new Map(), withheld: new Map() }
-
-/** How a rendering names its objects. */
-export function objectKey(kind: Kind, key: string): string {
-  return `${kind} ${key}`
-}
 
 function keyFileIn(dir: string) {
   return (key: ModelKey) => `${dir}/${fileOfKey(key)}`

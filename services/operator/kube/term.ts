@@ -4,7 +4,7 @@ import type { Log } from '@plat/process'
 import type { Resource, ResourceStore } from '@plat/resources'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
 import type { ControllerName } from '../metrics.ts'
-import { keyOf } from '../render/declared.ts'
+import { keyOf, objectKey } from '../render/declared.ts'
 import { EndedSessions } from '../render/limits/ended.ts'
 import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
 import { Statuses } from '../status/status.ts'
@@ -16,7 +16,6 @@ import {
   createRefresh,
   createRender,
   EVERYTHING,
-  objectKey,
   REFERENCES,
   REVOCATIONS,
   type Rendering,
@@ -92,6 +91,7 @@ export class Term {
     const revocations = createRevocations({
       ...parts,
       ended: () => this.#ended.entries(parts.clock.now()),
+      now: () => parts.clock.now(),
       onWritten: (written) => this.#revocationsWritten(written),
     })
     const refresh = createRefresh(references, () => this.#render.queue.add(EVERYTHING))
@@ -117,7 +117,8 @@ export class Term {
       TrustTier: status('TrustTier'),
       AgentRevocation: status('AgentRevocation'),
     }
-    this.#sessions = parts.sandboxes === null ? null : new Sessions({ ...parts, ...parts.sandboxes })
+    const endedIn = (namespace: string) => this.#ended.countOf(namespace)
+    this.#sessions = parts.sandboxes === null ? null : new Sessions({ ...parts, ...parts.sandboxes, endedIn })
     for (const kind of RENDERED) this.#touch(kind, () => true)
     const sessions = parts.mirror.list('AgentSession')
     for (const session of sessions) this.#sessionCounts.see(keyOf(session), session)
@@ -178,10 +179,12 @@ export class Term {
     this.#sessions?.measure()
   }
 
-  /** Returns whether a session has begun or ended since. */
+  /** Returns whether the revocations of ended sessions have changed since. */
   #seeSessions(keys: readonly string[]): boolean {
     const { mirror, clock } = this.#parts
-    return this.#ended.see(keys, (key) => mirror.find('AgentSession', key), clock.now())
+    const find = (key: string) => mirror.find('AgentSession', key)
+    const hadBegun = (key: string) => this.#sessions?.hadBegun(key) === true
+    return this.#ended.see(keys, { find, hadBegun }, clock.now())
   }
 
   /** Agents say how many sessions they have. */

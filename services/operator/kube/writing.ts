@@ -1,4 +1,5 @@
 import type { Kind } from '@plat/resources'
+import { ReconcileFault } from '../controllers/controller.ts'
 import type { RenderedFile } from '../render/everything.ts'
 import { configMapOf, type Outputs } from './outputs.ts'
 
@@ -33,7 +34,11 @@ export function configMapOutput(outputs: Outputs, file: RenderedFile, unread: Ou
     kinds: KINDS[file.name] ?? [],
     isLimit: LIMITS.has(file.name),
     unread,
-    write: (signal) => outputs.configMap(name, file.name, file.compact(), signal),
+    write: async (signal) => {
+      if (file.fullness > 1)
+        throw new ReconcileFault('TooLarge', `${file.name} has more entries than a gateway accepts`)
+      await outputs.configMap(name, await file.packed(), signal)
+    },
   }
 }
 

@@ -4,6 +4,7 @@ import type { Log } from '@plat/process'
 import type { OperatorRegistry } from '../controllers/controller.ts'
 import { pause } from '../controllers/elector.ts'
 import type { Outputs } from '../kube/outputs.ts'
+import { packFile } from '../render/size/packed.ts'
 import { countSandboxNodes } from './count.ts'
 import { type Peaks, raised, readPeaks } from './peaks.ts'
 
@@ -43,7 +44,8 @@ export async function meterBillableNodes(options: BillableNodesOptions, signal: 
       gauge.set({ period: 'current' }, current)
       gauge.set({ period: 'day' }, peaks.dayNodes)
       gauge.set({ period: 'month' }, peaks.monthNodes)
-      if (peaks.monthNodes > 0) await options.outputs.configMap(CONFIG_MAP, KEY, JSON.stringify(peaks), signal)
+      const packed = await packFile(KEY, JSON.stringify(peaks))
+      if (peaks.monthNodes > 0) await options.outputs.configMap(CONFIG_MAP, packed, signal)
       fault = null
     } catch (error) {
       const reason = reasonOf(error)

@@ -2,10 +2,13 @@ import { quantityToMicros } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { BudgetEntry, BudgetsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
-import { agentFaults, budgetFaults, type Fault, faultLine } from './unbuilt.ts'
+import { agentFaults, budgetFaults, type Fault, faultLine, selectorFaults, shareFaults } from './unbuilt.ts'
 
 /** Whose policies may select agents of other namespaces: who writes there runs the platform. */
 const PLATFORM_NAMESPACE = 'plat-system'
+
+/** Stands for the name of a BudgetPolicy in the entry of a namespace that exceeds its share; no name has a dot. */
+const EXCEEDED = 'share.exceeded'
 
 /** Percents at which the budget of an Agent is told. */
 const AGENT_ALERTS = [50, 80, 100]
@@ -13,22 +16,32 @@ const AGENT_ALERTS = [50, 80, 100]
 /**
  * `Agent.spec.budget` and BudgetPolicies as the gateway's budgetsFile. A BudgetPolicy that cannot be kept becomes a budget of nothing for
  * everybody that it selects, so that a mistake in it is no way to spend without end; one that selects what is not its own becomes nothing.
- * What is refused of an Agent is told where its policy is rendered, and denies it there.
+ * An Agent with something refused has its faults reported with its policy, and a budget of nothing: static routes may need no policy.
  */
 export function renderBudgets(declared: Declared): { file: BudgetsFile; refused: string[] } {
   const { currency } = declared
   const refused: string[] = []
   const budgets: BudgetEntry[] = []
+  /** Namespaces of objects that are left out: one entry for all of them takes little room. */
+  const exceeding = new Set<string>()
   for (const agent of sorted(declared.agents)) {
-    if (agentFaults(agent, declared).length === 0) budgets.push(...agentBudgets(agent))
+    const { namespace, name } = agent.metadata
+    if (shareFaults(agent, declared).length > 0) exceeding.add(namespace)
+    else if (agentFaults(agent, declared).length === 0) budgets.push(...agentBudgets(agent))
+    else if (agent.spec.budget !== undefined)
+      budgets.push(...nothing(`Agent/${keyOf(agent)}`, { namespaces: [namespace], agents: [name] }))
   }
   for (const policy of sorted(declared.budgets)) {
     const foreign = foreignFaults(policy)
-    const faults = [...foreign, ...budgetFaults(policy.spec, currency)]
+    const share = shareFaults(policy, declared)
+    const faults = [...share, ...foreign, ...selectorFaults(policy.spec), ...budgetFaults(policy.spec, currency)]
     refused.push(...faults.map((fault) => faultLine(policy, fault)))
     if (faults.length === 0) budgets.push(...policyBudgets(policy))
-    else if (foreign.length === 0) budgets.push(...nothing(policy))
+    else if (share.length > 0) exceeding.add(policy.metadata.namespace)
+    else if (foreign.length === 0) budgets.push(...nothing(sourceOf(policy), matchOf(policy)))
   }
+  for (const namespace of exceeding)
+    budgets.push(...nothing(`BudgetPolicy/${namespace}/${EXCEEDED}`, { namespaces: [namespace] }))
   return { file: { version: 1, currency, budgets }, refused }
 }
 
@@ -70,9 +83,8 @@ function moneyBudgets(
   return budgets
 }
 
-function nothing(policy: Manifest<'BudgetPolicy'>): BudgetEntry[] {
-  const source = sourceOf(policy)
-  const shared = { source, match: matchOf(policy), window: 'day' } as const
+function nothing(source: string, match: BudgetEntry['match']): BudgetEntry[] {
+  const shared = { source, match, window: 'day' } as const
   return [
     { id: `${source}/refused`, ...shared, alerts: [], capMicros: 0 },
     { id: `${source}/refused-tokens`, ...shared, alerts: [], tokens: 0 },
@@ -89,10 +101,15 @@ function matchOf({ metadata, spec }: Manifest<'BudgetPolicy'>): BudgetEntry['mat
   const selected = namespace ?? own
   return {
     ...(selected !== undefined && { namespaces: [selected] }),
-    ...(agents !== undefined && { agents: [...agents] }),
-    ...(users !== undefined && { users: [...users] }),
-    ...(groups !== undefined && { groups: [...groups] }),
+    ...(isUsable(agents) && { agents: [...agents] }),
+    ...(isUsable(users) && { users: [...users] }),
+    ...(isUsable(groups) && { groups: [...groups] }),
   }
+}
+
+/** A list with an empty text is refused; without it the budget of nothing that takes its place selects more. */
+function isUsable(list: readonly string[] | undefined): list is readonly string[] {
+  return list !== undefined && !list.includes('')
 }
 
 /** Rounded down; what is beyond all counting can never be reached. */

@@ -22,6 +22,20 @@ export interface Declared {
   readonly cedar: Cedar | null
   /** CA bundles of ConfigMaps. */
   readonly bundles: ReferencedTexts
+  /**
+   * Objects that are left out because a file of all namespaces would otherwise be too large, by `<Kind> <namespace>/<name>`: the name of
+   * the file. Absent: none.
+   */
+  readonly oversized?: ReadonlyMap<string, string>
+}
+
+/** How an object is named among those of all kinds: `<Kind> <namespace>/<name>`. */
+export function objectKey(kind: Kind, key: string): string {
+  return `${kind} ${key}`
+}
+
+export function objectKeyOf(object: Manifest): string {
+  return objectKey(object.kind, keyOf(object))
 }
 
 /** Values of Secrets or ConfigMaps that resources name, by `<namespace>/<name>/<key>`. */

@@ -72,7 +72,7 @@ function stored<K extends Kind>({ metadata, ...object }: Manifest<K>): Resource<
 
 function rendered(declared: Scenario): Record<string, string> {
   const keyFileOf = ({ namespace, secret }: ModelKey) => `/secrets/${namespace}/${secret.name}/${secret.key}`
-  const { files, refused } = renderEverything(declared, keyFileOf, null)
+  const { files, refused } = renderEverything(declared, { keyFileOf, previous: null })
   const revocations = declared.home === null ? null : renderRevocations(declared.revocations, declared.home)
   return {
     ...Object.fromEntries(files.map(({ name, pretty }) => [name, pretty()])),

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { PolicyEntry, PolicyFile, RuleEntry } from '@plat/resources/rendered'
-import { type Declared, keyOf, sorted } from './declared.ts'
-import { agentFaults, type Fault, faultLine, policyFaults } from './unbuilt.ts'
+import { type Declared, keyOf, objectKey, objectKeyOf, sorted } from './declared.ts'
+import { OVER_SHARE } from './size/shares.ts'
+import { agentFaults, checked, type Fault, faultLine, policyFaults, shareFaults } from './unbuilt.ts'
 
 /**
  * Agents and ToolPolicies as the gateway's policyFile. What cannot be enforced becomes a policy that denies everything
@@ -20,17 +21,22 @@ export function renderPolicies(
   for (const agent of sorted(declared.agents)) {
     const lines = agentFaults(agent, declared).map((fault) => faultLine(agent, fault))
     refused.push(...lines)
+    // What is left out takes no room: an agent without a policy is denied.
+    if (isOversized(agent, declared)) continue
     if (lines.length > 0)
       entries.push(denying(`Agent/${keyOf(agent)}`, agent.metadata.namespace, [agent.metadata.name], lines))
-    else refused.push(...govern(agent, governed))
+    else refused.push(...govern(agent, governed, declared))
   }
   for (const policy of sorted(declared.policies)) {
     const agents = governed.get(keyOf(policy)) ?? []
+    const share = shareFaults(policy, declared)
+    refused.push(...share.map((fault) => faultLine(policy, fault)))
+    if (share.length > 0) continue
     const lines = policyFaults(policy).map((fault) => faultLine(policy, fault))
     refused.push(...lines)
     if (lines.length > 0) entries.push(denying(keyOf(policy), policy.metadata.namespace, agents, lines))
     else {
-      refused.push(...cedarFaults(policy, declared.cedar).map((fault) => faultLine(policy, fault)))
+      refused.push(...checked(() => cedarFaults(policy, declared.cedar)).map((fault) => faultLine(policy, fault)))
       entries.push(entryOf(policy, agents))
     }
   }
@@ -39,8 +45,16 @@ export function renderPolicies(
   return { file: { version: 1, generation, revision, policies: entries }, refused }
 }
 
+function isOversized(object: Manifest, { oversized }: Pick<Declared, 'oversized'>): boolean {
+  return oversized?.has(objectKeyOf(object)) === true
+}
+
 /** Puts the agent under its policy, or says why that cannot be. */
-function govern(agent: Manifest<'Agent'>, governed: ReadonlyMap<string, string[]>): string[] {
+function govern(
+  agent: Manifest<'Agent'>,
+  governed: ReadonlyMap<string, string[]>,
+  { oversized }: Pick<Declared, 'oversized'>,
+): string[] {
   const { policyRef } = agent.spec
   if (policyRef === undefined) return [faultLine(agent, { path: 'policyRef', why: 'missing: the agent is denied' })]
   const key = `${agent.metadata.namespace}/${policyRef}`
@@ -49,7 +63,8 @@ function govern(agent: Manifest<'Agent'>, governed: ReadonlyMap<string, string[]
     return [faultLine(agent, { path: 'policyRef', why: `no ToolPolicy ${key}: the agent is denied` })]
   }
   agents.push(agent.metadata.name)
-  return []
+  if (oversized?.has(objectKey('ToolPolicy', key)) !== true) return []
+  return [faultLine(agent, { path: 'policyRef', why: `ToolPolicy ${key} ${OVER_SHARE}: the agent is denied` })]
 }
 
 /** A Cedar text that is none goes on as it is: the gateway denies by it, and counts it. */
@@ -88,7 +103,7 @@ function ruleOf({ name, action, match, when, reason, quorum, rateLimit }: Rule):
 const REASON_MAX = 1024
 
 function denying(name: string, namespace: string, agents: readonly string[], lines: readonly string[]): PolicyEntry {
-  const reason = lines.join('; ').slice(0, REASON_MAX)
+  const reason = lines.join('; ').slice(0, REASON_MAX).toWellFormed()
   const rules: RuleEntry[] = [{ name: 'refused', action: 'deny', reason }]
   return { name, namespace, agents: [...agents], mode: 'enforce', defaultAction: 'deny', cedar: '', rules }
 }

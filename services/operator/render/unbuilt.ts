@@ -1,9 +1,11 @@
+import { reasonOf } from '@plat/core'
 import { compileExpression, type Manifest } from '@plat/resources'
 import { isDomain } from '@plat/resources/domains'
 import { placeContradictions } from '@plat/resources/regions'
 import { isWrittenHeader, lentTokenFault, WHEN_VARIABLES } from '@plat/resources/rendered'
-import { endpointPlace, keyOf } from './declared.ts'
+import { type Declared, endpointPlace, keyOf, objectKeyOf } from './declared.ts'
 import { pinFaults } from './pins.ts'
+import { OVER_SHARE } from './size/shares.ts'
 
 /**
  * What a resource may say and this version would not enforce. Each function lists field paths (below `spec`) with the
@@ -16,26 +18,61 @@ export interface Fault {
 }
 
 const NOT_BUILT = 'not built yet in this version'
+const EMPTY = 'must not be empty'
+
+/** The members of a list that are empty texts: a gateway would refuse the whole file for one of them. */
+function emptyMembers(path: string, list: readonly string[] = []): Fault[] {
+  return list.flatMap((text, index) => (text === '' ? [{ path: `${path}[${index}]`, why: EMPTY }] : []))
+}
 
 const notBuilt = (path: string): Fault => ({ path, why: NOT_BUILT })
 
 /** One line: `ToolPolicy default/x rules[2].action: not built yet in this version`. */
 export function faultLine(object: Manifest, fault: Fault): string {
-  return `${object.kind} ${keyOf(object)} ${fault.path}: ${fault.why}`
+  // A message may quote half of a character; no reader accepts that.
+  return `${object.kind} ${keyOf(object)} ${fault.path}: ${fault.why}`.toWellFormed()
 }
 
-/** `currency`: what the gateway counts in; `home`: null where nobody makes AgentSessions into sandboxes. */
-export function agentFaults(
-  { spec }: Manifest<'Agent'>,
-  { currency, home }: { readonly currency: string; readonly home: string | null },
-): Fault[] {
+/** Whether an object is left out because a file of all namespaces would otherwise be too large. */
+export function shareFaults(object: Manifest, { oversized }: Pick<Declared, 'oversized'>): Fault[] {
+  const file = oversized?.get(objectKeyOf(object))
+  return file === undefined ? [] : [{ path: 'metadata.name', why: `${OVER_SHARE} in ${file}` }]
+}
+
+/** Runs the checks of one object. One that fails itself refuses the object, and keeps no other from being rendered. */
+export function checked(check: () => Fault[]): Fault[] {
+  try {
+    return check()
+  } catch (error) {
+    return [{ path: 'spec', why: `cannot be checked: ${reasonOf(error)}` }]
+  }
+}
+
+type AgentParts = Pick<Declared, 'currency' | 'home' | 'oversized'>
+
+/** `home`: null where AgentSessions are not made into sandboxes. */
+export function agentFaults(agent: Manifest<'Agent'>, parts: AgentParts): Fault[] {
+  return checked(() => faultsOfAgent(agent, parts))
+}
+
+function faultsOfAgent(agent: Manifest<'Agent'>, { currency, home, oversized }: AgentParts): Fault[] {
+  const { spec } = agent
   const paths: string[] = []
   if (home === null && (spec.maxConcurrentSessions ?? 0) > 0) paths.push('maxConcurrentSessions')
   if (home === null && spec.browser?.liveView === true) paths.push('browser.liveView')
   const model = modelFaults(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
   const budget = budgetFaults(spec.budget ?? {}, currency).map(({ path, why }) => ({ path: `budget.${path}`, why }))
   const onCluster = paths.map((path) => ({ path, why: 'sandboxes need a cluster' }))
-  return [...onCluster, ...domainFaults(spec), ...keyFaults(spec), ...model, ...budget, ...exposureFaults(spec.a2a)]
+  const share = shareFaults(agent, oversized === undefined ? {} : { oversized })
+  return [
+    ...share,
+    ...onCluster,
+    ...domainFaults(spec),
+    ...keyFaults(spec),
+    ...model,
+    ...budget,
+    ...exposureFaults(spec.a2a),
+  ]
 }
 
 /** The key of a model is the gateway's alone (document 2, `apiKeySecretRef`): no variable of the sandbox may hold it. */
@@ -65,7 +102,7 @@ function domainFaults({ web, browser }: Manifest<'Agent'>['spec']): Fault[] {
 }
 
 /** An agent's own name, or `<namespace>/<name>`; both may hold globs. */
-const CALLER = /^[^/\s]+(?:\/[^/\s]+)?$/
+const CALLER = /^(?=.{1,317}$)[^/\s]+(?:\/[^/\s]+)?$/
 
 /** What would be published and could not be called, or would let in nobody. */
 function exposureFaults(a2a: Manifest<'Agent'>['spec']['a2a']): Fault[] {
@@ -75,7 +112,8 @@ function exposureFaults(a2a: Manifest<'Agent'>['spec']['a2a']): Fault[] {
       ? []
       : [{ path: `a2a.allowedCallers[${index}]`, why: 'must read <name> or <namespace>/<name>' }],
   )
-  return [...[urlFault('a2a.endpoint', a2a.endpoint)].filter((fault) => fault !== null), ...strange]
+  const version = a2a.version === '' ? [{ path: 'a2a.version', why: EMPTY }] : []
+  return [...[urlFault('a2a.endpoint', a2a.endpoint)].filter((fault) => fault !== null), ...strange, ...version]
 }
 
 type Caps = Readonly<Record<string, unknown>> & { readonly currency?: string }
@@ -93,12 +131,24 @@ export function budgetFaults(budget: Caps, currency: string): Fault[] {
   return faults
 }
 
+/** What a BudgetPolicy selects and cannot mean. */
+export function selectorFaults({ selector = {} }: Manifest<'BudgetPolicy'>['spec']): Fault[] {
+  const { agents, users, groups } = selector
+  return [
+    ...emptyMembers('selector.agents', agents),
+    ...emptyMembers('selector.users', users),
+    ...emptyMembers('selector.groups', groups),
+  ]
+}
+
 type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
 
 /** Without an endpoint there is no route, and nothing that would have to be enforced. */
 function modelFaults(model: Model): Fault[] {
   const faults = endpointFaults(model)
   if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
+  for (const [alias, name] of Object.entries(model.aliases ?? {}))
+    if (name === '') faults.push({ path: `aliases[${alias}]`, why: EMPTY })
   for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
     const name = fallback.name ?? model.name
     for (const { path, why } of endpointFaults({ ...fallback, ...(name !== undefined && { name }) }))
@@ -166,7 +216,11 @@ const FILE_NAME = /^(?!\.+$)[-._a-zA-Z0-9]+$/
 /** Names that begin so belong to the servers that the gateway has built in. */
 export const RESERVED_PREFIX = 'plat-'
 
-export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[] {
+export function serverFaults(server: Manifest<'MCPServer'>): Fault[] {
+  return checked(() => faultsOfServer(server))
+}
+
+function faultsOfServer({ metadata, spec }: Manifest<'MCPServer'>): Fault[] {
   const faults: Fault[] = []
   if (metadata.name.startsWith(RESERVED_PREFIX)) faults.push(reservedName('metadata.name'))
   const url = urlFault('url', spec.url)
@@ -175,8 +229,14 @@ export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[]
   if (spec.caBundleRef !== undefined) faults.push(...fileNames('caBundleRef', spec.caBundleRef))
   if (spec.toolPins !== undefined) faults.push(...pinFaults('toolPins', spec.toolPins))
   faults.push(...labelFaults(spec.toolLabels ?? {}))
+  for (const [index, namespace] of (spec.allowedNamespaces ?? []).entries()) {
+    if (spec.shared === true && !NAMESPACE.test(namespace))
+      faults.push({ path: `allowedNamespaces[${index}]`, why: 'must be the name of a namespace' })
+  }
   return faults
 }
+
+const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
 
 /** Tokens carry labels separated by spaces; and what every label stands for is no label itself. */
 const LABEL = /^(?!\*$)[\x21-\x7e]+$/
@@ -221,9 +281,14 @@ function fileNames(path: string, ref: { readonly name: string; readonly key?: st
   return usable ? [] : [{ path, why: 'name and key must be usable as file names' }]
 }
 
+/** What the gateway's files accept; a URL parser accepts more, such as `http:///host`. */
+const HTTP_URL = /^https?:\/\/[^/@\s]+/
+
 /** A URL that cannot be called, or one whose credentials would end in a rendered file. */
 export function urlFault(path: string, text: string): Fault | null {
   const url = URL.parse(text)
+  if (url !== null && url.username === '' && url.password === '' && !HTTP_URL.test(text))
+    return { path, why: 'must read http(s)://<host>' }
   if (url === null) return { path, why: 'not a URL' }
   return url.username === '' && url.password === '' ? null : { path, why: 'must not hold credentials' }
 }
@@ -232,7 +297,11 @@ export function reservedName(path: string): Fault {
   return { path, why: `names that begin with "${RESERVED_PREFIX}" are built in` }
 }
 
-export function policyFaults({ spec }: Manifest<'ToolPolicy'>): Fault[] {
+export function policyFaults(policy: Manifest<'ToolPolicy'>): Fault[] {
+  return checked(() => faultsOfPolicy(policy))
+}
+
+function faultsOfPolicy({ spec }: Manifest<'ToolPolicy'>): Fault[] {
   const faults: Fault[] = []
   for (const [server, pins] of Object.entries(spec.toolPins ?? {})) {
     faults.push(...pinFaults(`toolPins[${server}]`, pins))
@@ -253,6 +322,8 @@ function quorumFaults(action: Rule['action'], quorum: NonNullable<Rule['quorum']
 
 function ruleFaults(rule: Rule): Fault[] {
   const faults: Fault[] = []
+  for (const [key, names] of Object.entries(rule.match ?? {})) faults.push(...emptyMembers(`match.${key}`, names))
+  faults.push(...emptyMembers('quorum.approverGroups', rule.quorum?.approverGroups))
   if (rule.quorum !== undefined) faults.push(...quorumFaults(rule.action, rule.quorum))
   if (rule.when === undefined) return faults
   const when = compileExpression(rule.when, WHEN_VARIABLES)

@@ -4,7 +4,16 @@ import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
 import { authEntry, bundleOf } from './auth.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { pinsOf, policyPins } from './pins.ts'
-import { agentFaults, type Fault, faultLine, RESERVED_PREFIX, reservedName, serverFaults, urlFault } from './unbuilt.ts'
+import {
+  agentFaults,
+  type Fault,
+  faultLine,
+  RESERVED_PREFIX,
+  reservedName,
+  serverFaults,
+  shareFaults,
+  urlFault,
+} from './unbuilt.ts'
 
 /**
  * MCPServers and the tools of Agents as the gateway's upstreamsFile. A refused server leaves its name unknown wherever
@@ -22,7 +31,11 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   }
   const good: Manifest<'MCPServer'>[] = []
   for (const server of sorted(declared.servers)) {
-    const faults = [...serverFaults(server), ...bundleFaults(server, declared.bundles)]
+    const faults = [
+      ...shareFaults(server, declared),
+      ...serverFaults(server),
+      ...bundleFaults(server, declared.bundles),
+    ]
     rendering.refused.push(...faults.map((fault) => faultLine(server, fault)))
     if (faults.length === 0) good.push(server)
     else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
@@ -160,6 +173,7 @@ function renderImplicit(
 ): string | null {
   if (rendering.hidden.has(`${namespace}/${tool}`)) return `MCPServer ${tool} stands in its place and is refused`
   const implicit = `${name}-${tool}`
+  if (implicit.startsWith(RESERVED_PREFIX)) return reservedName('').why
   const key = `${namespace}/${implicit}`
   if (rendering.declared.has(key)) return `MCPServer ${key} has the name of this implicit server`
   const other = prefixesOf(implicit).find((prefix) => prefix !== name && rendering.agents.has(`${namespace}/${prefix}`))

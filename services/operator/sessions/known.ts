@@ -79,6 +79,11 @@ export class KnownSessions {
     return this.see(key)
   }
 
+  /** Whether a session had begun when it was last written, however it is now. */
+  hadBegun(key: string): boolean {
+    return this.#written.get(key)?.status?.startedAt !== undefined
+  }
+
   forget(key: string): void {
     this.#written.delete(key)
   }

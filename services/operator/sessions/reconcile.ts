@@ -6,7 +6,7 @@ import type { OperatorRegistry } from '../controllers/controller.ts'
 import type { Mirror } from '../kube/mirror.ts'
 import { type SessionObjects, viewOf } from './cluster.ts'
 import type { KnownSessions } from './known.ts'
-import { admit, type Hindrance, isPlan, type Plan } from './life/admission.ts'
+import { admit, type Hindrance, isPlan, type Plan, tooManyEnded } from './life/admission.ts'
 import { type Decision, decide, type SandboxView } from './life/phase.ts'
 import { endOf, idleMsOf, LAST_ACTIVITY, timeOf } from './life/times.ts'
 import { type Minted, type Minter, TOKEN_SECONDS } from './mint.ts'
@@ -38,6 +38,8 @@ export interface ReconcileParts {
   readonly revocations: () => RevocationIndex
   /** Does the cluster know Sandboxes? */
   readonly served: () => boolean
+  /** How many sessions of a namespace have ended while a token of theirs may be valid. */
+  readonly endedIn: (namespace: string) => number
   /** Sessions of these Agents (`<namespace>/<name>`) that wait may have room since. */
   readonly onRoom: (agents: readonly string[]) => void
 }
@@ -110,10 +112,12 @@ export class SessionReconciler {
   }
 
   async #plan(session: Session, signal: AbortSignal): Promise<Plan | Hindrance> {
-    const { mirror, known, objects, settings, currency, home, served } = this.#parts
+    const { mirror, known, objects, settings, currency, home, served, endedIn } = this.#parts
     if (!served())
       return { reason: 'SandboxesNotServed', message: 'the cluster does not know Sandboxes: install agent-sandbox' }
     const { namespace } = session.metadata
+    const full = session.status?.startedAt === undefined ? tooManyEnded(endedIn(namespace)) : null
+    if (full !== null) return full
     const agent = mirror.find('Agent', `${namespace}/${session.spec.agentRef}`)
     const tier = agent === undefined ? undefined : mirror.find('TrustTier', agent.spec.tier)
     // How a session that has begun comes to its pod is decided.

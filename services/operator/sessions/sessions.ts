@@ -35,6 +35,8 @@ export interface SessionsParts {
   readonly currency: string
   /** The operator's own namespace. */
   readonly namespace: string
+  /** How many sessions of a namespace have ended while a token of theirs may be valid. */
+  readonly endedIn: (namespace: string) => number
   readonly registry: OperatorRegistry
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
@@ -109,6 +111,11 @@ export class Sessions {
       for (const key of tiers) this.#poolWork.queue.add(key)
       this.#again((session) => tiers.has(tierOf(this.#parts.mirror, session)))
     }
+  }
+
+  /** Whether a session had begun when it was last written here. */
+  hadBegun(key: string): boolean {
+    return this.#known.hadBegun(key)
   }
 
   /** Sandboxes or claims have changed. */

@@ -25,7 +25,7 @@ export function withFindings(
     const old = known.get(finding.type)
     known.set(finding.type, {
       ...finding,
-      message: finding.message.slice(0, MESSAGE_MAX),
+      message: finding.message.slice(0, MESSAGE_MAX).toWellFormed(),
       lastTransitionTime: old?.status === finding.status ? old.lastTransitionTime : now,
       observedGeneration: generation,
     })

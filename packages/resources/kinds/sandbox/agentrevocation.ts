@@ -3,6 +3,8 @@ import { closed, conditions, longCount, oneOf, text } from '../common.ts'
 
 const { Optional } = Type
 
+/** As the gateway reads times; an API server accepts lower case too. */
+const TIME = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$'
 const NAME = '[A-Za-z0-9._-]{1,253}'
 const named = (description: string, pattern: string) =>
   Optional(text(description, { minLength: 1, pattern: `^${pattern}$` }))
@@ -26,7 +28,12 @@ export const agentRevocationSpecSchema = Type.Object(
     mode: Optional(oneOf(['revoke', 'suspend'], 'A suspension is meant to be lifted.', { default: 'revoke' })),
     reason: Optional(text('For people; callers never hear it.')),
     expiresAt: Optional(
-      Type.String({ format: 'date-time', maxLength: 64, description: 'When it ends; absent: with this object.' }),
+      Type.String({
+        format: 'date-time',
+        maxLength: 64,
+        pattern: TIME,
+        description: 'When it ends; absent: with this object.',
+      }),
     ),
   },
   closed,

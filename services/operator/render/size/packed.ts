@@ -18,15 +18,28 @@ export interface PackedFile {
   readonly text: string
   /** What counts towards the limit. */
   readonly bytes: number
+  /** Bytes of the text before compression. */
+  readonly plainBytes: number
 }
 
 /** A small file as it is; a larger one compressed, under `<key>.gz` in `binaryData`. The same text always gives the same bytes. */
 export async function packFile(key: string, text: string): Promise<PackedFile> {
   const bytes = Buffer.byteLength(text)
-  if (bytes <= PLAIN_BYTES) return { member: 'data', key, text, bytes }
+  if (bytes <= PLAIN_BYTES) return { member: 'data', key, text, bytes, plainBytes: bytes }
   const packed = await compress(text)
   const coded = packed.toString('base64')
-  return { member: 'binaryData', key: key + PACKED_SUFFIX, text: coded, bytes: packed.length }
+  return { member: 'binaryData', key: key + PACKED_SUFFIX, text: coded, bytes: packed.length, plainBytes: bytes }
+}
+
+/** Whether a ConfigMap holds the file, and a gateway reads it. */
+export function isWithinLimits({ bytes, plainBytes }: Pick<PackedFile, 'bytes' | 'plainBytes'>): boolean {
+  return bytes <= CONFIG_MAP_BYTES && plainBytes <= MAX_WATCHED_BYTES
+}
+
+/** Room that a text takes in a ConfigMap when it is compressed, in bytes; more where it is nearer to what a gateway reads. */
+export async function roomOf(text: string): Promise<number> {
+  const ofPlain = (Buffer.byteLength(text) / MAX_WATCHED_BYTES) * CONFIG_MAP_BYTES
+  return Math.max((await compress(text)).length, Math.ceil(ofPlain))
 }
 
 /** What `packFile` wrote into a ConfigMap; empty: it is not there. Rejects where it is damaged or too large. */

@@ -9,25 +9,36 @@ export interface Piece {
 }
 
 /**
- * Keys of the pieces to leave out so that the rest fits into `limit` bytes. Namespaces share the room evenly, and what one does not use
- * goes to the others: only a namespace above its share loses pieces, the largest first. Empty when everything fits.
+ * Shares of `limit` bytes, by namespace: even ones, and what one namespace does not use goes to the others. Returns only the namespaces that
+ * need more than their share.
+ */
+export function exceededShares(needed: ReadonlyMap<string, number>, limit: number): ReadonlyMap<string, number> {
+  const exceeded = new Map<string, number>()
+  const ascending = [...needed].toSorted(([, a], [, b]) => a - b)
+  let left = Math.max(0, limit)
+  for (const [index, [namespace, bytes]] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - index))
+    if (bytes > share) exceeded.set(namespace, share)
+    left -= Math.min(bytes, share)
+  }
+  return exceeded
+}
+
+/**
+ * Keys of the pieces to leave out so that the rest fits into `limit` bytes: only a namespace above its share loses pieces, the largest
+ * first. Empty when everything fits.
  */
 export function piecesOverShare(pieces: readonly Piece[], limit: number): ReadonlySet<string> {
   const over = new Set<string>()
-  if (sumOf(pieces) <= limit) return over
-  const owners = [...Map.groupBy(pieces, ({ namespace }) => namespace).values()]
-    .map((own) => ({ own, bytes: sumOf(own) }))
-    .toSorted((a, b) => a.bytes - b.bytes)
-  let left = limit
-  for (const [index, { own, bytes }] of owners.entries()) {
-    const share = Math.floor(left / (owners.length - index))
-    let kept = bytes
-    for (const piece of own.toSorted(largestFirst)) {
+  const owners = Map.groupBy(pieces, ({ namespace }) => namespace)
+  const needed = new Map([...owners].map(([namespace, own]) => [namespace, sumOf(own)]))
+  for (const [namespace, share] of exceededShares(needed, limit)) {
+    let kept = needed.get(namespace) ?? 0
+    for (const piece of (owners.get(namespace) ?? []).toSorted(largestFirst)) {
       if (kept <= share) break
       kept -= piece.bytes
       over.add(piece.key)
     }
-    left -= kept
   }
   return over
 }

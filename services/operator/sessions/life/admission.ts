@@ -1,5 +1,6 @@
 import { type Members, member, textOf } from '@plat/kubernetes'
 import { type AgentSpec, grantsOf, type Resource, type TrustTierSpec } from '@plat/resources'
+import { MAX_ENDED_PER_NAMESPACE } from '../../render/limits/ended.ts'
 import { agentFaults } from '../../render/unbuilt.ts'
 import { volumeFault } from '../pod/pod.ts'
 import type { SandboxSettings } from '../settings.ts'
@@ -7,6 +8,9 @@ import { inheritedTaints } from './taints.ts'
 
 /** Sessions that one session may descend from, as many as the broker accepts. */
 const MAX_FORKS = 16
+
+/** When a session that waits for older ones to be forgotten is looked at again, in milliseconds. */
+const LOOK_AGAIN_MS = 30_000
 
 /** How a session comes to its pod: one of a warm pool, or one of its own. */
 export type Mode = 'claim' | 'direct'
@@ -95,6 +99,16 @@ function forkedFrom(
     ...(parent?.status?.forkedFrom ?? []),
   ]
   return names.slice(0, MAX_FORKS)
+}
+
+/**
+ * Sessions that have ended are refused by name until their tokens are invalid, and each takes room in a file that all namespaces share.
+ * Forgetting one would let its token in again: new sessions of the namespace wait instead.
+ */
+export function tooManyEnded(ended: number): Hindrance | null {
+  if (ended < MAX_ENDED_PER_NAMESPACE) return null
+  const message = `${ended} sessions of the namespace have ended within an hour: it begins when there are fewer than ${MAX_ENDED_PER_NAMESPACE}`
+  return { reason: 'TooManyEnded', message, retryAfterMs: LOOK_AGAIN_MS }
 }
 
 export function isPlan(answer: Plan | Hindrance): answer is Plan {
