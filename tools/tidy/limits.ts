@@ -10,7 +10,6 @@ export const LIMITS = {
   /** Folders from the root of the repository down to a file. */
   folderDepth: 5,
   /** Source files of a folder, tests not counted. */
-  folderFiles: 12,
   /** `as` (without `as const`) in a thousand lines of the whole tree. */
   assertionsPer1000Lines: 4,
 } as const
@@ -29,9 +28,6 @@ export const MAY_BUILD_REGEXES: ReadonlyMap<string, string> = new Map([
   ['packages/resources/rest/route.ts', 'a literal with the API version in it'],
   ['packages/resources/check.ts', 'patterns of the schemas of resources'],
 ])
-
-/** Folders whose files are all alike, one thing each: they may hold more than `folderFiles`. */
-export const UNIFORM_FOLDERS: ReadonlyMap<string, string> = new Map([['docs/decisions', 'one file per decision']])
 
 /** What runs on the machine's own time and randomness: the clock itself, and what is no product code. */
 export const OWN_TIME =

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { LIMITS, UNIFORM_FOLDERS } from './limits.ts'
+import { LIMITS } from './limits.ts'
 import { firstOfMap, linearRegexes } from './rules/cost.ts'
 import { direction, faces, packageCircles } from './rules/imports.ts'
 import {
@@ -64,11 +64,9 @@ export function formatFinding({ path: file, line, rule, message }: Finding): str
 }
 
 function folders(sources: readonly Source[]): readonly Finding[] {
-  const counts = new Map<string, number>()
   const findings: Finding[] = []
-  for (const { path: file, isTest } of sources) {
+  for (const { path: file } of sources) {
     const folder = path.posix.dirname(file)
-    if (!isTest) counts.set(folder, (counts.get(folder) ?? 0) + 1)
     if (folder.split('/').length > LIMITS.folderDepth) {
       findings.push({
         path: file,
@@ -77,11 +75,6 @@ function folders(sources: readonly Source[]): readonly Finding[] {
         message: `deeper than ${LIMITS.folderDepth} folders: move it up`,
       })
     }
-  }
-  for (const [folder, count] of counts) {
-    if (count <= LIMITS.folderFiles || UNIFORM_FOLDERS.has(folder)) continue
-    const message = `${count} files, at most ${LIMITS.folderFiles} (tests not counted): group them by what they do`
-    findings.push({ path: folder, line: 1, rule: 'folder-files', message })
   }
   return findings
 }
