@@ -42,6 +42,7 @@ export {
   type ToolPin,
   unresolved,
 } from './facts.ts'
+export { searchesByItself, switchedOnTools } from './hosted.ts'
 export { type Operation, SANDBOX_USAGE } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
 export type { Pieces, Redactor, Where } from './redactor.ts'

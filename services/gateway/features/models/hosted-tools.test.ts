@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
-import { Snapshots } from '../../call/index.ts'
+import { Snapshots, searchesByItself } from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
-import { bringsForeignContent, hostedTool, searchesByItself } from './hosted-tools.ts'
+import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
 

@@ -1,3 +1,5 @@
+import { switchedOnTools } from '../../call/index.ts'
+
 /** Tools that the agent itself runs. Any other runs at the provider, where nobody governs it. */
 const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
 /** Anthropic's own definitions of tools that the agent runs. */
@@ -13,28 +15,6 @@ const WORDS: Readonly<Record<string, string>> = {
   google_search_retrieval: 'google_search',
 }
 
-/** Members by which requests of various providers switch on tools without `tools`, with the word of document 2; off: how they say no. */
-const SWITCHES: Readonly<Record<string, { readonly word: string; readonly isOff: (value: unknown) => boolean }>> = {
-  web_search_options: { word: 'web_search', isOff: () => false },
-  // xAI
-  search_parameters: { word: 'web_search', isOff: (value) => isObject(value) && value.mode === 'off' },
-  // Qwen
-  enable_search: { word: 'web_search', isOff: (value) => value === false },
-  // OpenRouter
-  plugins: { word: 'web_search', isOff: (value) => Array.isArray(value) && value.length === 0 },
-  // Azure OpenAI
-  data_sources: { word: 'file_search', isOff: (value) => Array.isArray(value) && value.length === 0 },
-}
-
-/** Models that search by themselves, by OpenAI's, Perplexity's, OpenRouter's and Groq's names. */
-const SEARCHING =
-  /(?:-search-preview|-search-api|-deep-research)(?:-|$)|(?:^|\/)sonar(?:-|$)|:online$|(?:^|\/)compound(?:-|$)/i
-
-/** Whether a model searches without any tool in the request. */
-export function searchesByItself(model: string | null): boolean {
-  return model !== null && SEARCHING.test(model)
-}
-
 /**
  * The first provider-hosted tool that a request asks for and its route does not allow (document 2, `model.providerTools`); null: none.
  * A list names tools by their word, `web_search`, which stands for each of its versions, or by one version, `web_search_20250305`. What
@@ -43,8 +23,8 @@ export function searchesByItself(model: string | null): boolean {
 export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: string): string | null {
   if (typeof body !== 'object' || body === null) return null
   if ('mcp_servers' in body && body.mcp_servers !== null) return 'mcp'
-  const switched = switchedOn(body, allowed)
-  if (switched !== null) return switched
+  const switched = switchedOnTools(body).find((word) => !allowed.has(word))
+  if (switched !== undefined) return switched
   if (!('tools' in body) || !Array.isArray(body.tools)) return null
   const isAnthropic = method.startsWith('messages')
   for (const tool of body.tools) {
@@ -52,16 +32,6 @@ export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: 
     if (isAnthropic ? isOwnOfAnthropic(tool, type) : OWN_TOOLS.has(type)) continue
     if (typeof type !== 'string') return 'a tool without a type'
     if (!isAllowed(type, allowed)) return type.slice(0, 64)
-  }
-  return null
-}
-
-/** The first tool that is switched on by a member of its own and not allowed; null: none. */
-function switchedOn(body: object, allowed: ReadonlySet<string>): string | null {
-  for (const [name, value] of Object.entries(body)) {
-    const tool = Object.hasOwn(SWITCHES, name) ? SWITCHES[name] : undefined
-    if (tool === undefined || value === null || tool.isOff(value) || allowed.has(tool.word)) continue
-    return tool.word
   }
   return null
 }

@@ -9,12 +9,13 @@ import {
   type Outcome,
   type Slot,
   type Snapshots,
+  searchesByItself,
   type Target,
   unresolved,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Choice } from './choice.ts'
-import { bringsForeignContent, hostedTool, searchesByItself } from './hosted-tools.ts'
+import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 
 /** Where the routes stand in the snapshot. */

@@ -1,4 +1,4 @@
-import type { Body, Call, Snapshot } from '../../call/index.ts'
+import { type Body, type Call, type Snapshot, searchesByItself } from '../../call/index.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
 import { answeredBy } from './upstream/failover.ts'
@@ -55,7 +55,8 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
       priced: answering === undefined ? pricedAt(way.endpoints[0], tool) : pricedOf(answering, call),
       otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
       inputTokens: inputTokensAtMost,
-      bounded,
+      // What a search finds is input that no bytes of the request bound.
+      bounded: bounded && !way.endpoints.some((one) => searchesByItself(one.modelFor(call.name))),
       options,
       choices,
       maxTokens,

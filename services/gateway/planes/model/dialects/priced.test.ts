@@ -25,6 +25,10 @@ test('tools at the provider, sound and images are not bounded by the bytes of a 
     { tools: [{ type: 'image_generation' }] },
     { tools: ['x'] },
     { web_search_options: {} },
+    { search_parameters: { mode: 'auto' } },
+    { enable_search: true },
+    { plugins: [{ id: 'web' }] },
+    { data_sources: [{ type: 'azure_search' }] },
     { modalities: ['text', 'audio'] },
     { container: 'c' },
   ]
@@ -32,6 +36,7 @@ test('tools at the provider, sound and images are not bounded by the bytes of a 
   const bounded = [
     { tools: [{ type: 'function' }, { type: 'custom' }, { name: 'a', input_schema: {} }, { type: 'bash_20250124' }] },
     { modalities: ['text'] },
+    { search_parameters: { mode: 'off' }, enable_search: false, plugins: [], data_sources: [] },
     {},
   ]
   for (const value of bounded) assert.ok(!isOpenEnded(value), JSON.stringify(value))

@@ -1,3 +1,4 @@
+import { switchedOnTools } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { isSet } from './checks.ts'
 
@@ -46,14 +47,9 @@ const OWN_DEFINITIONS = /^(?:bash|text_editor|memory|computer)_\d{8}$/
  * Whether the provider may do what no bytes of the request bound: run tools (each search is charged, and what it finds is input), or
  * generate sound and images.
  */
-export function isOpenEnded({
-  tools,
-  web_search_options: search,
-  modalities,
-  mcp_servers: servers,
-  container,
-}: JsonObject): boolean {
-  if (isSet(search) || isSet(servers) || isSet(container)) return true
+export function isOpenEnded(body: JsonObject): boolean {
+  const { tools, modalities, mcp_servers: servers, container } = body
+  if (isSet(servers) || isSet(container) || switchedOnTools(body).length > 0) return true
   if (Array.isArray(modalities) && modalities.some((one) => one !== 'text')) return true
   return Array.isArray(tools) && tools.some((tool) => !isOwnTool(tool))
 }
