@@ -2,54 +2,100 @@ import {
   canonicalJson,
   checkJson,
   decodeBase64url,
+  findSpan,
+  GlobTable,
   glob,
+  MAX_JSON_DEPTH,
   parseDuration,
   parseLossless,
   parseQuantity,
   parseSessionSpiffeId,
   parseStrict,
+  withoutMembers,
 } from '@plat/core'
 import { readYaml } from '@plat/kubernetes'
 import { compileExpression } from '@plat/resources'
-import { MAX_TOKEN_CHARS, parseCompact, parseJws } from '@plat/tokens'
-import { costTarget, json, type Row, text } from './cost.ts'
+import { costTarget, type Families, type Row } from './cost.ts'
+import { json, text } from './families.ts'
 
-const yaml: Row['families'] = {
+const KIB = 1024
+const MIB = 1024 * KIB
+/** Largest body of a request. JSON of responses may be longer; what it takes beside `JSON.parse` is the same part. */
+const BODY = 4 * MIB
+
+const yaml: Families = {
+  ...text,
   nesting: (n) => '['.repeat(n),
   dashes: (n) => '- '.repeat(n / 2),
-  spaces: (n) => `a:${' '.repeat(n)}`,
-  digits: (n) => `a: ${'1'.repeat(n)}`,
+  'trailing spaces': (n) => `a:${' '.repeat(n)}`,
+  'digits of a value': (n) => `a: ${'1'.repeat(n)}`,
   anchors: (n) => Array.from({ length: n / 24 }, (_, at) => `- &a${at} 1\n- *a${at}\n`).join(''),
   keys: (n) => Array.from({ length: n / 12 }, (_, at) => `m${at}: ${at}\n`).join(''),
   quotes: (n) => `a: "${'\\"'.repeat(n / 2)}"`,
-  'line breaks': (n) => `a: "${'\n'.repeat(n)}"`,
-}
-
-const token: Row['families'] = {
-  dots: (n) => '.'.repeat(n),
-  header: (n) => `${Buffer.from(`{"alg":"ES256","kid":"${'a'.repeat(n / 2)}"}`).toString('base64url')}.e30.AA`,
-  base64: (n) => `${'QUJD'.repeat(n / 4)}.e30.AA`,
+  'folded lines': (n) => `a: "${'\n'.repeat(n)}"`,
 }
 
 const stars = glob('*a*b*ab*c')
+const table = new GlobTable([...'abcdefgh'].map((each) => [`*${each}*a*b*`, each] as const))
 const expressions = ['args.all(x, true)', 'args == args', '"b" in args', 'size(args) > 1 && args.contains("ab")']
   .map((when) => compileExpression(when, ['args']))
   .filter((expression) => typeof expression !== 'string')
 
-const MIB = 1024 * 1024
-
-const rows: readonly Row[] = [
-  { name: 'strict JSON', limit: MIB, families: json, run: (input) => checkJson(Buffer.from(input)) },
-  { name: 'strict JSON, value', limit: MIB, families: json, run: (input) => parseStrict(input) },
+const jsonRows: readonly Row[] = [
+  { parser: 'strict JSON', part: 'check', limit: BODY, families: json, run: (input) => checkJson(Buffer.from(input)) },
   {
-    name: 'canonical form',
-    limit: 256 * 1024,
+    parser: 'strict JSON',
+    part: 'value',
+    limit: BODY,
     families: json,
-    run: (input) => canonicalJson(parseLossless(input)),
+    run: (input) => parseStrict(Buffer.from(input)),
   },
   {
-    name: 'CEL',
-    limit: MIB,
+    parser: 'spans of JSON',
+    limit: BODY,
+    families: {
+      ...json,
+      'deep path': (n) =>
+        `${'{"params":'.repeat(MAX_JSON_DEPTH - 1)}"${'a'.repeat(n)}"${'}'.repeat(MAX_JSON_DEPTH - 1)}`,
+    },
+    prepare: (input) => {
+      const bytes = Buffer.from(input)
+      checkJson(bytes)
+      return () => findSpan(bytes, ['params', 'c'])
+    },
+  },
+  {
+    parser: 'spans of JSON',
+    part: 'cuts',
+    limit: BODY,
+    families: json,
+    prepare: (input) => {
+      const bytes = Buffer.from(input)
+      const value: unknown = parseStrict(bytes)
+      const names = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : ['a']
+      const paths = names.map((name) => [name])
+      return () => withoutMembers(bytes, paths)
+    },
+  },
+  {
+    parser: 'canonical form',
+    limit: BODY,
+    families: json,
+    prepare: (input) => {
+      const value = parseLossless(input)
+      return () => canonicalJson(value)
+    },
+  },
+  {
+    parser: 'canonical form',
+    part: 'exact numbers',
+    limit: BODY,
+    families: json,
+    run: (input) => parseLossless(input),
+  },
+  {
+    parser: 'CEL',
+    limit: BODY,
     families: text,
     run: (input) => {
       for (const expression of expressions) {
@@ -58,13 +104,15 @@ const rows: readonly Row[] = [
       }
     },
   },
-  { name: 'glob', limit: MIB, families: text, run: stars },
-  { name: 'base64url', limit: MIB, families: text, run: decodeBase64url },
-  { name: 'duration', limit: 4096, families: text, run: parseDuration },
-  { name: 'quantity', limit: 4096, families: text, run: parseQuantity },
-  { name: 'JWS', limit: MAX_TOKEN_CHARS, families: token, run: (input) => [parseJws(input), parseCompact(input)] },
-  { name: 'YAML', limit: 16 * 1024, families: yaml, run: readYaml },
-  { name: 'SPIFFE ID', limit: 16 * 1024, families: text, run: parseSessionSpiffeId },
 ]
 
-export const target = costTarget('cost', rows)
+const wordRows: readonly Row[] = [
+  { parser: 'globs', limit: MIB, families: text, run: (input) => [stars(input), table.find(input)] },
+  { parser: 'base64url', limit: BODY, families: text, run: decodeBase64url },
+  { parser: 'durations', limit: MIB, families: text, run: parseDuration },
+  { parser: 'quantities', limit: MIB, families: text, run: parseQuantity },
+  { parser: 'YAML', limit: MIB, families: yaml, run: readYaml },
+  { parser: 'SPIFFE IDs', limit: 16 * KIB, families: text, run: parseSessionSpiffeId },
+]
+
+export const target = costTarget('cost', [...jsonRows, ...wordRows])

@@ -1,17 +1,31 @@
+import { getHeapStatistics } from 'node:v8'
+import type { ParserName } from './parsers.ts'
 import type { FuzzTarget } from './target.ts'
 
-/** A parser or decision that reads foreign text. */
-export interface Row {
-  readonly name: string
-  /** Characters of its largest input. */
+/** A parser or decision that reads foreign text. Throwing is a refusal; work that yields returns a promise. */
+export type Row = RowBase & ({ run(text: string): unknown } | { prepare(text: string): Work })
+
+/** What is measured. */
+export type Work = () => unknown
+
+interface RowBase {
+  readonly parser: ParserName
+  /** What of the parser it runs, where it has several rows. */
+  readonly part?: string
+  /** Characters of its largest input, by the limits of the default configuration. */
   readonly limit: number
   /** Hostile inputs of about `n` characters. */
-  readonly families: Readonly<Record<string, (n: number) => string>>
-  /** Throwing is a refusal. */
-  run(text: string): unknown
+  readonly families: Families
 }
 
-/** Growth from n to 4n beyond which work is not linear. */
+export type Families = Readonly<Record<string, (n: number) => string>>
+
+/** A target with its rows, so that a test can see whether a parser has one. */
+export interface CostTarget extends FuzzTarget {
+  readonly rows: readonly Row[]
+}
+
+/** Growth from n to 4n beyond which work or memory is not linear. */
 const MAX_GROWTH = 6
 /** Longest unbroken stretch of the event loop, in milliseconds, where `JSON.parse` of the same text is faster than a third of it. */
 const MAX_STRETCH_MS = 20
@@ -20,88 +34,166 @@ const GIVE_UP_MS = 200
 /** A run of so many seconds or more runs all rows, however long they take: the work is the same each time. */
 const COMPLETE_SECONDS = 10
 /** Runs below this are too short to compare, in milliseconds. */
-const MEASURABLE_MS = 2
-/** How often the attempts measure: of several measurements the shortest counts, the others were disturbed. */
-const ATTEMPTS = [1, 5, 5, 5] as const
+const MEASURABLE_MS = 8
+/** What runs allocate below this is too little to compare, in bytes. */
+const MEASURABLE_BYTES = 1024 * 1024
+/** How often the attempts measure: of several measurements the smallest counts, the others were disturbed. */
+const ATTEMPTS = [1, 3, 5, 7] as const
 
-/** Hostile JSON texts. */
-export const json: Row['families'] = {
-  digits: (n) => `[${`${'1'.repeat(4000)},`.repeat(n / 4001)}1]`,
-  'one long literal': (n) => `1.${'0'.repeat(n)}1`,
-  zeros: (n) => `[${`1.${'0'.repeat(4000)}1,`.repeat(n / 4004)}1]`,
-  escapes: (n) => `"${'\\u0061'.repeat(n / 6)}"`,
-  backslashes: (n) => `"${'\\\\'.repeat(n / 2)}"`,
-  nesting: (n) => '['.repeat(n),
-  members: (n) => `{${Array.from({ length: n / 12 }, (_, at) => `"m${at}":${at}`).join(',')}}`,
-  'escaped names': (n) => `{${Array.from({ length: n / 18 }, (_, at) => `"\\u0061${at}":1`).join(',')}}`,
-  'long names': (n) => `{"${'a'.repeat(n / 2)}":1,"${'a'.repeat(n / 2)}b":1}`,
-  base64: (n) => `"${'QUJD'.repeat(n / 4)}"`,
+/** What one run took. */
+interface Cost {
+  /** Time of the thread, in milliseconds. */
+  readonly ms: number
+  /** The longest stretch in which no other callback could run, in milliseconds. */
+  readonly stretchMs: number
+  /** Bytes that were allocated: on the heap, freed ones included, and what was left outside of it. */
+  readonly bytes: number
 }
 
-/** Hostile texts of no particular form. */
-export const text: Row['families'] = {
-  digits: (n) => '1'.repeat(n),
-  zeros: (n) => `${'0'.repeat(n)}1`,
-  prefixes: (n) => 'ab'.repeat(n / 2),
-  pairs: (n) => '1h'.repeat(n / 2),
-  base64: (n) => 'QUJD'.repeat(n / 4),
-  slashes: (n) => `spiffe://${'a/'.repeat(n / 2)}`,
+/** Milliseconds since `start`: of the processor where it was taken away from the thread in between, as far as its clock can tell. */
+class Stopwatch {
+  readonly #wall = performance.now()
+  readonly #cpu = process.threadCpuUsage()
+
+  get ms(): number {
+    const wall = performance.now() - this.#wall
+    const { user, system } = process.threadCpuUsage(this.#cpu)
+    const cpu = (user + system) / 1000
+    return wall > CPU_CLOCK_MS ? Math.min(wall, cpu + CPU_CLOCK_MS) : wall
+  }
 }
 
-/** CPU of one run. */
-function onceMs(run: () => unknown): number {
-  const start = process.cpuUsage()
+/** What the clock of the processor may be behind, in milliseconds: some systems count in ticks. */
+const CPU_CLOCK_MS = 4
+
+/** Looks in each turn of the event loop how long the last one was. */
+class Stretches {
+  #longest = 0
+  #turn = new Stopwatch()
+  #isRunning = true
+
+  constructor() {
+    this.#watch()
+  }
+
+  /** The longest stretch in milliseconds. */
+  end(): number {
+    this.#isRunning = false
+    return Math.max(this.#longest, this.#turn.ms)
+  }
+
+  #watch(): void {
+    setImmediate(() => {
+      if (!this.#isRunning) return
+      this.#longest = Math.max(this.#longest, this.#turn.ms)
+      this.#turn = new Stopwatch()
+      this.#watch()
+    })
+  }
+}
+
+/** The work over a text. What is prepared is not measured: another row measures what made it. */
+function workOf(row: Row, text: string): Work {
+  if ('run' in row) return () => row.run(text)
   try {
-    run()
+    return row.prepare(text)
+  } catch {
+    // Refused by what comes before it.
+    return () => {}
+  }
+}
+
+async function onceCost(run: Work): Promise<Cost> {
+  await new Promise(setImmediate)
+  const outside = process.memoryUsage().arrayBuffers
+  const allocated = getHeapStatistics().total_allocated_bytes
+  const stretches = new Stretches()
+  const whole = new Stopwatch()
+  try {
+    const result = run()
+    if (result instanceof Promise) await result
   } catch {
     // Refused, which may cost no more than reading it.
   }
-  const { user, system } = process.cpuUsage(start)
-  return (user + system) / 1000
+  const { ms } = whole
+  const stretchMs = stretches.end()
+  const left = Math.max(0, process.memoryUsage().arrayBuffers - outside)
+  return { ms, stretchMs, bytes: getHeapStatistics().total_allocated_bytes - allocated + left }
 }
 
-function shortestMs(run: () => unknown, repeats: number): number {
-  let shortest = Number.POSITIVE_INFINITY
-  for (let repeat = 0; repeat < repeats; repeat++) shortest = Math.min(shortest, onceMs(run))
-  return shortest
+/** The smallest of several measurements, each on its own. */
+async function smallestCost(run: Work, repeats: number): Promise<Cost> {
+  let smallest: Cost = {
+    ms: Number.POSITIVE_INFINITY,
+    stretchMs: Number.POSITIVE_INFINITY,
+    bytes: Number.POSITIVE_INFINITY,
+  }
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    const { ms, stretchMs, bytes } = await onceCost(run)
+    smallest = {
+      ms: Math.min(smallest.ms, ms),
+      stretchMs: Math.min(smallest.stretchMs, stretchMs),
+      bytes: Math.min(smallest.bytes, bytes),
+    }
+  }
+  return smallest
+}
+
+export function nameOf({ parser, part }: Row): string {
+  return part === undefined ? parser : `${parser}, ${part}`
 }
 
 /** What is wrong with the cost of one family; null when nothing is. */
-function faultOf({ name, limit, families, run }: Row, family: string, repeats: number): string | null {
+async function faultOf(row: Row, family: string, repeats: number): Promise<string | null> {
+  const { limit, families } = row
   const make = families[family] ?? String
   // From small to large, so that work that is not linear is reported and not waited for.
   for (const part of [64, 16, 4]) {
     const size = Math.floor(limit / part)
-    const ms = onceMs(() => run(make(size)))
-    if (ms > GIVE_UP_MS) return `${name}, ${family}, ${size} characters: ${ms.toFixed(1)} ms, larger ones were not run`
+    const text = make(size)
+    const { ms, stretchMs } = await onceCost(workOf(row, text))
+    if (stretchMs > GIVE_UP_MS && stretchMs > 3 * (await onceCost(() => JSON.parse(text))).ms)
+      return `${nameOf(row)}, ${family}, ${size} characters: ${ms.toFixed(1)} ms, larger ones were not run`
   }
   const [small, large] = [make(Math.floor(limit / 4)), make(limit)]
-  const [before, after] = [shortestMs(() => run(small), repeats), shortestMs(() => run(large), repeats)]
-  const allowed =
-    after <= MAX_STRETCH_MS ? after : Math.max(MAX_STRETCH_MS, 3 * shortestMs(() => JSON.parse(large), repeats))
-  const at = `${name}, ${family}, ${limit} characters`
-  if (after > allowed) return `${at}: an unbroken stretch of ${after.toFixed(1)} ms, allowed are ${allowed.toFixed(1)}`
-  if (after > MEASURABLE_MS && after > MAX_GROWTH * Math.max(before, MEASURABLE_MS / MAX_GROWTH))
-    return `${at}: grows from ${before.toFixed(1)} to ${after.toFixed(1)} ms with four times the input`
+  const before = await smallestCost(workOf(row, small), repeats)
+  const after = await smallestCost(workOf(row, large), repeats)
+  const parseMs = after.ms > MEASURABLE_MS ? (await smallestCost(() => JSON.parse(large), repeats)).ms : 0
+  const fault = excessOf(before, after, 3 * parseMs)
+  return fault === null ? null : `${nameOf(row)}, ${family}, ${limit} characters: ${fault}`
+}
+
+function excessOf(before: Cost, after: Cost, parsesMs: number): string | null {
+  const allowedMs = Math.max(MAX_STRETCH_MS, parsesMs)
+  if (after.stretchMs > allowedMs)
+    return `an unbroken stretch of ${after.stretchMs.toFixed(1)} ms, allowed are ${allowedMs.toFixed(1)}`
+  // Not even JSON.parse is linear in all it makes: its objects are collected as well.
+  if (grows(before.ms, after.ms, Math.max(MEASURABLE_MS, parsesMs)))
+    return `grows from ${before.ms.toFixed(1)} to ${after.ms.toFixed(1)} ms with four times the input`
+  if (grows(before.bytes, after.bytes, MEASURABLE_BYTES))
+    return `allocates ${before.bytes} bytes and ${after.bytes} for four times the input`
   return null
 }
 
-/** Measures every row with every family: CPU at a quarter of the limit and at the limit. */
-export function costTarget(name: string, rows: readonly Row[]): FuzzTarget {
+function grows(before: number, after: number, measurable: number): boolean {
+  return after > measurable && after > MAX_GROWTH * before
+}
+
+/** Measures every row with every family: time, stretch and memory at a quarter of the limit and at the limit. */
+export function costTarget(name: string, rows: readonly Row[]): CostTarget {
   return {
     name,
+    rows,
     async run(seconds) {
       const failures: string[] = []
-      const start = process.cpuUsage()
+      const start = performance.now()
       let cases = 0
       for (const row of rows)
         for (const family of Object.keys(row.families)) {
-          const { user, system } = process.cpuUsage(start)
-          if (seconds < COMPLETE_SECONDS && user + system > seconds * 1_000_000) return { cases, failures }
-          const fault = lastingFault(row, family)
+          if (seconds < COMPLETE_SECONDS && performance.now() - start > seconds * 1000) return { cases, failures }
+          const fault = await lastingFault(row, family)
           if (fault !== null) failures.push(fault)
           cases++
-          await new Promise(setImmediate)
         }
       return { cases, failures }
     },
@@ -109,10 +201,10 @@ export function costTarget(name: string, rows: readonly Row[]): FuzzTarget {
 }
 
 /** What every attempt finds wrong; null when one of them finds nothing. */
-function lastingFault(row: Row, family: string): string | null {
+async function lastingFault(row: Row, family: string): Promise<string | null> {
   let fault: string | null = null
   for (const repeats of ATTEMPTS) {
-    fault = faultOf(row, family, repeats)
+    fault = await faultOf(row, family, repeats)
     if (fault === null) break
   }
   return fault

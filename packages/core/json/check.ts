@@ -137,10 +137,10 @@ function walk(bytes: Uint8Array, maxDepth: number): boolean {
   return true
 }
 
-/** First byte after `at` that no number literal contains. */
+/** First byte after `at` that no number literal contains, looked for as far as the longest literal goes. */
 export function endOfNumber(bytes: Uint8Array, at: number): number {
   let next = at + 1
-  while (isNumberByte(bytes[next])) next++
+  while (next - at <= MAX_NUMBER_BYTES && isNumberByte(bytes[next])) next++
   return next
 }
 
@@ -231,6 +231,8 @@ function skipScalar(bytes: Uint8Array, at: number): number {
 }
 
 function skipNumber(bytes: Uint8Array, at: number): number {
+  if (endOfNumber(bytes, at) - at > MAX_NUMBER_BYTES)
+    throw new JsonError(`a number longer than ${MAX_NUMBER_BYTES} characters`, at)
   let next = bytes[at] === MINUS ? at + 1 : at
   next = bytes[next] === ZERO ? next + 1 : skipDigits(bytes, next)
   if (bytes[next] === DOT) next = skipDigits(bytes, next + 1)
@@ -239,7 +241,6 @@ function skipNumber(bytes: Uint8Array, at: number): number {
     const sign = bytes[next + 1]
     next = skipDigits(bytes, sign === PLUS || sign === MINUS ? next + 2 : next + 1)
   }
-  if (next - at > MAX_NUMBER_BYTES) throw new JsonError(`a number longer than ${MAX_NUMBER_BYTES} characters`, at)
   return next
 }
 

@@ -60,6 +60,24 @@ test('a member is cut with one comma, wherever it stands', () => {
   assert.equal(without('{"a":1,"b":2}', ['a'], ['b']), '{}')
 })
 
+test('cutting several members at once gives what cutting one after the other gives', () => {
+  const name = fc.constantFrom('a', 'b', 'c', '\n', 'é', '"')
+  const value = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
+    value: fc.oneof({ maxDepth: 3 }, fc.constantFrom(1, '}', [{ a: 1 }]), tie('object')),
+    object: fc.dictionary(name, tie('value'), { maxKeys: 5, noNullPrototype: true }),
+  })).object
+  const spaced = fc.constantFrom(undefined, 1, '\t')
+  fc.assert(
+    fc.property(value, spaced, fc.array(fc.array(name, { minLength: 1, maxLength: 3 })), (object, space, paths) => {
+      const text = JSON.stringify(object, null, space).replaceAll('"a"', String.raw`"\u0061"`)
+      assert.equal(
+        without(text, ...paths),
+        paths.reduce((rest, path) => without(rest, path), text),
+      )
+    }),
+  )
+})
+
 test('numbers beyond 2^53, member order and escapes around a cut stay as they were', () => {
   const text = String.raw`{"z":12345678901234567890,"caps":{"roots":{},"sampling":{},"x":1.0},"a":"\u00e9"}`
   assert.equal(

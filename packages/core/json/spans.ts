@@ -1,5 +1,5 @@
 import { skipSpace } from './check.ts'
-import { nameOf } from './names.ts'
+import { nameOf, textOf } from './names.ts'
 import { skipTrusted } from './trusted.ts'
 
 /** Byte range: `start` included, `end` not. */
@@ -13,14 +13,6 @@ const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** A member found in the bytes, with what is needed to cut it out. */
-interface Member {
-  /** Where the value before this member ended; for the first member, the byte after the brace. */
-  readonly previousEnd: number
-  readonly nameStart: number
-  readonly valueStart: number
-}
-
 /**
  * The byte range of the value that `path` leads to through nested objects; an empty path is the whole value. Null when a
  * member is missing or a value on the way is no object. The input must have passed `checkJson`.
@@ -28,64 +20,129 @@ interface Member {
 export function findSpan(bytes: Uint8Array, path: readonly string[]): Span | null {
   let start = skipSpace(bytes, 0)
   for (const name of path) {
-    const member = findMember(bytes, start, name)
-    if (member === null) return null
-    start = member.valueStart
+    const valueStart = findMember(bytes, start, name)
+    if (valueStart === null) return null
+    start = valueStart
   }
   return [start, skipValue(bytes, start)]
 }
 
+/** Names of members; null: the member is cut out, otherwise what is cut out of its value. */
+type Cut = Map<string, Cut | null>
+
 /**
  * The same bytes without the members that `paths` lead to: each is cut out with one comma, every other byte stays as it
  * was. A path that leads nowhere cuts nothing; when nothing is cut the answer is the input itself.
- * The input must have passed `checkJson`.
+ * One pass for all paths, since callers can name as many as their bodies have members. The input must have passed `checkJson`.
  */
 export function withoutMembers(bytes: Uint8Array, paths: readonly (readonly string[])[]): Uint8Array {
-  return paths.reduce(withoutMember, bytes)
-}
-
-function withoutMember(bytes: Uint8Array, path: readonly string[]): Uint8Array {
-  const name = path.at(-1)
-  if (name === undefined) return bytes
-  const parent = findSpan(bytes, path.slice(0, -1))
-  const member = parent && findMember(bytes, parent[0], name)
-  if (!member) return bytes
-  const end = skipValue(bytes, member.valueStart)
-  const after = skipSpace(bytes, end)
-  // With a follower the comma behind goes, else what stands before: the comma, or nothing but white space.
-  if (bytes[after] === COMMA) return spliced(bytes, member.nameStart, skipSpace(bytes, after + 1))
-  return spliced(bytes, member.previousEnd, end)
-}
-
-function spliced(bytes: Uint8Array, from: number, to: number): Uint8Array {
-  const rest = new Uint8Array(bytes.length - (to - from))
-  rest.set(bytes.subarray(0, from))
-  rest.set(bytes.subarray(to), from)
+  const spans: Span[] = []
+  cutIn(bytes, skipSpace(bytes, 0), cutOf(paths), spans)
+  if (spans.length === 0) return bytes
+  const rest = new Uint8Array(spans.reduce((length, [start, end]) => length - (end - start), bytes.length))
+  let from = 0
+  let to = 0
+  for (const [start, end] of [...spans, [bytes.length, bytes.length] as const]) {
+    rest.set(bytes.subarray(from, start), to)
+    to += start - from
+    from = end
+  }
   return rest
 }
 
-function findMember(bytes: Uint8Array, object: number, wanted: string): Member | null {
-  if (bytes[object] !== OPEN_OBJECT) return null
-  let previousEnd = object + 1
-  let nameStart = skipSpace(bytes, previousEnd)
+function cutOf(paths: readonly (readonly string[])[]): Cut {
+  const root: Cut = new Map()
+  for (const path of paths) {
+    let at: Cut | null = root
+    for (const [depth, name] of path.entries()) {
+      if (at === null) break
+      const known: Cut | null | undefined = at.get(name)
+      const next: Cut | null = depth === path.length - 1 || known === null ? null : (known ?? new Map())
+      at.set(name, next)
+      at = next
+    }
+  }
+  return root
+}
+
+/** Adds what is cut out of the object at `object`, in order. */
+function cutIn(bytes: Uint8Array, object: number, cut: Cut, spans: Span[]): void {
+  if (bytes[object] !== OPEN_OBJECT || cut.size === 0) return
+  let keptEnd = object + 1
+  let nameStart = skipSpace(bytes, keptEnd)
   while (bytes[nameStart] === QUOTE) {
     const nameEnd = skipTrusted(bytes, nameStart)
     const valueStart = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1)
-    if (isNamed(bytes, nameStart + 1, nameEnd - 1, wanted)) return { previousEnd, nameStart, valueStart }
-    previousEnd = skipValue(bytes, valueStart)
-    nameStart = skipSpace(bytes, skipSpace(bytes, previousEnd) + 1)
+    const end = skipValue(bytes, valueStart)
+    const after = skipSpace(bytes, end)
+    const next = bytes[after] === COMMA ? skipSpace(bytes, after + 1) : null
+    const inner = cutNamed(bytes, [nameStart + 1, nameEnd - 1], cut)
+    if (inner === null) {
+      // With a follower the comma behind goes, else everything behind the last member that stays: its comma, or white space.
+      const start = next === null ? keptEnd : nameStart
+      while ((spans.at(-1)?.[0] ?? -1) >= start) spans.pop()
+      spans.push([start, next ?? end])
+    } else {
+      if (inner !== undefined) cutIn(bytes, valueStart, inner, spans)
+      keptEnd = end
+    }
+    if (next === null) return
+    nameStart = next
+  }
+}
+
+/** Few names are compared where they stand. */
+const COMPARED_NAMES = 8
+
+/** Undefined: the member stays as it is. */
+function cutNamed(bytes: Uint8Array, [start, end]: Span, cut: Cut): Cut | null | undefined {
+  if (cut.size > COMPARED_NAMES) return cut.get(nameOf(bytes, start, end))
+  for (const [name, inner] of cut) if (isNamed(bytes, start, end, name)) return inner
+  return undefined
+}
+
+/** Where the value of a member starts; null: the object has none of this name, or is none. */
+function findMember(bytes: Uint8Array, object: number, wanted: string): number | null {
+  if (bytes[object] !== OPEN_OBJECT) return null
+  let nameStart = skipSpace(bytes, object + 1)
+  while (bytes[nameStart] === QUOTE) {
+    const nameEnd = skipTrusted(bytes, nameStart)
+    const valueStart = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1)
+    if (isNamed(bytes, nameStart + 1, nameEnd - 1, wanted)) return valueStart
+    nameStart = skipSpace(bytes, skipSpace(bytes, skipValue(bytes, valueStart)) + 1)
   }
   return null
 }
 
-/** Compares where the bytes stand; a name becomes a string only where it is the same up to an escape or a byte beyond ASCII. */
+/** What stands for a control character behind a backslash; every other character stands for itself. */
+const CONTROLS: ReadonlyMap<number, number> = new Map(
+  Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }).map(([letter, control]) => [
+    letter.charCodeAt(0),
+    control.charCodeAt(0),
+  ]),
+)
+const LOWER_U = 0x75
+
+/** Compares where the bytes stand; a name becomes a string only where it is the same up to a byte beyond ASCII. */
 function isNamed(bytes: Uint8Array, start: number, end: number, wanted: string): boolean {
-  for (let at = start; at < end; at++) {
+  let at = start
+  let index = 0
+  for (; at < end && index < wanted.length; index++) {
+    const unit = wanted.charCodeAt(index)
     const byte = bytes[at] ?? 0
-    if (byte === BACKSLASH || byte > 0x7f) return nameOf(bytes, start, end) === wanted
-    if (byte !== wanted.charCodeAt(at - start)) return false
+    if (byte > 0x7f) return unit > 0x7f && nameOf(bytes, start, end) === wanted
+    if (byte !== BACKSLASH) {
+      if (byte !== unit) return false
+      at++
+      continue
+    }
+    const letter = bytes[at + 1] ?? 0
+    const isCode = letter === LOWER_U
+    const code = isCode ? Number.parseInt(textOf(bytes, at + 2, at + 6), 16) : (CONTROLS.get(letter) ?? letter)
+    if (code !== unit) return false
+    at += isCode ? 6 : 2
   }
-  return end - start === wanted.length
+  return at === end && index === wanted.length
 }
 
 /** Byte after the value that starts at `at`, of input that is known to be JSON. */

@@ -1,16 +1,52 @@
-import { costTarget, json, type Row, text } from '../../../test/fuzz/cost.ts'
-import { findInJson } from '../features/dlp/json/strings.ts'
-import { compileProfile } from '../features/dlp/profile.ts'
-import { TextStream } from '../features/dlp/stream.ts'
-import { DEFAULTS } from '../features/dlp/testing/profiles.ts'
-import { parseRobots } from '../features/web/read/robots-rules.ts'
+import { crc32 } from 'node:zlib'
+import { withoutMembers } from '@plat/core'
+import { costTarget, type Families, type Row } from '../../../test/fuzz/cost.ts'
+import { json, text } from '../../../test/fuzz/families.ts'
+import { isDenial, type Pieces } from '../call/index.ts'
+import { A2aFrame } from './a2a/frame.ts'
+import { ownTasks } from './a2a/list.ts'
+import { readParams } from './a2a/message.ts'
+import { methodRow as a2aRow } from './a2a/methods.ts'
+import { joinedParts } from './a2a/redact/parts.ts'
+import { responseIn } from './a2a/response.ts'
+import { execBody } from './exec/request.ts'
+import { keepElements, unseenPaths } from './mcp/capabilities.ts'
+import { McpResponse } from './mcp/frames/response.ts'
+import { decodeMirrored } from './mcp/headers.ts'
+import { McpBody } from './mcp/message.ts'
+import { classify, parseMessage } from './mcp/parse.ts'
+import { chat } from './model/dialects/chat.ts'
+import { messages } from './model/dialects/messages.ts'
+import { responses } from './model/dialects/responses.ts'
+import { ChunkTexts } from './model/redact/chunk-texts.ts'
+import { EventTexts } from './model/redact/event-texts.ts'
+import { readModelBody } from './model/request.ts'
+import { AwsStreamSplitter } from './model/translate/aws-stream.ts'
 import { readMessages } from './model/translate/messages.ts'
-import { SseSplitter } from './wire/sse.ts'
+import { eventData, eventId, SseSplitter, withEventData } from './wire/sse.ts'
 
-const events: Row['families'] = {
+const KIB = 1024
+const MIB = 1024 * KIB
+/** Largest body of a request, by default. Answers may be longer; what they take beside `JSON.parse` is the same part. */
+const BODY = 4 * MIB
+/** Largest piece in which bytes arrive. */
+const SOCKET_CHUNK = 64 * KIB
+/** Headers of a request together. */
+const HEAD = 16 * KIB
+
+const many = (n: number, size: number, each: (at: number) => string) =>
+  Array.from({ length: n / size }, (_, at) => each(at)).join(',')
+
+/** Members in the places where a protocol has its own. */
+const within = (before: string, after: string): Families =>
+  Object.fromEntries(Object.entries(json).map(([name, make]) => [name, (n: number) => before + make(n) + after]))
+
+const events: Families = {
   'empty events': (n) => '\n'.repeat(n),
   'one line': (n) => `data: ${'a'.repeat(n)}\n\n`,
   lines: (n) => `${'data:\n'.repeat(n / 6)}\n`,
+  comments: (n) => `${':\n'.repeat(n / 2)}\n`,
+  ids: (n) => `${'id:a\n'.repeat(n / 5)}\n`,
   'carriage returns': (n) => '\r'.repeat(n),
   'never complete': (n) => 'a\r'.repeat(n / 2),
 }
@@ -22,57 +58,255 @@ function splitBytes(input: string): void {
   for (let at = 0; at < bytes.length; at++) splitter.push(bytes.subarray(at, at + 1))
 }
 
-const MIB = 1024 * 1024
-/** Largest piece in which bytes arrive. */
-const SOCKET_CHUNK = 64 * 1024
+const tools = (n: number) => `{"jsonrpc":"2.0","id":1,"result":{"tools":[${'{"name":"a"},'.repeat(n / 13)}{}]}}`
+const calls: Families = {
+  ...within('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":', '}}'),
+  'unknown members': (n) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a",${many(n, 12, (at) => `"m${at}":1`)}}}`,
+  'unknown escaped members': (n) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a",${many(n, 18, (at) => `"\\u0061${at}":1`)}}}`,
+  'free members of _meta': (n) =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{${many(n, 12, (at) => `"m${at}":1`)}}}}`,
+  'long name': (n) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${'a'.repeat(n)}"}}`,
+  'long method': (n) => `{"jsonrpc":"2.0","id":1,"method":"${'a/'.repeat(n / 2)}"}`,
+  batch: (n) => `[${'{"jsonrpc":"2.0","id":1,"method":"ping"},'.repeat(n / 41)}{}]`,
+}
 
-const profile = compileProfile('cost', DEFAULTS)
-const scanner = profile.response?.scanner
-if (scanner === undefined) throw new Error('the default profile scans nothing')
+function classified(bytes: Uint8Array): void {
+  const message = parseMessage(bytes)
+  if (isDenial(message)) return
+  const posted = {
+    bytes,
+    message,
+    server: 'notes',
+    headers: {},
+    session: () => null,
+    spoken: () => [],
+    open: () => null,
+  }
+  const { verdict } = classify(posted)
+  if (isDenial(verdict) || verdict.body === null) return
+  const { args, argsValue } = verdict.body
+  void [args, argsValue, verdict.body.beside]
+}
 
-const rows: readonly Row[] = [
+/** Passes every piece on. */
+const plainPieces = (): Pieces => ({ push: (piece) => piece, end: () => '' })
+const redactor = { json: (bytes: Uint8Array) => bytes, pieces: plainPieces }
+
+const mcpRows: readonly Row[] = [
+  { parser: 'messages of MCP', limit: BODY, families: calls, run: (input) => classified(Buffer.from(input)) },
   {
-    name: 'server-sent events',
+    parser: 'messages of MCP',
+    part: 'what goes upstream',
+    limit: BODY,
+    families: calls,
+    prepare: (input) => {
+      const bytes = Buffer.from(input)
+      const value: { readonly params?: unknown } = JSON.parse(input)
+      const paths = unseenPaths('tools/call', value.params)
+      const body = new McpBody(bytes, value, true)
+      return () => [body.args, withoutMembers(bytes, paths)]
+    },
+  },
+  {
+    parser: 'responses of MCP',
+    limit: BODY,
+    families: {
+      ...within('{"jsonrpc":"2.0","id":1,"result":', '}'),
+      tools,
+      id: (n) => `{"jsonrpc":"2.0","id":"${'a'.repeat(n)}","result":{}}`,
+    },
+    run: (input) =>
+      new McpResponse({ id: Buffer.from('1'), method: 'tools/list', era: 'legacy' }).body(Buffer.from(input)),
+  },
+  {
+    parser: 'lists of MCP',
+    limit: BODY,
+    families: { ...within('[', ']'), tools: (n) => `[${'{"name":"a"},'.repeat(n / 13)}{}]` },
+    prepare: (input) => {
+      JSON.parse(input)
+      const bytes = Buffer.from(input)
+      return () => keepElements(bytes, [0, bytes.length], (index) => index % 2 === 0)
+    },
+  },
+  {
+    parser: 'mirrored headers',
+    limit: HEAD,
+    families: { ...text, encoded: (n) => `=?base64?${'QUJD'.repeat(n / 4)}?=` },
+    run: decodeMirrored,
+  },
+]
+
+const agentParts: Families = {
+  ...within('{"message":{"role":"a","parts":[{"data":', '}]}}'),
+  parts: (n) => `{"message":{"role":"a","parts":[${'{"text":"a"},'.repeat(n / 13)}{}]}}`,
+  'many lists of parts': (n) => `{${many(n, 45, (at) => `"m${at}":{"parts":[{"text":"a"},{"text":"b"}]}`)}}`,
+  'nested parts': (n) =>
+    `{"parts":[${`${'{"parts":[{"text":"a"},{"text":"b"},'.repeat(20)}{}${']}'.repeat(20)},`.repeat(n / 780)}{}]}`,
+  'reference tasks': (n) => `{"message":{"referenceTaskIds":[${'"a",'.repeat(n / 4)}"b"]}}`,
+  'underscored names': (n) => `{"message":{${many(n, 14, (at) => `"m_${at}":1`)}}}`,
+}
+
+const agentRows: readonly Row[] = [
+  {
+    parser: 'messages of A2A',
+    limit: BODY,
+    families: agentParts,
+    prepare: (input) => {
+      const params: unknown = JSON.parse(input)
+      const row = a2aRow('SendMessage')
+      return () => (row === null ? null : readParams(params, row, 'SendMessage'))
+    },
+  },
+  {
+    parser: 'parts of A2A',
+    limit: BODY,
+    families: agentParts,
+    prepare: (input) => {
+      const value: unknown = JSON.parse(input)
+      return () => joinedParts(value, plainPieces)
+    },
+  },
+  {
+    parser: 'responses of A2A',
+    limit: BODY,
+    families: within('{"jsonrpc":"2.0","id":1,"result":', '}'),
+    run: (input) => responseIn(A2aFrame.body('final', Buffer.from(input))),
+  },
+  {
+    parser: 'task lists of A2A',
+    limit: BODY,
+    families: {
+      ...json,
+      tasks: (n) => `{"result":{"tasks":[${'{"id":"a"},'.repeat(n / 11)}{}],"nextPageToken":"${'a'.repeat(1000)}"}}`,
+    },
+    prepare: (input) => {
+      JSON.parse(input)
+      const bytes = Buffer.from(input)
+      return () => ownTasks(bytes, { owns: () => true, sealPage: (token) => token })
+    },
+  },
+]
+
+const awsMessage = (headers: number, payload: number) => {
+  const total = 16 + headers + payload
+  const bytes = Buffer.alloc(total)
+  bytes.writeUInt32BE(total, 0)
+  bytes.writeUInt32BE(headers, 4)
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, 8)), 8)
+  // Headers of no name and of type 0, which has no value.
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, total - 4)), total - 4)
+  return bytes.toString('latin1')
+}
+
+const awsEvents: Families = {
+  'empty messages': (n) => awsMessage(0, 0).repeat(n / 16),
+  'one message': (n) => awsMessage(0, n - 16),
+  'small headers': (n) => awsMessage(Math.min(128 * KIB, n - 16) & ~1, 0),
+  zeros: (n) => '\0'.repeat(n),
+}
+
+function splitAws(input: string, size: number): void {
+  const splitter = new AwsStreamSplitter()
+  const bytes = Buffer.from(input, 'latin1')
+  for (let at = 0; at < bytes.length; at += size) splitter.push(bytes.subarray(at, at + size))
+}
+
+const requests: Families = {
+  ...within('{"model":"a","messages":[{"role":"user","content":"a"}],"x":', '}'),
+  messages: (n) => `{"model":"a","messages":[${'{"role":"user","content":"a"},'.repeat(n / 30)}{}]}`,
+  parts: (n) =>
+    `{"model":"a","messages":[{"role":"user","content":[${'{"type":"text","text":"a"},'.repeat(n / 27)}{}]}]}`,
+  tools: (n) => `{"model":"a","messages":[],"tools":[${'{"type":"function"},'.repeat(n / 20)}{}]}`,
+}
+
+const chunk = (choices: string) => `{"choices":[${choices}{}]}`
+const chunks: Families = {
+  choices: (n) => chunk('{"index":0,"delta":{"content":"a"}},'.repeat(n / 36)),
+  'many choices': (n) =>
+    chunk(`${many(n, 65, (at) => `{"index":${at},"delta":{"content":"a"},"finish_reason":"stop"}`)},`),
+  'open choices': (n) => chunk(`${many(n, 42, (at) => `{"index":${at},"delta":{"content":"a"}}`)},`),
+  'members of a choice': (n) => chunk(`{"index":0,"delta":{${many(n, 12, (at) => `"m${at}":"a"`)}}},`),
+  'nested lists': (n) => chunk(`{"index":0,"delta":${'['.repeat(60)}${'"a",'.repeat(n / 4)}"b"${']'.repeat(60)}},`),
+}
+
+const modelRows: readonly Row[] = [
+  {
+    parser: 'requests to models',
+    limit: BODY,
+    families: requests,
+    run: (input) => [chat, messages, responses].map((dialect) => readModelBody(Buffer.from(input), dialect))[0],
+  },
+  {
+    parser: 'translation for models',
+    limit: BODY,
+    families: requests,
+    prepare: (input) => {
+      const { messages: all }: { readonly messages: unknown } = JSON.parse(input)
+      return () => readMessages(all)
+    },
+  },
+  {
+    parser: 'chunks of models',
+    limit: BODY,
+    families: chunks,
+    prepare: (input) => {
+      const value = JSON.parse(input)
+      return () => {
+        const texts = new ChunkTexts(redactor)
+        texts.take(value)
+        texts.end()
+      }
+    },
+  },
+  {
+    parser: 'events of models',
+    limit: BODY,
+    families: {
+      ...json,
+      deltas: (n) => `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${'a'.repeat(n)}"}}`,
+    },
+    prepare: (input) => {
+      const value = JSON.parse(input)
+      const bytes = Buffer.from(input)
+      return () => EventTexts.of('messages', redactor)?.take(value, bytes)
+    },
+  },
+  {
+    parser: 'event streams of AWS',
+    limit: SOCKET_CHUNK,
+    families: awsEvents,
+    run: (input) => splitAws(input, SOCKET_CHUNK),
+  },
+  {
+    parser: 'event streams of AWS',
+    part: 'byte by byte',
+    limit: SOCKET_CHUNK / 4,
+    families: awsEvents,
+    run: (input) => splitAws(input, 1),
+  },
+]
+
+const wireRows: readonly Row[] = [
+  {
+    parser: 'server-sent events',
     limit: SOCKET_CHUNK,
     families: events,
     run: (input) => new SseSplitter().push(Buffer.from(input)),
   },
-  { name: 'server-sent events, byte by byte', limit: SOCKET_CHUNK / 4, families: events, run: splitBytes },
+  { parser: 'server-sent events', part: 'byte by byte', limit: SOCKET_CHUNK / 4, families: events, run: splitBytes },
   {
-    name: 'messages of models',
-    limit: MIB,
-    families: { parts: (n) => 'a'.repeat(n / 32) },
-    run: (input) => {
-      const content = [...input].map((text) => ({ type: 'text', text }))
-      readMessages([
-        { role: 'user', content: 'a' },
-        { role: 'user', content },
-      ])
+    parser: 'server-sent events',
+    part: 'one event',
+    limit: 32 * MIB,
+    families: events,
+    prepare: (input) => {
+      const event = Buffer.from(input)
+      return () => [eventData(event), eventId(event), withEventData(event, Buffer.from('a'))]
     },
   },
-  {
-    name: 'redaction of JSON',
-    limit: MIB / 4,
-    families: { ...json, ...text },
-    run: (input) => findInJson(Buffer.from(input), scanner, MIB),
-  },
-  {
-    // One read of a socket brings about a thousand pieces at most.
-    name: 'redaction of a text in pieces',
-    limit: SOCKET_CHUNK / 4,
-    families: { ...json, ...text },
-    run: (input) => {
-      const stream = new TextStream({ scanner, carry: 256, isRedacted: () => true, isJson: true })
-      for (let at = 0; at < input.length; at += 16) stream.push(input.slice(at, at + 16))
-      stream.end()
-    },
-  },
-  {
-    name: 'robots.txt',
-    limit: SOCKET_CHUNK,
-    families: { ...text, rules: (n) => `User-agent: *\n${'Disallow: /a*b\n'.repeat(n / 15)}` },
-    run: (input) => parseRobots(input, 'plat'),
-  },
+  { parser: 'code for sandboxes', limit: BODY, families: json, run: (input) => execBody(Buffer.from(input), 300) },
 ]
 
-export const target = costTarget('cost/gateway', rows)
+export const target = costTarget('cost/gateway planes', [...mcpRows, ...agentRows, ...modelRows, ...wireRows])

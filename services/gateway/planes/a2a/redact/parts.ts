@@ -34,14 +34,17 @@ function released(pieces: Pieces, text: string, ends: boolean): string | Denial 
 export function joinedParts(value: unknown, pieces: () => Pieces): unknown {
   if (Array.isArray(value)) return changed(value, (element) => joinedParts(element, pieces))
   if (!isObject(value) || JSON.isRawJSON(value)) return value
-  let out: JsonObject = value
-  for (const [name, member] of Object.entries(value)) {
+  let isChanged = false
+  const members = Object.entries(value)
+  for (const entry of members) {
+    const [name, member] = entry
     const isSplit = name === 'parts' && Array.isArray(member) && member.filter(isText).length > 1
     const told = isSplit ? redactedParts(member, pieces(), true) : joinedParts(member, pieces)
     if (isDenial(told)) return told
-    if (told !== member) out = { ...out, [name]: told }
+    isChanged ||= told !== member
+    entry[1] = told
   }
-  return out
+  return isChanged ? Object.fromEntries(members) : value
 }
 
 /** The list itself where no element changed; the denial of the first that is refused. */

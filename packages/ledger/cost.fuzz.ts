@@ -1,0 +1,77 @@
+import { costTarget, type Families, type Row } from '../../test/fuzz/cost.ts'
+import { text } from '../../test/fuzz/families.ts'
+import { verifyEvidence } from './evidence/verify.ts'
+import { readRawLine } from './format.ts'
+import { scanLines } from './lines.ts'
+import { readNote } from './proof/note.ts'
+import { followSegment, readSegment } from './segment/segment.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+const line = (rec: string) => `{"hash":"${'0'.repeat(64)}","prev":"${'0'.repeat(64)}","rec":{${rec}},"seq":1,"v":1}`
+const lines: Families = {
+  ...text,
+  records: (n) => `${line('"a":1')}\n`.repeat(n / 180),
+  'one record': (n) => line(`"a":"${'b'.repeat(n)}"`),
+  'digits of the number': (n) => line(`"a":1},"seq":${'1'.repeat(n)}`),
+}
+
+/** A segment whose seal says so many bytes of lines. */
+function segmentOf(lines: string): string {
+  const [header, seal] = [
+    { alg: 'EdDSA', kid: 'k', typ: 'plat-segment+jws' },
+    {
+      ...{ edge: 'e', ledgerId: 'example', from: 1, to: 9, prev: '0'.repeat(64), head: '0'.repeat(64) },
+      ...{ bytes: lines.length, since: '2026-01-01T00:00:00.000000Z', at: '2026-01-01T00:00:00.000000Z' },
+    },
+  ].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+  return `${header}.${seal}.AAAA\n${lines}`
+}
+
+const rows: readonly Row[] = [
+  {
+    parser: 'ledger lines',
+    limit: MIB,
+    families: lines,
+    prepare: (input) => {
+      const bytes = Buffer.concat([Buffer.alloc(64), Buffer.from(input)])
+      return () => readRawLine(bytes, 64, bytes.length)
+    },
+  },
+  {
+    parser: 'ledger files',
+    limit: 16 * MIB,
+    families: lines,
+    prepare: (input) => {
+      const bytes = Buffer.from(input)
+      const read = async (target: Uint8Array, position: number) => bytes.copy(target, 0, position)
+      return () => scanLines({ read }, { onLine: () => true })
+    },
+  },
+  {
+    parser: 'evidence objects',
+    limit: 16 * MIB,
+    families: { ...lines, heads: (n) => `{"a":1}\n`.repeat(n / 8) },
+    run: (input) => verifyEvidence(Buffer.from(input), { keys: [], hmacKey: null, logKeys: null }),
+  },
+  {
+    parser: 'notes',
+    limit: 128 * KIB,
+    families: { ...text, signatures: (n) => `a\n1\n${'A'.repeat(43)}=\n\n${'— a AAAA\n'.repeat(n / 9)}` },
+    run: readNote,
+  },
+  {
+    parser: 'segments',
+    limit: 16 * MIB,
+    families: lines,
+    prepare: (input) => {
+      const bytes = Buffer.from(segmentOf(input), 'latin1')
+      return () => {
+        const segment = readSegment(bytes)
+        return typeof segment === 'string' ? segment : followSegment(segment, 0)
+      }
+    },
+  },
+]
+
+export const target = costTarget('cost/ledger', rows)

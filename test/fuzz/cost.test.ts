@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { existsSync, globSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { type CostTarget, costTarget } from './cost.ts'
+import { PARSERS } from './parsers.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+
+/** Fewest hostile families of a parser, all rows together. */
+const MIN_FAMILIES = 2
+
+const files = globSync('**/*cost*.fuzz.ts', { cwd: ROOT, exclude: (name) => path.basename(name) === 'node_modules' })
+const targets: readonly CostTarget[] = await Promise.all(
+  files.map(async (file) => (await import(pathToFileURL(path.join(ROOT, file)).href)).target),
+)
+const rows = targets.flatMap((target) => target.rows)
+
+test('every parser and decision that reads foreign bytes has a row with hostile families', () => {
+  for (const [parser, file] of Object.entries(PARSERS)) {
+    assert.ok(existsSync(path.join(ROOT, file)), `${parser}: ${file} does not exist`)
+    const families = rows.filter((row) => row.parser === parser).flatMap((row) => Object.keys(row.families))
+    assert.ok(families.length >= MIN_FAMILIES, `${parser}: no row in a target of the group cost`)
+  }
+})
+
+test('every family of every row makes a text of about the length that it is given', () => {
+  for (const row of rows) {
+    const size = Math.min(row.limit, 40_000)
+    for (const [name, make] of Object.entries(row.families)) {
+      const text = make(size)
+      assert.equal(typeof text, 'string', `${row.parser}, ${name}`)
+      assert.ok(text.length > 0 && text.length < 12 * size, `${row.parser}, ${name}: ${text.length} for ${size}`)
+    }
+  }
+})
+
+const faultsOf = async (run: (text: string) => unknown) => {
+  const families = { text: (n: number) => 'a'.repeat(n) }
+  return (await costTarget('test', [{ parser: 'globs', limit: 40_000, families, run }]).run(1, 1)).failures
+}
+
+test('work, memory and stretches that are not linear are reported, and work in slices is not', async () => {
+  // By the thread's own clock, so that other processes make no difference.
+  const spin = (ms: number) => {
+    const start = process.threadCpuUsage()
+    const spent = () => process.threadCpuUsage(start).user + process.threadCpuUsage(start).system
+    while (spent() < ms * 1000);
+  }
+  const yielded = () => new Promise((resolve) => setImmediate(resolve))
+  assert.match(String(await faultsOf((text) => spin((text.length / 40_000) ** 2 * 60))), /stretch of/)
+  assert.match(String(await faultsOf((text) => new Array(Math.floor((text.length / 40) ** 2)).fill(0))), /allocates/)
+  const sliced = async () => {
+    for (let slice = 0; slice < 10; slice++) {
+      spin(5)
+      await yielded()
+    }
+  }
+  assert.deepEqual(await faultsOf(sliced), [])
+  assert.deepEqual(await faultsOf((text) => text.length), [])
+})
