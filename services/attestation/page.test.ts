@@ -44,9 +44,10 @@ test('the page names every code that is refused with, and every series', () => {
       .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
       .map((file) => readFileSync(path.join(import.meta.dirname, folder, file), 'utf8')),
   )
-  const codes = sources.flatMap((text) =>
-    [...text.matchAll(/new CodedRefusal\(\s*\d{3},\s*'(\w+)'/g)].map(([, code]) => code),
-  )
+  const codes = sources.flatMap((text) => [
+    ...[...text.matchAll(/new CodedRefusal\(\s*\d{3},\s*'(\w+)'/g)].map(([, code]) => code),
+    ...(text.includes('overloadedRefusal(') ? ['overloaded'] : []),
+  ])
   assert.deepEqual(firstColumn('Errors').sort(), [...new Set(codes)].sort())
   const series = attestationMetrics.map((row) => row.name).sort()
   const shown = firstColumn('Watch it').map((text) => text.replace(/\{.*/, ''))
