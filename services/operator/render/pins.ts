@@ -11,16 +11,19 @@ const REACTIONS = ['alert', 'approve', 'hide'] as const
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/
 
-/** What a resource says of pins and cannot mean. */
+const isDigest = ([, digest]: readonly [tool: string, digest: string]) => DIGEST.test(digest)
+
+/** Returns a fault for each pin that is no digest. */
 export function pinFaults(path: string, { pins = {} }: ToolPins): Fault[] {
   return Object.entries(pins)
-    .filter(([, digest]) => !DIGEST.test(digest))
+    .filter((pin) => !isDigest(pin))
     .map(([tool]) => ({ path: `${path}.pins[${tool}]`, why: 'must read sha256:<64 hex digits>' }))
 }
 
 /**
  * What holds for a server: its own pins, and those of every ToolPolicy that means it by name. The stricter wins in each
- * part; of the pins of one tool any is right. Null: mode `off`.
+ * part; of the pins of one tool any is right. Null: mode `off`. A pin that is no digest is left out, since a gateway would refuse the whole
+ * file for it; its tool then counts as unpinned, and unpinned tools are not allowed.
  */
 export function pinsOf({ spec }: Manifest<'MCPServer'>, policies: readonly ToolPins[]): PinsEntry | null {
   const all = [spec.toolPins ?? {}, ...policies]
@@ -29,14 +32,15 @@ export function pinsOf({ spec }: Manifest<'MCPServer'>, policies: readonly ToolP
   const enforcing = all.filter((one) => (one.mode ?? 'learn') === mode)
   const pins: Record<string, string[]> = {}
   const named = all.flatMap((one) => Object.entries(one.pins ?? {}))
-  for (const [tool, digest] of named.toSorted(([a, x], [b, y]) => (a + x < b + y ? -1 : 1))) {
+  const valid = named.filter(isDigest)
+  for (const [tool, digest] of valid.toSorted(([a, x], [b, y]) => (a + x < b + y ? -1 : 1))) {
     const digests = pins[tool] ?? []
     if (!digests.includes(digest)) pins[tool] = [...digests, digest]
   }
   return {
     mode,
     onChange: strictest(REACTIONS, 'hide', enforcing, (one) => one.onChange),
-    allowUnpinned: enforcing.every((one) => one.allowUnpinned === true),
+    allowUnpinned: valid.length === named.length && enforcing.every((one) => one.allowUnpinned === true),
     pins,
   }
 }
