@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { systemClock, TestClock } from '@plat/core'
 import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
+import type { Client } from 'pg'
 import type { Sample } from '../journal.conformance.ts'
 import type { OpenJournal } from '../journal.ts'
 import { StateUnreachable } from './pool.ts'
@@ -64,9 +65,11 @@ test('a replica that missed events behind a snapshot reads the journal anew by i
     stop.signal,
     (entries) => void replaced.push(entries.map(({ event }) => event.n)),
   )
-  await quick.append('a', [sample(1), sample(2)])
-  await quick.compact(2, [{ key: 'a', version: 2, event: sample(20) }])
   const again = () => clock.advance(100)
+  await quick.append('a', [sample(1)])
+  await until(() => seen.length === 1, 'the first event', again)
+  await quick.append('a', [sample(2)])
+  await quick.compact(2, [{ key: 'a', version: 2, event: sample(20) }])
   await until(() => seen.length === 2, 'what the snapshot covers', again)
   await coverBeside('slept')
   await until(() => replaced.length === 1, 'the whole journal', again)
@@ -113,7 +116,8 @@ const outOfTime = /gone back in time/
 test('after the database went back in time everything is refused at every replica until an operator adopts it', async () => {
   const seenPath = path.join(mkdtempSync(path.join(tmpdir(), 'plat-seen-')), 'seen.json')
   const lost: (string | null)[] = []
-  const one = await replica({ seenPath, onLost: (why) => void lost.push(why) })
+  // Without heartbeats only what it wrote itself shows the loss.
+  const one = await replica({ seenPath, retryMs: NEVER, onLost: (why) => void lost.push(why) })
   const other = await replica()
   const [journal, others] = [await journalOf(one, 'back'), await journalOf(other, 'back')]
   const [events, othersEvents] = [known(journal), known(others)]
@@ -124,6 +128,10 @@ test('after the database went back in time everything is refused at every replic
   const limits = other.limits({})
   await (await taken(limits, 'back', 7)).settle(new Map([['back', 7]]))
   await until(() => othersEvents.length === 2, 'the second event at the other replica')
+  // The copy lacks a heartbeat of the other replica: no copy in use is younger than that.
+  const beats = async () => (await postgres.rows('SELECT max(beat) AS beat FROM plat.witness'))[0]?.beat
+  const last = await beats()
+  await until(async () => (await beats()) !== last, 'a heartbeat')
   await postgres.restore()
   // Neither the first request after the restore nor any later one gets through.
   for (let times = 0; times < 20; times++) {
@@ -150,6 +158,16 @@ test('after the database went back in time everything is refused at every replic
   await close(again, other, fresh)
 })
 
+/** Takes the last event of a journal away and appends others in its place. */
+async function fork(client: Client, journal: string, events: readonly number[]): Promise<void> {
+  await client.query('DELETE FROM plat.entry WHERE journal = $1 AND seq = 2', [journal])
+  await client.query(
+    'UPDATE plat.journal SET seq = 1, mark = (SELECT mark FROM plat.entry WHERE journal = $1) WHERE name = $1',
+    [journal],
+  )
+  for (const n of events) await appendBeside(client, journal, n)
+}
+
 test('a journal that lost its end and grew again is found, however far it has come', async () => {
   const state = await replica({ retryMs: NEVER })
   const journal = await journalOf(state, 'forked')
@@ -157,11 +175,7 @@ test('a journal that lost its end and grew again is found, however far it has co
   await journal.append('a', [sample(1), sample(2)])
   await postgres.beside(async (client) => {
     await client.query('BEGIN')
-    await client.query("DELETE FROM plat.entry WHERE journal = 'forked' AND seq = 2")
-    await client.query(
-      "UPDATE plat.journal SET seq = 1, mark = (SELECT mark FROM plat.entry WHERE journal = 'forked') WHERE name = 'forked'",
-    )
-    for (const n of [12, 13, 14]) await appendBeside(client, 'forked', n)
+    await fork(client, 'forked', [12, 13, 14])
     await client.query('COMMIT')
   })
   await until(() => journal.health === 'unreachable', 'the fork')
@@ -169,6 +183,63 @@ test('a journal that lost its end and grew again is found, however far it has co
   await until(() => outOfTime.test(state.problem() ?? ''), 'the reason')
   await state.adopt()
   await until(() => journal.health === 'ok', 'the adoption')
+  await close(state)
+})
+
+test('an append to a journal that lost an event is not acknowledged, even as the first request after the loss', async () => {
+  for (const [name, after] of [
+    ['cut', []],
+    ['grown', [12]],
+  ] as const) {
+    const state = await replica({ pollMs: NEVER, retryMs: NEVER })
+    const journal = await journalOf(state, name)
+    const events = known(journal)
+    await journal.append('a', [sample(1), sample(2)])
+    assert.deepEqual(events, [1, 2])
+    await postgres.beside((client) => fork(client, name, after))
+    await assert.rejects(journal.append('a', [sample(3)]), outOfTime)
+    assert.equal(await state.adopt(), true)
+    await close(state)
+  }
+})
+
+test('a replica that finds a loss while an operator adopts the database does not undo the adoption', async () => {
+  const state = await replica({ retryMs: NEVER })
+  const journal = await journalOf(state, 'adopted')
+  const events = known(journal)
+  await journal.append('a', [sample(1), sample(2)])
+  await until(() => events.length === 2, 'both events')
+  await postgres.beside(async (client) => {
+    await client.query('BEGIN')
+    const [origin] = (await client.query('SELECT id, epoch FROM plat.origin FOR UPDATE')).rows
+    await postgres.beside((forking) => fork(forking, 'adopted', [12]))
+    // It has read the row, and waits to write the loss there.
+    const isWriting = async () => {
+      await client.query('SELECT pg_stat_clear_snapshot()')
+      const find =
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'UPDATE%origin SET lost%' AND wait_event_type = 'Lock'"
+      return (await client.query(find)).rowCount === 1
+    }
+    await until(isWriting, 'the loss')
+    await client.query('SELECT plat.adopt($1, $2)', [origin.id, origin.epoch])
+    await client.query('COMMIT')
+  })
+  await until(() => state.problem() === null && journal.health === 'ok', 'the adoption')
+  assert.deepEqual(events, [1, 12])
+  assert.deepEqual(await postgres.rows('SELECT lost FROM plat.origin'), [{ lost: null }])
+  await close(state)
+})
+
+test('the same database with an older beat alone counts as lost, journals and transactions being as they were', async () => {
+  const schema = 'beaten'
+  const state = await replica({ schema, retryMs: 20 })
+  // By its heartbeats the replica has seen more than a few.
+  const beat = async () => Number((await postgres.rows(`SELECT beat FROM ${schema}.witness`))[0]?.beat)
+  await until(async () => (await beat()) > 3, 'heartbeats')
+  await postgres.rows(`UPDATE ${schema}.witness SET beat = 1`)
+  await until(() => outOfTime.test(state.problem() ?? ''), 'the reason')
+  await state.adopt()
+  await until(() => state.problem() === null, 'the adoption')
   await close(state)
 })
 

@@ -7,6 +7,8 @@ const BEATS_PER_WRITE = 10
 /** Longest file, in bytes. */
 const MAX_FILE_BYTES = 4096
 
+const OUT_OF_TIME = 'the state database has gone back in time: it lacks what it had acknowledged'
+
 /** What a gateway remembers of its database. */
 interface Seen {
   /** Id of the database; empty: none was seen. */
@@ -24,6 +26,7 @@ export interface OriginRow {
   readonly adopts: readonly string[]
   readonly lost: string | null
   readonly beat: string | null
+  /** The first transaction that the database has not seen. */
   readonly xid: string
 }
 
@@ -111,8 +114,12 @@ export class Continuity {
     this.#options.onLost(why)
   }
 
-  sawBeat(beat: number): void {
-    if (this.#lost !== null || beat <= this.#seen.beat) return
+  /** Takes the number that the database gave a beat. `before` is what was known when the beat was sent. */
+  sawBeat(beat: number, before: Mark): void {
+    // An adoption since then began to count from what the database had.
+    if (this.#lost !== null || before.epoch !== this.#seen.epoch) return
+    if (beat <= before.beat) this.lose(OUT_OF_TIME)
+    if (beat <= this.#seen.beat) return
     this.#seen = { ...this.#seen, beat }
     if (this.#written !== 0 && beat - this.#written < BEATS_PER_WRITE) return
     this.#written = beat
@@ -142,8 +149,8 @@ export class Continuity {
 function whyLost({ id, epoch, lost, beat, xid }: OriginRow, before: Mark, isSame: boolean): string | null {
   if (lost !== null) return lost
   if (!isSame) return `the state database is another one than before (${id})`
-  const isOlder = Number(epoch) < before.epoch || Number(beat ?? 0) < before.beat || Number(xid) < before.xid
-  return isOlder ? 'the state database has gone back in time: it lacks what it had acknowledged' : null
+  const isOlder = Number(epoch) < before.epoch || Number(beat ?? 0) < before.beat || Number(xid) <= before.xid
+  return isOlder ? OUT_OF_TIME : null
 }
 
 async function replaceFile(path: string, text: string): Promise<void> {

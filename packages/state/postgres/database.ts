@@ -238,8 +238,10 @@ async function readOrigin(
   if (row === undefined) throw new Error('the table "origin" is empty')
   continuity.check(row, before)
   if (continuity.lost !== null && row.lost === null && row.id === continuity.origin) {
-    // A database that belongs to others is left alone: only this gateway is at the wrong place.
-    await client.query(`UPDATE "${schema}".origin SET lost = $1 WHERE lost IS NULL`, [continuity.lost])
+    // A database that belongs to others is left alone: only this gateway is at the wrong place. An adoption that came since the row was
+    // read stays: what is lost now was lost before it.
+    const mark = `UPDATE "${schema}".origin SET lost = $1 WHERE lost IS NULL AND epoch = $2`
+    await client.query(mark, [continuity.lost, row.epoch])
   }
 }
 

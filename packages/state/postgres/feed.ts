@@ -101,6 +101,14 @@ export class Feed {
     this.#followers.delete(follower)
   }
 
+  /** The newest event of a journal that followers here have, with its mark; null without followers that know one. */
+  known(journal: string): { readonly seq: number; readonly mark: string | null } | null {
+    let known: { readonly seq: number; readonly mark: string | null } | null = null
+    for (const { isStale, journal: followed, cursor: seq, mark } of this.#followers)
+      if (followed === journal && !isStale && seq > (known?.seq ?? -1)) known = { seq, mark }
+    return known
+  }
+
   /** Whether somebody who follows this journal has not been told of event `seq`. */
   lacks(journal: string, seq: number): boolean {
     for (const follower of this.#followers)
@@ -186,7 +194,7 @@ export class Feed {
     for (const { follower, cursor, mark } of places) {
       const head = headOf.get(follower.journal) ?? { seq: 0, mark: '' }
       const isOther = head.seq === cursor && mark !== null && head.mark !== mark
-      if (!follower.isStale && (head.seq < cursor || isOther)) await this.#loseDatabase(follower)
+      if (!follower.isStale && (head.seq < cursor || isOther)) await this.loseAfter(follower.journal, follower.cursor)
       await this.#catchUp(follower, head.seq)
     }
     this.#lookedAt = began
@@ -224,11 +232,13 @@ export class Feed {
       [follower.journal, before],
     )
     for (const row of rows) {
-      if (Number(row.seq) === follower.cursor + 1 && follower.mark !== null && row.prev !== follower.mark)
-        await this.#loseDatabase(follower)
+      // An adoption that came since the rows were read makes the follower stale: then they say nothing.
+      const isNext = !follower.isStale && Number(row.seq) === follower.cursor + 1
+      if (isNext && follower.mark !== null && row.prev !== follower.mark)
+        await this.loseAfter(follower.journal, follower.cursor)
       this.#next(follower, { ...row, seq: Number(row.seq) }, () => entryOf(row))
     }
-    if (follower.cursor > before || !this.#followers.has(follower)) return
+    if (follower.isStale || follower.cursor > before || !this.#followers.has(follower)) return
     warn(`events after ${before} of journal ${follower.journal} are covered by a snapshot: it is read anew`)
     this.#health = 'unreachable'
     follower.isStale = true
@@ -252,10 +262,11 @@ export class Feed {
     }
   }
 
-  async #loseDatabase({ journal, cursor }: Follower): Promise<never> {
-    const why = `the state database has gone back in time: journal ${journal} does not continue event ${cursor}`
+  /** The database does not continue an event that was seen. Rejects always. */
+  async loseAfter(journal: string, seq: number): Promise<never> {
+    const why = `the state database has gone back in time: journal ${journal} does not continue event ${seq}`
     await this.#options.database.lose(why)
-    throw new StateUnreachable(why)
+    throw new StateUnreachable(why, { stage: 'unknown' })
   }
 
   #lose(follower: Follower, why: string): void {

@@ -31,6 +31,19 @@ interface Appended {
   readonly version: string | null
   /** Mark of the event before. */
   readonly prev: string
+  /** The transaction that appended. */
+  readonly xid: string
+}
+
+/** Whether the journal that was appended to has the event that was known when the append was sent. */
+function continues(
+  { head, first, prev }: Appended,
+  known: { readonly seq: number; readonly mark: string | null },
+): boolean {
+  if (Number(head) < known.seq) return false
+  if (first === null) return true
+  const isNext = Number(first) === known.seq + 1
+  return Number(first) > known.seq && (!isNext || known.mark === null || prev === known.mark)
 }
 
 class PostgresJournal<E> implements OpenJournal<E> {
@@ -55,14 +68,17 @@ class PostgresJournal<E> implements OpenJournal<E> {
     const { name } = this.#spec
     const texts = events.map((event) => JSON.stringify(event))
     const attempt = ids.uuid()
-    const [answer] = await database.again<Appended>(`SELECT * FROM ${database.schema}.append($1, $2, $3, $4, $5, $6)`, [
-      name,
-      storedText(key),
-      texts,
-      onlyIf ?? null,
-      clock.now(),
-      attempt,
-    ])
+    const known = feed.known(name)
+    const { epoch } = database.continuity.mark
+    const [answer] = await database.again<Appended>(
+      `SELECT *, pg_current_xact_id()::text AS xid FROM ${database.schema}.append($1, $2, $3, $4, $5, $6)`,
+      [name, storedText(key), texts, onlyIf ?? null, clock.now(), attempt],
+    )
+    database.continuity.sawTransaction(answer?.xid)
+    // After an adoption followers begin anew.
+    const isSame = database.continuity.mark.epoch === epoch
+    if (known !== null && answer !== undefined && isSame && !continues(answer, known))
+      await feed.loseAfter(name, known.seq)
     if (answer === undefined || answer.first === null || answer.version === null) {
       await this.#follow(Number(answer?.head))
       return 'conflict'

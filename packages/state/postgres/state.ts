@@ -144,6 +144,7 @@ interface Beating {
 async function beat({ database, clock, serverClock, counting, leaseMs }: Beating): Promise<void> {
   const { schema, continuity } = database
   const asked = clock.monotonic()
+  const before = continuity.mark
   const [row] = await database.rows<{ beat: string; at: string }>(
     `WITH alive AS (
        INSERT INTO ${schema}.replica (id, until) VALUES ($1, clock_timestamp() + $2 * interval '1 ms')
@@ -152,7 +153,7 @@ async function beat({ database, clock, serverClock, counting, leaseMs }: Beating
     [counting.owner, leaseMs, continuity.witness],
   )
   serverClock.saw(Number(row?.at), asked)
-  continuity.sawBeat(Number(row?.beat))
+  continuity.sawBeat(Number(row?.beat), before)
 }
 
 interface Keeping {

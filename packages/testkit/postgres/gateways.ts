@@ -7,7 +7,8 @@ import { type ScriptedUpstream, startScriptedUpstream } from '../mcp-upstream.ts
 import { policiesFile, testPolicy } from '../policies.ts'
 import type { TestPostgres } from './server.ts'
 
-const ADMIN_TOKEN = 'a-token-of-the-test'
+/** Of each gateway. */
+export const ADMIN_TOKEN = 'a-token-of-the-test'
 
 export interface GatewaysSetup {
   readonly postgres: TestPostgres

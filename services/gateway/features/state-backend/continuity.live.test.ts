@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { GatewayProcess } from '@plat/testkit/gateway'
-import { TestGateways } from '@plat/testkit/postgres/gateways'
+import { ADMIN_TOKEN, TestGateways } from '@plat/testkit/postgres/gateways'
 import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
 
@@ -17,9 +20,24 @@ async function ready({ url }: GatewayProcess): Promise<string> {
   return `${response.status} ${await response.text()}`
 }
 
-const adopt = async (gateway: GatewayProcess) => (await shared.admin(gateway, 'POST', '/admin/state:adopt')).status
+const PLAT = fileURLToPath(new URL('../../../../apps/cli/bin/plat.mjs', import.meta.url))
 
-test('when the database becomes an older copy two gateways deny every call until an operator adopts it', async () => {
+/** Runs `plat state adopt` as an operator does. Resolves with what it prints; rejects with its exit code and standard error. */
+async function adopt({ url }: GatewayProcess): Promise<string> {
+  const env = {
+    PLAT_GATEWAY_URL: url,
+    PLAT_IDENTITY_URL: url,
+    PLAT_BROKER_TOKEN: 'none',
+    PLAT_ADMIN_TOKEN: ADMIN_TOKEN,
+  }
+  const home = join(shared.dir, 'operator')
+  await mkdir(join(home, '.plat'), { recursive: true, mode: 0o700 })
+  const lines = Object.entries(env).map(([key, value]) => `${key}=${value}\n`)
+  await writeFile(join(home, '.plat/env'), lines.join(''), { mode: 0o600 })
+  return (await promisify(execFile)(process.execPath, [PLAT, 'state', 'adopt', '-dir', home])).stdout
+}
+
+test('when the database becomes an older copy two gateways deny every call until plat state adopt', async () => {
   const path = join(shared.dir, 'one.jsonl')
   const both = [await start(path), await start(join(shared.dir, 'other.jsonl'))] as const
   const [one, other] = both
@@ -28,7 +46,10 @@ test('when the database becomes an older copy two gateways deny every call until
   await until(arePassing, 'the first calls')
   await postgres.save()
   await until(arePassing, 'calls after the copy')
-  assert.equal(await adopt(one), 409)
+  await assert.rejects(adopt(one), {
+    code: 1,
+    stderr: /the state database has lost nothing: there is nothing to adopt/,
+  })
   const target = { session: 'default/assistant/gone' }
   const revoke = async () => (await shared.admin(one, 'POST', '/revocations', { target })).status === 201
   await until(revoke, 'a revocation that the copy lacks')
@@ -39,7 +60,7 @@ test('when the database becomes an older copy two gateways deny every call until
   )
   await until(async () => (await statuses()).every((status) => status === 503), 'the refusals')
   for (let times = 0; times < 5; times++) assert.deepEqual(await statuses(), [503, 503])
-  assert.equal(await adopt(other), 204)
+  assert.equal(await adopt(other), 'the gateways go on with the state database as it is\n')
   await until(arePassing, 'calls after the adoption')
   await until(async () => (await Promise.all(both.map(ready))).every((text) => text.startsWith('200')), 'both gateways')
   const recorded = await readFile(join(shared.dir, 'other.jsonl'), 'utf8')
