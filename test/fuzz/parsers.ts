@@ -83,3 +83,47 @@ export const PARSERS = {
 } as const
 
 export type ParserName = keyof typeof PARSERS
+
+/**
+ * Parsers of which a row exceeds what is allowed at its limit, or was not measured to its end yet. Short runs leave them out, complete ones
+ * report them; the list may only shrink.
+ */
+export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
+  // Up to 320 ms for 1 MiB under custom expressions.
+  'redaction',
+  // 180 ms for 4 MiB of small numbers.
+  'canonical form',
+  'digest',
+  // 36 ms for 4 MiB of escapes.
+  'previews of arguments',
+  // 300 ms for 1 MiB of free members of `_meta`.
+  'messages of MCP',
+  // 220 to 780 ms for a file of 4 MiB.
+  'revocations',
+  // 590 ms for 2 MiB that insert at the head of a list.
+  'JSON patches',
+  // 45 ms for 64 MiB.
+  'bundles',
+  // 40 ms for line breaks alone.
+  'robots',
+  // 240 ms for lists of 1 MiB.
+  'Rego answers',
+  // Quadratic for unknown fields: 1.4 s for 64 KiB.
+  'resources as text',
+  // 200 ms for 256 KiB.
+  'YAML',
+  // No budget for all rules of one message yet.
+  'rules of policies',
+  'Cedar',
+  // Measure more than one parser at once.
+  'lines of watches',
+  'ledger files',
+  'evidence objects',
+  'requests to models',
+  // Not measured to the end.
+  'chunks of models',
+  'events of models',
+  'event streams of AWS',
+  'server-sent events',
+  'rendered documents',
+])

@@ -89,7 +89,8 @@ export function priceKeyOf(key: string): PriceKey | null {
 /** The key as endpoints put it together. */
 function canonical(key: string): string {
   const upstream = priceKeyOf(key)?.upstream ?? null
-  return upstream === null ? key : key.replace(/https?:[^#]+(?=#)/, () => upstream)
+  const written = upstream === null ? null : MODEL_KEY.exec(key)?.groups?.upstream
+  return upstream === null || written === undefined || written === null ? key : key.replace(written, () => upstream)
 }
 
 /** A server that the gateway is itself has no namespace. */
