@@ -2,7 +2,7 @@ import { findSpan, type Span, withoutMembers } from '@plat/core'
 import { isObject, member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
-import { freeMetaNames, META_CAPABILITIES } from './message.ts'
+import { freeMetaNames, META_CAPABILITIES, namesBeyond, resultOf } from './message.ts'
 
 /** What a client offers and the gateway does not carry, until they are bound to sessions. */
 const TASKS = 'tasks'
@@ -66,7 +66,7 @@ export function unseenPaths(method: string, params: unknown): readonly (readonly
   const unjudged = Object.hasOwn(UNJUDGED, method) ? UNJUDGED[method] : undefined
   const known = Object.hasOwn(JUDGED, method) ? JUDGED[method] : unjudged
   if (known === undefined) return NOTHING
-  const strange = Object.keys(params).filter((name) => !known.has(name))
+  const strange = namesBeyond(known, params)
   const free = unjudged === undefined ? NOTHING : freeMetaNames(params._meta)
   if (strange.length === 0 && free.length === 0) return NOTHING
   return [...strange.map((name) => ['params', name]), ...free.map((name) => ['params', '_meta', name])]
@@ -125,11 +125,13 @@ export function isAsk(method: unknown): boolean {
  * message that is answered, of revision 2026-07-28; null before, when results ask for nothing.
  */
 export function asksForWithheld(answer: McpFrame, request: unknown): boolean {
-  const result = member(answer.value, 'result')
-  if (member(result, 'resultType') === 'task') return true
-  const requests = member(result, 'inputRequests')
+  const result = resultOf(answer.value)
+  if (result === null) return false
+  if (result.resultType === 'task') return true
+  const { inputRequests } = result
+  if (!isObject(inputRequests)) return false
   const offered = capabilitiesIn(request)
-  return isObject(requests) && Object.values(requests).some((one) => !isOffered(member(one, 'method'), offered))
+  return Object.values(inputRequests).some((one) => !isOffered(member(one, 'method'), offered))
 }
 
 function isOffered(method: unknown, capabilities: unknown): boolean {

@@ -6,7 +6,7 @@ import { isDenial } from '../../call/index.ts'
 import { eventData, SseSplitter, withEventData } from '../wire/sse.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { InvalidResponseError, McpResponse } from './frames/response.ts'
-import { idOf, withValue } from './message.ts'
+import { idOf, parsedId, withValue } from './message.ts'
 import { classify, parseMessage } from './parse.ts'
 
 const message = near([
@@ -148,7 +148,7 @@ export const target = fuzzTarget('mcp', {
     fc.constantFrom('legacy' as const, 'modern' as const),
     (text, id, method, era) => {
       const json = Buffer.from(text, 'latin1')
-      const expected = { id: Buffer.from(id), method, era }
+      const expected = { id: parsedId(Buffer.from(id)), method, era }
       const body = accepted(() => new McpResponse(expected).body(json))
       if (body !== null) assertResponse(json, id)
       const response = new McpResponse(expected)
@@ -166,7 +166,7 @@ export const target = fuzzTarget('mcp', {
   ),
   'other data replaces the data of an event alone': fc.property(stream, (bytes) => {
     for (const event of events(bytes, 7)) {
-      const response = new McpResponse({ id: Buffer.from('1'), method: 'ping', era: 'legacy' })
+      const response = new McpResponse({ id: parsedId(Buffer.from('1')), method: 'ping', era: 'legacy' })
       const frame = accepted(() => response.event(event))
       assert.ok(frame === null || ['progress', 'request', 'final'].includes(frame.role))
       const had = eventData(event) !== null

@@ -1,6 +1,6 @@
 import { findSpan, parseLossless, type Span } from '@plat/core'
 import type { Body } from '../../call/index.ts'
-import { isObject, member, parsedOrUndefined } from '../wire/json.ts'
+import { isObject, type JsonObject, member, parsedOrUndefined } from '../wire/json.ts'
 import type { Era } from './classify.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
@@ -24,6 +24,8 @@ export interface McpRequest {
   readonly method: string
   /** What `params` names: a tool, a prompt, a resource. */
   readonly name: string | null
+  /** The parsed id of the message; undefined where it has none. */
+  readonly id: unknown
   /** The message as the client wrote it; null for GET and DELETE. */
   readonly bytes: Uint8Array | null
   readonly session: Sealed | null
@@ -45,6 +47,41 @@ export function idOf({ kind, bytes, lastEvent }: McpRequest): Uint8Array | null 
   if (kind === 'listen') return lastEvent?.awaits === undefined ? null : Buffer.from(lastEvent.awaits)
   return kind === 'request' && bytes !== null ? slice(bytes, ['id']) : null
 }
+
+/** The id of a request whose response is awaited. */
+export interface AwaitedId {
+  readonly value: unknown
+  /** JSON as the client wrote it. Only numbers that a double cannot hold need it, so it is looked for on demand. */
+  literal(): Uint8Array
+}
+
+/** `idOf` with its value. */
+export function awaitedIdOf(request: McpRequest): AwaitedId | null {
+  const { kind, lastEvent } = request
+  if (kind === 'listen') return lastEvent?.awaits === undefined ? null : parsedId(Buffer.from(lastEvent.awaits))
+  return kind === 'request' ? new MessageId(request) : null
+}
+
+class MessageId implements AwaitedId {
+  readonly value: unknown
+  readonly #request: McpRequest
+
+  constructor(request: McpRequest) {
+    this.value = request.id
+    this.#request = request
+  }
+
+  literal(): Uint8Array {
+    return idOf(this.#request) ?? NO_BYTES
+  }
+}
+
+/** An id by its JSON. */
+export function parsedId(json: Buffer): AwaitedId {
+  return { value: JSON.parse(json.toString('utf8')), literal: () => json }
+}
+
+const NO_BYTES = new Uint8Array(0)
 
 /** The method of that request; that of the message itself where no response may come. */
 export function requestMethodOf({ kind, method, lastEvent }: McpRequest): string {
@@ -138,9 +175,29 @@ const SENDING: ReadonlySet<string> = new Set([
   'io.modelcontextprotocol/related-task',
 ])
 
+const NO_NAMES: readonly string[] = []
+
+/** Names of members that are not known. Nearly every object has none, and costs no list then. */
+export function namesBeyond(known: ReadonlySet<string>, object: JsonObject): readonly string[] {
+  let names: string[] | null = null
+  for (const name in object) {
+    if (known.has(name)) continue
+    names ??= []
+    names.push(name)
+  }
+  return names ?? NO_NAMES
+}
+
+/** The result of a message; null where it has none that is an object. Each response is asked for it several times. */
+export function resultOf(message: unknown): JsonObject | null {
+  if (!isObject(message)) return null
+  const { result } = message
+  return isObject(result) ? result : null
+}
+
 /** Names of the members of `_meta` that the protocol does not define. */
 export function freeMetaNames(meta: unknown): readonly string[] {
-  return isObject(meta) ? Object.keys(meta).filter((name) => !SENDING.has(name)) : []
+  return isObject(meta) ? namesBeyond(SENDING, meta) : NO_NAMES
 }
 
 /** `_meta` without the protocol's own members; undefined where nothing is left. */

@@ -64,6 +64,7 @@ export function classify(posted: Posted): Classified {
     revision,
     method,
     name: row?.name ? nameIn(params, row.name) : null,
+    id: message.id,
     bytes,
     session: isDenial(session) ? null : session,
     lastEvent: null,

@@ -80,7 +80,7 @@ function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
   const listens = method === 'GET'
   const lastEvent = listens ? openHeader(opened, 'mcp-event', 'last-event-id') : null
   if (isDenial(lastEvent)) return lastEvent
-  const unread = { ...NOTHING_SEALED, name: null, bytes: null }
+  const unread = { ...NOTHING_SEALED, name: null, id: undefined, bytes: null }
   const request: McpRequest = { ...unread, ...version, kind: listens ? 'listen' : 'end', method, session, lastEvent }
   reader.remember(arrival, request)
   const operation = listens ? 'mcp.listen' : 'mcp.control'

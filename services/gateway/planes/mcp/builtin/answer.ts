@@ -12,7 +12,7 @@ import {
 import { member } from '../../wire/json.ts'
 import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
 import { McpResponse } from '../frames/response.ts'
-import { idOf, type McpRequest } from '../message.ts'
+import { awaitedIdOf, type McpRequest, parsedId } from '../message.ts'
 
 /** How servers of the gateway call themselves to clients. */
 const VERSION = '1.0.0'
@@ -99,15 +99,18 @@ async function called(passage: BuiltinPassage, caller: Caller): Promise<Reply | 
   return reply(passage, isError ? { content, isError } : { content }, attempts)
 }
 
+/** Of the answer to a message without an id. */
+const NULL_ID = parsedId(Buffer.from('null'))
+
 function reply({ server, request, sent }: BuiltinPassage, result: object, attempts: Outcome['attempts'] = []): Reply {
   const told =
     request.era === 'modern'
       ? { resultType: 'complete', ...result, _meta: { [META_SERVER_INFO]: infoOf(server) } }
       : result
-  const id = idOf(request) ?? Buffer.from('null')
+  const id = awaitedIdOf(request) ?? NULL_ID
   const json = Buffer.concat([
     Buffer.from('{"jsonrpc":"2.0","id":'),
-    id,
+    id.literal(),
     Buffer.from(`,"result":${JSON.stringify(told)}}`),
   ])
   const frame = new McpResponse({ id, method: request.method, era: request.era }).body(json)

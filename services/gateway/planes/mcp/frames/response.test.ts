@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { asksForWithheld } from '../capabilities.ts'
+import { parsedId } from '../message.ts'
 import { InvalidResponseError, McpResponse } from './response.ts'
 
 const bytes = (text: string) => Buffer.from(text, 'latin1')
 const event = (text: string) => bytes(`data: ${text}\n\n`)
 const expecting = (method = 'ping', id: string | null = '7', era: 'legacy' | 'modern' = 'modern') =>
-  new McpResponse({ id: id === null ? null : bytes(id), method, era })
+  new McpResponse({ id: id === null ? null : parsedId(bytes(id)), method, era })
 
 const HOSTILE = [
   ['{"jsonrpc":"2.0","id":8,"result":{}}', 'another id'],

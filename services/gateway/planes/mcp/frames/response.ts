@@ -3,7 +3,7 @@ import { UpstreamError } from '../../../call/index.ts'
 import { isObject, type JsonObject } from '../../wire/json.ts'
 import { eventData } from '../../wire/sse.ts'
 import type { Era } from '../classify.ts'
-import { slice } from '../message.ts'
+import { type AwaitedId, slice } from '../message.ts'
 import { McpFrame } from './frame.ts'
 import { shapeProblem } from './shapes.ts'
 
@@ -17,8 +17,8 @@ export class InvalidResponseError extends UpstreamError {
 
 /** The request whose response is read. */
 export interface Expected {
-  /** The request's id as the client wrote it, JSON; null: no response may come, as to a notification or on a plain GET. */
-  readonly id: Uint8Array | null
+  /** The request's id; null: no response may come, as to a notification or on a plain GET. */
+  readonly id: AwaitedId | null
   /** Method of the request, which decides the shape of its result. */
   readonly method: string
   readonly era: Era
@@ -31,12 +31,10 @@ export interface Expected {
  */
 export class McpResponse {
   readonly #expected: Expected
-  readonly #id: unknown
   #complete = false
 
   constructor(expected: Expected) {
     this.#expected = expected
-    this.#id = expected.id === null ? undefined : JSON.parse(bufferOf(expected.id).toString('utf8'))
   }
 
   /** True when no response is missing: it has come, or none was expected. */
@@ -93,9 +91,10 @@ export class McpResponse {
   /** The same JSON type and the same value; numbers that a double cannot hold are compared as written. */
   #isExpectedId(json: Uint8Array, id: unknown): boolean {
     const own = this.#expected.id
-    if (own === null || id !== this.#id) return false
+    if (own === null || id !== own.value) return false
     if (typeof id === 'string' || Number.isSafeInteger(id)) return true
-    return canonicalNumber(own) === canonicalNumber(slice(json, ['id']) ?? own.subarray(0, 0))
+    const literal = slice(json, ['id'])
+    return literal !== null && canonicalNumber(own.literal()) === canonicalNumber(literal)
   }
 }
 
@@ -143,8 +142,4 @@ function checkError(error: unknown): void {
 
 function canonicalNumber(literal: Uint8Array): string {
   return literal.length === 0 ? '' : canonicalJson(parseLossless(literal))
-}
-
-function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

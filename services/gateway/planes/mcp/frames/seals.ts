@@ -2,7 +2,7 @@ import { findSpan } from '@plat/core'
 import type { Call, Message } from '../../../call/index.ts'
 import { GivenUp } from '../../wire/exchange.ts'
 import { isObject, member } from '../../wire/json.ts'
-import { idOf, type McpRequest, originOf, requestMethodOf, slice, spliced, withValue } from '../message.ts'
+import { idOf, type McpRequest, originOf, requestMethodOf, resultOf, slice, spliced, withValue } from '../message.ts'
 import { ROUNDS } from '../seal/open.ts'
 import { bindingOf, type Origin, type Sealer, type SealKind } from '../seal/seal.ts'
 import type { McpFrame } from './frame.ts'
@@ -114,10 +114,10 @@ export class ReplySeals {
   }
 
   #round(frame: McpFrame, json: Uint8Array): McpFrame {
-    const result = member(frame.value, 'result')
-    const requests = member(result, 'inputRequests')
-    const state = member(result, 'requestState')
-    if (!isObject(result) || (requests === undefined && state === undefined)) return frame
+    const result = resultOf(frame.value)
+    if (result === null) return frame
+    const { inputRequests: requests, requestState: state } = result
+    if (requests === undefined && state === undefined) return frame
     const told = this.#withState(json)
     const names = isObject(requests) ? Object.keys(requests) : []
     return frame.withJson(told).asking(names.map((name) => inputRequest(json, member(requests, name), name)))

@@ -25,7 +25,7 @@ import type { McpFrame } from '../frames/frame.ts'
 import { InvalidResponseError, McpResponse } from '../frames/response.ts'
 import { ReplySeals } from '../frames/seals.ts'
 import { upstreamHeaders } from '../headers.ts'
-import { idOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
+import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
 import { bindingOf } from '../seal/seal.ts'
 import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, timeoutOf } from './open.ts'
 
@@ -76,7 +76,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     this.#origin = originOfUpstream(forwarder, { upstream: passage.upstream, credential })
     const { request } = passage
     this.#method = requestMethodOf(request)
-    this.#response = new McpResponse({ id: idOf(request), method: this.#method, era: request.era })
+    this.#response = new McpResponse({ id: awaitedIdOf(request), method: this.#method, era: request.era })
     this.#seals = new ReplySeals(forwarder.sealer, passage.call, request)
   }
 

@@ -9,7 +9,7 @@ import { unusable } from '../../wire/unusable.ts'
 import { McpFrame } from '../frames/frame.ts'
 import { McpResponse } from '../frames/response.ts'
 import { upstreamHeaders } from '../headers.ts'
-import type { McpRequest } from '../message.ts'
+import { type McpRequest, parsedId } from '../message.ts'
 import { faultOf, isStream, MAX_ANSWER_BYTES, unusableAnswer } from './forward.ts'
 import { type Forwarder, type McpUpstream, openExchange } from './open.ts'
 
@@ -23,6 +23,7 @@ const MAX_LIST_BYTES = MAX_ANSWER_BYTES
 const PAGE_TIMEOUT_MS = 10_000
 /** JSON-RPC id of the gateway's own question. */
 const LIST_ID = 'plat-tools'
+const LIST_ID_AWAITED = parsedId(Buffer.from(JSON.stringify(LIST_ID)))
 
 /** Whose session and revision the question uses. */
 export interface Asker {
@@ -84,7 +85,7 @@ async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: 
     const refusal = unusable(server, head)
     if (refusal !== null) return refusal
     const { era } = asker.request
-    const response = new McpResponse({ id: Buffer.from(JSON.stringify(LIST_ID)), method: 'tools/list', era })
+    const response = new McpResponse({ id: LIST_ID_AWAITED, method: 'tools/list', era })
     if (!isStream(head)) {
       if (!isJsonType(head.headers)) return unusableAnswer(server)
       const whole = await exchange.readAll(maxBytes)
