@@ -30,13 +30,18 @@ export interface SharedPoolOptions {
 /** Who holds units: the name of one caller, or of each for which the pool has a share, the wider first. */
 export type PoolCaller = string | readonly string[]
 
+/** What one caller holds: an object, so that a change needs one look-up. */
+interface Holding {
+  units: number
+}
+
 /**
  * Counts how much of a bounded resource each caller holds. It keeps numbers only: the resource itself, and its age, stay with the owner
  * of the pool. A caller that holds nothing leaves no entry behind.
  */
 export class SharedPool {
   readonly total: number
-  readonly #levels: readonly { readonly max: number; readonly held: Map<string, number> }[]
+  readonly #levels: readonly { readonly max: number; readonly held: Map<string, Holding> }[]
   readonly #onRefused: SharedPoolOptions['onRefused']
   #used = 0
 
@@ -59,7 +64,7 @@ export class SharedPool {
 
   /** Units of one caller; of `level` 1 for the narrower of two. */
   usedBy(caller: string, level = 0): number {
-    return this.#levels[level]?.held.get(caller) ?? 0
+    return this.#levels[level]?.held.get(caller)?.units ?? 0
   }
 
   /** Returns null when the units are acquired, otherwise the bound that was met; then nothing has changed. */
@@ -91,10 +96,15 @@ export class SharedPool {
 
   #change(caller: PoolCaller, units: number): void {
     for (let level = 0; level < this.#levels.length; level++) {
+      const held = this.#levels[level]?.held
       const name = nameAt(caller, level)
-      const left = this.usedBy(name, level) + units
-      if (left > 0) this.#levels[level]?.held.set(name, left)
-      else this.#levels[level]?.held.delete(name)
+      const holding = held?.get(name)
+      if (holding === undefined) {
+        if (units > 0) held?.set(name, { units })
+        continue
+      }
+      holding.units += units
+      if (holding.units <= 0) held?.delete(name)
     }
     this.#used += units
   }
