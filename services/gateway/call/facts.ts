@@ -55,8 +55,37 @@ export interface Identity {
 }
 
 /** The key under which a caller's shares of pools are counted: its session. */
-export function callerOf({ tenant, namespace, agent, session }: Identity): string {
-  return `${tenant}/${namespace}/${agent}/${session}`
+export function callerOf(identity: Identity): string {
+  return callerKeys.of(identity)
+}
+
+/**
+ * Composes the key of an identity once. An identity is kept with its token, while a text that is composed for each call is copied and hashed
+ * again by every look-up.
+ */
+class IdentityKeys {
+  readonly #keys = new WeakMap<Identity, string>()
+  readonly #compose: (identity: Identity) => string
+
+  constructor(compose: (identity: Identity) => string) {
+    this.#compose = compose
+  }
+
+  of(identity: Identity): string {
+    const known = this.#keys.get(identity)
+    if (known !== undefined) return known
+    const key = this.#compose(identity)
+    this.#keys.set(identity, key)
+    return key
+  }
+}
+
+const callerKeys = new IdentityKeys((identity) => `${agentOf(identity)}/${identity.session}`)
+const agentKeys = new IdentityKeys(agentOf)
+
+/** `agentOf` of a caller, for each of whose calls it is needed. */
+export function callingAgentOf(identity: Identity): string {
+  return agentKeys.of(identity)
 }
 
 /** The same for what outlives sessions: the agent. */

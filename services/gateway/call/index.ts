@@ -27,6 +27,7 @@ export {
   type Asks,
   agentOf,
   callerOf,
+  callingAgentOf,
   classOfSession,
   type Decision,
   type Fact,

@@ -1,5 +1,5 @@
 import { Bag, type Bagged, type Clock, type PoolObservers, type SharedPool, watchedPool } from '@plat/core'
-import { agentOf, type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
+import { callingAgentOf, type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
 
 /** A call under way, as far as others may reach into it. */
 export interface LiveCall extends Bagged {
@@ -66,12 +66,12 @@ export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls'
 
   return {
     add(call) {
-      if (poolOf(call).acquire(agentOf(call.identity)) !== null) return false
+      if (poolOf(call).acquire(callingAgentOf(call.identity)) !== null) return false
       calls.add(call)
       return true
     },
     remove(call) {
-      if (calls.delete(call)) poolOf(call).release(agentOf(call.identity))
+      if (calls.delete(call)) poolOf(call).release(callingAgentOf(call.identity))
       if (calls.size === 0) whenEmpty?.()
     },
     cut(judge) {
