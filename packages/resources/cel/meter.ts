@@ -127,7 +127,9 @@ function metered(name: string, func: Funcs): Funcs {
   return Object.create(func, {
     call: {
       value(id: number, target: Value | undefined, args: Value[]) {
-        const [one, other] = target === undefined ? args : [target, ...args]
+        const isMethod = target !== undefined
+        const one = isMethod ? target : args[0]
+        const other = isMethod ? args[0] : args[1]
         charge(cost === undefined ? 1 : cost(one, other))
         if (name === '_+_' && isCelList(one) && isCelList(other)) return append(one, other)
         return func.call(id, target, args)

@@ -20,7 +20,7 @@ export interface PolicyInput {
   /** The same, where somebody has parsed them: `JSON.parse` semantics. */
   readonly argsValue?: unknown
   /** What is forwarded with them; absent: nothing. `unknown`: a list, where nobody has called yet, or a call that was recorded without it. */
-  readonly beside?: Pick<Body, 'inputs' | 'meta'> | 'unknown'
+  readonly beside?: Pick<Body, 'inputs' | 'meta'> | 'unknown' | undefined
   /** Milliseconds since the epoch. */
   readonly now: number
 }
@@ -38,7 +38,7 @@ export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: nu
     sinks: target.labels.sinks,
     args: argumentsOf(call),
     argsValue: call.body?.argsValue,
-    ...(call.body !== null && { beside: call.body }),
+    beside: call.body ?? undefined,
     now,
   }
 }
