@@ -13,7 +13,7 @@ import { execBody } from './exec/request.ts'
 import { keepElements, unseenPaths } from './mcp/capabilities.ts'
 import { McpResponse } from './mcp/frames/response.ts'
 import { decodeMirrored } from './mcp/headers.ts'
-import { McpBody } from './mcp/message.ts'
+import { McpBody, parsedId } from './mcp/message.ts'
 import { classify, parseMessage } from './mcp/parse.ts'
 import { chat } from './model/dialects/chat.ts'
 import { messages } from './model/dialects/messages.ts'
@@ -118,7 +118,7 @@ const mcpRows: readonly Row[] = [
       id: (n) => `{"jsonrpc":"2.0","id":"${'a'.repeat(n)}","result":{}}`,
     },
     run: (input) =>
-      new McpResponse({ id: Buffer.from('1'), method: 'tools/list', era: 'legacy' }).body(Buffer.from(input)),
+      new McpResponse({ id: parsedId(Buffer.from('1')), method: 'tools/list', era: 'legacy' }).body(Buffer.from(input)),
   },
   {
     parser: 'lists of MCP',
