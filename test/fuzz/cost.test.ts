@@ -3,7 +3,7 @@ import { existsSync, globSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { type CostTarget, costTarget } from './cost.ts'
+import { type CostTarget, costTarget, nameOf, withRows } from './cost.ts'
 import { PARSERS } from './parsers.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
@@ -59,4 +59,18 @@ test('work, memory and stretches that are not linear are reported, and work in s
   }
   assert.deepEqual(await faultsOf(sliced), [])
   assert.deepEqual(await faultsOf((text) => text.length), [])
+})
+
+test('rows are chosen by parser, part or family', () => {
+  const families = { a: String, b: String }
+  const target = costTarget('test', [
+    { parser: 'globs', part: 'first', limit: 1, families, run: String },
+    { parser: 'globs', part: 'second', limit: 1, families, run: String },
+  ])
+  const chosen = (text: string) =>
+    withRows(target, text)?.rows.map((row) => [nameOf(row), Object.keys(row.families).join()]) ?? null
+  assert.deepEqual(chosen('first'), [['globs, first', 'a,b']])
+  assert.deepEqual(chosen('second, b'), [['globs, second', 'b']])
+  assert.deepEqual(chosen('globs')?.length, 2)
+  assert.equal(chosen('third'), null)
 })

@@ -25,6 +25,20 @@ export interface CostTarget extends FuzzTarget {
   readonly rows: readonly Row[]
 }
 
+/** The families whose full name (parser, part, family) contains `text`, as a target. Null when there is none. */
+export function withRows({ name, rows }: CostTarget, text: string): CostTarget | null {
+  const chosen: Row[] = []
+  for (const row of rows) {
+    const families = Object.entries(row.families).filter(([family]) => `${nameOf(row)}, ${family}`.includes(text))
+    if (families.length > 0) chosen.push({ ...row, families: Object.fromEntries(families) })
+  }
+  return chosen.length === 0 ? null : costTarget(name, chosen)
+}
+
+export function isCostTarget(target: FuzzTarget): target is CostTarget {
+  return 'rows' in target && Array.isArray(target.rows)
+}
+
 /** Growth from n to 4n beyond which work or memory is not linear. */
 const MAX_GROWTH = 6
 /** Longest unbroken stretch of the event loop, in milliseconds, where `JSON.parse` of the same text is faster than a third of it. */

@@ -3,6 +3,7 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type FlagTable, parseFlags } from '@plat/config'
 import { stampSuite } from '../../tools/check/stamp.ts'
+import { isCostTarget, withRows } from './cost.ts'
 import type { FuzzResult, FuzzTarget } from './target.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
@@ -11,6 +12,7 @@ const FLAGS = {
   seconds: { type: 'int', default: 60, min: 1, help: 'how long each target runs' },
   seed: { type: 'int', default: -1, help: 'draws the same cases again; another each time when absent' },
   only: { type: 'string', help: 'the name of one target, or of a group: cost' },
+  row: { type: 'string', help: 'only rows of the group cost whose parser, part or family contains this text' },
 } as const satisfies FlagTable
 
 /** `npm run fuzz`: every `*.fuzz.ts` of the repository for some seconds each, one line a target. */
@@ -20,17 +22,18 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(`${flags.message}\n${flags.usage}`)
     return flags.help ? 0 : 2
   }
-  const { seconds, only } = flags.values
+  const { seconds, only, row } = flags.values
   const seed = flags.values.seed >= 0 ? flags.values.seed : Date.now() % 2 ** 31
   const targets = (await findTargets(ROOT)).filter(
     ({ name }) => only === '' || only === name || name.startsWith(`${only}/`),
   )
-  if (targets.length === 0) {
-    console.error(`-only ${only}: no such target`)
+  const chosen = row === '' ? targets : targets.flatMap((target) => rowsOf(target, row))
+  if (chosen.length === 0) {
+    console.error(row === '' ? `-only ${only}: no such target` : `-row ${row}: no such row`)
     return 2
   }
   let failed = 0
-  for (const target of targets) {
+  for (const target of chosen) {
     const { cases, failures = [] } = await runTarget(target, seconds, seed)
     console.log(`${target.name.padEnd(40)} cases ${cases}  failures ${failures.length}  seed ${seed}`)
     for (const failure of failures) console.log(`  ${failure}`)
@@ -38,8 +41,13 @@ async function main(args: readonly string[]): Promise<number> {
       console.log(`  again: npm run fuzz -- -only '${target.name}' -seconds ${seconds} -seed ${seed}`)
     failed += failures.length
   }
-  if (failed === 0 && only === '') stampSuite(ROOT, 'fuzz')
+  if (failed === 0 && only === '' && row === '') stampSuite(ROOT, 'fuzz')
   return failed === 0 ? 0 : 1
+}
+
+function rowsOf(target: FuzzTarget, text: string): readonly FuzzTarget[] {
+  const rows = isCostTarget(target) ? withRows(target, text) : null
+  return rows === null ? [] : [rows]
 }
 
 /** A target that throws has found one failure. */
