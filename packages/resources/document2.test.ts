@@ -40,6 +40,8 @@ test('kinds, their plurals, their one version, and what they require', () => {
     const definition = new URL(`../../deploy/crds/${plural}.plat.dev.yaml`, import.meta.url)
     const { metadata, spec } = parse(readFileSync(definition, 'utf8'))
     assert.deepEqual([metadata.name, spec.names.plural, spec.names.kind], [`${plural}.plat.dev`, plural, kind])
+    const versions = spec.versions.map(({ name, served, storage }: Record<string, unknown>) => [name, served, storage])
+    assert.deepEqual([spec.group, versions], ['plat.dev', [['v1alpha1', true, true]]])
   }
   assert.deepEqual(parsed('Agent', '').problems.length, 2)
   assert.match(parsed('Agent', 'tier: t').problems.join(), /spec\.image: Required value/)

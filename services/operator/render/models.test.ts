@@ -177,6 +177,7 @@ test('an agent whose jurisdiction contradicts the region of its model or of a fa
 })
 
 test('every adapter is rendered with its modes, for a fallback as well', () => {
+  // Shows D2.model.adapter.bedrock, D2.model.adapter.oci-genai.
   // Shows D2.model.adapter.vertex, D2.model.adapter.gemini, D2.model.adapterMode.bedrock, D2.model.adapterMode.vertex, D2.model.adapterMode.anthropic
   const endpoint = 'https://llm.googleapis.com'
   const place = { region: 'europe-west4', project: 'my-project' }

@@ -99,6 +99,7 @@ test('sessions beyond maxConcurrentSessions wait, the oldest first, until anothe
 })
 
 test('an idle session is suspended without its token, and a newer activity resumes it with another one', async (t) => {
+  // Shows D2.state.session.idleSuspended.
   const { server, start, session, says, change, reaches, at, statusOf } = await setUp(t, {
     agent: { idleTimeout: '1s' },
   })

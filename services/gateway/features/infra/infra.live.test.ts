@@ -195,6 +195,8 @@ test('a plan has 16 MiB at most unless the configuration allows more, which is 2
   assert.equal((await ground.post('plans', text.padEnd(16 * MIB))).status, 200)
   const larger = await ground.post('plans', text.padEnd(16 * MIB + 1))
   assert.deepEqual([larger.status, larger.body.error], [413, 'body_too_large'])
+  const most = await infraGround(t, { maxPlanBytes: 256 * MIB })
+  assert.equal((await most.post('plans', text.padEnd(16 * MIB + 1))).status, 200)
   await assert.rejects(infraGround(t, { maxPlanBytes: 256 * MIB + 1 }), /infra\.maxPlanBytes/)
 })
 

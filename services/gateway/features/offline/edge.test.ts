@@ -2,88 +2,16 @@ import assert from 'node:assert/strict'
 import { appendFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { systemIds, TestClock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import { ephemeralSigner } from '@plat/keys'
-import {
-  NO_RECORD,
-  openLedger,
-  readSegment,
-  type SegmentReceipt,
-  sealIdOf,
-  signSegmentReceipt,
-  verifyLedger,
-} from '@plat/ledger'
+import { NO_RECORD, readSegment, sealIdOf, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
-import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { staticSource } from '@plat/tokens'
 import { configWith } from '../../testing/configured.ts'
-import { Contact } from './contact.ts'
 import { Forwarder } from './forwarder.ts'
-import { Sealer, type SealerOptions } from './sealer.ts'
 import { Spool } from './spool.ts'
-
-const [edgeKey, hubKey] = [ephemeralSigner(), ephemeralSigner()]
-
-/** A ledger on a clock that stands, and a spool over it that can be opened again. */
-async function ground(t: TestContext) {
-  const dir = tempFolder()
-  const clock = new TestClock()
-  const path = join(dir, 'audit.jsonl')
-  const spoolDir = join(dir, 'spool')
-  const ledger = await openLedger({ path, tenant: '', replica: 'test', clock, ids: systemIds(clock) })
-  t.after(() => ledger.close())
-  const ledgerId: string = JSON.parse(readFileSync(path, 'utf8').trim()).rec.ledgerId
-  const lines = () => readFileSync(path, 'utf8').trimEnd().split('\n')
-  const hashOf = (seq: number): string => (seq < 0 ? NO_RECORD.hash : JSON.parse(lines()[seq] ?? '').hash)
-  const write = async (count: number) => {
-    for (let index = 0; index < count; index++) await ledger.append({ kind: 'alert', reason: 'x'.repeat(500) })
-  }
-  const open = async (more: Partial<SealerOptions> & { maxBytes?: number; edge?: string } = {}) => {
-    const { maxBytes = 1e9, edge = 'north', ...own } = more
-    const spool = await Spool.open({ dir: spoolDir, edge, ledgerId, maxBytes, log: silentLog })
-    const sealer = new Sealer({
-      spool,
-      ledgerPath: path,
-      ledgerId,
-      edge,
-      head: () => ledger.head(),
-      signer: async () => edgeKey,
-      maxRecords: 10,
-      intervalMs: 60_000,
-      dropsForwarded: false,
-      clock,
-      ...own,
-    })
-    const sealAll = async () => {
-      while (await sealer.seal(0));
-    }
-    const contact = new Contact({
-      edge,
-      ledgerId,
-      keys: staticSource([hubKey.publicKey]),
-      spool,
-      hashOf: (seq) => sealer.hashOf(seq),
-      clock,
-      log: silentLog,
-    })
-    return { spool, sealer, sealAll, contact }
-  }
-  const receipt = (upTo: number, change: Partial<SegmentReceipt> = {}, key = hubKey) =>
-    signSegmentReceipt(key, {
-      collector: 'hub',
-      edge: 'north',
-      ledgerId,
-      upTo,
-      head: hashOf(upTo),
-      seal: 'none',
-      at: new Date(clock.now()).toISOString(),
-      ...change,
-    })
-  const segments = () => readdirSync(spoolDir).filter((name) => name.endsWith('.segment'))
-  return { clock, ledger, ledgerId, path, spoolDir, lines, write, open, receipt, segments }
-}
+import { edgeKey, hubKey, setUpSpool } from './testing/spooled.ts'
 
 /** What the segments of a spool hold, one after the other. */
 function held(spoolDir: string): string {
@@ -97,7 +25,7 @@ function held(spoolDir: string): string {
 
 test('a segment is sealed when it is full, or when its first record has waited for the interval, and not before', async (t) => {
   // Shows D3.offline.sealIntervalSeconds, D3.offline.segmentMaxRecords.
-  const { clock, write, open, segments, spoolDir, lines } = await ground(t)
+  const { clock, write, open, segments, spoolDir, lines } = await setUpSpool(t)
   const { spool, sealAll } = await open()
   await write(8)
   await sealAll()
@@ -125,7 +53,7 @@ test('a segment is sealed when it is full, or when its first record has waited f
 
 test('a full spool stays within its bytes, holds what it holds, and goes on when there is room', async (t) => {
   // Shows D3.offline.spoolMaxBytes.
-  const { write, open, receipt, spoolDir } = await ground(t)
+  const { write, open, receipt, spoolDir } = await setUpSpool(t)
   const { spool, sealer, sealAll, contact } = await open({ maxBytes: 30_000 })
   await write(100)
   await sealAll()
@@ -142,7 +70,7 @@ test('a full spool stays within its bytes, holds what it holds, and goes on when
 
 test('dropOldestForwarded drops what a collector was given, the oldest first, and nothing else', async (t) => {
   // Shows D3.offline.fullPolicy.
-  const { write, open, segments } = await ground(t)
+  const { write, open, segments } = await setUpSpool(t)
   const { spool, sealer, sealAll } = await open({ maxBytes: 30_000, dropsForwarded: true })
   await write(100)
   await sealAll()
@@ -161,7 +89,7 @@ test('dropOldestForwarded drops what a collector was given, the oldest first, an
 })
 
 test('a spool is what the ledger says: whatever is torn, gone or foreign in it is sealed anew', async (t) => {
-  const { write, open, receipt, segments, spoolDir, lines } = await ground(t)
+  const { write, open, receipt, segments, spoolDir, lines } = await setUpSpool(t)
   const first = await open()
   await write(49)
   await first.sealAll()
@@ -188,7 +116,7 @@ test('a spool is what the ledger says: whatever is torn, gone or foreign in it i
 
 test('a receipt counts when it is for this ledger, as it stands, from a known collector, and answers what was asked', async (t) => {
   // Shows D3.offline.collectorKeyFiles.
-  const { clock, write, open, receipt, segments } = await ground(t)
+  const { clock, write, open, receipt, segments } = await setUpSpool(t)
   const { spool, sealAll, contact } = await open()
   await write(49)
   await sealAll()
@@ -217,7 +145,7 @@ test('a receipt counts when it is for this ledger, as it stands, from a known co
 })
 
 test('of two receipts at once the one that says more counts', async (t) => {
-  const { write, open, receipt } = await ground(t)
+  const { write, open, receipt } = await setUpSpool(t)
   const { spool, sealAll, contact } = await open()
   await write(29)
   await sealAll()
@@ -227,7 +155,7 @@ test('of two receipts at once the one that says more counts', async (t) => {
 })
 
 test('an edge that got another name seals its ledger anew under it', async (t) => {
-  const { write, open, segments, spoolDir, lines } = await ground(t)
+  const { write, open, segments, spoolDir, lines } = await setUpSpool(t)
   await write(29)
   await (await open({ edge: 'north-2' })).sealAll()
   assert.equal(segments().length, 3)
@@ -238,7 +166,7 @@ test('an edge that got another name seals its ledger anew under it', async (t) =
 })
 
 /** A collector that has records up to `upTo`, takes what comes, and is there or not. */
-function collector({ ledgerId }: { ledgerId: string }, receipt: Awaited<ReturnType<typeof ground>>['receipt']) {
+function collector({ ledgerId }: { ledgerId: string }, receipt: Awaited<ReturnType<typeof setUpSpool>>['receipt']) {
   const state = { upTo: -1, there: true, counts: true, requests: 0 }
   const got: [from: number, to: number][] = []
   const fetchBytes: Dialer['fetchBytes'] = async (url, _purpose, { body, headers, jurisdiction }) => {
@@ -264,7 +192,7 @@ function collector({ ledgerId }: { ledgerId: string }, receipt: Awaited<ReturnTy
 }
 
 async function forwarding(t: TestContext) {
-  const own = await ground(t)
+  const own = await setUpSpool(t)
   const opened = await own.open()
   const { state, got, fetchBytes } = collector(own, own.receipt)
   const seconds = { intervalSeconds: 10, maxBackoffSeconds: 300, timeoutSeconds: 30 }
@@ -377,7 +305,7 @@ test('what was taken without a receipt that counts is not sent again, and not fr
 })
 
 test('what the edge sealed is a ledger that verifies', async (t) => {
-  const { path, write, open, spoolDir } = await ground(t)
+  const { path, write, open, spoolDir } = await setUpSpool(t)
   const { sealAll } = await open()
   await write(99)
   await sealAll()
@@ -388,7 +316,7 @@ test('what the edge sealed is a ledger that verifies', async (t) => {
 test('without configuration a spool has room for 1 GiB, and a segment holds 1000 records', async (t) => {
   // Shows D3.limit.offlineSpool, D3.limit.segmentRecords.
   const { offline } = configWith({})
-  const { write, open, segments } = await ground(t)
+  const { write, open, segments } = await setUpSpool(t)
   const { spool, sealAll } = await open({ maxBytes: offline.spoolMaxBytes, maxRecords: offline.segmentMaxRecords })
   assert.equal(spool.room, 1024 * 1024 * 1024)
   await write(998)

@@ -92,6 +92,8 @@ function routesTo(upstream: string) {
     frankfurt: bedrock('eu-central-1'),
     virginia: bedrock('us-east-1'),
     unknown: bedrock('eu-central-99'),
+    back: { ...bedrock('us-east-1'), fallbacks: [bedrock('eu-central-1')] },
+    nowhere: { ...bedrock('us-east-1'), fallbacks: [bedrock('us-west-2')] },
   }
 }
 
@@ -122,7 +124,7 @@ async function ground(t: TestContext): Promise<Ground> {
     auditPath: file('audit.jsonl'),
   })
   const scope =
-    'tools:near tools:far tools:static models:near models:far models:both models:frankfurt models:virginia models:unknown'
+    'tools:near tools:far tools:static models:near models:far models:both models:frankfurt models:virginia models:unknown models:back models:nowhere'
   const ask = async (path: string, model = 'm', tier = 'tier-0') => {
     const headers = {
       authorization: `Bearer ${issuer.token({ scope, plat_tier: tier })}`,
@@ -155,7 +157,7 @@ async function ground(t: TestContext): Promise<Ground> {
 const LLM = '/v1/chat/completions'
 
 test('the region of a model decides where it runs, and an inference profile widens it', async (t) => {
-  // Shows D2.model.region.
+  // Shows D2.model.region, D2.model.region.jurisdiction, D2.fallback.region.
   const { ask, rules } = await ground(t)
   await rules({ requireJurisdiction: true, allowedJurisdictions: ['EU'] })
   const no = 'residency_denied'
@@ -166,6 +168,7 @@ test('the region of a model decides where it runs, and an inference profile wide
   assert.equal(await answers('frankfurt', 'arn:aws:bedrock:us-east-1::foundation-model/amazon.nova'), no)
   assert.equal(await answers('virginia', 'amazon.nova'), no)
   assert.equal(await answers('unknown', 'amazon.nova'), no)
+  assert.deepEqual([await answers('back', 'amazon.nova'), await answers('nowhere', 'amazon.nova')], ['ok', no])
 })
 
 test('servers and model routes are reached only where they comply, and every refusal is on record', async (t) => {

@@ -113,7 +113,6 @@ test('names that begin with plat- are built in and never looked up', () => {
 })
 
 test('a target finds its server again by key, with what the file says of it', () => {
-  // Shows D3.registry.url, D3.registry.trust, D3.registry.dataClass, D3.registry.jurisdiction, D3.registry.timeoutSeconds.
   const { labels, ...notes } = registry.upstream('default/notes') ?? assert.fail()
   assert.equal(labels.clears, false)
   assert.deepEqual(notes, {

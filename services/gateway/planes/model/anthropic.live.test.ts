@@ -76,6 +76,7 @@ test('a stream arrives event by event, and its usage is that of its beginning an
 })
 
 test('a route says its version over the caller, translates names and limits tokens', async (t) => {
+  // Shows D2.model.apiVersion.
   const { upstream, client } = await ground(t, {
     apiVersion: '2026-01-01',
     aliases: { fast: 'claude-small' },

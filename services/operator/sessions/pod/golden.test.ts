@@ -159,7 +159,8 @@ test('code runs beside the agent in a workspace of the size that the Agent or th
   const volumeOf = (name: string) => listOf(podOf(name), 'volumes').find((volume) => volume.name === 'workspace')
   assert.deepEqual(volumeOf('code-interpreter')?.emptyDir, { sizeLimit: '1Gi' })
   assert.deepEqual(volumeOf('code-interpreter-with-sizes')?.emptyDir, { sizeLimit: '4Gi' })
-  const [server] = listOf(podOf('code-interpreter'), 'initContainers')
+  const [server, ...more] = listOf(podOf('code-interpreter'), 'initContainers')
+  assert.deepEqual([server?.image, server?.restartPolicy, more], ['example.com/code:1', 'Always', []])
   assert.deepEqual(server?.volumeMounts, [{ name: 'workspace', mountPath: '/workspace' }])
   assert.deepEqual(
     listOf(agentOf('code-interpreter'), 'volumeMounts').map(({ name }) => name),
