@@ -23,6 +23,7 @@ export {
   skipSpace,
   skipString,
 } from './json/check.ts'
+export { countValues } from './json/count.ts'
 export { type JsonMembers, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
 export { hasPlainNumbers, parseLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'

@@ -1,6 +1,16 @@
 import { type CelInput, isCelError, parse, plan } from '@bufbuild/cel'
 import { closest } from '@plat/core'
-import { addMarks, type Expr, isFunction, meteredEnv, withinBudget } from './cel/meter.ts'
+import {
+  addMarks,
+  BudgetExceededError,
+  CostBudget,
+  type Expr,
+  isFunction,
+  meteredEnv,
+  withinBudget,
+} from './cel/meter.ts'
+
+export { BudgetExceededError, CostBudget }
 
 /** A rule across fields, in the form of `x-kubernetes-validations`: `self` is the object that carries it. */
 export interface CelRule {
@@ -18,9 +28,9 @@ export type CelVariables = { readonly [name: string]: CelInput }
 export interface Expression {
   /**
    * The truth of the expression; `error` when it has none (missing member, wrong type, not a boolean), `budget` when its evaluation
-   * exceeded the cost budget.
+   * exceeded the cost budget, its own or what is left of the message's.
    */
-  test(variables: CelVariables): boolean | 'error' | 'budget'
+  test(variables: CelVariables, budget?: CostBudget): boolean | 'error' | 'budget'
   /** Which of the variables the expression names. */
   readonly mentions: ReadonlySet<string>
 }
@@ -57,8 +67,8 @@ export function compileExpression(text: string, variables: readonly string[]): E
   const evaluate = plan(meteredEnv, parsed)
   return {
     mentions: new Set(variables.filter((name) => names.free.has(name))),
-    test(bindings) {
-      const result = withinBudget(() => evaluate(bindings))
+    test(bindings, budget = new CostBudget()) {
+      const result = withinBudget(() => evaluate(bindings), budget)
       if (result === undefined) return 'budget'
       return isCelError(result) || typeof result !== 'boolean' ? 'error' : result
     },

@@ -112,9 +112,6 @@ export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   'resources as text',
   // 200 ms for 256 KiB.
   'YAML',
-  // No budget for all rules of one message yet.
-  'rules of policies',
-  'Cedar',
   // Measure more than one parser at once.
   'lines of watches',
   'ledger files',

@@ -5,7 +5,7 @@
 import type { CedarValueJson, DetailedError, PolicyJson, Response } from '@cedar-policy/cedar-wasm/nodejs'
 import { forLists } from './lists.ts'
 
-export { cedarFromJson } from './values.ts'
+export { cedarCost, cedarFromJson } from './values.ts'
 
 /** A value in the JSON form of Cedar. */
 export type CedarValue = CedarValueJson

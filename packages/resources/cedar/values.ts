@@ -1,5 +1,56 @@
 import type { CedarValue } from './cedar.ts'
 
+/** What a byte of JSON costs the engine, in hundredths of a microsecond: in a text, and in a number. */
+const PLAIN_COST = 5
+const DIGIT_COST = 40
+const WIDE_COST = 30
+const MEMBER_COST = 800
+const ELEMENT_COST = 600
+const CONTAINER_COST = 400
+/** Sets are compared with what is in them, again in each set around them. */
+const DEPTH_COST = 50
+/** A decimal is parsed by a regular expression. */
+const FRACTION_COST = 4000
+/** A number that Cedar has no type for becomes a record. */
+const EXPONENT_COST = 2000
+
+/**
+ * Estimates how long the engine copies these arguments, in hundredths of a microsecond; stops as soon as that is more than `most`. The
+ * engine has no limit, and copies a value much more slowly than `JSON.parse` makes it.
+ */
+export function cedarCost(bytes: Uint8Array, most: number): number {
+  let cost = 0
+  let depth = 0
+  let isText = false
+  for (let at = 0; at < bytes.length && cost <= most; at++) {
+    const byte = bytes[at] ?? 0
+    if (byte === BACKSLASH) at++
+    if (byte === QUOTE) isText = !isText
+    else if (isText) cost += byte === BACKSLASH || byte > LAST_PRINTABLE ? WIDE_COST : PLAIN_COST
+    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) cost += CONTAINER_COST + DEPTH_COST * depth++
+    else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth--
+    else if (byte === COLON) cost += MEMBER_COST
+    else if (byte === COMMA) cost += ELEMENT_COST + DEPTH_COST * depth
+    else if (byte === DOT) cost += FRACTION_COST
+    else cost += (byte | LOWER_CASE) === LOWER_E && (bytes[at - 1] ?? 0) <= NINE ? EXPONENT_COST : DIGIT_COST
+  }
+  return cost
+}
+
+const LAST_PRINTABLE = 0x7e
+const NINE = 0x39
+const QUOTE = 0x22
+const COMMA = 0x2c
+const DOT = 0x2e
+const COLON = 0x3a
+const OPEN_ARRAY = 0x5b
+const BACKSLASH = 0x5c
+const CLOSE_ARRAY = 0x5d
+const LOWER_E = 0x65
+const LOWER_CASE = 0x20
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
 /** Sign and 19 digits: no longer literal fits int64, so it is not worth a BigInt. */

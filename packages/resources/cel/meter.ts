@@ -17,6 +17,8 @@ export type Expr = NonNullable<ReturnType<typeof parse>['expr']>
  * its body, and a function what it touches. The limit of Kubernetes for one call of an expression has the same size.
  */
 export const EVALUATION_BUDGET = 1_000_000
+/** What all evaluations over one message may cost together, with making their variables and with Cedar: a policy may have many expressions. */
+const MESSAGE_BUDGET = 2_000_000
 
 const STEP_COST = 20
 const NODE_COST = 3
@@ -26,16 +28,43 @@ const CHARS_PER_UNIT = 16
 const PATTERN_COST = 100
 const PATTERN_CHAR_COST = 50
 
-class BudgetExceededError extends Error {}
+/** An evaluation, or making its variables, would cost more than is left. */
+export class BudgetExceededError extends Error {}
+
+/** What is left for the evaluations over one message, in units of about ten nanoseconds. */
+export class CostBudget {
+  #left = MESSAGE_BUDGET
+
+  get left(): number {
+    return this.#left
+  }
+
+  /** Throws a `BudgetExceededError` where less is left. */
+  spend(units: number): void {
+    this.#left -= units
+    if (this.#left < 0) throw new BudgetExceededError('the message exceeded the cost budget of its expressions')
+  }
+}
 
 /** Units that are left of the running evaluation. Evaluations are synchronous and never nest, so one meter serves the process. */
 let left = 0
 
 /** Runs one evaluation within the budget; undefined when it cost more. The evaluator turns what is thrown into an error value. */
-export function withinBudget<T>(evaluate: () => T): T | undefined {
-  left = EVALUATION_BUDGET
-  const result = evaluate()
-  return left < 0 ? undefined : result
+export function withinBudget<T>(evaluate: () => T, budget: CostBudget): T | undefined {
+  const most = Math.min(EVALUATION_BUDGET, budget.left)
+  left = most
+  // Each error value is an Error: without a stack it costs a tenth.
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  let result: T
+  try {
+    result = evaluate()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+  if (left < 0) return undefined
+  budget.spend(most - left)
+  return result
 }
 
 function charge(units: number): void {

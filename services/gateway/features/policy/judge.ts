@@ -1,3 +1,4 @@
+import { BudgetExceededError } from '@plat/resources/expression'
 import type { HoldItem } from '@plat/state'
 import type { Decision, Identity } from '../../call/index.ts'
 import { type CompiledPolicy, type CompiledRule, type PolicySet, undecided } from './compile.ts'
@@ -14,25 +15,30 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
   const { namespace, agent } = input.identity
   const governance = set.byAgent.get(namespace)?.get(agent)
   if (governance === undefined) return withoutPolicy(set, input.identity)
-  return governance.isPlain ? judgeRules(governance.rules, input) : judgeAll(governance, input)
+  const variables = new Variables(input)
+  return governance.isPlain ? judgeRules(governance.rules, input, variables) : judgeAll(governance, input, variables)
 }
 
 /** The verdict of what is enforced, with what policies in `dryRun` would have said. */
-function judgeAll(governance: Governance, input: PolicyInput): Decision {
-  const decision = enforced(governance, input)
+function judgeAll(governance: Governance, input: PolicyInput, variables: Variables): Decision {
+  const decision = enforced(governance, input, variables)
   if (governance.reported.length === 0) return decision
   const wouldBe = governance.reported.map(({ policy, governance: alone }) => ({
-    action: enforced(alone, input).action,
+    action: enforced(alone, input, variables).action,
     policy,
   }))
   return { ...decision, wouldBe }
 }
 
 /** The strictest of rules and Cedar texts. An agent whose policies are all in `dryRun` is watched and not hindered. */
-function enforced({ rules, cedars, reported, revision }: Governance, input: PolicyInput): Decision {
-  const native = rules.length === 0 ? null : judgeRules(rules, input)
+function enforced(
+  { rules, cedars, reported, revision }: Governance,
+  input: PolicyInput,
+  variables: Variables,
+): Decision {
+  const native = rules.length === 0 ? null : judgeRules(rules, input, variables)
   if (cedars.length > 0) {
-    const verdict = judgeCedar(cedars, input)
+    const verdict = judgeCedar(cedars, input, variables.budget)
     const { action, policy, rule, reason } = verdict
     if (native !== null) return joined(native, 'cedar', verdict, { policy, rule })
     return { ...undecided(revision), action, policy, rule, reason, engines: [{ action, name: 'cedar' }] }
@@ -46,9 +52,8 @@ function enforced({ rules, cedars, reported, revision }: Governance, input: Poli
  * Among rules of the same action the first names itself; the verdict is the same. Rate limits of all rules that match are named
  * in it, so those rules are asked even where they cannot change the verdict.
  */
-function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput): Decision {
+function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, variables: Variables): Decision {
   let strictest: CompiledRule | null = null
-  let variables: Variables | null = null
   let rates: HoldItem[] | null = null
   for (const policy of policies) {
     for (const rule of policy.rules.candidates(input)) {
@@ -56,7 +61,6 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput): De
       if (!decides && rule.rate === null) continue
       if (rule.matches !== null && !rule.matches(input)) continue
       if (rule.when !== null) {
-        variables ??= new Variables(input)
         const isMatch = holds(rule.action, rule.when, input, variables)
         if (isMatch === 'budget') return tooCostly(rule.decision)
         if (!isMatch) continue
@@ -87,10 +91,10 @@ export function holds(
 ): boolean | 'budget' {
   if (asksForUnknown(input, when.mentions)) return action !== 'deny'
   try {
-    const truth = when.test(variables.bind(when.mentions))
+    const truth = when.test(variables.bind(when.mentions), variables.budget)
     return truth === 'error' ? action !== 'allow' : truth
-  } catch {
-    return action !== 'allow'
+  } catch (error) {
+    return error instanceof BudgetExceededError ? 'budget' : action !== 'allow'
   }
 }
 

@@ -315,6 +315,21 @@ test('a file with unknown fields, wrong types, doubled members or another versio
   for (const text of bad) assert.ok(!decodePolicies(Buffer.from(text)).ok, text)
 })
 
+test('all expressions over one message share a budget, and so does making their variables', () => {
+  const items = (count: number) => ({ items: Array.from({ length: count }, () => 'a') })
+  const rules = Array.from({ length: 40 }, (_, at): RuleEntry => {
+    return { name: `r${at}`, action: 'require_approval', when: 'args.items.exists(x, x == "b")' }
+  })
+  const allow: RuleEntry = { name: 'all', action: 'allow' }
+  assert.equal(ask([allow, ...rules.slice(0, 4)], items(3000)).action, 'allow')
+  assert.match(ask([allow, ...rules], items(3000)).reason, /exceeded its cost budget/)
+  const cheap: RuleEntry = { name: 'cheap', action: 'allow', when: 'size(args.items) > 0' }
+  assert.equal(ask([cheap], items(10_000)).action, 'allow')
+  assert.match(ask([cheap], items(20_000)).reason, /rule cheap .* exceeded its cost budget/)
+  // What asks nothing of the arguments costs nothing, whatever they hold.
+  assert.equal(ask([{ name: 'who', action: 'allow', when: 'identity.agent != ""' }], items(20_000)).action, 'allow')
+})
+
 test('a "when" that exceeds its cost budget denies and says so, whatever its rule does', () => {
   const args = { items: Array.from({ length: 200_000 }, () => 1) }
   const allowAll: RuleEntry = { name: 'all', action: 'allow' }

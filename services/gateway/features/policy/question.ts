@@ -1,4 +1,5 @@
-import type { CelVariables } from '@plat/resources/expression'
+import { countValues } from '@plat/core'
+import { type CelVariables, CostBudget } from '@plat/resources/expression'
 import type { Body, Call, Identity, Operation, Target } from '../../call/index.ts'
 import { celFromJson, timestampOf } from './values.ts'
 
@@ -78,11 +79,17 @@ export function questionOfList({ identity, target, taints }: Listing, now: numbe
   return { ...asked, identity, target, taints, tool: null, sinks: [], now }
 }
 
+/** What making a value of CEL, or a key of a map, costs in units of the budget. */
+const VALUE_COST = 120
+
 /**
- * CEL variables of one question, each computed when the first expression asks for it and kept for the next.
- * @throws SyntaxError when the arguments are not JSON; the caller treats that as an evaluation error.
+ * CEL variables of one question, each computed when the first expression asks for it and kept for the next, with the budget of all
+ * expressions that are evaluated with them.
+ * @throws SyntaxError when the arguments are not JSON; the caller treats that as an evaluation error. BudgetExceededError when they hold
+ * more values than the budget allows.
  */
 export class Variables {
+  readonly budget = new CostBudget()
   readonly #input: PolicyInput
   readonly #known: { [name: string]: CelVariables[string] } = {}
 
@@ -93,20 +100,20 @@ export class Variables {
   /** Binds what `mentions` names, and nothing else. */
   bind(mentions: ReadonlySet<string>): CelVariables {
     for (const name of mentions) {
-      if (!Object.hasOwn(this.#known, name)) this.#known[name] = variable(name, this.#input)
+      if (!Object.hasOwn(this.#known, name)) this.#known[name] = variable(name, this.#input, this.budget)
     }
     return this.#known
   }
 }
 
-function variable(name: string, input: PolicyInput): CelVariables[string] {
+function variable(name: string, input: PolicyInput, budget: CostBudget): CelVariables[string] {
   switch (name) {
     case 'args':
-      return input.args === null || input.args === 'unknown' ? new Map() : celFromJson(input.args, input.argsValue)
+      return input.args === null || input.args === 'unknown' ? new Map() : celOf(input.args, budget, input.argsValue)
     case 'inputResponses':
-      return besideMap(input, 'inputs')
+      return besideMap(input, 'inputs', budget)
     case 'meta':
-      return besideMap(input, 'meta')
+      return besideMap(input, 'meta', budget)
     case 'identity':
       return identityMap(input.identity)
     case 'target':
@@ -122,9 +129,15 @@ function variable(name: string, input: PolicyInput): CelVariables[string] {
   }
 }
 
-function besideMap({ beside }: PolicyInput, name: 'inputs' | 'meta'): CelVariables[string] {
+/** Charges for the values before it makes them. */
+function celOf(bytes: Uint8Array, budget: CostBudget, parsed?: unknown): CelVariables[string] {
+  budget.spend(VALUE_COST * countValues(bytes, budget.left / VALUE_COST))
+  return celFromJson(bytes, parsed)
+}
+
+function besideMap({ beside }: PolicyInput, name: 'inputs' | 'meta', budget: CostBudget): CelVariables[string] {
   const bytes = beside === 'unknown' ? null : (beside?.[name] ?? null)
-  return bytes === null ? new Map() : celFromJson(bytes)
+  return bytes === null ? new Map() : celOf(bytes, budget)
 }
 
 /** Whether an expression that mentions these asks for what is not known of the message. */

@@ -55,6 +55,44 @@ async function decided(entry: PolicyEntry, args: unknown = {}, more: Partial<Pol
   return { action, by, rule, reason, engines: engines.map(({ name, action: said }) => `${name} ${said}`) }
 }
 
+test('arguments that Cedar would need too long for deny and say so', async () => {
+  const items = (count: number, item: unknown) => ({ items: Array.from({ length: count }, () => item) })
+  const path = (text: string, count: number) => ({ path: text.repeat(count) })
+  for (const args of [items(2000, 1), items(400, { a: 'b' }), path('a', 350_000), path('é', 20_000), items(300, 1.5)])
+    assert.equal((await decided(policy(PERMIT), args)).action, 'allow')
+  for (const args of [
+    items(20_000, 1),
+    items(4000, { a: 'b' }),
+    path('a', 2_000_000),
+    path('é', 200_000),
+    items(2000, 1.5),
+    // The engine escapes what cannot be printed, and numbers without a type become records.
+    path('\u007f', 200_000),
+    items(1500, 1e300),
+    items(600, [[[[[[[[]]]]]]]]),
+  ]) {
+    const { action, reason } = await decided(policy(PERMIT), args)
+    assert.equal(action, 'deny')
+    assert.match(reason, /^the Cedar text of policy default\/p exceeded its cost budget: the arguments are too large/)
+  }
+})
+
+test('expressions and Cedar texts share the budget of a message, and those that are enforced come first', async () => {
+  const items = { items: Array.from({ length: 2500 }, () => 1) }
+  const when: RuleEntry = { name: 'w', action: 'allow', when: 'args.items.all(x, x == 1)' }
+  assert.equal((await decided(policy(PERMIT), items)).action, 'allow')
+  assert.match((await decided(policy(PERMIT, [when]), items)).reason, /^the Cedar text of policy default\/p exceeded/)
+
+  const [first, second] = ['a', 'b'].map((name) => policy(PERMIT, [], { mode: 'dryRun', name: `default/${name}` }))
+  if (first === undefined || second === undefined) throw new Error('no policies')
+  const { action, wouldBe } = judge(await setOf(first, second, policy(PERMIT)), question(items))
+  assert.equal(action, 'allow')
+  assert.deepEqual(wouldBe, [
+    { action: 'deny', policy: 'default/a' },
+    { action: 'deny', policy: 'default/b' },
+  ])
+})
+
 test('a policy with a Cedar text and no rules is decided by Cedar alone', async () => {
   assert.deepEqual(await decided(policy(PERMIT)), {
     action: 'allow',

@@ -1,7 +1,8 @@
 import type { Cedar, CedarAnswer, CedarPolicies, CedarQuestion } from '@plat/resources/cedar'
+import { BudgetExceededError, type CostBudget } from '@plat/resources/expression'
 import type { Decision } from '../../../call/index.ts'
 import type { PolicyInput } from '../question.ts'
-import { cedarQuestion } from './input.ts'
+import { cedarQuestion, cedarQuestionCost } from './input.ts'
 import type { Verdict } from './verdict.ts'
 
 /** The Cedar text of one policy. */
@@ -27,11 +28,17 @@ export interface CedarVerdict extends Verdict, Pick<Decision, 'policy' | 'rule'>
   readonly action: 'allow' | 'deny'
 }
 
-export function judgeCedar(texts: readonly CedarText[], input: PolicyInput): CedarVerdict {
+export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budget: CostBudget): CedarVerdict {
   let question: CedarQuestion
   try {
+    // The engine copies the question for each text.
+    budget.spend(texts.length * cedarQuestionCost(input, budget.left))
     question = cedarQuestion(input)
   } catch (error) {
+    if (error instanceof BudgetExceededError) {
+      const reason = `the Cedar text of policy ${texts[0]?.policy} exceeded its cost budget: the arguments are too large for it`
+      return denied(texts[0], null, reason)
+    }
     // The message of a SyntaxError would quote them.
     const why = error instanceof TypeError ? error.message : 'no JSON'
     return denied(texts[0], null, `the arguments cannot be told to Cedar: ${why}`)

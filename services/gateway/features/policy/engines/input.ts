@@ -1,4 +1,4 @@
-import { type CedarQuestion, type CedarValue, cedarFromJson } from '@plat/resources/cedar'
+import { type CedarQuestion, type CedarValue, cedarCost, cedarFromJson } from '@plat/resources/cedar'
 import { type PolicyInput, skillOf } from '../question.ts'
 
 /** Everything but the arguments, in the words of a rule's `when`. */
@@ -88,6 +88,13 @@ export function cedarQuestion(input: PolicyInput): CedarQuestion {
       ...besideContext(input),
     },
   }
+}
+
+/** What the engine needs for the parts of a question that callers fill, in units of `CostBudget`; see `cedarCost`. */
+export function cedarQuestionCost(input: PolicyInput, most: number): number {
+  const { inputs, meta } = besideOf(input)
+  const parts = [input.args, inputs, meta].filter((part) => part instanceof Uint8Array)
+  return parts.reduce((sum, part) => sum + cedarCost(part, most), 0)
 }
 
 function besideContext(input: PolicyInput): Record<string, CedarValue> {
