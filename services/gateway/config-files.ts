@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { Problem } from '@plat/config'
 import type { GatewayConfig } from './config.ts'
-import { decodePricing } from './features/budgets/pricing/decode.ts'
-import { unknownPriceKeys } from './features/budgets/pricing/unknown.ts'
-import { regional } from './features/models/credentials/cloud.ts'
-import { decodeModels } from './features/models/decode.ts'
-import { PROVIDER_NAMES } from './features/models/providers.ts'
-import { buildRoutes } from './features/models/registry.ts'
+import { decodePricing } from './decide/budgets/pricing/decode.ts'
+import { unknownPriceKeys } from './decide/budgets/pricing/unknown.ts'
+import { regional } from './targets/models/credentials/cloud.ts'
+import { decodeModels } from './targets/models/decode.ts'
+import { PROVIDER_NAMES } from './targets/models/providers.ts'
+import { buildRoutes } from './targets/models/registry.ts'
 
 /**
  * What `-check-config` says of files that gateway.json names, beside whether they are there: the gateway starts all the same and refuses

@@ -2,9 +2,9 @@ import { type Listener, type ListenOptions, listen, mountProbes, type RawRoute }
 import type { FastifyInstance } from 'fastify'
 import { compose, type GatewayOptions } from './compose.ts'
 import { poolMetrics } from './counting.ts'
-import { tlsOf } from './features/listeners/index.ts'
-import type { ServerPins } from './features/pins/index.ts'
-import { tellPosture } from './features/posture/index.ts'
+import type { ServerPins } from './decide/pins/index.ts'
+import { tlsOf } from './operate/listeners/index.ts'
+import { tellPosture } from './operate/posture/index.ts'
 import { LAST_WORDS_MS } from './pipeline/live.ts'
 
 /** A gateway that answers calls. */

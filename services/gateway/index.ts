@@ -1,4 +1,4 @@
 export type { GatewayOptions } from './compose.ts'
 export { type GatewayConfig, type LoadedConfig, loadGatewayConfig } from './config.ts'
-export { budgetCurrencyOf } from './features/budgets/index.ts'
+export { budgetCurrencyOf } from './decide/budgets/index.ts'
 export { type Gateway, startGateway } from './gateway.ts'

@@ -6,7 +6,7 @@ import { adminReference } from './admin/reference.ts'
 import { readAlerts, rulesFile, thresholdsOf } from './chart/alerts.ts'
 import { chartFiles } from './chart/files.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
-import { detectorsReference } from './features/dlp/reference.ts'
+import { detectorsReference } from './content/dlp/reference.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { poolsReference } from './pools-reference.ts'
 

@@ -1,18 +1,94 @@
-import type { ConfigBlock } from '@plat/config'
-import { clientAuditBlock } from './features/client-audit/config.ts'
-import { ctxengineBlock } from './features/ctxengine/config.ts'
-import { liveViewBlock } from './features/live-view/config.ts'
-import { sbxdBlock } from './features/sbxd/config.ts'
-import { tenantsBlock } from './features/tenants/config.ts'
+import { type ConfigBlock, key, requires, uniqueNames } from '@plat/config'
+import Type from 'typebox'
+
+const tenants = {
+  path: '',
+  feature: 'tenants',
+  built: false,
+  schema: Type.Object({
+    tenantsFile: Type.String({ default: '', description: 'Tenant list; single tenant when empty.' }),
+    tenantLedgerDir: Type.String({
+      default: '',
+      description: 'Ledgers `<dir>/<tenant>/audit.jsonl`; default `<dir of auditPath>/tenants`.',
+    }),
+  }),
+} satisfies ConfigBlock
+
+const liveView = {
+  path: 'liveView',
+  feature: 'live-view',
+  built: false,
+  schema: Type.Object({
+    enabled: key.flag('Live-view proxy.'),
+    endpointTemplate: key.text(
+      'Must contain `{session}`.',
+      'http://{session}.{namespace}.svc.cluster.local:6080',
+      '\\{session\\}',
+    ),
+  }),
+} satisfies ConfigBlock
+
+const engineAnchor = Type.Object({
+  name: key.needed('Unique name.'),
+  file: key.needed('The ledger.'),
+  intervalSeconds: key.seconds('How often.', 60),
+  continuation: key.text('How a new ledger continues an old one.'),
+  failClosed: key.flag('Calls are denied while it does not verify.'),
+})
+
+const ctxengine = {
+  path: 'ctxengine',
+  feature: 'ctxengine',
+  built: false,
+  schema: Type.Object({
+    upstream: key.url('Its address.'),
+    apiKeyFile: key.file('Its key.'),
+    stateless: key.flag('Keep no contexts.'),
+    contextIdleSeconds: key.seconds('Idle time after which a context is dropped.', 1800),
+    maxContexts: key.whole('Contexts that are kept; the least recently used is dropped first.', 4096, 1),
+    quarantineSnapshotDir: key.text('Snapshots of quarantined contexts.'),
+    checkpointDir: key.text('When unset, checkpoint and restore return 409.'),
+    auditAnchors: Type.Array(engineAnchor, { default: [], description: 'Its ledgers that the gateway anchors.' }),
+  }),
+  rules: [uniqueNames('ctxengine.auditAnchors')],
+} satisfies ConfigBlock
+
+const sbxd = {
+  path: 'sbxd',
+  feature: 'sbxd',
+  built: false,
+  schema: Type.Object({
+    socket: key.text('Default a per-user unix socket when `url` is empty.'),
+    url: key.url('Needs `tokenFile`.'),
+    tokenFile: key.file('Token for `url`.'),
+    mirrorDecisions: key.flag('Send it every decision.'),
+    anchorIntervalSeconds: key.seconds('How often its ledger is anchored; 0 off.', 0, 0),
+    queueSize: key.whole('Decisions that wait; overflow is dropped and counted.', 1024, 1),
+  }),
+  rules: [requires('sbxd', ['tokenFile'], ({ url }) => url !== '', 'with sbxd.url')],
+} satisfies ConfigBlock
+
+const clientAnchor = Type.Object({
+  name: key.needed('Unique name.'),
+  file: key.needed('The ledger.'),
+  pubkey: key.text('Pinned Ed25519 key, hex.', '', '^(?:[0-9a-f]{64})?$'),
+  requireSigned: key.flag('Unsigned heads do not verify.'),
+  allowRestarts: key.flag('A ledger may begin anew.'),
+  intervalSeconds: key.seconds('How often.', 60),
+})
+
+const clientAudit = {
+  path: 'clientAudit',
+  feature: 'client-audit',
+  built: false,
+  schema: Type.Object({
+    anchors: Type.Array(clientAnchor, { default: [], description: 'Ledgers of clients.' }),
+  }),
+  rules: [uniqueNames('clientAudit.anchors')],
+} satisfies ConfigBlock
 
 /**
- * The tables of features that are not built: their keys are known, checked and described like all others, and any value but
- * the documented default answers `<path>: not built yet in this version`. A feature that is built leaves this list.
+ * Tables of `gateway.json` whose features are not built. Their keys are validated and documented like all others; any value but the default is
+ * refused with `<path>: not built yet in this version`.
  */
-export const unbuiltBlocks: readonly ConfigBlock[] = [
-  liveViewBlock,
-  tenantsBlock,
-  ctxengineBlock,
-  sbxdBlock,
-  clientAuditBlock,
-]
+export const unbuiltBlocks: readonly ConfigBlock[] = [liveView, tenants, ctxengine, sbxd, clientAudit]

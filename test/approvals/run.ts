@@ -8,7 +8,7 @@ const ROUNDS = 50
 /** Identical held calls at three gateways on one Postgres, for many rounds. */
 const child = spawn(
   process.execPath,
-  [path.join(ROOT, 'tools/test/run.ts'), 'services/gateway/features/approvals/replicas.live.test.ts'],
+  [path.join(ROOT, 'tools/test/run.ts'), 'services/gateway/decide/approvals/replicas.live.test.ts'],
   {
     cwd: ROOT,
     stdio: 'inherit',

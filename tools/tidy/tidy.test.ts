@@ -76,8 +76,8 @@ test('an index file is a face of a package or feature and holds no code', () => 
   assert.deepEqual(broken('packages/core/index.ts', "export { a } from './a.ts'\nexport type { B } from './b.ts'"), [])
   assert.deepEqual(broken('packages/core/json/index.ts', "export { a } from './a.ts'"), ['index:1'])
   assert.deepEqual(broken('packages/core/index.ts', "export { a } from './a.ts'\nexport const b = 1"), ['index:2'])
-  assert.deepEqual(broken('services/gateway/features/policy/index.ts', 'export const a = 1'), [])
-  assert.deepEqual(broken('services/gateway/features/policy/native/index.ts', 'export const a = 1'), ['index:1'])
+  assert.deepEqual(broken('services/gateway/decide/policy/index.ts', 'export const a = 1'), [])
+  assert.deepEqual(broken('services/gateway/decide/policy/native/index.ts', 'export const a = 1'), ['index:1'])
 })
 
 test('imports run from compositions over services to packages, never back', () => {
@@ -88,9 +88,11 @@ test('imports run from compositions over services to packages, never back', () =
     ['test/crash/x.ts', '../../packages/core/clock.ts'],
     ['services/gateway/x.ts', '@plat/identity'],
     ['services/gateway/x.ts', '@plat/cli'],
-    ['services/gateway/features/policy/x.ts', '../servers/index.ts'],
-    ['services/gateway/features/policy/x.ts', '../../pipeline/runner.ts'],
-    ['services/gateway/planes/mcp/x.ts', '../../features/policy/index.ts'],
+    ['services/gateway/decide/policy/x.ts', '../budgets/index.ts'],
+    ['services/gateway/decide/policy/x.ts', '../../targets/servers/index.ts'],
+    ['services/gateway/authn/identity.ts', '../decide/policy/index.ts'],
+    ['services/gateway/decide/policy/x.ts', '../../pipeline/runner.ts'],
+    ['services/gateway/planes/mcp/x.ts', '../../decide/policy/index.ts'],
     ['services/gateway/pipeline/x.ts', '../planes/mcp/plane.ts'],
     ['services/gateway/call/x.ts', '../pipeline/stage.ts'.replace('stage', 'matrix')],
   ]
@@ -104,12 +106,12 @@ test('the imports of the house are allowed', () => {
   const fine: [string, string][] = [
     ['packages/http/x.ts', '@plat/core'],
     ['packages/core/json/x.ts', '../clock.ts'],
-    ['services/gateway/features/policy/x.ts', '../../pipeline/stage.ts'],
-    ['services/gateway/features/policy/x.ts', '../../call/index.ts'],
-    ['services/gateway/features/policy/x.ts', '../../metrics.ts'],
-    ['services/gateway/features/policy/a/x.ts', '../b/y.ts'],
+    ['services/gateway/decide/policy/x.ts', '../../pipeline/stage.ts'],
+    ['services/gateway/decide/policy/x.ts', '../../call/index.ts'],
+    ['services/gateway/decide/policy/x.ts', '../../metrics.ts'],
+    ['services/gateway/decide/policy/a/x.ts', '../b/y.ts'],
     ['services/gateway/planes/mcp/x.ts', '../../pipeline/plane.ts'],
-    ['services/gateway/compose.ts', './features/policy/index.ts'],
+    ['services/gateway/compose.ts', './decide/policy/index.ts'],
     ['services/gateway/bin/x.ts', '../main.ts'],
     ['apps/cli/x.ts', '@plat/gateway'],
     ['services/gateway/x.ts', 'fastify'],
@@ -180,10 +182,7 @@ test('raw time and randomness are found in product code and allowed where tests 
 test('a series is named in its table or where the registry looks it up', () => {
   assert.deepEqual(broken(FILE, "const a = 'plat_gateway_policies_loaded'"), ['metric-name:1'])
   assert.deepEqual(broken(FILE, "registry.gauge('plat_gateway_policies_loaded').set(1)"), [])
-  assert.deepEqual(
-    broken('services/gateway/features/policy/metrics.ts', "const a = 'plat_gateway_policies_loaded'"),
-    [],
-  )
+  assert.deepEqual(broken('services/gateway/decide/policy/metrics.ts', "const a = 'plat_gateway_policies_loaded'"), [])
   assert.deepEqual(broken(FILE, "const claims = ['plat_ns', 'plat_session', 'plat_parent_session']"), [])
 })
 

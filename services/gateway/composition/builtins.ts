@@ -1,9 +1,9 @@
 import { createDialer } from '@plat/http'
+import { createK8sOps } from '../builtin/k8s-ops/index.ts'
+import { createWeb } from '../builtin/web/index.ts'
 import type { BuiltinServer } from '../call/index.ts'
 import { webMetrics } from '../counting.ts'
-import { createK8sOps } from '../features/k8s-ops/index.ts'
-import { registrySlot } from '../features/servers/index.ts'
-import { createWeb } from '../features/web/index.ts'
+import { registrySlot } from '../targets/servers/index.ts'
 import type { Shared } from './shared.ts'
 
 /** The MCP servers that the gateway is itself, as far as they are enabled. Rejects when one cannot start. */

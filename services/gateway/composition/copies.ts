@@ -1,8 +1,8 @@
-import { startActivity } from '../features/activity/index.ts'
-import { startMirrors } from '../features/mirror/index.ts'
-import type { RevocationsFeature } from '../features/revocations/index.ts'
-import type { TaintFeature } from '../features/taint/index.ts'
-import type { TokenVault } from '../features/token-vault/index.ts'
+import type { TokenVault } from '../authn/token-vault/index.ts'
+import type { RevocationsFeature } from '../decide/revocations/index.ts'
+import type { TaintFeature } from '../decide/taint/index.ts'
+import { startActivity } from '../operate/activity/index.ts'
+import { startMirrors } from '../operate/mirror/index.ts'
 import type { Shared } from './shared.ts'
 
 /** What the cluster is told of what is kept here; who hears of calls for it, or null. */

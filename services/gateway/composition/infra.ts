@@ -1,8 +1,8 @@
 import type { RawRoute } from '@plat/http'
-import { createInfra } from '../features/infra/index.ts'
 import type { Runner } from '../pipeline/index.ts'
 import { createInfraPlane, INFRA_PREFIX } from '../planes/infra/index.ts'
 import { bindingOf } from '../planes/mcp/index.ts'
+import { createInfra } from '../targets/infra/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 

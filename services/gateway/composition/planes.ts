@@ -1,10 +1,10 @@
 import { isDenial } from '../call/index.ts'
 import { abandonedMetrics, failoverMetrics } from '../counting.ts'
-import { registrySlot } from '../features/servers/index.ts'
 import type { Plane } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
 import { type AskingPlane, bindingOf, createMcpPlane } from '../planes/mcp/index.ts'
 import { createModelPlane } from '../planes/model/index.ts'
+import { registrySlot } from '../targets/servers/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
+import { ownerKey, ownerOf } from '../builtin/memory/owner.ts'
 import { agentOf, callerOf, type Identity } from '../call/facts.ts'
 import { testIdentity } from '../call/testing/identity.ts'
-import { sessionKey } from '../features/approvals/store/book.ts'
-import { ownerKey, ownerOf } from '../features/memory/owner.ts'
-import type { RevocationTarget } from '../features/revocations/format.ts'
-import { RevocationList } from '../features/revocations/list.ts'
+import { sessionKey } from '../decide/approvals/store/book.ts'
+import type { RevocationTarget } from '../decide/revocations/format.ts'
+import { RevocationList } from '../decide/revocations/list.ts'
 
 /** A principal, and one that differs from it in exactly one part. */
 const ada: Identity = {

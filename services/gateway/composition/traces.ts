@@ -1,6 +1,6 @@
+import { createEraser } from '../content/dlp/index.ts'
 import { otelMetrics } from '../counting.ts'
-import { createEraser } from '../features/dlp/index.ts'
-import { createOtel, type OtelFeature } from '../features/otel/index.ts'
+import { createOtel, type OtelFeature } from '../evidence/otel/index.ts'
 import { createModelWords } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'

@@ -1,16 +1,16 @@
 /** What each route of the admin API is asked and answers. @table */
 import { type TSchema, Type } from 'typebox'
 import type { AdminRoute } from '../admin/index.ts'
-import { decisionSchema } from '../features/approvals/routes.ts'
-import { viewSchema as approval } from '../features/approvals/view.ts'
-import { SEGMENT_TYPE } from '../features/audit-collector/routes.ts'
-import { BUNDLE_TYPE } from '../features/config-bundle/routes.ts'
-import { wishSchema } from '../features/evidence/routes.ts'
-import { acceptSchema } from '../features/pins/routes.ts'
-import { definitionsSchema, detailSchema, serverSchema } from '../features/pins/view.ts'
-import { simulateBody } from '../features/policy/simulate/routes.ts'
-import { askedSchema } from '../features/revocations/format.ts'
-import { viewSchema as revocation } from '../features/revocations/view.ts'
+import { decisionSchema } from '../decide/approvals/routes.ts'
+import { viewSchema as approval } from '../decide/approvals/view.ts'
+import { acceptSchema } from '../decide/pins/routes.ts'
+import { definitionsSchema, detailSchema, serverSchema } from '../decide/pins/view.ts'
+import { simulateBody } from '../decide/policy/simulate/routes.ts'
+import { askedSchema } from '../decide/revocations/format.ts'
+import { viewSchema as revocation } from '../decide/revocations/view.ts'
+import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
+import { wishSchema } from '../evidence/objects/routes.ts'
+import { BUNDLE_TYPE } from '../operate/config-bundle/routes.ts'
 
 export interface Shape {
   /** Parameters of the query, by name. */

@@ -22,12 +22,14 @@ const GATEWAY_LAYERS: Readonly<Record<string, readonly string[]>> = {
   call: ['call'],
   pipeline: ['pipeline', 'call'],
   planes: ['planes', 'pipeline', 'call'],
-  features: ['call'],
-  builtin: ['builtin', 'call'],
   admin: ['admin', 'call'],
 }
+/** Groups of features: each folder in one of them is a feature. */
+export const FEATURE_GROUPS = ['authn', 'decide', 'content', 'targets', 'builtin', 'evidence', 'operate'] as const
 /** Folders of the gateway that are imported by their face. */
-const GATEWAY_FACE = /^services\/gateway\/(?:call|pipeline|admin|(?:features|planes|builtin)\/[^/]+)$/
+const GATEWAY_FACE = new RegExp(
+  `^services/gateway/(?:call|pipeline|admin|(?:planes|${FEATURE_GROUPS.join('|')})/[^/]+)$`,
+)
 
 /** What every layer may know beside its own: what stages, planes and admin routes are written against, and the metric table. */
 const SHARED_TABLES = new Set(
@@ -113,17 +115,22 @@ function wrongPath(source: Source, from: string): string | null {
   if (source.path.endsWith('.fuzz.ts') && target.startsWith('test/fuzz/')) return null
   if (homeOf(target) !== homeOf(source.path)) return 'it lies in another package: import it by name'
   if (!source.path.startsWith(GATEWAY) || !target.startsWith(GATEWAY) || source.isTest) return null
+  if (SHARED_TABLES.has(target)) return null
   const [layer = '', feature] = source.path.slice(GATEWAY.length).split('/')
   const [targetLayer = '', targetFeature] = target.slice(GATEWAY.length).split('/')
+  if (isFeatureGroup(layer)) {
+    if (targetLayer === 'call' || (layer === targetLayer && feature === targetFeature)) return null
+    return isFeatureGroup(targetLayer)
+      ? 'features never import features: declare the small interface, compose.ts passes it'
+      : 'a feature imports its own folder, call/ and packages only'
+  }
   const allowed = GATEWAY_LAYERS[layer]
   if (allowed === undefined || allowed.includes(targetLayer)) return null
-  if (SHARED_TABLES.has(target)) return null
-  if (layer === 'features' && targetLayer === 'features') {
-    return feature === targetFeature
-      ? null
-      : 'features never import features: declare the small interface, compose.ts passes it'
-  }
-  return `${layer}/ knows ${allowed.map((name) => `${name}/`).join(', ')} and packages only`
+  return `${layer}/ imports ${allowed.map((name) => `${name}/`).join(', ')} and packages only`
+}
+
+function isFeatureGroup(folder: string): boolean {
+  return FEATURE_GROUPS.some((group) => group === folder)
 }
 
 /** The workspace a file belongs to; `test` and `tools` are one. */

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { reasonOf, systemClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { ephemeralSigner } from '@plat/keys'
+import { silentLog } from '@plat/process'
+import { testTarget } from '../../call/testing/call.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
+import { Collector } from '../../evidence/otel/export/post.ts'
+import { Rekor } from '../../evidence/transparency/rekor.ts'
+import { sendOnce } from '../../operate/notifications/targets/target.ts'
+import { createRego } from '../policy/engines/rego.ts'
+import { residentDialer } from './dialer.ts'
+import { serverOn } from './testing.ts'
+
+test('a notification and a span go only where their jurisdiction complies', async (t) => {
+  const server = await serverOn(t, '127.0.0.1')
+  const fault = ({ jurisdiction }: { readonly jurisdiction?: string | null | undefined }) =>
+    jurisdiction === 'DE' ? null : 'is elsewhere'
+  const dialer = residentDialer(createDialer({ log: silentLog }), () => ({ dial: null, fault }))
+  t.after(() => dialer.close())
+  const outside = { dialer, extraCA: null, clock: systemClock }
+  const collector = (jurisdiction: string) =>
+    new Collector({ endpoint: server.url, jurisdiction, headersFile: '', caFile: '', exportTimeoutSeconds: 60 }, dialer)
+  const message = async () => ({ url: server.url, body: '{}' })
+  for (const jurisdiction of ['US', '']) {
+    assert.notEqual(await sendOnce(message, { jurisdiction }, outside), 'sent')
+    const posted = await collector(jurisdiction).post('{}', new AbortController().signal)
+    assert.deepEqual(posted, { kind: 'refused', reason: 'the collector gave no answer (residency)' })
+  }
+  assert.equal(server.connections(), 0)
+  assert.equal(await sendOnce(message, { jurisdiction: 'DE' }, outside), 'sent')
+  await collector('DE').post('{}', new AbortController().signal)
+  assert.equal(server.requests(), 2)
+})
+
+test('questions to a policy engine and checkpoints for a log go only where their jurisdiction complies', async (t) => {
+  const server = await serverOn(t, '127.0.0.1')
+  const fault = ({ jurisdiction }: { readonly jurisdiction?: string | null | undefined }) =>
+    jurisdiction === 'DE' ? null : 'is elsewhere'
+  const dialer = residentDialer(createDialer({ log: silentLog }), () => ({ dial: null, fault }))
+  t.after(() => dialer.close())
+  const signer = ephemeralSigner()
+  const outside = { dialer, clock: systemClock, log: silentLog }
+  const enter = (jurisdiction: string) =>
+    new Rekor({ config: { url: server.url, api: 'v1', timeoutSeconds: 60, jurisdiction }, dialer })
+      .enter({ text: 'x', signature: Buffer.from('y'), key: signer.publicKey })
+      .catch(reasonOf)
+  const question = async (jurisdiction: string, url = server.url) => {
+    const rego = { url, timeoutMs: 60_000, enforcement: 'enforce', bearerTokenFile: '', jurisdiction } as const
+    const config = { policy: { rego }, policyReloadSeconds: 2 }
+    const engine = createRego({ ...outside, config, extraCA: null, evaluated() {} })
+    const input = { args: null, identity: testIdentity, target: testTarget, taints: [], method: 'tools/call', now: 0 }
+    const allow = {
+      action: 'allow',
+      policy: null,
+      rule: null,
+      reason: '',
+      revision: '',
+      engines: [],
+      wouldBe: [],
+      rates: [],
+    } as const
+    return (await engine?.judge({ ...input, sinks: [], tool: null, operation: 'mcp.call' }, allow))?.reason
+  }
+  for (const jurisdiction of ['US', '']) {
+    assert.match(String(await enter(jurisdiction)), /residency/)
+  }
+  assert.match(String(await question('US')), /residency/)
+  assert.equal(server.connections(), 0)
+  await enter('DE')
+  await question('DE')
+  assert.equal(server.requests(), 2)
+  // A sidecar is where the gateway is.
+  await question('')
+  assert.equal(server.requests(), 3)
+})

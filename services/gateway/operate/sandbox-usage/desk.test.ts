@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { systemClock as clock, systemIds } from '@plat/core'
+import { type Ledger, openLedger, type Rec, tailLedger } from '@plat/ledger'
+import { createMemoryJournal, isShort, LocalLimits } from '@plat/state'
+import { tempFolder } from '@plat/testkit/local'
+import { Spending } from '../../decide/budgets/book/spending.ts'
+import { UsageBook } from './book.ts'
+import { type DeskParts, UsageDesk } from './desk.ts'
+import type { UsageEvent } from './events.ts'
+
+const ids = systemIds(clock)
+const KEY = 'usd/session/default/assistant/s'
+const report = {
+  id: 'a',
+  session: 'default/assistant/s',
+  from: clock.now() - 60_000,
+  to: clock.now(),
+  cpuMs: 70,
+  memoryByteSeconds: 0,
+  gpuMs: 0,
+}
+
+function fail(): never {
+  assert.fail('this must not happen')
+}
+
+/** A gateway whose process ends at step `diesAt`, of those in which something is written. */
+class World {
+  readonly path = join(tempFolder(), 'audit.jsonl')
+  readonly journal = createMemoryJournal<UsageEvent>(() => clock.now())
+  limits = new LocalLimits({ clock })
+  /** False: nobody has a budget. */
+  isCapped = true
+  metered = 0
+  #steps = 0
+  diesAt = Number.POSITIVE_INFINITY
+  #ledger: Ledger | null = null
+
+  #step(): void {
+    if (this.#steps++ >= this.diesAt) throw new Error('the process has ended')
+  }
+
+  async start(): Promise<UsageDesk> {
+    this.limits = new LocalLimits({ clock })
+    const spending = new Spending({ limits: this.limits, alerts: { restore() {} }, saved: null })
+    const ledger = await openLedger({ path: this.path, tenant: '', replica: 'r', clock, ids, onRecord: spending.see })
+    spending.finish()
+    this.#ledger = ledger
+    const step = () => this.#step()
+    const writing = async <T>(write: () => Promise<T>): Promise<T> => {
+      step()
+      return await write()
+    }
+    const book = new UsageBook({
+      ...this.journal,
+      read: (after) => this.journal.read(after),
+      follow: (after, apply, signal) => this.journal.follow(after, apply, signal),
+      append: (key, events, onlyIf) => writing(() => this.journal.append(key, events, onlyIf)),
+    })
+    await book.open(new AbortController().signal, fail)
+    const append = (rec: Rec) => writing(() => ledger.append(rec))
+    const parts: DeskParts = {
+      book,
+      find: async () => ({ user: 'ada', groups: ['g'] }),
+      charging: {
+        costOf: ({ cpuMs }) => ({ micros: cpuMs, currency: 'EUR', priceId: 'p' }),
+        take: (id, payer, { micros }) => {
+          assert.deepEqual(payer, {
+            namespace: 'default',
+            agent: 'assistant',
+            session: 's',
+            user: 'ada',
+            groups: ['g'],
+          })
+          if (!this.isCapped) return null
+          const items = [{ key: KEY, window: 'life', cap: 1_000_000, amount: micros, unit: 'micros' as const }]
+          const taken = this.limits.take(id, items, clock.now() + 1000)
+          return isShort(taken) ? null : taken
+        },
+        metered: (micros) => {
+          this.metered += micros
+        },
+      },
+      ledger: { ...ledger, append, enter: fail, head: () => ledger.head(), health: 'ok', close: fail },
+      auditPath: this.path,
+      see() {},
+      replica: 'here',
+      clock,
+      ids,
+    }
+    return new UsageDesk(parts)
+  }
+
+  async end(): Promise<void> {
+    await this.#ledger?.close()
+    await rm(`${this.path}.lock`, { force: true })
+  }
+
+  async spent(): Promise<number> {
+    return (await this.limits.used(KEY, 'life')).spent
+  }
+
+  async records(): Promise<number> {
+    let count = 0
+    for await (const { rec } of tailLedger(this.path)) if (rec.op === 'usage.sandbox' && rec.kind === 'outcome') count++
+    return count
+  }
+}
+
+for (const diesAt of [0, 1, 2, 3, 4]) {
+  test(`a report whose gateway dies at its step ${diesAt} counts once, whether the next start finishes it or it is sent again`, async () => {
+    const world = new World()
+    const desk = await world.start()
+    world.diesAt = diesAt
+    const sent = desk.take(report, 'meter')
+    if (diesAt < 4) await assert.rejects(sent)
+    else assert.equal((await sent).duplicate, false)
+    await world.end()
+    world.diesAt = Number.POSITIVE_INFINITY
+    const next = await world.start()
+    await next.finish(fail)
+    assert.equal(await world.spent(), diesAt === 0 ? 0 : 70, 'what was claimed is charged, exactly')
+    assert.equal((await next.take(report, 'meter')).duplicate, diesAt !== 0)
+    assert.equal((await next.take(report, 'meter')).duplicate, true)
+    assert.equal(await world.spent(), 70)
+    await world.end()
+    await world.start()
+    assert.equal(await world.spent(), 70)
+    assert.equal(await world.records(), 1)
+    await world.end()
+  })
+}
+
+test('a report that could not be recorded counts once when it is sent again, to the same process', async () => {
+  for (const diesAt of [1, 2, 3]) {
+    const world = new World()
+    const desk = await world.start()
+    world.diesAt = diesAt
+    await assert.rejects(desk.take(report, 'meter'))
+    assert.equal((await world.limits.used(KEY, 'life')).held, 0, 'nothing is held by what was refused')
+    world.diesAt = Number.POSITIVE_INFINITY
+    assert.equal((await desk.take(report, 'meter')).duplicate, true)
+    assert.equal(await world.spent(), 70, `step ${diesAt}`)
+    await world.end()
+    await world.start()
+    assert.equal(await world.spent(), 70, `step ${diesAt}, after a start`)
+    await world.end()
+  }
+})
+
+test('a report of a session without a budget is metered once, however often it could not be recorded', async () => {
+  const world = new World()
+  world.isCapped = false
+  const desk = await world.start()
+  world.diesAt = 1
+  await assert.rejects(desk.take(report, 'meter'))
+  await assert.rejects(desk.take(report, 'meter'))
+  assert.equal(world.metered, 0)
+  world.diesAt = Number.POSITIVE_INFINITY
+  await desk.take(report, 'meter')
+  assert.equal((await desk.take(report, 'meter')).duplicate, true)
+  assert.deepEqual([world.metered, await world.records()], [70, 1])
+  await world.end()
+})
