@@ -4,8 +4,6 @@ import type { Log } from '@plat/process'
 import type { Ciba } from './client.ts'
 import type { CibaConfig } from './config.ts'
 
-export { cibaBlock } from './config.ts'
-
 export interface CibaOptions {
   readonly config: { readonly ciba: CibaConfig }
   readonly dialer: Pick<Dialer, 'fetchBytes'>

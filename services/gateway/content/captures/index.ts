@@ -6,7 +6,7 @@ import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
 import { type CaptureOutcome, Captures } from './captures.ts'
 
-export { captureArgsBlock, REDACT_ALL } from './config.ts'
+export { REDACT_ALL } from './config.ts'
 
 export interface CapturesParts {
   readonly pools?: PoolObservers<'capture_bytes'>

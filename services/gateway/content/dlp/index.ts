@@ -7,7 +7,6 @@ import { createRedactStage, type RedactOptions } from './stage.ts'
 export { createEraser } from './eraser.ts'
 export type { CountHit } from './redaction.ts'
 export { createScreens } from './screens.ts'
-export type { RequestTexts } from './stage.ts'
 
 export interface DlpOptions extends Pick<RedactOptions, 'texts'> {
   readonly config: BindingsConfig

@@ -12,8 +12,6 @@ import { createGuardReview } from './review.ts'
 import { type Brought, createGuardStage } from './stage.ts'
 import { typeOf } from './types/types.ts'
 
-export { guardsBlock } from './config.ts'
-
 export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
   readonly config: { readonly guards: readonly GuardConfig[]; readonly policyReloadSeconds: number }
   readonly env: NodeJS.ProcessEnv

@@ -16,8 +16,6 @@ import type { SessionName } from './store/book.ts'
 import { decodeEvent } from './store/events.ts'
 import { type ApprovalView, approvalView } from './view.ts'
 
-export { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './config.ts'
-
 export interface ApprovalsParts {
   readonly config: {
     readonly approvalTimeoutSeconds: number

@@ -29,10 +29,9 @@ import { alertRecord } from './record.ts'
 import { createBudgetRoutes } from './routes.ts'
 import { createReserveStage } from './stage.ts'
 
-export type { Charging, Cost, Payer } from './book/charge.ts'
-export { budgetsBlock } from './config.ts'
+export type { Charging } from './book/charge.ts'
 export { budgetCurrencyOf } from './currency.ts'
-export type { DemandOf, ModelDemand } from './demand.ts'
+export type { DemandOf } from './demand.ts'
 export { pricingSlot } from './pricing/pricing.ts'
 
 /** What the feature tells metrics; compose maps it to rows. */

@@ -14,9 +14,8 @@ import { type PinRules, treatment } from './rules.ts'
 import { createPinStage, type ListTools } from './stage.ts'
 import type { ServerPins } from './view.ts'
 
-export { pinsBlock } from './config.ts'
 export type { PinRules } from './rules.ts'
-export type { ListTools, PinnedCall } from './stage.ts'
+export type { ListTools } from './stage.ts'
 export type { ServerPins } from './view.ts'
 
 /** What `plat_gateway_tool_pin_events_total` counts. */

@@ -10,7 +10,6 @@ import { type RevocationMetrics, Revocations, type RevocationsParts } from './re
 import { createRevocationRoutes } from './routes.ts'
 import { createRevokedStage } from './stage.ts'
 
-export { revocationMirrorBlock, revocationsBlock } from './config.ts'
 export type { RevocationMetrics } from './revocations.ts'
 
 export interface RevocationsOptions {

@@ -9,8 +9,6 @@ import { createMark, type MarkOptions } from './mark.ts'
 import { createTaintStage } from './stage.ts'
 import { Taints } from './taints.ts'
 
-export { taintBlock } from './config.ts'
-
 export interface TaintParts {
   readonly config: { readonly taintStorePath: string; readonly taintRetentionSeconds: number }
   readonly journals: Journals

@@ -11,8 +11,6 @@ import { Places } from './places.ts'
 import { createCollectorRoutes } from './routes.ts'
 import { EdgeStore } from './store.ts'
 
-export { auditCollectorBlock } from './config.ts'
-
 export interface AuditCollectorOptions {
   readonly config: {
     readonly auditPath: string

@@ -6,7 +6,6 @@ import type { SinkConfig } from './config.ts'
 import { type Clouds, createReceiver } from './receivers/receivers.ts'
 import { Sink, type SinkMetrics } from './sink.ts'
 
-export { auditSinksBlock } from './config.ts'
 export type { SinkMetrics } from './sink.ts'
 
 /** How often the lag is told anew, in milliseconds: it grows while a receiver is silent. */

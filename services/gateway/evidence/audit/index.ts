@@ -24,8 +24,6 @@ import { type Keyring, type KeyringOptions, openKeyring, publishedKey } from './
 import { RecentRecords } from './recent.ts'
 import { createAuditRoutes } from './routes.ts'
 
-export { auditBlock } from './config.ts'
-
 export interface AuditOptions {
   readonly config: KeyringOptions['config'] & {
     readonly auditPath: string

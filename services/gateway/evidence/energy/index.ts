@@ -6,8 +6,6 @@ import { decodeEnergy } from './decode.ts'
 import { carbonOf, energyOf, type Range } from './estimate.ts'
 import { noFactors } from './table.ts'
 
-export { energyBlock } from './config.ts'
-
 export interface EnergyOptions {
   readonly config: {
     readonly energy: { readonly file: string; readonly defaultRegion: string }

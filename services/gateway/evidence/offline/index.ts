@@ -15,7 +15,6 @@ import { Spool } from './spool.ts'
 import { AT_EASE, createOfflineStage, type OfflineRule } from './stage.ts'
 
 export type { ApproverCheck } from './approvers.ts'
-export { offlineBlock } from './config.ts'
 
 /** What an edge tells metrics: each is asked whenever it is shown. */
 export interface OfflineGauges {

@@ -16,7 +16,6 @@ import { createNotesReview } from './notes.ts'
 import type { Told } from './spans/of-call.ts'
 import { type CallMetrics, Tracer } from './tracer.ts'
 
-export { otelBlock } from './config.ts'
 export type { ModelWords } from './models.ts'
 
 export interface OtelParts {

@@ -10,7 +10,6 @@ import { detailsOf, Rekor } from './rekor.ts'
 import { createAnchorRoutes } from './routes.ts'
 
 export type { AnchorMetrics } from './anchorer.ts'
-export { transparencyLogBlock } from './config.ts'
 
 export interface TransparencyOptions {
   readonly config: {

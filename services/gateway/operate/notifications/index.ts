@@ -7,8 +7,6 @@ import type { Decider } from './callbacks/routes.ts'
 import type { NotifierConfig } from './config.ts'
 import type { ApprovalShown } from './notice.ts'
 
-export { notificationsBlock } from './config.ts'
-
 export interface NotificationsOptions {
   readonly config: {
     readonly consoleURL: string

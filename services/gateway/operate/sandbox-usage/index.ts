@@ -7,8 +7,6 @@ import type { Journals } from '@plat/state'
 import type { FastifyInstance } from 'fastify'
 import type { DeskParts } from './desk.ts'
 
-export { sandboxUsageBlock } from './config.ts'
-
 export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging' | 'see'> {
   readonly config: {
     readonly sandboxUsage: {

@@ -5,8 +5,6 @@ import { type Session, SessionBook, type SessionName, type Told } from './book.t
 import { restore } from './restore.ts'
 import { createSessionRoutes, type SessionRoutesOptions } from './routes.ts'
 
-export type { SessionView } from './view.ts'
-
 export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'config' | 'auditPath'> {
   readonly config: { readonly sessions: SessionRoutesOptions['config']; readonly auditPath: string }
   /** The last record of the ledger when the gateway started: what comes after it is told by `see`. */

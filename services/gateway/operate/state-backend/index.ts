@@ -14,7 +14,7 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import type { StateBackendConfig } from './config.ts'
 import { createStateRoutes } from './routes.ts'
 
-export { type StateBackendConfig, stateBackendBlock } from './config.ts'
+export type { StateBackendConfig } from './config.ts'
 
 export interface StateBackendOptions {
   readonly config: { readonly auditPath: string; readonly stateBackend: StateBackendConfig }

@@ -24,7 +24,6 @@ import { type Reader, read } from './read.ts'
 import { type NamedInRequest, NOTHING_NAMED, noted } from './request.ts'
 
 export { createBindReview } from './bind.ts'
-export { A2A_METHODS } from './methods.ts'
 export { createAgentRedactReview } from './redact/review.ts'
 export { a2aTexts } from './redact/texts.ts'
 

@@ -31,10 +31,9 @@ import { type Circuits, type Forwarder, Forwarding, type Passage } from './upstr
 import { EndpointRates } from './upstream/rates.ts'
 
 export { createAnswered, createDemand } from './demand.ts'
-export { createMeter, type Price } from './meter.ts'
+export { createMeter } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'
-export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
 export { createModelWords } from './telemetry/words.ts'
 export type { FailoverMetrics } from './upstream/failover.ts'
 
