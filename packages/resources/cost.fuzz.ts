@@ -40,6 +40,10 @@ const rows: readonly Row[] = [
         `[{"op":"add","path":"/a","value":[${'1,'.repeat(n / 4)}1]}${',{"op":"remove","path":"/a/0"}'.repeat(Math.min(9_999, n / 60))}]`,
       moves: (n) =>
         `[{"op":"add","path":"/a","value":[${'1,'.repeat(n / 4)}1]}${',{"op":"move","from":"/a/0","path":"/a/-"}'.repeat(Math.min(9_999, n / 86))}]`,
+      'tests of members': (n) =>
+        `[{"op":"add","path":"/a","value":{${count(n / 2, 12, (at) => `"m${at}":1`).join(',')}}}${',{"op":"test","path":"/a","value":{}}'.repeat(Math.min(9_999, n / 90))}]`,
+      replacements: (n) =>
+        `[{"op":"add","path":"/a","value":[${'1,'.repeat(n / 4)}1]}${',{"op":"replace","path":"/a/0","value":1}'.repeat(Math.min(9_999, n / 90))}]`,
       copies: (n) =>
         `[{"op":"add","path":"/a","value":"${'a'.repeat(1000)}"}${count(
           n,

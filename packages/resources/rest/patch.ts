@@ -7,6 +7,15 @@ const OPERATIONS_MAX = 10_000
 /** What all copies of one JSON patch may weigh together, in characters of JSON: a patch cannot grow by doubling. */
 const COPIES_MAX_CHARS = 1024 * 1024
 
+/**
+ * What all operations of one JSON patch may cost together, in elements of lists that an insertion or a removal moves: each moves those behind
+ * it. Ten thousand operations at the head of a list of 500 elements cost as much.
+ */
+const COST_MAX = 5_000_000
+
+/** A test of an object lists its members, which takes as long as moving so many elements for each. */
+const MEMBER_COST = 40
+
 /** Deepest place that a patch may name or hold. */
 const DEPTH_MAX = 64
 
@@ -27,7 +36,7 @@ export function jsonPatch(target: unknown, patch: unknown): unknown {
   if (patch.length > OPERATIONS_MAX) {
     throw new RestFault(413, `a JSON patch has at most ${OPERATIONS_MAX} operations, this one has ${patch.length}`)
   }
-  const root = { value: structuredClone(target), copiedChars: 0 }
+  const root = { value: structuredClone(target), copiedChars: 0, cost: 0 }
   for (const [index, operation] of patch.entries()) apply(root, operation, `operation ${index}`)
   return root.value
 }
@@ -35,6 +44,7 @@ export function jsonPatch(target: unknown, patch: unknown): unknown {
 interface Root {
   value: unknown
   copiedChars: number
+  cost: number
 }
 
 function apply(root: Root, operation: unknown, at: string): void {
@@ -48,12 +58,12 @@ function apply(root: Root, operation: unknown, at: string): void {
   if (op === 'add') add(root, path, given(), at)
   else if (op === 'remove') take(root, path, at)
   else if (op === 'replace') {
-    take(root, path, at)
-    add(root, path, given(), at)
+    put(root, path, given(), at)
   } else if (op === 'move') add(root, path, take(root, pointer(operation.from, `${at}: from`), at), at)
   else if (op === 'copy') add(root, path, copy(root, pointer(operation.from, `${at}: from`), at), at)
   else if (op === 'test') {
-    if (!same(find(root, path, at), given())) throw unfit(`${at}: the test failed: ${operation.path}`)
+    if (!same(find(root, path, at), given(), (cost) => spend(root, cost, at)))
+      throw unfit(`${at}: the test failed: ${operation.path}`)
   } else throw new RestFault(400, `${at}: op: there are add, remove, replace, move, copy and test`)
 }
 
@@ -64,8 +74,27 @@ function pointer(text: unknown, at: string): readonly string[] {
   }
   const steps = text.split('/').slice(1)
   if (steps.length > DEPTH_MAX) throw new RestFault(400, `${at}: is deeper than ${DEPTH_MAX}`)
-  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  return steps.map((step) => (step.includes('~') ? unescaped(step) : step))
 }
+
+/** Replaces `~1` by `/` and `~0` by `~` in one pass: `replaceAll` needs 30 ms for a million of them. */
+function unescaped(step: string): string {
+  const units = Buffer.from(step, 'utf16le')
+  let end = 0
+  for (let at = 0; at < units.length; at += 2, end += 2) {
+    const escaped = units[at] === TILDE && units[at + 1] === 0 && units[at + 3] === 0 ? units[at + 2] : undefined
+    const isEscape = escaped === ZERO || escaped === ONE
+    if (isEscape) at += 2
+    units[end] = isEscape ? (escaped === ONE ? SLASH : TILDE) : (units[at] ?? 0)
+    units[end + 1] = isEscape ? 0 : (units[at + 1] ?? 0)
+  }
+  return units.toString('utf16le', 0, end)
+}
+
+const SLASH = 0x2f
+const ZERO = 0x30
+const ONE = 0x31
+const TILDE = 0x7e
 
 function find(root: Root, path: readonly string[], at: string): unknown {
   let value = root.value
@@ -93,8 +122,11 @@ function add(root: Root, path: readonly string[], value: unknown, at: string): v
     return
   }
   const parent = find(root, path.slice(0, -1), at)
-  if (Array.isArray(parent)) parent.splice(last === '-' ? parent.length : indexOf(last, parent.length, at), 0, value)
-  else if (isRecord(parent)) define(parent, last, value)
+  if (Array.isArray(parent)) {
+    const index = last === '-' ? parent.length : indexOf(last, parent.length, at)
+    spend(root, parent.length - index, at)
+    parent.splice(index, 0, value)
+  } else if (isRecord(parent)) define(parent, last, value)
   else throw unfit(`${at}: "${last}" would stand in what is neither object nor list`)
 }
 
@@ -112,9 +144,30 @@ function take(root: Root, path: readonly string[], at: string): unknown {
   }
   const parent = find(root, path.slice(0, -1), at)
   const value = member(parent, last, at)
-  if (Array.isArray(parent)) parent.splice(indexOf(last, parent.length - 1, at), 1)
-  else if (isRecord(parent)) delete parent[last]
+  if (Array.isArray(parent)) {
+    const index = indexOf(last, parent.length - 1, at)
+    spend(root, parent.length - index, at)
+    parent.splice(index, 1)
+  } else if (isRecord(parent)) delete parent[last]
   return value
+}
+
+/** What is replaced must be there, and moves nothing. */
+function put(root: Root, path: readonly string[], value: unknown, at: string): void {
+  const last = path.at(-1)
+  if (last === undefined) {
+    root.value = value
+    return
+  }
+  const parent = find(root, path.slice(0, -1), at)
+  member(parent, last, at)
+  if (Array.isArray(parent)) parent[indexOf(last, parent.length - 1, at)] = value
+  else if (isRecord(parent)) define(parent, last, value)
+}
+
+function spend(root: Root, cost: number, at: string): void {
+  root.cost += cost
+  if (root.cost > COST_MAX) throw new RestFault(413, `${at}: the operations together move or compare too many elements`)
 }
 
 function indexOf(step: string, max: number, at: string): number {
@@ -123,16 +176,18 @@ function indexOf(step: string, max: number, at: string): number {
   return index
 }
 
-/** Equal as JSON values: the order of members does not matter. */
-function same(a: unknown, b: unknown): boolean {
+/** Equal as JSON values: the order of members does not matter. Calls `spend` for what it reads of `a`. */
+function same(a: unknown, b: unknown, spend: (cost: number) => void): boolean {
   if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, index) => same(item, b[index]))
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => same(item, b[index], spend))
   }
   if (!isRecord(a)) return a === b
   if (!isRecord(b)) return false
   const names = Object.keys(a)
+  spend(MEMBER_COST * names.length)
   return (
-    names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]))
+    names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name], spend))
   )
 }
 
