@@ -153,6 +153,7 @@ function callIn(snapshots: Snapshots, server: string) {
     signal: new AbortController().signal,
     receivedAt: stillClock.now(),
     snapshot: snapshots.current,
+    retain: () => true,
     operation: 'mcp.call',
     method: 'tools/call',
     server,

@@ -30,12 +30,14 @@ const HEAD = `| pool | what is counted | total | share | age | what a refused ca
 `
 
 function cellsOf(name: string, row: PoolRow): readonly string[] {
-  const { counts, total, each, shares, age, refused } = row
-  const totals = Number.isFinite(total)
-    ? `${amount(total, row)}${each === undefined ? '' : ` for each ${each}`}`
-    : 'none'
-  const shown = shares.map(({ of, max }) => `${amount(max, row)} for each ${of}`)
+  const { counts, each, shares, varies, age, refused } = row
+  const totals = `${varies?.total ?? totalOf(row)}${each === undefined ? '' : ` for each ${each}`}`
+  const shown = shares.map(({ of, max }) => `${varies?.share ?? amount(max, row)} for each ${of}`)
   return [`\`${name}\``, counts, totals, shown.join('; '), age, refused]
+}
+
+function totalOf(row: PoolRow): string {
+  return Number.isFinite(row.total) ? amount(row.total, row) : 'none'
 }
 
 function amount(units: number, { unit }: PoolRow): string {

@@ -18,6 +18,8 @@ export interface PoolRow {
   readonly unit?: 'bytes'
   /** What all callers together may hold. */
   readonly total: number
+  /** Total and share in words, where they depend on the process; the numbers are those of a heap limit of 512 MiB. */
+  readonly varies?: { readonly total: string; readonly share: string }
   /** What the total is of; default: the process. */
   readonly each?: string
   /** The wider caller first. */
@@ -74,6 +76,16 @@ export const poolTable = {
     shares: [{ of: 'agent', max: 500 }],
     age: 'the end of the request',
     refused: '`backlog_full`',
+  },
+  call_bytes: {
+    services: ['gateway'],
+    counts: 'bytes of bodies that calls hold in memory: requests as they are read, and JSON responses',
+    unit: 'bytes',
+    total: 256 * MIB,
+    shares: [{ of: 'agent', max: 64 * MIB }],
+    varies: { total: 'half of the heap limit', share: 'a quarter of the total' },
+    age: 'until the call is over and its response was sent',
+    refused: '`overloaded`',
   },
   upstream_connections: {
     services: ['gateway'],

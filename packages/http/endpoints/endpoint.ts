@@ -56,6 +56,8 @@ const STATUS_OF_BODY_FAULT: Readonly<Record<BodyFault['why'], HttpFault | null>>
   chunks: faults.chunks,
   timeout: faults.timeout,
   encoding: faults.encoding,
+  // No account is given.
+  memory: null,
   // Nobody is left to answer.
   aborted: null,
 }

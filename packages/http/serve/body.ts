@@ -3,10 +3,16 @@ import { Readable } from 'node:stream'
 import { Bag, type Bagged, ByteBuffer, type Clock, NOWHERE } from '@plat/core'
 import { type BodyTaker, Request } from './request.ts'
 
-/** A body that was not read: 413 `too_large`, 400 `chunks`, 408 `timeout`, 415 `encoding`; `aborted`: the client has left. */
+/** A body that was not read: 413 `too_large`, 400 `chunks`, 408 `timeout`, 415 `encoding`, 503 `memory`; `aborted`: the client has left. */
 export interface BodyFault {
   readonly kind: 'fault'
-  readonly why: 'too_large' | 'chunks' | 'timeout' | 'aborted' | 'encoding'
+  readonly why: 'too_large' | 'chunks' | 'timeout' | 'aborted' | 'encoding' | 'memory'
+}
+
+/** Counts the bytes of bodies. */
+export interface BodyAccount {
+  /** Returns false when there is no room for so many more bytes: the body is refused. */
+  retain(bytes: number): boolean
 }
 
 /** An `IncomingMessage`, or a stream whose headers come with the options. */
@@ -19,6 +25,8 @@ export interface ReadBodyOptions {
   readonly clock: Clock
   /** For a source that carries none itself. */
   readonly headers?: IncomingHttpHeaders
+  /** Counts each chunk before it is kept; its owner gives the bytes back. Absent: nothing is counted. */
+  readonly account?: BodyAccount
 }
 
 /** Chunks that any body may have, however small they are. */
@@ -187,6 +195,7 @@ function arrivingBy(clock: Clock): Arriving {
 class Collector implements BodyTaker, Bagged {
   readonly #source: BodySource
   readonly #maxBytes: number
+  readonly #account: BodyAccount | undefined
   readonly #resolve: (result: Uint8Array | BodyFault) => void
   readonly #arriving: Arriving
   /** By the clock's `monotonic`. */
@@ -199,6 +208,7 @@ class Collector implements BodyTaker, Bagged {
   constructor(source: BodySource, options: ReadBodyOptions, resolve: (result: Uint8Array | BodyFault) => void) {
     this.#source = source
     this.#maxBytes = options.maxBytes
+    this.#account = options.account
     this.#resolve = resolve
     this.#arriving = arrivingBy(options.clock)
     this.dueAt = this.#arriving.begin(this, options.timeoutMs)
@@ -209,6 +219,7 @@ class Collector implements BodyTaker, Bagged {
     const size = this.#bytes.size + chunk.length
     if (size > this.#maxBytes) this.#fail('too_large')
     else if (isChoppy(++this.#chunks, size)) this.#fail('chunks')
+    else if (this.#account?.retain(chunk.length) === false) this.#fail('memory')
     else this.#bytes.append(chunk)
   }
 

@@ -61,6 +61,8 @@ export interface Arrival {
   readonly receivedAt: number
   /** Configuration, policy and registry: one immutable view per pass. */
   readonly snapshot: Snapshot
+  /** Counts bytes that are held in memory until the call is over and its response was sent. Returns false when there is no room. */
+  retain(bytes: number): boolean
 }
 
 /** A request body whose bytes passed the strict scanner. Unchanged bytes are forwarded as they came. */

@@ -67,6 +67,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
       auditFailurePolicy: config.auditFailurePolicy,
       live,
       overload,
+      bytes: shared.bytes,
       snapshots,
       clock,
       metrics: runnerMetrics(metrics),

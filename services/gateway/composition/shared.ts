@@ -1,6 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { BuildInfo, Clock, Ids, PoolObservers, PoolOf } from '@plat/core'
+import { getHeapStatistics } from 'node:v8'
+import {
+  type BuildInfo,
+  type Clock,
+  type Ids,
+  type PoolObservers,
+  type PoolOf,
+  type SharedPool,
+  watchedPool,
+} from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { type Log, Overload, type OverloadState } from '@plat/process'
 import type { Limits } from '@plat/state'
@@ -51,6 +60,8 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   readonly bundleFolder: Awaited<ReturnType<typeof openBundleFolder>>
   readonly live: LiveCalls
   readonly overload: OverloadState
+  /** Bytes of bodies that calls hold. */
+  readonly bytes: SharedPool
   readonly readiness: Readiness
   readonly sealer: Sealer
   /** `upstreamCAFile`, its PEM; null when empty. */
@@ -101,6 +112,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     dialer: residency.dialer(dialer),
     live: keep(createLiveCalls(clock, pools)),
     overload: openOverload(options, metrics, keep),
+    bytes: callBytes(pools),
     sealer: createSealer(
       await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), secret, ids }),
       clock,
@@ -108,6 +120,12 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     ),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
+}
+
+/** Half of the heap limit, and a quarter of that for each agent. */
+function callBytes(pools: PoolObservers<'call_bytes'>): SharedPool {
+  const total = Math.floor(getHeapStatistics().heap_size_limit / 2)
+  return watchedPool({ name: 'call_bytes', total, shares: [Math.floor(total / 4)], observer: pools.of('call_bytes') })
 }
 
 function openOverload(

@@ -22,6 +22,7 @@ export function testCall<F extends Fact>(
     signal: new AbortController().signal,
     receivedAt: 0,
     snapshot: new Snapshots().current,
+    retain: () => true,
     operation: 'mcp.call',
     method: 'tools/call',
     server: 'notes',

@@ -1,6 +1,7 @@
-import { type Clock, NOWHERE, reasonOf } from '@plat/core'
+import { type Clock, NOWHERE, reasonOf, type SharedPool } from '@plat/core'
 import {
   type Arrival,
+  agentOf,
   type Body,
   type Call,
   type Denial,
@@ -38,6 +39,12 @@ export class Incoming implements Arrival {
   readonly sink: Sink
   readonly stopper: Stopper
   readonly #log: RunnerLog
+  /** Where the bytes that it retains are counted; null: nowhere. */
+  #pool: SharedPool | null = null
+  #agent = ''
+  #retained = 0
+  /** What must end before the bytes are free: the call, and its response. */
+  #open = 2
 
   constructor(from: {
     readonly id: string
@@ -60,6 +67,28 @@ export class Incoming implements Arrival {
 
   get signal(): StopSignal {
     return this.stopper
+  }
+
+  /** From now on the bytes that the call retains are those of its agent. */
+  retainIn(pool: SharedPool | null, identity: Identity): void {
+    if (pool === null) return
+    this.#pool = pool
+    this.#agent = agentOf(identity)
+  }
+
+  retain(bytes: number): boolean {
+    if (this.#pool === null) return true
+    if (this.#open === 0 || this.#pool.acquire(this.#agent, bytes) !== null) return false
+    this.#retained += bytes
+    return true
+  }
+
+  /** Called once when the call is over, and once when its response was sent or can no longer be. */
+  release(): void {
+    this.#open--
+    if (this.#open > 0 || this.#retained === 0) return
+    this.#pool?.release(this.#agent, this.#retained)
+    this.#retained = 0
   }
 
   /** Milliseconds that the gateway itself took so far, with three decimals, without the time spent `elsewhereMs`. */
@@ -199,6 +228,10 @@ export class GovernedCall implements Call<Fact>, LiveCall {
 
   get signal(): StopSignal {
     return this.stopper
+  }
+
+  retain(bytes: number): boolean {
+    return this.incoming.retain(bytes)
   }
 
   get long(): boolean {

@@ -18,7 +18,7 @@ interface Parts {
 async function serve(handle: (sink: ResponseSink, exchange: Parts) => unknown) {
   const gone = Promise.withResolvers<void>()
   const server = http.createServer((request, response) => {
-    void handle(new ResponseSink('d1', response, gone.resolve), { request, response })
+    void handle(new ResponseSink('d1', response, (complete) => complete || gone.resolve()), { request, response })
   })
   servers.push(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

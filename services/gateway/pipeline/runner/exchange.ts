@@ -33,14 +33,12 @@ export class ResponseSink implements Sink {
   #chunked = false
   headSent = false
 
-  /** `onGone` is called when the caller left before the answer was complete. */
-  constructor(id: string, response: ServerResponse, onGone: () => void) {
+  /** `onClosed` is called once: nothing of the answer is in memory any more. Not `complete`: the caller left before. */
+  constructor(id: string, response: ServerResponse, onClosed: (complete: boolean) => void) {
     this.#id = id
     this.#response = response
     // It closes once: `once` would only cost a wrapper, and taking the listener off again.
-    response.on('close', () => {
-      if (!response.writableFinished) onGone()
-    })
+    response.on('close', () => onClosed(response.writableFinished))
     // Without a listener a write after the caller left would end the process; `close` follows and says it all.
     response.on('error', ignore)
   }

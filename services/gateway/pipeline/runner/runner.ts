@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import type { Clock, SharedPool } from '@plat/core'
 import type { Exchange, TunnelRequest } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
 import { OVERLOAD_RETRY_MS, type OverloadState } from '@plat/process'
@@ -53,6 +53,8 @@ export interface RunnerOptions {
   readonly log: RunnerLog
   /** While it is active, every call that does not end work is refused before its credentials are read. Absent: never. */
   readonly overload?: Pick<OverloadState, 'active'>
+  /** Counts the bytes of bodies that calls hold. Absent: nobody counts them. */
+  readonly bytes?: SharedPool
   /** Revision of the policies of a snapshot: every record names it, whoever decided. */
   readonly policyRevision?: (snapshot: Snapshot) => string
   /** The prices of a snapshot, for the records of calls that cost something. */
@@ -90,6 +92,7 @@ class PipelineRunner implements Runner {
   readonly #clock: Clock
   readonly #closing: Closing
   readonly #overload: Pick<OverloadState, 'active'>
+  readonly #bytes: SharedPool | null
   readonly close: () => void
 
   constructor(options: RunnerOptions) {
@@ -98,15 +101,20 @@ class PipelineRunner implements Runner {
     this.#clock = options.clock
     this.#closing = new Closing(options)
     this.#overload = options.overload ?? { active: false }
+    this.#bytes = options.bytes ?? null
     this.close = options.snapshots.onChange(() => options.live.check())
   }
 
   run({ id, request, response }: Exchange, plane: Plane): Promise<void> {
     const { snapshots, clock, log } = this.#options
     const stopper = new Stopper()
-    const sink = new ResponseSink(id, response, () => stopper.stop('client', null))
+    const sink = new ResponseSink(id, response, (complete) => {
+      if (!complete) stopper.stop('client', null)
+      incoming.release()
+    })
     const wire = wireOf(request)
-    return this.govern(new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log }), plane)
+    const incoming = new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log })
+    return this.govern(incoming, plane)
   }
 
   connect(asked: TunnelRequest, plane: Plane): Promise<void> {
@@ -115,7 +123,10 @@ class PipelineRunner implements Runner {
     const stopper = new Stopper()
     const sink = new TunnelSink(asked, () => stopper.stop('client', null))
     const wire = wireOfTunnel(asked)
-    return this.govern(new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log }), plane)
+    const incoming = new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log })
+    // Nothing of a tunnel is collected.
+    incoming.release()
+    return this.govern(incoming, plane)
   }
 
   /** From top to bottom in one async function: each step is a plain value where nothing waits, and an await costs more than most steps. */
@@ -127,6 +138,7 @@ class PipelineRunner implements Runner {
       const identity = known instanceof Promise ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
       forgetCredentials(incoming.wire)
+      incoming.retainIn(this.#bytes, identity)
       let parsed: Parsed | Denial
       try {
         const reading = plane.read(incoming, identity)
@@ -169,6 +181,8 @@ class PipelineRunner implements Runner {
     } catch (error) {
       incoming.broke('the runner', error)
       incoming.sink.destroy()
+    } finally {
+      incoming.release()
     }
   }
 

@@ -2,7 +2,7 @@ import { type Clock, findSpan, JsonError } from '@plat/core'
 import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
 import { type Call, callerOf, type Denial, deny, type Identity, type Reply, UpstreamError } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
-import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
+import { GivenUp, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { header, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
@@ -102,7 +102,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   }
 
   async run(): Promise<Reply | Denial> {
-    const { agent, request, sent } = this.#passage
+    const { agent, call, request, sent } = this.#passage
     const { clock } = this.#forwarder
     const started = clock.monotonic()
     const { origin, exchange } = this.#send()
@@ -116,10 +116,11 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
         const told = { status: head.status, headers: { ...STREAM_HEADERS } }
         return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
       }
-      const all = exchange.readAll(MAX_ANSWER_BYTES)
+      const all = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call })
       const bytes = all instanceof Promise ? await this.#inTime(all, started) : all
       this.#done()
-      if (bytes === null) return this.#invalid('an answer that is too large')
+      if (bytes === 'memory') return wholeBodyDenial(agent.server, bytes)
+      if (bytes === 'too_large') return this.#invalid('an answer that is too large')
       const frame = this.#whole(head, bytes)
       if (!(frame instanceof A2aFrame)) return frame
       const frames = [sent ? A2aFrame.event(eventOf(frame.raw)) : frame]

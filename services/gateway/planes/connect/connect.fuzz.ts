@@ -16,7 +16,7 @@ const { signal } = new AbortController()
 
 function arrivalAt(path: string): Arrival {
   const wire = { method: 'CONNECT', path, query: '', headers: {}, body: Readable.from([]), remote: '' }
-  return { id: 'c', wire, signal, receivedAt: 0, snapshot: new Snapshots().current }
+  return { id: 'c', wire, signal, receivedAt: 0, snapshot: new Snapshots().current, retain: () => true }
 }
 
 const authority = near([

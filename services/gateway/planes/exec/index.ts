@@ -13,6 +13,7 @@ import {
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
+import { wholeBodyDenial } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { isJsonType } from '../wire/headers.ts'
 import { plainRefusal } from '../wire/plain.ts'
@@ -85,6 +86,8 @@ class ExecPlane implements Plane {
         timeoutMs: seconds * 1000 + LAST_WORDS_MS,
         signal: call.signal,
       })
+      if (!call.retain(answer.bytes.byteLength))
+        return { ...wholeBodyDenial(SANDBOX, 'memory'), attempts: attempt(answer.status) }
       const frame = frameOf(answer)
       if (isDenial(frame)) return { ...frame, attempts: attempt(answer.status) }
       const head = {

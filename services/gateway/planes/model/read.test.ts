@@ -21,6 +21,7 @@ function arrival(method: string, path: string, body = ''): Arrival {
     signal: new AbortController().signal,
     receivedAt: 0,
     snapshot: new Snapshots().current,
+    retain: () => true,
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '@plat/core'
 import { type BodyFault, readBody } from '@plat/http'
+import { OVERLOAD_RETRY_MS } from '@plat/process'
 import { type Arrival, type Denial, deny } from '../../call/index.ts'
 import { isJsonType } from './headers.ts'
 
@@ -14,16 +15,18 @@ export interface BodyLimits {
 
 /** What `use` makes of the bytes of a JSON body; whether they are JSON is not asked here. */
 export function useJsonBytes<T>(
-  { wire }: Arrival,
+  arrival: Arrival,
   limits: BodyLimits,
   use: (bytes: Uint8Array) => T,
 ): Denial | Promise<T | Denial> {
+  const { wire } = arrival
   if (!isJsonType(wire.headers)) return deny('unsupported_media_type', 'Content-Type must be application/json')
   const reading = readBody(wire.body, {
     maxBytes: limits.maxBodyBytes,
     timeoutMs: limits.bodyReadTimeoutMs,
     clock: limits.clock,
     headers: wire.headers,
+    account: arrival,
   })
   return reading.then((read) => (read instanceof Uint8Array ? use(read) : bodyDenial(read, limits)))
 }
@@ -34,6 +37,10 @@ function bodyDenial(fault: BodyFault, limits: BodyLimits): Denial {
       return deny('body_too_large', `the body is larger than ${limits.maxBodyBytes} bytes`)
     case 'chunks':
       return deny('invalid_request', 'the body comes in too many small chunks')
+    case 'memory':
+      return deny('overloaded', 'calls of this agent, or all calls, hold too many bytes in memory; call again', {
+        retryAfterMs: OVERLOAD_RETRY_MS,
+      })
     case 'encoding':
       return deny('unsupported_media_type', 'Content-Encoding must be identity')
     case 'timeout':

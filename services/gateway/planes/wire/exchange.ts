@@ -1,7 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ByteBuffer, type Clock } from '@plat/core'
-import { type ClientRequest, dialFault, type HttpClient, isDialError, type Receiver, type Sending } from '@plat/http'
-import { UpstreamError } from '../../call/index.ts'
+import {
+  type BodyAccount,
+  type ClientRequest,
+  dialFault,
+  type HttpClient,
+  isDialError,
+  type Receiver,
+  type Sending,
+} from '@plat/http'
+import { type Denial, deny, UpstreamError } from '../../call/index.ts'
 
 /** Bytes of an answer that may wait for a slow reader before the upstream is paused. */
 const PAUSE_AT_BYTES = 256 * 1024
@@ -14,6 +22,27 @@ export interface BodyDeadline {
   readonly clock: Clock
   /** Milliseconds from the call that reads it. */
   readonly ms: number
+}
+
+/** The limits of a body that is read as a whole. */
+export interface WholeBodyLimits {
+  readonly maxBytes: number
+  /** Counts each chunk. */
+  readonly account: BodyAccount
+  /** Absent: its reader watches the time. */
+  readonly deadline?: BodyDeadline
+}
+
+/** Why a whole body was not read: it is larger than its limit, or there is no room for it in memory. */
+export type WholeBodyFault = 'too_large' | 'memory'
+
+/**
+ * The denial for a response of `server` that was not read. It is never `overloaded`: clients repeat such a call, and the upstream has
+ * executed this one.
+ */
+export function wholeBodyDenial(server: string, fault: WholeBodyFault): Denial {
+  const what = fault === 'memory' ? 'an answer for which there is no memory now' : 'an answer that is too large'
+  return deny('upstream_error', `${server} sent ${what}`)
 }
 
 export interface UpstreamHead {
@@ -84,10 +113,10 @@ export class UpstreamExchange implements Receiver {
   }
 
   /**
-   * Reads the whole body; null when it is larger than `maxBytes`, and the rest is then aborted. With a deadline, a body that is
-   * not complete by then fails with `upstream_timeout`.
+   * Reads the whole body; after a fault the rest of it is aborted. With a deadline, a body that is not complete by then fails with
+   * `upstream_timeout`.
    */
-  readAll(maxBytes: number, deadline?: BodyDeadline): Uint8Array | null | Promise<Uint8Array | null> {
+  readAll(limits: WholeBodyLimits): Uint8Array | WholeBodyFault | Promise<Uint8Array | WholeBodyFault> {
     // Most answers came whole with their head: nothing has to be waited for.
     const [only] = this.#chunks
     const isWhole =
@@ -95,34 +124,41 @@ export class UpstreamExchange implements Receiver {
       this.#chunks.length === 1 &&
       this.#small.size === 0 &&
       only !== undefined &&
-      only.length <= maxBytes
-    if (!isWhole) return deadline === undefined ? this.#collect(maxBytes) : this.#collectBy(deadline, maxBytes)
+      only.length <= limits.maxBytes
+    if (!isWhole)
+      return limits.deadline === undefined ? this.#collect(limits) : this.#collectBy(limits.deadline, limits)
     this.#chunks = []
-    return only
+    return limits.account.retain(only.length) ? only : 'memory'
   }
 
-  async #collectBy({ clock, ms }: BodyDeadline, maxBytes: number): Promise<Uint8Array | null> {
+  async #collectBy({ clock, ms }: BodyDeadline, limits: WholeBodyLimits): Promise<Uint8Array | WholeBodyFault> {
     const cancel = clock.after(ms, () => this.#sending.abort(tooSlow()))
     try {
-      return await this.#collect(maxBytes)
+      return await this.#collect(limits)
     } finally {
       cancel()
     }
   }
 
-  async #collect(maxBytes: number): Promise<Uint8Array | null> {
+  async #collect({ maxBytes, account }: WholeBodyLimits): Promise<Uint8Array | WholeBodyFault> {
     const bytes = new ByteBuffer()
     for (;;) {
       await this.news()
       const chunks = this.take()
       if (chunks === null) break
-      for (const chunk of chunks) bytes.append(chunk)
-      if (bytes.size > maxBytes) {
-        this.abort('its answer is too large')
-        return null
+      for (const chunk of chunks) {
+        const fault =
+          bytes.size + chunk.length > maxBytes ? 'too_large' : account.retain(chunk.length) ? null : 'memory'
+        if (fault === null) bytes.append(chunk)
+        else return this.#refuse(fault)
       }
     }
     return bytes.take()
+  }
+
+  #refuse(fault: WholeBodyFault): WholeBodyFault {
+    this.abort(fault === 'memory' ? 'there is no room for its answer' : 'its answer is too large')
+    return fault
   }
 
   /** Ends the request at once; the connection is closed. */

@@ -55,6 +55,7 @@ function headOf(id: string, signal: AbortSignal) {
     wire: { method: 'POST', path: '', query: '', headers: {}, body: process.stdin, remote: '' },
     receivedAt: 0,
     snapshot: new Snapshots().current,
+    retain: () => true,
     server: 'notes',
     parent: null,
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { systemClock, systemIds } from '@plat/core'
+import { type SharedPool, systemClock, systemIds } from '@plat/core'
 import { createDialer, listen } from '@plat/http'
 import type { Ledger, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
@@ -22,10 +22,17 @@ export interface PlaneSetup {
   readonly servers: Readonly<Record<string, Partial<McpUpstream> & { readonly url: string }>>
   readonly allows?: (tool: string) => boolean
   readonly options?: Partial<McpPlaneOptions>
+  /** Counts the bytes that calls hold. */
+  readonly bytes?: SharedPool
 }
 
-/** The bearer token is the session's name; every session may use every server but `hidden`. */
-export async function startPlane({ servers, allows = () => true, options = {} }: PlaneSetup): Promise<PlaneUnderTest> {
+/** The bearer token is the session's name, or `<agent>:<session>`; every session may use every server but `hidden`. */
+export async function startPlane({
+  servers,
+  allows = () => true,
+  options = {},
+  bytes,
+}: PlaneSetup): Promise<PlaneUnderTest> {
   const clock = systemClock
   const ids = systemIds(clock)
   const dialer = createDialer({ log: silentLog })
@@ -52,16 +59,14 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
     reviews: [createListReview((_, tools) => tools.map(allows))],
     matrix,
     authenticate: ({ wire }) => {
-      const session = wire.headers.authorization?.replace('Bearer ', '')
-      if (session !== undefined) return identityOf(session)
-      return deny('unauthenticated', 'a token is required', {
-        data: { challenge: 'Bearer realm="plat"', reason: 'missing' },
-      })
+      const bearer = wire.headers.authorization?.replace('Bearer ', '')
+      return bearer === undefined ? noToken : identityOf(bearer)
     },
     ledgers: { of: () => memoryLedger(records) },
     auditFailurePolicy: 'closed',
     live: createLiveCalls(clock),
     snapshots: new Snapshots(),
+    ...(bytes && { bytes }),
     clock,
     metrics: { decided() {}, answered() {}, upstream() {}, upstreamFailed() {} },
     log: silentLog,
@@ -87,11 +92,16 @@ function upstreamOf(name: string, server: PlaneSetup['servers'][string] | undefi
   return { key: `test/${name}`, timeoutSeconds: null, caPEM: null, protocolVersions: null, auth, ...server }
 }
 
-function identityOf(session: string): Identity {
+const noToken = deny('unauthenticated', 'a token is required', {
+  data: { challenge: 'Bearer realm="plat"', reason: 'missing' },
+})
+
+function identityOf(bearer: string): Identity {
+  const [session = '', agent = 'tester'] = bearer.split(':').reverse()
   return {
     ...testIdentity,
     namespace: 'test',
-    agent: 'tester',
+    agent,
     session,
     tier: 'tier-0',
     scopes: new Set(['tools:notes', 'tools:other', 'tools:everything', 'tools:fixture']),

@@ -14,7 +14,7 @@ import {
   UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
-import { GivenUp, type UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
+import { GivenUp, type UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
 import { failure } from '../../wire/failure.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
@@ -104,9 +104,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
         const told = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
         return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
       }
-      const whole = exchange.readAll(MAX_ANSWER_BYTES, this.#deadline)
+      const whole = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call, deadline: this.#deadline })
       const bytes = whole instanceof Promise ? await whole : whole
-      if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
+      if (!(bytes instanceof Uint8Array)) return this.#giveUp(wholeBodyDenial(call.server, bytes))
       const frames = this.#bodyFrames(head, bytes)
       this.done()
       if ('kind' in frames) return frames

@@ -2,7 +2,7 @@ import { parseLossless } from '@plat/core'
 import type { RequestHeaders } from '@plat/http'
 import { type Call, type Credential, type Denial, deny, isDenial } from '../../../call/index.ts'
 import { EventFrames } from '../../wire/events.ts'
-import type { UpstreamExchange } from '../../wire/exchange.ts'
+import { type UpstreamExchange, wholeBodyDenial } from '../../wire/exchange.ts'
 import { isJsonType } from '../../wire/headers.ts'
 import { isObject, member } from '../../wire/json.ts'
 import { unusable } from '../../wire/unusable.ts'
@@ -27,7 +27,7 @@ const LIST_ID_AWAITED = parsedId(Buffer.from(JSON.stringify(LIST_ID)))
 
 /** Whose session and revision the question uses. */
 export interface Asker {
-  readonly call: Pick<Call<'identity' | 'target'>, 'server' | 'wire' | 'body'>
+  readonly call: Pick<Call<'identity' | 'target'>, 'server' | 'wire' | 'body' | 'retain'>
   readonly request: McpRequest
   readonly upstream: McpUpstream
   readonly credential: Credential
@@ -88,8 +88,9 @@ async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: 
     const response = new McpResponse({ id: LIST_ID_AWAITED, method: 'tools/list', era })
     if (!isStream(head)) {
       if (!isJsonType(head.headers)) return unusableAnswer(server)
-      const whole = await exchange.readAll(maxBytes)
-      return whole === null ? tooLong(server) : pageIn(response.body(whole), { server, maxBytes })
+      const whole = await exchange.readAll({ maxBytes, account: asker.call })
+      if (whole === 'memory') return wholeBodyDenial(server, whole)
+      return whole === 'too_large' ? tooLong(server) : pageIn(response.body(whole), { server, maxBytes })
     }
     const final = await finalOf(exchange, response)
     return final === null ? unusableAnswer(server) : pageIn(final, { server, maxBytes })

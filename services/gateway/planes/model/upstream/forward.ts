@@ -12,7 +12,7 @@ import {
   UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
-import { GivenUp, UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
+import { GivenUp, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
 import { failure } from '../../wire/failure.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { isObject, member } from '../../wire/json.ts'
@@ -123,9 +123,9 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
         if (!this.#wantsStream) throw new InvalidResponseError('a stream that was not requested')
         return { kind: 'frames', head: this.#streamHead(head), attempts, frames: this.#frames(exchange) }
       }
-      const all = exchange.readAll(MAX_ANSWER_BYTES)
+      const all = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call })
       const bytes = all instanceof Promise ? await this.#inTime(all) : all
-      if (bytes === null) return this.#end(deny('upstream_error', `${call.server} sent an answer that is too large`))
+      if (!(bytes instanceof Uint8Array)) return this.#end(wholeBodyDenial(call.server, bytes))
       const frame = this.#whole(head, bytes)
       if (!(frame instanceof ModelFrame)) return this.#giveUp(frame)
       this.#unlisten()
