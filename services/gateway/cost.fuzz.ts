@@ -317,6 +317,7 @@ const otherRows: readonly Row[] = [
       rules: (n) => `User-agent: *\n${'Disallow: /a*b\n'.repeat(n / 15)}`,
       'long rules': (n) => `User-agent: *\nDisallow: /${'*a'.repeat(n / 2)}\n`,
       agents: (n) => 'User-agent: *\n'.repeat(n / 14),
+      'short lines': (n) => 'a:\n'.repeat(n / 3),
       comments: (n) => `Disallow: /${'#'.repeat(n)}`,
     },
     run: (input) => parseRobots(input, 'plat').allows(`/${'ab'.repeat(1000)}`),

@@ -49,3 +49,23 @@ test('no text breaks the reader, and a rule that forbids a beginning forbids all
     }),
   )
 })
+
+test('lines end in any line break, names have spaces around them and any case, and comments mean nothing', () => {
+  const allows = (text: string) => parseRobots(text, 'plat').allows('/a')
+  for (const end of ['\n', '\r', '\r\n', '\n\n\r\n'])
+    assert.equal(allows([' User-Agent : *', 'x:y', 'no colon', ':/', ' DISALLOW\t: /a '].join(end)), false, end)
+  assert.equal(allows('user-agent: *\n#disallow: /a\ndis#allow: /a\ndisallow#: /a\ndisallow: #/a'), true)
+  assert.equal(allows('user-agent: *\u2028disallow: /a'), true)
+  assert.equal(allows('user-agent: *\ndisallow: /a#b'), false)
+})
+
+test('rules of others that are too many do not hide those for this robot', () => {
+  const others = `user-agent: *\n${'disallow: /b\n'.repeat(6000)}`
+  assert.equal(parseRobots(others, 'plat').allows('/a'), false)
+  const own = 'user-agent: plat\ndisallow: /c\n'
+  for (const text of [others + own, own + others]) {
+    assert.equal(parseRobots(text, 'plat').allows('/b'), true)
+    assert.equal(parseRobots(text, 'plat').allows('/c'), false)
+  }
+  assert.equal(parseRobots(`user-agent: plat\n${'allow: /b\n'.repeat(6000)}`, 'plat').allows('/b'), false)
+})

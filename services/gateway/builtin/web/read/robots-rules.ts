@@ -46,8 +46,7 @@ export function parseRobots(text: string, product: string): RobotsRules {
   let hasOwn = false
   let group: { own: boolean; others: boolean } = { own: false, others: false }
   let inNames = false
-  for (const line of text.split(/\r\n|\r|\n/)) {
-    const [name, value] = memberOf(line)
+  for (const [name, value] of membersOf(text)) {
     if (name === 'user-agent') {
       if (!inNames) group = { own: false, others: false }
       inNames = true
@@ -57,9 +56,10 @@ export function parseRobots(text: string, product: string): RobotsRules {
     } else if (name === 'allow' || name === 'disallow') {
       inNames = false
       if (!value.startsWith('/') && !value.startsWith('*')) continue
+      const lists = [group.own ? own : null, group.others ? others : null]
+      if (lists.every((list) => list === null || list.length > MAX_RULES)) continue
       const rule = { allows: name === 'allow', path: alike(value) }
-      if (group.own) own.push(rule)
-      if (group.others) others.push(rule)
+      for (const list of lists) list?.push(rule)
     }
   }
   const rules = hasOwn ? own : others
@@ -71,12 +71,35 @@ export function productOf(userAgent: string): string {
   return (/^[A-Za-z_-]+/.exec(userAgent)?.[0] ?? '').toLowerCase()
 }
 
-function memberOf(line: string): readonly [name: string, value: string] {
-  const text = line.split('#', 1)[0] ?? ''
-  const colon = text.indexOf(':')
-  if (colon === -1) return ['', '']
-  return [text.slice(0, colon).trim().toLowerCase(), text.slice(colon + 1).trim()]
+type Member = readonly [name: string, value: string]
+
+/** The lines that mean something. A file may be nothing but line breaks or colons, so no other line is cut out. */
+function* membersOf(text: string): Generator<Member> {
+  let [start, colon, hash] = [0, -1, -1]
+  for (let at = 0; at <= text.length; at++) {
+    const code = at === text.length ? LF : text.charCodeAt(at)
+    if (code === COLON && colon === -1 && hash === -1) colon = at
+    else if (code === HASH && hash === -1) hash = at
+    if (code !== LF && code !== CR) continue
+    const member = colon > start ? memberOf(text, start, colon, hash === -1 ? at : hash) : null
+    if (member !== null) yield member
+    start = at + 1
+    colon = -1
+    hash = -1
+  }
 }
+
+function memberOf(text: string, start: number, colon: number, end: number): Member | null {
+  const name = text.slice(start, colon).trim()
+  const known = NAMES.find((one) => one.length === name.length && one === name.toLowerCase())
+  return known === undefined ? null : [known, text.slice(colon + 1, end).trim()]
+}
+
+const NAMES = ['user-agent', 'allow', 'disallow'] as const
+const LF = 0x0a
+const CR = 0x0d
+const HASH = 0x23
+const COLON = 0x3a
 
 /** A rule is a beginning, in which `*` is any run of characters and a `$` behind it the end. */
 function fits(rule: string, path: string): boolean {
