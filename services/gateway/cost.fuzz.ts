@@ -21,7 +21,7 @@ import { digestOf } from './decide/approvals/question/digest.ts'
 import { previewOf } from './decide/approvals/question/preview.ts'
 import { offeredTools } from './decide/pins/definition.ts'
 import { compilePolicies } from './decide/policy/compile.ts'
-import { verdictIn, verdictsIn } from './decide/policy/engines/answer.ts'
+import { actionsIn, verdictIn } from './decide/policy/engines/answer.ts'
 import { jsonListQuestion, jsonQuestion } from './decide/policy/engines/input.ts'
 import { judge } from './decide/policy/judge.ts'
 import type { PolicyInput } from './decide/policy/question.ts'
@@ -153,6 +153,9 @@ const html: Families = {
   bases: (n) => '<base href="/a/b"><a href=c>d</a>'.repeat(n / 33),
 }
 
+/** Tools of a list that an engine judges. */
+const listed = Array.from({ length: 10_000 }, (_, at) => `t${at}`)
+
 const policyRows: readonly Row[] = [
   {
     parser: 'rules of policies',
@@ -197,7 +200,10 @@ const policyRows: readonly Row[] = [
   {
     parser: 'Rego answers',
     limit: BODY,
-    families: json,
+    families: {
+      ...json,
+      'long reasons': (n) => `{"result":{"action":"deny","reason":"${'a\\n'.repeat(n / 3)}"}}`,
+    },
     run: (input) => verdictIn(Buffer.from(input)),
   },
   {
@@ -208,7 +214,7 @@ const policyRows: readonly Row[] = [
       ...json,
       tools: (n) => `{"result":{"tools":{${Array.from({ length: n / 16 }, (_, at) => `"t${at}":true`).join(',')}}}}`,
     },
-    run: (input) => verdictsIn(Buffer.from(input)),
+    run: (input) => actionsIn(Buffer.from(input), listed),
   },
   {
     parser: 'digest',

@@ -102,8 +102,6 @@ export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   'revocations',
   // 45 ms for 64 MiB.
   'bundles',
-  // 240 ms for lists of 1 MiB.
-  'Rego answers',
   // Quadratic for unknown fields: 1.4 s for 64 KiB.
   'resources as text',
   // 200 ms for 256 KiB.

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { verdictIn, verdictsIn } from './answer.ts'
+import { actionsIn, verdictIn } from './answer.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 const verdict = (result: string) => verdictIn(bytes(`{"result": ${result}}`))
-const verdicts = (result: string) => verdictsIn(bytes(`{"result": ${result}}`))
+const NAMES = ['a', 'b', 'c', 'd', '__proto__', 'toString']
+const listed = (result: string) => actionsIn(bytes(`{"result": ${result}}`), NAMES)
 
 test('a boolean, an action and an object with either are verdicts', () => {
   const actions: readonly (readonly [string, string])[] = [
@@ -62,18 +63,23 @@ test('a reason is one line of at most 1,024 characters', () => {
 })
 
 test('a list is answered tool by tool; a tool without a verdict has none', () => {
-  const all = verdicts(
-    '{"tools": {"a": true, "b": {"action": "require_approval"}, "c": "deny", "d": 1, "__proto__": "allow"}}',
+  const all = listed(
+    '{"tools": {"a": true, "b": {"action": "require_approval"}, "c": "deny", "d": 1, "__proto__": "allow", "other": true}}',
   )
-  assert.deepEqual([...(all ?? [])].map(([tool, { action }]) => [tool, action]).toSorted(), [
+  assert.deepEqual([...(all ?? [])].toSorted(), [
     ['__proto__', 'allow'],
     ['a', 'allow'],
     ['b', 'require_approval'],
     ['c', 'deny'],
   ])
-  assert.deepEqual(verdicts('null'), new Map())
+  assert.deepEqual(listed('null'), new Map())
   for (const wrong of ['true', '"allow"', '{"action": "allow"}', '{"tools": ["a"]}', '{"tools": true}']) {
-    assert.equal(verdicts(wrong), null, wrong)
+    assert.equal(listed(wrong), null, wrong)
   }
-  assert.equal(verdictsIn(bytes('{"result"')), null)
+  assert.equal(actionsIn(bytes('{"result"'), NAMES), null)
+})
+
+test('the actions of an answer with many tools are those of the list alone', () => {
+  const many = Array.from({ length: 50_000 }, (_, at) => `"t${at}": true`).join(', ')
+  assert.deepEqual(listed(`{"tools": {${many}, "a": false}}`), new Map([['a', 'deny']]))
 })

@@ -4,6 +4,8 @@ import type { Verdict } from './verdict.ts'
 
 /** Longest reason that goes on to callers and records, in characters. */
 const MAX_REASON_CHARS = 1024
+/** Characters of a reason that are read for these: one may be as long as an answer. */
+const MAX_READ_CHARS = 16 * 1024
 
 const ACTIONS: ReadonlyMap<unknown, Decision['action']> = new Map<unknown, Decision['action']>([
   [true, 'allow'],
@@ -36,19 +38,20 @@ export function verdictIn(bytes: Uint8Array): Verdict | null {
 }
 
 /**
- * The verdicts of one answer over a list: `tools` of the result, by name. A tool without a verdict is not in it. Null: the answer speaks of no
- * tools; an undefined result does, and of none of them.
+ * The actions of one answer over a list: `tools` of the result, by name. A tool without a verdict is not in it, and the answer may name
+ * others. Null: the answer speaks of no tools; an undefined result does, and of none of them.
  */
-export function verdictsIn(bytes: Uint8Array): ReadonlyMap<string, Verdict> | null {
+export function actionsIn(bytes: Uint8Array, names: readonly string[]): ReadonlyMap<string, Decision['action']> | null {
   const result = read(bytes)
   if (result === null) return new Map()
   if (!isObject(result) || !isObject(result.tools)) return null
-  const verdicts = new Map<string, Verdict>()
-  for (const [tool, value] of Object.entries(result.tools)) {
-    const verdict = verdictOf(value)
-    if (verdict !== null) verdicts.set(tool, verdict)
+  const { tools } = result
+  const actions = new Map<string, Decision['action']>()
+  for (const name of names) {
+    const action = Object.hasOwn(tools, name) ? actionOf(tools[name]) : undefined
+    if (action !== undefined) actions.set(name, action)
   }
-  return verdicts
+  return actions
 }
 
 /** Undefined: no answer of the Data API. */
@@ -60,8 +63,12 @@ function read(bytes: Uint8Array): unknown {
   }
 }
 
+function actionOf(result: unknown): Decision['action'] | undefined {
+  return ACTIONS.get(isObject(result) ? result.action : result)
+}
+
 function verdictOf(result: unknown): Verdict | null {
-  const action = ACTIONS.get(isObject(result) ? result.action : result)
+  const action = actionOf(result)
   if (action === undefined) return null
   const said = isObject(result) && typeof result.reason === 'string' ? result.reason : ''
   return { action, reason: plain(said) || `the policy engine says ${action}` }
@@ -70,6 +77,7 @@ function verdictOf(result: unknown): Verdict | null {
 /** On one line, and no longer than anybody reads. */
 function plain(text: string): string {
   return text
+    .slice(0, MAX_READ_CHARS)
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim()
     .slice(0, MAX_REASON_CHARS)

@@ -6,7 +6,7 @@ import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
 import type { Decision } from '../../../call/index.ts'
 import type { PolicyInput } from '../question.ts'
-import { verdictIn, verdictsIn } from './answer.ts'
+import { actionsIn, verdictIn } from './answer.ts'
 import { jsonListQuestion, jsonQuestion } from './input.ts'
 import { type Deciding, joined, type Verdict } from './verdict.ts'
 
@@ -82,9 +82,10 @@ class RemoteRego implements Rego {
   async shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean> {
     // A list is no decision: an engine that is only tried out hides nothing and need not be asked.
     if (this.#config.enforcement === 'dryRun') return () => true
-    const verdicts = await this.#ask(() => jsonListQuestion(input, tools), verdictsIn)
-    if (typeof verdicts === 'string') return () => false
-    return (tool) => (verdicts.get(tool)?.action ?? 'deny') !== 'deny'
+    const question = () => jsonListQuestion(input, tools)
+    const actions = await this.#ask(question, (bytes) => actionsIn(bytes, tools))
+    if (typeof actions === 'string') return () => false
+    return (tool) => (actions.get(tool) ?? 'deny') !== 'deny'
   }
 
   async check(): Promise<void> {
