@@ -13,7 +13,7 @@ import { addPolicy } from './policy/command.ts'
 import { addPosture } from './posture/command.ts'
 import { addRevoke } from './revoke/command.ts'
 import { addRun } from './run/command.ts'
-import { Exit } from './shared/options.ts'
+import { ExitError } from './shared/options.ts'
 import { CommandError, terminal } from './shared/output.ts'
 import { addState } from './state/command.ts'
 import { addToken } from './token/command.ts'
@@ -71,7 +71,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     await program(child).parseAsync(doubleDashes(own), { from: 'user' })
     return 0
   } catch (error) {
-    if (error instanceof Exit) return error.code
+    if (error instanceof ExitError) return error.code
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     if (!(error instanceof CommandError)) throw error
     terminal.err(`plat: ${error.message}`)

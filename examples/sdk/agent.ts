@@ -6,7 +6,7 @@
  * It asks before it deletes: answer with `npx plat approvals watch`.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { ApprovalRefused, connect, deniedBy, ScopeMissing, untilApproved } from '@plat/sdk'
+import { ApprovalRefusedError, connect, deniedBy, ScopeMissingError, untilApproved } from '@plat/sdk'
 import OpenAI from 'openai'
 
 const session = await connect()
@@ -29,7 +29,7 @@ await notes.close()
 
 await server('calendar').catch((error: unknown) => {
   const denied = deniedBy(error)
-  if (!(denied instanceof ScopeMissing)) throw error
+  if (!(denied instanceof ScopeMissingError)) throw error
   tell('no calendar', `the session has no scope ${denied.scopes.join(' ')}`)
 })
 
@@ -56,7 +56,7 @@ async function remove(name: string): Promise<void> {
   } catch (error) {
     const denied = deniedBy(error)
     if (denied === null) throw error
-    const why = denied instanceof ApprovalRefused ? 'a person said no' : `rule ${denied.rule}`
+    const why = denied instanceof ApprovalRefusedError ? 'a person said no' : `rule ${denied.rule}`
     tell(`deletes ${name}`, `refused (${denied.code}): ${why}`)
   }
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
-import { BadClaim, type Members, readingClaims, secondsClaim, type TokenFault, textClaim } from '@plat/tokens'
+import { InvalidClaimError, type Members, readingClaims, secondsClaim, type TokenFault, textClaim } from '@plat/tokens'
 import type { Entry } from './tar.ts'
 
 /** `typ` of the signatures. */
@@ -33,10 +33,10 @@ export function decodeStatement(members: Members): BundleStatement | TokenFault 
   return readingClaims(() => {
     const { revision } = members
     if (typeof revision !== 'number' || !Number.isSafeInteger(revision) || revision < 1) {
-      throw new BadClaim('"revision" is no whole number from 1 on')
+      throw new InvalidClaimError('"revision" is no whole number from 1 on')
     }
     const digest = textClaim(members, 'digest')
-    if (!/^[0-9a-f]{64}$/.test(digest)) throw new BadClaim('"digest" is no SHA-256 in hex')
+    if (!/^[0-9a-f]{64}$/.test(digest)) throw new InvalidClaimError('"digest" is no SHA-256 in hex')
     const time = (name: string) => (members[name] === undefined ? null : secondsClaim(members, name))
     return {
       issuer: textClaim(members, 'iss'),

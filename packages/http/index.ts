@@ -1,16 +1,16 @@
 export type { HttpClient } from './client/client.ts'
-export { BadResponse } from './client/head.ts'
+export { MalformedResponseError } from './client/head.ts'
 export type { ClientRequest, RequestHeaders } from './client/request.ts'
 export type { Receiver, Sending } from './client/transfer.ts'
 export { type AddressCheck, createAddressCheck, createRangeCheck, isAddressRange } from './dial/addresses.ts'
 export { createDialer, type Dialer, type DialerOptions, type DialOptions } from './dial/dialer.ts'
 export {
-  BlockedAddress,
+  BlockedAddressError,
   type DialFault,
   dialFault,
   isDialError,
-  ResidencyDenied,
-  ResponseTooLarge,
+  ResidencyDeniedError,
+  ResponseTooLargeError,
 } from './dial/errors.ts'
 export type { Fetched, FetchedHead, FetchOptions } from './dial/fetch-bytes.ts'
 export type { Lookup, Residency } from './dial/guard.ts'

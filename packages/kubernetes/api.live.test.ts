@@ -6,7 +6,7 @@ import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { closed, listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { ApiFault, KubernetesApi } from './api.ts'
+import { KubernetesApi, KubernetesApiError } from './api.ts'
 
 /** An API that `answer` plays. */
 async function ground(t: TestContext, answer: (url: string, response: ServerResponse) => void) {
@@ -27,12 +27,12 @@ async function ground(t: TestContext, answer: (url: string, response: ServerResp
   return { api, server, answered }
 }
 
-async function faultOf(asking: Promise<unknown>): Promise<ApiFault> {
+async function faultOf(asking: Promise<unknown>): Promise<KubernetesApiError> {
   const fault = await asking.then(
     () => null,
     (error: unknown) => error,
   )
-  return fault instanceof ApiFault ? fault : assert.fail(String(fault))
+  return fault instanceof KubernetesApiError ? fault : assert.fail(String(fault))
 }
 
 test('a refusal says its status, its reason, its causes and how long to wait', async (t) => {

@@ -38,7 +38,7 @@ export interface Answer {
 }
 
 /** What the API server refused, or why it was not reached. */
-export class ApiFault extends Error {
+export class KubernetesApiError extends Error {
   /** 0: it was not reached. */
   readonly status: number
   /** The word of the Status, such as `Conflict`, `NotFound`, `Expired`. */
@@ -62,7 +62,7 @@ export class ApiFault extends Error {
 
 /** How long a failed request asks its caller to wait, in milliseconds; 0 where it does not. */
 export function retryAfterOf(error: unknown): number {
-  return error instanceof ApiFault ? error.retryAfterMs : 0
+  return error instanceof KubernetesApiError ? error.retryAfterMs : 0
 }
 
 interface FaultParts {
@@ -91,7 +91,7 @@ export class KubernetesApi {
     this.#options = options
   }
 
-  /** Asks and reads the whole answer. Throws an `ApiFault` on everything that is no success. */
+  /** Asks and reads the whole answer. Throws an `KubernetesApiError` on everything that is no success. */
   async ask({ method, path, query, body, contentType = 'application/json', signal }: ApiRequest): Promise<Answer> {
     const { access, dialer, requestMs = REQUEST_MS } = this.#options
     const url = new URL(pathOf(path, query), access.server)
@@ -114,14 +114,14 @@ export class KubernetesApi {
       if (status < 200 || status > 299) throw refusal(status, bytes, answered['retry-after'])
       return { status, body: objectOf(bytes) }
     } catch (error) {
-      if (error instanceof ApiFault) throw error
+      if (error instanceof KubernetesApiError) throw error
       this.#options.onAnswer?.(method, 0)
-      throw new ApiFault(`the API server cannot be reached: ${reasonOf(error)}`, 0)
+      throw new KubernetesApiError(`the API server cannot be reached: ${reasonOf(error)}`, 0)
     }
   }
 
   /**
-   * Follows a watch: a batch of lines for each piece that came. Ends when the server ends it or `signal` aborts; throws an `ApiFault` when
+   * Follows a watch: a batch of lines for each piece that came. Ends when the server ends it or `signal` aborts; throws an `KubernetesApiError` when
    * it is refused, breaks or falls silent.
    */
   async *watch(
@@ -158,7 +158,9 @@ export class KubernetesApi {
       yield* feed.batches()
     } catch (error) {
       if (signal.aborted) return
-      throw error instanceof ApiFault ? error : new ApiFault(`a watch has failed: ${reasonOf(error)}`, 0)
+      throw error instanceof KubernetesApiError
+        ? error
+        : new KubernetesApiError(`a watch has failed: ${reasonOf(error)}`, 0)
     } finally {
       signal.removeEventListener('abort', stop)
       feed.stop()
@@ -246,7 +248,7 @@ function objectOf(bytes: Uint8Array): Members {
   return value
 }
 
-function refusal(status: number, bytes: Uint8Array, retryAfter: string | undefined): ApiFault {
+function refusal(status: number, bytes: Uint8Array, retryAfter: string | undefined): KubernetesApiError {
   let told: Members = {}
   try {
     told = objectOf(bytes)
@@ -255,7 +257,7 @@ function refusal(status: number, bytes: Uint8Array, retryAfter: string | undefin
   }
   const message = textOf(told, 'message') || `the API server answers with status ${status}`
   const seconds = /^\d{1,5}$/.test(retryAfter ?? '') ? Number(retryAfter) : 0
-  return new ApiFault(message, status, {
+  return new KubernetesApiError(message, status, {
     reason: textOf(told, 'reason'),
     causes: causesOf(told),
     retryAfterMs: seconds * 1000,

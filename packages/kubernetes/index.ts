@@ -1,10 +1,10 @@
 export { type Access, type AccessOptions, type Credentials, clusterAccess, fileAccess } from './access.ts'
 export {
   type Answer,
-  ApiFault,
   type ApiOptions,
   type ApiRequest,
   KubernetesApi,
+  KubernetesApiError,
   type Members,
   retryAfterOf,
 } from './api.ts'

@@ -39,7 +39,7 @@ export interface Finding {
 }
 
 /** A file that was named cannot be used: exit code 2. */
-export class VerifyUsage extends Error {}
+export class VerifyUsageError extends Error {}
 
 /** What a pass judges by. */
 export interface PassParts {

@@ -9,7 +9,7 @@ import { scanLines } from './lines.ts'
 import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
 import type { Claim } from './verify/claim-table.ts'
-import { type Finding, Pass, parsed, VerifyUsage } from './verify-pass.ts'
+import { type Finding, Pass, parsed, VerifyUsageError } from './verify-pass.ts'
 import { NOTHING_BESIDE, readBeside } from './writer/beside.ts'
 
 export interface VerifyOptions {
@@ -38,7 +38,7 @@ const MARKS = ['checkpoint', 'anchor'].map((kind) => Buffer.from(`"kind":"${kind
 /**
  * Verifies a ledger: one file, or rotated files in order, of which each begins with the last line of the one before.
  * The first pass collects checkpoints, the second follows the chain over raw bytes and asks each checkpoint on its way.
- * Never throws for what a ledger says; throws `VerifyUsage` when a file cannot be read.
+ * Never throws for what a ledger says; throws `VerifyUsageError` when a file cannot be read.
  */
 export async function verifyLedger(path: string | readonly string[], options: VerifyOptions = {}): Promise<Finding> {
   const paths = typeof path === 'string' ? [path] : path
@@ -101,7 +101,7 @@ async function skipRepeated(path: string, read: Read, head: Head): Promise<numbe
     },
   )
   if (length === 0)
-    throw new VerifyUsage(`${path} does not begin with the last record of the file before it (record ${head.seq})`)
+    throw new VerifyUsageError(`${path} does not begin with the last record of the file before it (record ${head.seq})`)
   return length
 }
 
@@ -109,7 +109,7 @@ type Read = (target: Uint8Array, position: number) => Promise<number>
 
 async function withFile<T>(path: string, work: (read: Read) => Promise<T>): Promise<T> {
   const file = await open(path, 'r').catch((error) => {
-    throw new VerifyUsage(`${path} cannot be read (${codeOf(error)})`)
+    throw new VerifyUsageError(`${path} cannot be read (${codeOf(error)})`)
   })
   try {
     return await work(async (target, position) => (await file.read(target, 0, target.length, position)).bytesRead)
@@ -123,7 +123,7 @@ export function hmacKeyOf(secret: string | null): KeyObject | null {
   return secret === null ? null : createSecretKey(Buffer.from(secret))
 }
 
-/** What checkpoints are judged by; null when neither key was given. Throws `VerifyUsage` when the file is of no use. */
+/** What checkpoints are judged by; null when neither key was given. Throws `VerifyUsageError` when the file is of no use. */
 export async function readTrust({
   key,
   hmacKey = null,
@@ -132,12 +132,12 @@ export async function readTrust({
   return { keys: await readKeys(key), hmacKey }
 }
 
-/** PEM, JWK or JWK set. Throws `VerifyUsage`. */
+/** PEM, JWK or JWK set. Throws `VerifyUsageError`. */
 export async function readKeys(path: string): Promise<readonly PublicKey[]> {
   try {
     return readPublicKeys(await readText(path), path)
   } catch (error) {
-    throw new VerifyUsage(reasonOf(error))
+    throw new VerifyUsageError(reasonOf(error))
   }
 }
 
@@ -149,16 +149,16 @@ async function readKept(path: string, trust: Trust | null): Promise<readonly Cla
 }
 
 function claimOf(checkpoint: Checkpoint | string, path: string, trust: Trust | null): Claim {
-  if (typeof checkpoint === 'string') throw new VerifyUsage(`${path} holds no checkpoint: ${checkpoint}`)
+  if (typeof checkpoint === 'string') throw new VerifyUsageError(`${path} holds no checkpoint: ${checkpoint}`)
   const signed = trust !== null && judgeCheckpoint(checkpoint, trust)
-  if (trust !== null && signed !== true) throw new VerifyUsage(`${path} is not signed by the given key`)
+  if (trust !== null && signed !== true) throw new VerifyUsageError(`${path} is not signed by the given key`)
   const { ledgerId, size, head, root } = checkpoint
   return { ledgerId, size, head, root, seq: null, signed: signed === true, isAnchor: false, source: null }
 }
 
 async function readText(path: string): Promise<string> {
   return await readFile(path, 'utf8').catch((error) => {
-    throw new VerifyUsage(`${path} cannot be read (${codeOf(error)})`)
+    throw new VerifyUsageError(`${path} cannot be read (${codeOf(error)})`)
   })
 }
 

@@ -1,6 +1,6 @@
 import {
-  BadClaim,
   fault,
+  InvalidClaimError,
   isFault,
   type Members,
   parseJws,
@@ -61,9 +61,9 @@ export function readLicense(text: string, authority: LicenseAuthority): License 
 function decode(members: Members): License | TokenFault {
   return readingClaims(() => {
     const edition = textClaim(members, 'edition')
-    if (!EDITION.test(edition)) throw new BadClaim('claim "edition" is no name of an edition')
+    if (!EDITION.test(edition)) throw new InvalidClaimError('claim "edition" is no name of an edition')
     const [notBefore, expiresAt] = [secondsClaim(members, 'nbf'), secondsClaim(members, 'exp')]
-    if (expiresAt <= notBefore) throw new BadClaim('claim "exp" is not after "nbf"')
+    if (expiresAt <= notBefore) throw new InvalidClaimError('claim "exp" is not after "nbf"')
     return {
       id: plainClaim(textClaim(members, 'jti'), 'jti'),
       holder: plainClaim(textClaim(members, 'sub'), 'sub'),
@@ -80,5 +80,5 @@ function decode(members: Members): License | TokenFault {
 function countClaim(members: Members, name: string, most: number): number {
   const value = members[name] ?? 0
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= most) return value
-  throw new BadClaim(`claim "${name}" is no whole number from 0 to ${most}`)
+  throw new InvalidClaimError(`claim "${name}" is no whole number from 0 to ${most}`)
 }

@@ -18,7 +18,7 @@ export interface FileJournalOptions<E> {
 }
 
 /** The journal cannot be read or written; the message names the file. */
-export class JournalFault extends Error {}
+export class JournalError extends Error {}
 
 type TimedEntry<E> = JournalEntry<E> & { readonly at: number }
 
@@ -255,8 +255,8 @@ class Opened<E> implements OpenJournal<E> {
     }
   }
 
-  #fault(what: string): JournalFault {
-    return new JournalFault(`journal ${this.#options.path} ${what}`)
+  #fault(what: string): JournalError {
+    return new JournalError(`journal ${this.#options.path} ${what}`)
   }
 }
 

@@ -1,6 +1,6 @@
 export { type AppendHandle, type Files, filesOver, isMissing, readAll, systemFiles } from './file/files.ts'
 export { OwnedFile, type SystemCalls } from './file/owned-file.ts'
-export { type FileJournalOptions, JournalFault, openFileJournal } from './file-journal.ts'
+export { type FileJournalOptions, JournalError, openFileJournal } from './file-journal.ts'
 export {
   type Committed,
   FIRST_RECOVERY_MS,
@@ -16,11 +16,11 @@ export { type Hold, type HoldItem, isShort, type Limits, type Overrun, type Shor
 export { type Counted, LocalLimits, type LocalLimitsOptions } from './limits/local-limits.ts'
 export { SplitLimits } from './limits/split-limits.ts'
 export { Calendar, windowEnd, windowOf } from './limits/window.ts'
-export { Locked, lockFile, lockPath } from './lock.ts'
+export { LockedError, lockFile, lockPath } from './lock.ts'
 export { createMemoryJournal } from './memory-journal.ts'
 export { memoryOnceSets, type OnceSet, type OnceSets, type OnceVerdict } from './once/once.ts'
 export type { SharedLimits, SharedLimitsOptions } from './postgres/counting/limits.ts'
 export { openPostgresOnceSets, type PostgresOptions } from './postgres/once-sets.ts'
-export { readDsn, StateUnreachable } from './postgres/pool.ts'
+export { readDsn, StateUnreachableError } from './postgres/pool.ts'
 export type { PostgresState } from './postgres/state.ts'
 export { openPostgresState } from './postgres-state.ts'

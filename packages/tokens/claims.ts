@@ -3,8 +3,8 @@ import type { TokenFault } from './fault.ts'
 import { isObject } from './jws.ts'
 import {
   audienceClaim,
-  BadClaim,
   boundKeyClaim,
+  InvalidClaimError,
   isText,
   type Members,
   optionalClaim,
@@ -81,15 +81,17 @@ export function decodeClaims(members: Members, keyThumbprint = '', tenant = ''):
 function readClaims(members: Members, keyThumbprint: string, tenant: string): SessionClaims {
   const subject = textClaim(members, 'sub')
   const name = parseSessionSpiffeId(subject)
-  if (name === null || !isTrustDomain(name.trustDomain)) throw new BadClaim('claim "sub" is no session', 'binding')
+  if (name === null || !isTrustDomain(name.trustDomain))
+    throw new InvalidClaimError('claim "sub" is no session', 'binding')
   const { namespace, agent, session, trustDomain } = name
   if (members.plat_ns !== namespace || members.plat_agent !== agent || members.plat_session !== session) {
-    throw new BadClaim('claim "sub" does not match the plat_* claims', 'binding')
+    throw new InvalidClaimError('claim "sub" does not match the plat_* claims', 'binding')
   }
   const verified = members.plat_principal_verified ?? null
-  if (verified !== null && !isPrincipalVerified(verified)) throw new BadClaim('claim "plat_principal_verified" is bad')
+  if (verified !== null && !isPrincipalVerified(verified))
+    throw new InvalidClaimError('claim "plat_principal_verified" is bad')
   const groups = wordsClaim(members, 'plat_groups')
-  if (groups.length > MAX_GROUPS) throw new BadClaim(`claim "plat_groups" has more than ${MAX_GROUPS} entries`)
+  if (groups.length > MAX_GROUPS) throw new InvalidClaimError(`claim "plat_groups" has more than ${MAX_GROUPS} entries`)
   const { user, actors } = actChain(members.act)
   return {
     issuer: textClaim(members, 'iss'),
@@ -127,7 +129,7 @@ function textList(members: Members, name: string, most: number): readonly string
   const value = members[name]
   if (value === undefined) return []
   if (!Array.isArray(value) || value.length > most || !value.every(isText)) {
-    throw new BadClaim(`claim "${name}" is no list of strings`)
+    throw new InvalidClaimError(`claim "${name}" is no list of strings`)
   }
   return value
 }
@@ -135,7 +137,7 @@ function textList(members: Members, name: string, most: number): readonly string
 function sessionList(members: Members, name: string): readonly SessionName[] {
   return textList(members, name, MAX_LINEAGE).map((id) => {
     const session = parseSessionSpiffeId(id)
-    if (session === null) throw new BadClaim(`claim "${name}" is no list of sessions`)
+    if (session === null) throw new InvalidClaimError(`claim "${name}" is no list of sessions`)
     return session
   })
 }
@@ -178,14 +180,15 @@ function actChain(act: unknown): { readonly user: string | null; readonly actors
   const actors: string[] = []
   let level = act
   while (level !== undefined) {
-    if (!isObject(level)) throw new BadClaim('claim "act" is no object')
+    if (!isObject(level)) throw new InvalidClaimError('claim "act" is no object')
     const sub = textClaim(level, 'sub')
     if (sub.startsWith('user:')) {
-      if (level.act !== undefined || sub === 'user:') throw new BadClaim('claim "act" goes on behind the user')
+      if (level.act !== undefined || sub === 'user:') throw new InvalidClaimError('claim "act" goes on behind the user')
       return { user: sub.slice('user:'.length), actors }
     }
-    if (parseSessionSpiffeId(sub) === null) throw new BadClaim('claim "act" names neither a user nor a session')
-    if (actors.length === MAX_ACT_DEPTH) throw new BadClaim('claim "act" is too deep')
+    if (parseSessionSpiffeId(sub) === null)
+      throw new InvalidClaimError('claim "act" names neither a user nor a session')
+    if (actors.length === MAX_ACT_DEPTH) throw new InvalidClaimError('claim "act" is too deep')
     actors.push(sub)
     level = level.act
   }

@@ -32,9 +32,9 @@ export { type CompactJws, isObject, type Jws, MAX_TOKEN_CHARS, parseCompact, par
 export { joinSources, KeySet, type KeySource, staticSource } from './keyset.ts'
 export {
   audienceClaim,
-  BadClaim,
   boundKeyClaim,
   claimAt,
+  InvalidClaimError,
   isText,
   isThumbprint,
   type Members,

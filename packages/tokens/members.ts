@@ -10,7 +10,7 @@ const MAX_AUDIENCES = 16
 export type Members = Readonly<Record<string, unknown>>
 
 /** Thrown by the readers of single claims, where it saves a test after every member; `readingClaims` answers it as a fault. */
-export class BadClaim extends Error {
+export class InvalidClaimError extends Error {
   readonly reason: 'malformed' | 'binding'
 
   constructor(message: string, reason: 'malformed' | 'binding' = 'malformed') {
@@ -24,7 +24,7 @@ export function readingClaims<C>(read: () => C): C | TokenFault {
   try {
     return read()
   } catch (error) {
-    if (error instanceof BadClaim) return fault(error.reason, error.message)
+    if (error instanceof InvalidClaimError) return fault(error.reason, error.message)
     throw error
   }
 }
@@ -33,7 +33,7 @@ export function readingClaims<C>(read: () => C): C | TokenFault {
 export function textClaim(members: Members, name: string): string {
   const value = members[name]
   if (typeof value !== 'string' || value === '' || !value.isWellFormed()) {
-    throw new BadClaim(`claim "${name}" is missing or no string`)
+    throw new InvalidClaimError(`claim "${name}" is missing or no string`)
   }
   return value
 }
@@ -48,7 +48,7 @@ export function wordsClaim(members: Members, name: string): readonly string[] {
   const value = members[name]
   if (value === undefined || value === '') return []
   const entries = textClaim(members, name).split(' ')
-  if (entries.includes('')) throw new BadClaim(`claim "${name}" is not separated by single spaces`)
+  if (entries.includes('')) throw new InvalidClaimError(`claim "${name}" is not separated by single spaces`)
   return entries
 }
 
@@ -61,7 +61,7 @@ export function isText(value: unknown): value is string {
 export function secondsClaim(members: Members, name: string): number {
   const value = members[name]
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
-    throw new BadClaim(`claim "${name}" is missing or no whole number of seconds`)
+    throw new InvalidClaimError(`claim "${name}" is missing or no whole number of seconds`)
   }
   return value
 }
@@ -81,7 +81,7 @@ export function timedClaims(payload: Members): TimedClaims {
 export function audienceClaim(value: unknown): readonly string[] {
   const list = typeof value === 'string' ? [value] : value
   if (!Array.isArray(list) || list.length === 0 || list.length > MAX_AUDIENCES || !list.every(isText)) {
-    throw new BadClaim('claim "aud" is missing or no string or list of strings')
+    throw new InvalidClaimError('claim "aud" is missing or no string or list of strings')
   }
   return list
 }
@@ -90,7 +90,7 @@ export function audienceClaim(value: unknown): readonly string[] {
 export function boundKeyClaim(cnf: unknown): string | null {
   if (cnf === undefined) return null
   if (!isObject(cnf) || typeof cnf.jkt !== 'string' || Object.keys(cnf).length !== 1 || !isThumbprint(cnf.jkt)) {
-    throw new BadClaim('claim "cnf" is not understood', 'binding')
+    throw new InvalidClaimError('claim "cnf" is not understood', 'binding')
   }
   return cnf.jkt
 }
@@ -104,7 +104,8 @@ export function isThumbprint(value: string): boolean {
 
 /** The configured claim, or the first of the usual ones. An address that the provider says is not verified names nobody. */
 export function userClaim(payload: Members, usernameClaim: string): string {
-  if (usernameClaim === 'email' && payload.email_verified === false) throw new BadClaim('claim "email" is not verified')
+  if (usernameClaim === 'email' && payload.email_verified === false)
+    throw new InvalidClaimError('claim "email" is not verified')
   if (usernameClaim !== '') return plainClaim(textClaimAt(payload, usernameClaim), usernameClaim)
   if (payload.preferred_username !== undefined) {
     return plainClaim(textClaim(payload, 'preferred_username'), 'preferred_username')
@@ -125,13 +126,13 @@ export function claimAt(payload: Members, path: string): unknown {
 /** The same, which must be well-formed text. */
 export function textClaimAt(payload: Members, path: string): string {
   const value = claimAt(payload, path)
-  if (!isText(value)) throw new BadClaim(`claim "${path}" is missing or no string`)
+  if (!isText(value)) throw new InvalidClaimError(`claim "${path}" is missing or no string`)
   return value
 }
 
 /** Names go into records and headers: no control characters. */
 export function plainClaim(text: string, claim: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  if (/[\u0000-\u001f\u007f]/.test(text)) throw new BadClaim(`claim "${claim}" has control characters`)
+  if (/[\u0000-\u001f\u007f]/.test(text)) throw new InvalidClaimError(`claim "${claim}" has control characters`)
   return text
 }

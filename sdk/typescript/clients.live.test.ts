@@ -10,11 +10,11 @@ import { messageOf } from '@plat/testkit/a2a-agent'
 import { until } from '@plat/testkit/until'
 import OpenAI from 'openai'
 import {
-  ApprovalPending,
-  ApprovalRefused,
+  ApprovalPendingError,
+  ApprovalRefusedError,
+  type DeniedError,
   deniedBy,
-  type PlatDenied,
-  ScopeMissing,
+  ScopeMissingError,
   type Session,
   untilApproved,
 } from './index.ts'
@@ -62,7 +62,7 @@ async function old(session: Session, server = 'fixture'): Promise<Connected> {
 }
 
 /** The refusal that a client's error stands for. */
-async function refusalOf(call: Promise<unknown>): Promise<PlatDenied> {
+async function refusalOf(call: Promise<unknown>): Promise<DeniedError> {
   const error: unknown = await call.then(
     () => assert.fail('it was let through'),
     (thrown: unknown) => thrown,
@@ -86,7 +86,7 @@ for (const kind of ['bearer', 'bound']) {
       assert.match(denied.decisionId ?? '', /^[0-9a-f-]{36}$/)
       await client.close()
       const missing = await refusalOf(connect(sessionOf(kind), 'elsewhere'))
-      assert.ok(missing instanceof ScopeMissing)
+      assert.ok(missing instanceof ScopeMissingError)
       assert.deepEqual([missing.scopes, missing.status], [['tools:elsewhere'], 403])
     })
   }
@@ -105,7 +105,7 @@ for (const kind of ['bearer', 'bound']) {
     assert.deepEqual([denied.code, denied.status], ['unknown_route', 404])
     const other = new OpenAI(sessionOf(kind).openai('other'))
     const missing = await refusalOf(other.chat.completions.create({ model: 'small-1', messages }))
-    assert.ok(missing instanceof ScopeMissing)
+    assert.ok(missing instanceof ScopeMissingError)
     assert.deepEqual(missing.scopes, ['models:other'])
   })
 
@@ -143,7 +143,7 @@ for (const kind of ['bearer', 'bound']) {
     const denied = await refusalOf(client.cancelTask({ tenant: '', id: task.id, metadata: undefined }))
     assert.deepEqual([denied.code, denied.status, denied.rule], ['policy_denied', 403, 'secret'])
     const nobody = sessionOf(kind).a2a('default', 'nobody')
-    assert.ok((await refusalOf(factory.createFromUrl(nobody.url, nobody.cardPath))) instanceof ScopeMissing)
+    assert.ok((await refusalOf(factory.createFromUrl(nobody.url, nobody.cardPath))) instanceof ScopeMissingError)
   })
 }
 
@@ -156,12 +156,12 @@ test('a call that waits for a person answers early, and goes through once it is 
   const client = await current(sessionOf('bearer'), 'fixture', 0)
   const call = () => client.callTool({ name: 'test_embedded_resource', arguments: {} })
   const pending = await refusalOf(call())
-  assert.ok(pending instanceof ApprovalPending)
+  assert.ok(pending instanceof ApprovalPendingError)
   assert.ok(pending.approvalId !== null && pending.retryAfterMs !== null)
   await ground.admin(`/v1/approvals/${pending.approvalId}/approve`, { reason: 'fine' })
   const { content } = await untilApproved(call)
   assert.match(JSON.stringify(content), /embedded resource/)
-  assert.ok((await refusalOf(call())) instanceof ApprovalPending, 'an approval is good for one use')
+  assert.ok((await refusalOf(call())) instanceof ApprovalPendingError, 'an approval is good for one use')
   await client.close()
 })
 
@@ -178,7 +178,7 @@ test('a call that is held hears what was decided', async () => {
   }, 'the question')
   await ground.admin(`/v1/approvals/${asked[0]}/deny`, { reason: 'not today' })
   const denied = await held
-  assert.ok(denied instanceof ApprovalRefused)
+  assert.ok(denied instanceof ApprovalRefusedError)
   assert.equal(denied.code, 'approval_denied')
   await client.close()
 })

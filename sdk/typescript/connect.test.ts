@@ -137,7 +137,7 @@ test('a call that waits for a person is made again until it is decided', async (
   const denied = Object.assign(new Error('no'), { code: 403, data: { error: 'approval_denied' } })
   await assert.rejects(
     untilApproved(() => Promise.reject(denied)),
-    { name: 'ApprovalRefused', cause: denied },
+    { name: 'ApprovalRefusedError', cause: denied },
   )
   const other = new Error('other')
   await assert.rejects(

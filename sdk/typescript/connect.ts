@@ -36,7 +36,7 @@ export interface ConnectOptions {
 /**
  * The session that this process is: with its first token, so that what is wrong is told here.
  *
- * @throws PlatError naming what is not set, TokenUnavailable when there is no token.
+ * @throws PlatError naming what is not set, TokenUnavailableError when there is no token.
  * @example
  * const session = await connect()
  * const client = new Client({ name: 'my-agent', version: '1.0.0' })

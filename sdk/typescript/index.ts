@@ -3,18 +3,18 @@ export { untilApproved } from './call/approved.ts'
 export { type ConnectOptions, connect } from './connect.ts'
 export type { DenialCode } from './denied/codes.ts'
 export {
-  AccountNeeded,
-  ApprovalPending,
-  ApprovalRefused,
-  BudgetExceeded,
+  AccountNeededError,
+  ApprovalPendingError,
+  ApprovalRefusedError,
+  BudgetExceededError,
   type DenialFacts,
-  PlatDenied,
-  Revoked,
-  ScopeMissing,
+  DeniedError,
+  RevokedError,
+  ScopeMissingError,
 } from './denied/denied.ts'
 export { denialIn, deniedBy } from './denied/error.ts'
 export { PlatError } from './error.ts'
-export { TokenRefused, type Trust } from './server/keys.ts'
+export { TokenRefusedError, type Trust } from './server/keys.ts'
 export {
   createTransactionVerifier,
   type Transaction,
@@ -28,10 +28,10 @@ export {
   type TokenVerifierOptions,
 } from './server/verifier.ts'
 export type { ExecResult, McpAddress, Session } from './session.ts'
-export { IdentityRefused } from './token/ask.ts'
+export { IdentityRefusedError } from './token/ask.ts'
 export { type BootstrapOptions, bootstrap } from './token/bootstrap.ts'
 export { type BrokerOptions, broker } from './token/broker.ts'
 export type { DelegateOptions, Exchanged, ExchangeOptions } from './token/exchange.ts'
 export { fixedToken, tokenFile } from './token/file.ts'
 export { readClaims } from './token/keeper.ts'
-export { type IssuedToken, type TokenSource, TokenUnavailable, type TokenWish } from './token/source.ts'
+export { type IssuedToken, type TokenSource, TokenUnavailableError, type TokenWish } from './token/source.ts'

@@ -106,13 +106,13 @@ test('it works under the oldest Node: a bound session calls, exchanges and verif
     user: 'ada',
     bound: true,
     code: 'insufficient_scope',
-    name: 'ScopeMissing',
+    name: 'ScopeMissingError',
   })
 })
 
 test('a strict program compiles against its types, and misuse does not', async () => {
   const program = `
-    import { type BrokerOptions, broker, connect, deniedBy, type DenialCode, PlatDenied, type Session } from '@plat/sdk'
+    import { type BrokerOptions, broker, connect, deniedBy, type DenialCode, DeniedError, type Session } from '@plat/sdk'
     export async function agent(options: BrokerOptions): Promise<Session> {
       const session = await connect({ gatewayURL: 'https://gateway.example', source: broker(options), dpop: true })
       const groups: readonly string[] = session.claims?.groups ?? []
@@ -128,7 +128,7 @@ test('a strict program compiles against its types, and misuse does not', async (
       return acting
     }
     export function codeOf(error: unknown): DenialCode | null {
-      const denied: PlatDenied | null = deniedBy(error)
+      const denied: DeniedError | null = deniedBy(error)
       // @ts-expect-error: no such code.
       if (denied?.code === 'made_up') return null
       return denied?.code ?? null

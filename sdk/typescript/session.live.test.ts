@@ -8,8 +8,8 @@ import {
   createTokenVerifier,
   createTransactionVerifier,
   deniedBy,
-  IdentityRefused,
-  Revoked,
+  IdentityRefusedError,
+  RevokedError,
   readClaims,
   type Session,
 } from './index.ts'
@@ -66,7 +66,7 @@ test('a session that is bound later proves its key from then on; a second bind o
   const client = await mcp(first)
   await client.callTool(call)
   await client.close()
-  await assert.rejects(second.bind(), (error) => error instanceof IdentityRefused && error.status === 409)
+  await assert.rejects(second.bind(), (error) => error instanceof IdentityRefusedError && error.status === 409)
   assert.equal(second.claims?.jkt, null, 'it goes on as it was')
 })
 
@@ -81,7 +81,10 @@ test('a token is exchanged for one of another audience, which a server verifies'
   t.after(() => verifier.close())
   const request = { method: 'POST', url: 'https://reports.example/', headers: { authorization: `Bearer ${token}` } }
   assert.equal((await verifier.verifyRequest(request)).user, 'ada')
-  await assert.rejects(session.exchange({ audience: 'elsewhere' }), { name: 'IdentityRefused', code: 'invalid_target' })
+  await assert.rejects(session.exchange({ audience: 'elsewhere' }), {
+    name: 'IdentityRefusedError',
+    code: 'invalid_target',
+  })
 })
 
 test('a called agent checks who calls, and acts for that user', async (t) => {
@@ -120,7 +123,10 @@ test('a called agent checks who calls, and acts for that user', async (t) => {
   const tools = await mcp(acting)
   await tools.callTool(call)
   await tools.close()
-  await assert.rejects(helper.delegate({ transaction: 'made up' }), { name: 'IdentityRefused', code: 'invalid_grant' })
+  await assert.rejects(helper.delegate({ transaction: 'made up' }), {
+    name: 'IdentityRefusedError',
+    code: 'invalid_grant',
+  })
 })
 
 test('code runs in the sandbox of the session', async () => {
@@ -140,7 +146,7 @@ test('who is revoked hears so, wherever it calls', async () => {
       (thrown: unknown) => thrown,
     )
     const denied = deniedBy(error)
-    assert.ok(denied instanceof Revoked, String(error))
+    assert.ok(denied instanceof RevokedError, String(error))
     assert.deepEqual([denied.code, denied.status], ['revoked', 401])
   }
   await refused(client.callTool(call))

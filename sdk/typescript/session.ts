@@ -55,7 +55,7 @@ export class Session {
   readonly gatewayURL: string
   /**
    * `fetch` for calls to the gateway and nowhere else: with the session's token, and a proof where the token is bound to a key. A call
-   * that the gateway says may come again is repeated. A refusal rejects with {@link PlatDenied}, but for the statuses 400, 404 and 405, which
+   * that the gateway says may come again is repeated. A refusal rejects with {@link DeniedError}, but for the statuses 400, 404 and 405, which
    * clients of protocols act upon; errors of JSON-RPC come as answers, and {@link deniedBy} reads them in what clients throw.
    *
    * @example
@@ -100,7 +100,7 @@ export class Session {
 
   /**
    * A token that counts now. For what `session.fetch` cannot do; a bound token needs a proof with each use.
-   * @throws TokenUnavailable
+   * @throws TokenUnavailableError
    */
   async token(): Promise<string> {
     return (await this.#keeper('the token').current()).text
@@ -110,7 +110,7 @@ export class Session {
    * An MCP server, for the transports of `@modelcontextprotocol/client` and of version 1, `@modelcontextprotocol/sdk`.
    *
    * @param options `approvalWaitSeconds`: a call that needs a person's approval answers after this time that it waits
-   *   (`ApprovalPending`); without it the call is held until it is decided, or the client gives up.
+   *   (`ApprovalPendingError`); without it the call is held until it is decided, or the client gives up.
    * @example
    * const { url, ...options } = session.mcp('notes')
    * await client.connect(new StreamableHTTPClientTransport(url, options))
@@ -175,7 +175,7 @@ export class Session {
   /**
    * Runs code in the session's own sandbox (`exec.enabled` of the gateway, profile `codeInterpreter` of the agent).
    *
-   * @throws PlatDenied when the gateway refuses.
+   * @throws DeniedError when the gateway refuses.
    * @example
    * const { status, result } = await session.exec({ code: 'print(6 * 7)', timeoutSeconds: 10 })
    */
@@ -203,7 +203,7 @@ export class Session {
   /**
    * Exchanges the session's token at the broker: for a smaller one of another audience, or for a credential of a cloud.
    *
-   * @throws IdentityRefused with the broker's word.
+   * @throws IdentityRefusedError with the broker's word.
    * @example
    * const { token } = await session.exchange({ audience: 'reports-bucket', scopes: ['tools:reports'] })
    */
@@ -217,7 +217,7 @@ export class Session {
    * A session that acts for the caller of this agent and for its user: for calls that go on from a call. It ends with what was delegated
    * and is not renewed.
    *
-   * @throws IdentityRefused with the broker's word.
+   * @throws IdentityRefusedError with the broker's word.
    * @example
    * const acting = await session.delegate({ transaction: request.headers['txn-token'] })
    */
@@ -234,7 +234,7 @@ export class Session {
    * Binds the session to a key from now on (DPoP): a token that leaks is worth nothing without it. `connect({ dpop: true })` does it from
    * the start.
    *
-   * @throws IdentityRefused when somebody else has bound the token already.
+   * @throws IdentityRefusedError when somebody else has bound the token already.
    * @example
    * await session.bind()
    */

@@ -1,4 +1,4 @@
-import { CodedRefusal, type Refusal } from '@plat/http/endpoints'
+import { CodedRefusalError, type RefusalError } from '@plat/http/endpoints'
 import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Release } from './release/release.ts'
@@ -43,7 +43,7 @@ export async function recordDone(
     })
   } catch {
     // The ledger tells the log why, once, however many records it misses.
-    throw new CodedRefusal(503, 'unavailable', 'the audit ledger cannot be written: ask again later')
+    throw new CodedRefusalError(503, 'unavailable', 'the audit ledger cannot be written: ask again later')
   }
 }
 
@@ -54,7 +54,7 @@ export async function recordDone(
 export function recordRefused(
   { log, ledger }: AuditParts,
   event: AttestationEvent,
-  refusal: Refusal,
+  refusal: RefusalError,
   release: Release | null,
 ): void {
   const { status, message: reason } = refusal
@@ -68,8 +68,8 @@ export function recordRefused(
 }
 
 /** The code that a refusal is answered and counted with. What shared code refuses is about the form of a request. */
-export function codeOf(refusal: Refusal): string {
-  if (refusal instanceof CodedRefusal) return refusal.code
+export function codeOf(refusal: RefusalError): string {
+  if (refusal instanceof CodedRefusalError) return refusal.code
   return refusal.status < 500 ? 'invalid_request' : 'unavailable'
 }
 

@@ -1,4 +1,4 @@
-import { Refusal } from '@plat/http/endpoints'
+import { RefusalError } from '@plat/http/endpoints'
 import { type AttestationEvent, type AuditParts, codeOf, recordRefused } from './audit.ts'
 import type { Release } from './release/release.ts'
 
@@ -21,8 +21,8 @@ export async function counted<T>({ parts, event, work, succeeded, failed }: Atte
     succeeded()
     return answer
   } catch (error) {
-    failed(error instanceof Refusal ? codeOf(error) : 'internal')
-    if (error instanceof Refusal) recordRefused(parts, event, error, release)
+    failed(error instanceof RefusalError ? codeOf(error) : 'internal')
+    if (error instanceof RefusalError) recordRefused(parts, event, error, release)
     throw error
   }
 }

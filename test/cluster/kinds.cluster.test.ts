@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { ApiFault } from '@plat/kubernetes'
+import { KubernetesApiError } from '@plat/kubernetes'
 import { isClusterKind, isKind, type Kind, validate } from '@plat/resources'
 import { parseAllDocuments } from 'yaml'
 import { type Cluster, startCluster } from './plat.ts'
@@ -44,7 +44,7 @@ async function tried(kind: Kind, object: object): Promise<readonly string[]> {
     await cluster.api.ask({ method: 'POST', path: `${API}${scope}/${plural}`, query, body: object })
     return []
   } catch (error) {
-    if (!(error instanceof ApiFault)) throw error
+    if (!(error instanceof KubernetesApiError)) throw error
     if (error.causes.length === 0) return [error.message]
     return error.causes.map(({ field, message }) => `${field}: ${message}`)
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { AdminRefusal, GatewayAway } from '../shared/admin-api.ts'
+import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
 import { type ApprovalView, previewText, secondsLeft } from './approvals.ts'
 import { Cards, Lines, type Source } from './watch.ts'
 
@@ -122,14 +122,14 @@ test('s skips, what somebody else decided goes away, and q and Ctrl-C end', asyn
 test('a gateway that is away is waited for; a refusal is told and the next question comes', async () => {
   const { clock, gateway, cards, seen } = watching()
   gateway.waiting = [approval('one')]
-  gateway.fails = new GatewayAway('the gateway does not answer')
+  gateway.fails = new GatewayUnreachableError('the gateway does not answer')
   await cards.refresh()
   assert.match(seen(), /does not answer \(still looking\)/)
   gateway.fails = null
   await cards.refresh()
   assert.match(seen(), /"one"/)
   await clock.advance(1000)
-  gateway.fails = new AdminRefusal('conflict', 'the gateway refused: it is denied already')
+  gateway.fails = new AdminRefusalError('conflict', 'the gateway refused: it is denied already')
   await cards.press('a')
   assert.match(seen(), /it is denied already/)
   gateway.fails = new Error('a bug')
@@ -147,7 +147,7 @@ test('without a terminal each question is one line, once, and a gateway that is 
   await lines.refresh()
   assert.equal(out.length, 1)
   assert.match(out[0] ?? '', /^one {2}default\/assistant {2}ada {2}notes\/delete_note/)
-  gateway.fails = new GatewayAway('away')
+  gateway.fails = new GatewayUnreachableError('away')
   await lines.refresh()
   await lines.refresh()
   assert.equal(err.length, 1)

@@ -1,5 +1,5 @@
 import { type Clock, LruCache, systemClock } from '@plat/core'
-import { AdminRefusal, GatewayAway } from '../shared/admin-api.ts'
+import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
 import { findHome, type Home, type HomeEnv, readHomeEnv } from '../shared/home.ts'
 import { type Format, type Output, plain } from '../shared/output.ts'
 import {
@@ -79,7 +79,7 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
 /** A gateway that starts again may have another address: the file that says where it is is read each time. */
 async function fromHome<T>(home: Home, job: (env: HomeEnv) => Promise<T>): Promise<T> {
   const env = await readHomeEnv(home)
-  if (env === null) throw new GatewayAway(`${home.env} is gone; start plat up again`)
+  if (env === null) throw new GatewayUnreachableError(`${home.env} is gone; start plat up again`)
   return job(env)
 }
 
@@ -147,7 +147,7 @@ export class Cards {
       const decided = await this.#source.decide(shown.id, verdict)
       this.#leave(shown, decided.state === 'pending' ? `approved by you; ${missing(decided)}` : decided.state)
     } catch (error) {
-      if (error instanceof AdminRefusal) this.#leave(shown, error.message)
+      if (error instanceof AdminRefusalError) this.#leave(shown, error.message)
       else this.#line(told(error))
     } finally {
       this.#busy = false
@@ -228,8 +228,8 @@ class Seen {
 }
 
 function told(error: unknown): string {
-  if (error instanceof GatewayAway) return `${error.message} (still looking)`
-  if (error instanceof AdminRefusal) return error.message
+  if (error instanceof GatewayUnreachableError) return `${error.message} (still looking)`
+  if (error instanceof AdminRefusalError) return error.message
   throw error
 }
 

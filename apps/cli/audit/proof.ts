@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { readSecret } from '@plat/config'
 import { reasonOf } from '@plat/core'
-import { EXIT_CODES, hmacKeyOf, readTrust, receiptFromLedger, VerifyUsage, verifyReceipt } from '@plat/ledger'
+import { EXIT_CODES, hmacKeyOf, readTrust, receiptFromLedger, VerifyUsageError, verifyReceipt } from '@plat/ledger'
 import { CommandError, type Format, type Output, printData, printObject } from '../shared/output.ts'
 
 export interface AuditProofOptions {
@@ -44,7 +44,7 @@ export async function auditVerifyProof(
   const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
   try {
     const trust = await readTrust({ ...(key !== undefined && { key }), hmacKey })
-    if (trust === null) throw new VerifyUsage('name the public key of the checkpoints with -key')
+    if (trust === null) throw new VerifyUsageError('name the public key of the checkpoints with -key')
     const found = verifyReceipt(await readReceipt(file), trust)
     if (typeof found === 'string') {
       output.out(`broken: ${found}`)
@@ -62,7 +62,7 @@ export async function auditVerifyProof(
     } else printObject(output, format, { verdict: 'valid', seq, hash, ledgerId, size })
     return EXIT_CODES.valid
   } catch (error) {
-    if (!(error instanceof VerifyUsage)) throw error
+    if (!(error instanceof VerifyUsageError)) throw error
     output.err(`plat: ${error.message}`)
     return EXIT_CODES.usage
   }
@@ -72,6 +72,6 @@ async function readReceipt(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, 'utf8'))
   } catch (error) {
-    throw new VerifyUsage(`${file} holds no receipt that can be read: ${reasonOf(error)}`)
+    throw new VerifyUsageError(`${file} holds no receipt that can be read: ${reasonOf(error)}`)
   }
 }

@@ -1,6 +1,6 @@
 import { systemClock, systemIds } from '@plat/core'
 import { repairLedger } from '@plat/ledger'
-import { Locked } from '@plat/state'
+import { LockedError } from '@plat/state'
 import { CommandError, type Output } from '../shared/output.ts'
 
 /** Sets the damaged part of a ledger aside, byte for byte, and lets the chain go on after the last good record. */
@@ -20,7 +20,7 @@ async function repair(path: string): ReturnType<typeof repairLedger> {
   try {
     return await repairLedger({ path, clock: systemClock, ids: systemIds(systemClock) })
   } catch (error) {
-    if (error instanceof Locked) throw new CommandError(`${error.message}; stop the gateway first`)
+    if (error instanceof LockedError) throw new CommandError(`${error.message}; stop the gateway first`)
     if (error instanceof Error) throw new CommandError(error.message)
     throw error
   }

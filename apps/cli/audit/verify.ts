@@ -1,5 +1,5 @@
 import { readSecret } from '@plat/config'
-import { EXIT_CODES, type Finding, hmacKeyOf, VerifyUsage, verifyLedger } from '@plat/ledger'
+import { EXIT_CODES, type Finding, hmacKeyOf, VerifyUsageError, verifyLedger } from '@plat/ledger'
 import { type Format, type Output, printObject } from '../shared/output.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
 
@@ -63,7 +63,7 @@ export async function auditVerify(
     return found.exitCode
   } catch (error) {
     bar.clear()
-    if (!(error instanceof VerifyUsage)) throw error
+    if (!(error instanceof VerifyUsageError)) throw error
     output.err(`plat: ${error.message}`)
     return EXIT_CODES.usage
   }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
-import { EXIT_CODES, readKeys, VerifyUsage, verifyEvidence } from '@plat/ledger'
+import { EXIT_CODES, readKeys, VerifyUsageError, verifyEvidence } from '@plat/ledger'
 import { type Format, type Output, printData } from '../shared/output.ts'
 
 export interface EvidenceVerifyOptions {
@@ -35,7 +35,7 @@ export async function evidenceVerify(
     output.out(`sealed at ${at} for ${by}; ${ANCHORED[String(anchored)]}`)
     return EXIT_CODES.valid
   } catch (error) {
-    if (!(error instanceof VerifyUsage)) throw error
+    if (!(error instanceof VerifyUsageError)) throw error
     output.err(`plat: ${error.message}`)
     return EXIT_CODES.usage
   }
@@ -51,6 +51,6 @@ async function bytesOf(file: string): Promise<Buffer> {
   try {
     return await readFile(file)
   } catch (error) {
-    throw new VerifyUsage(`${file} cannot be read: ${reasonOf(error)}`)
+    throw new VerifyUsageError(`${file} cannot be read: ${reasonOf(error)}`)
   }
 }

@@ -10,7 +10,7 @@ const ANSWER_MS = 10_000
 const LONG_ANSWER_MS = 600_000
 
 /** The gateway refused; `code` is its error code, such as `conflict`. */
-export class AdminRefusal extends CommandError {
+export class AdminRefusalError extends CommandError {
   readonly code: string
 
   constructor(code: string, message: string) {
@@ -20,7 +20,7 @@ export class AdminRefusal extends CommandError {
 }
 
 /** Nobody answers at the gateway's address. */
-export class GatewayAway extends CommandError {}
+export class GatewayUnreachableError extends CommandError {}
 
 /**
  * One call of the admin API with the token of the running plat; answers the body.
@@ -68,13 +68,13 @@ async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: 
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(answerMs),
   }).catch(() => {
-    throw new GatewayAway(`the gateway at ${env.PLAT_ADMIN_URL} does not answer; start it with plat up`)
+    throw new GatewayUnreachableError(`the gateway at ${env.PLAT_ADMIN_URL} does not answer; start it with plat up`)
   })
   if (response.ok) return response
   const answer = await jsonOf(response)
   const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
   const next = response.status === 404 ? seeList(path) : response.status === 401 ? TOKEN_UNKNOWN : ''
-  throw new AdminRefusal(error, `the gateway refused: ${message}${next}`)
+  throw new AdminRefusalError(error, `the gateway refused: ${message}${next}`)
 }
 
 /** The static token is what commands have; a person's own token goes to the API itself. */

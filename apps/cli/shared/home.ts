@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs'
 import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { storageErrorLine } from '@plat/process'
-import { Locked, lockFile } from '@plat/state'
+import { LockedError, lockFile } from '@plat/state'
 import { CommandError } from './output.ts'
 
 /** What `.plat/env` holds: addresses and tokens of the running plat, one KEY=VALUE a line. */
@@ -130,7 +130,7 @@ export function lockHome(home: Home): { release(): void } {
   try {
     return { release: lockFile(home.lock, home.dir) }
   } catch (error) {
-    if (!(error instanceof Locked))
+    if (!(error instanceof LockedError))
       throw new CommandError(storageErrorLine(asError(error), home.lock) ?? asError(error).message)
     throw new CommandError(
       `${home.dir} is already governed by a running plat up; stop it first, or use another directory`,

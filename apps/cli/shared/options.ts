@@ -9,7 +9,7 @@ export const format = () =>
 export const dir = () => new Option('--dir <dir>', 'the directory of a running plat (default: the nearest one upwards)')
 
 /** Commander has no exit codes of its own for actions: the code travels in this error. */
-export class Exit extends Error {
+export class ExitError extends Error {
   readonly code: number
 
   constructor(code: number) {
@@ -21,5 +21,5 @@ export class Exit extends Error {
 /** Ends the program with the code of a command, once everything is written. */
 export async function exitWith(result: Promise<number>): Promise<void> {
   const code = await result
-  if (code !== 0) throw new Exit(code)
+  if (code !== 0) throw new ExitError(code)
 }

@@ -2,7 +2,7 @@ import { admin } from '../shared/admin-api.ts'
 import { findHome } from '../shared/home.ts'
 import type { Output } from '../shared/output.ts'
 
-/** `plat state adopt`. Throws `AdminRefusal` with the code `conflict` when the database has lost nothing. */
+/** `plat state adopt`. Throws `AdminRefusalError` with the code `conflict` when the database has lost nothing. */
 export async function stateAdopt(options: { readonly dir?: string | undefined }, output: Output): Promise<number> {
   const { env } = await findHome(options.dir)
   await admin(env, 'POST', '/v1/admin/state:adopt')

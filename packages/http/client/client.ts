@@ -1,8 +1,8 @@
 import { type Clock, type PoolBound, poolTable, SharedPool } from '@plat/core'
-import { TooManyConnections } from '../dial/errors.ts'
+import { TooManyConnectionsError } from '../dial/errors.ts'
 import type { OpenSocket } from '../dial/socket.ts'
 import { Connection, type Home } from './connection.ts'
-import { BadResponse } from './head.ts'
+import { MalformedResponseError } from './head.ts'
 import { type ClientRequest, RequestHeads } from './request.ts'
 import { type Receiver, type Sending, Transfer } from './transfer.ts'
 
@@ -79,7 +79,7 @@ export class OriginClient implements HttpClient, Home {
   /** Cuts every connection; their requests fail. */
   destroy(): void {
     this.#retired = true
-    for (const connection of [...this.#all]) connection.abandon(new BadResponse('the client was closed'))
+    for (const connection of [...this.#all]) connection.abandon(new MalformedResponseError('the client was closed'))
   }
 
   /** Connections that carry requests of callers. */
@@ -95,7 +95,9 @@ export class OriginClient implements HttpClient, Home {
       if (bound !== null) {
         this.#failLater(
           transfer,
-          new TooManyConnections(bound === 'share' ? poolTable.upstream_connections.shares[0].max : this.#pool.total),
+          new TooManyConnectionsError(
+            bound === 'share' ? poolTable.upstream_connections.shares[0].max : this.#pool.total,
+          ),
         )
         return false
       }
@@ -106,7 +108,7 @@ export class OriginClient implements HttpClient, Home {
 
   #connect(transfer: Transfer): void {
     try {
-      if (this.#all.size >= this.#pool.total) throw new TooManyConnections(this.#pool.total)
+      if (this.#all.size >= this.#pool.total) throw new TooManyConnectionsError(this.#pool.total)
       this.#all.add(new Connection(this, transfer))
     } catch (error) {
       this.#failLater(transfer, error instanceof Error ? error : new Error(String(error)))

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from '@plat/core'
-import { TimeUp } from '../dial/errors.ts'
+import { TimeoutError } from '../dial/errors.ts'
 import type { OpenSocket } from '../dial/socket.ts'
 import { Alarm } from './alarm.ts'
-import { BadResponse } from './head.ts'
+import { MalformedResponseError } from './head.ts'
 import { type ResponseEvents, ResponseParser } from './parser.ts'
 import { JOIN_BYTES, joined } from './request.ts'
 import type { Carrier, Transfer } from './transfer.ts'
@@ -61,7 +61,7 @@ export class Connection implements Carrier, ResponseEvents {
     this.#socket.once(home.open.ready, () => this.#ready())
     this.#socket.on('error', (error) => this.#lost(error))
     this.#socket.on('end', () => this.#ended())
-    this.#socket.on('close', () => this.#lost(new BadResponse('the connection was closed')))
+    this.#socket.on('close', () => this.#lost(new MalformedResponseError('the connection was closed')))
     transfer.carrier = this
     this.#alarm.set(CONNECT_MS)
   }
@@ -151,7 +151,7 @@ export class Connection implements Carrier, ResponseEvents {
       return
     }
     if (this.#unsent) {
-      this.#lost(new BadResponse('the server sent bytes before the request'))
+      this.#lost(new MalformedResponseError('the server sent bytes before the request'))
       return
     }
     // Parts of a head do not extend its deadline.
@@ -161,21 +161,21 @@ export class Connection implements Carrier, ResponseEvents {
       const used = this.#parser.push(bytes)
       if (this.#parser.done) this.#finished(used === bytes.length)
     } catch (error) {
-      this.#lost(error instanceof Error ? error : new BadResponse(String(error)))
+      this.#lost(error instanceof Error ? error : new MalformedResponseError(String(error)))
     }
   }
 
   /** The server has closed its side. */
   #ended(): void {
     if (this.#unsent) {
-      this.#lost(new BadResponse('the connection ended before the request was sent'))
+      this.#lost(new MalformedResponseError('the connection ended before the request was sent'))
       return
     }
     try {
       this.#parser.close()
       this.#finished(false)
     } catch (error) {
-      this.#lost(error instanceof Error ? error : new BadResponse(String(error)))
+      this.#lost(error instanceof Error ? error : new MalformedResponseError(String(error)))
     }
   }
 
@@ -198,7 +198,9 @@ export class Connection implements Carrier, ResponseEvents {
   }
 
   #timeUp(): void {
-    this.abandon(new TimeUp(this.#connected ? 'The server fell silent.' : 'The connection did not stand in time.'))
+    this.abandon(
+      new TimeoutError(this.#connected ? 'The server fell silent.' : 'The connection did not stand in time.'),
+    )
   }
 
   /**

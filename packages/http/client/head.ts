@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** A response that is no HTTP/1.x message, or one that readers could understand differently. */
-export class BadResponse extends Error {
+export class MalformedResponseError extends Error {
   constructor(why: string) {
     super(`The response cannot be read: ${why}.`)
-    this.name = 'BadResponse'
+    this.name = 'MalformedResponseError'
   }
 }
 
@@ -80,7 +80,7 @@ export class HeadReader {
     return { status: head.status, headers, length, keeps: head.keeps, hintMs: head.hintMs }
   }
 
-  /** Takes status line and headers, each line with its CR LF; throws a `BadResponse`. */
+  /** Takes status line and headers, each line with its CR LF; throws a `MalformedResponseError`. */
   read(text: string): ResponseHead {
     const head = this.#read(text)
     // A list could be changed by whoever gets it.
@@ -91,7 +91,7 @@ export class HeadReader {
 
   #read(text: string): ResponseHead {
     const match = STATUS_LINE.exec(text)
-    if (match === null) throw new BadResponse('its status line is malformed')
+    if (match === null) throw new MalformedResponseError('its status line is malformed')
     const headers = this.#readHeaders(text, match[0].length)
     const isOld = match[1] === '0'
     const hint = headers['keep-alive']
@@ -105,7 +105,7 @@ export class HeadReader {
   }
 
   #readHeaders(text: string, from: number): IncomingHttpHeaders {
-    if (!LINES.test(text.slice(from))) throw new BadResponse('a line of its head is malformed')
+    if (!LINES.test(text.slice(from))) throw new MalformedResponseError('a line of its head is malformed')
     const headers: IncomingHttpHeaders = {}
     this.#lengthAt = 0
     for (let at = from; at < text.length; ) {
@@ -171,13 +171,14 @@ function lengthOf(headers: IncomingHttpHeaders, isOld: boolean): ResponseHead['l
   const coding = headers['transfer-encoding']
   const length = headers['content-length']
   if (coding !== undefined) {
-    if (length !== undefined) throw new BadResponse('it has both a length and a transfer coding')
-    if (isOld) throw new BadResponse('HTTP/1.0 has no transfer codings')
-    if (coding.toLowerCase() !== 'chunked') throw new BadResponse('its transfer coding is not exactly "chunked"')
+    if (length !== undefined) throw new MalformedResponseError('it has both a length and a transfer coding')
+    if (isOld) throw new MalformedResponseError('HTTP/1.0 has no transfer codings')
+    if (coding.toLowerCase() !== 'chunked')
+      throw new MalformedResponseError('its transfer coding is not exactly "chunked"')
     return 'chunked'
   }
   if (length === undefined) return 'open'
-  if (!LENGTH.test(length)) throw new BadResponse('its Content-Length is not one number')
+  if (!LENGTH.test(length)) throw new MalformedResponseError('its Content-Length is not one number')
   return Number(length)
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { BadResponse, HeadReader } from './head.ts'
+import { HeadReader, MalformedResponseError } from './head.ts'
 import { MAX_HEAD_BYTES, ResponseParser } from './parser.ts'
 import { type ClientRequest, joined, RequestHeads } from './request.ts'
 import { read, responseBytes, type Told } from './testing/responses.ts'
@@ -171,7 +171,7 @@ test('the chunks of one read are told in one piece, also when what follows them 
   parser.push(bytesOf(`${head}1\r\na\r\n14\r\n${'b'.repeat(20)}\r\n3\r\ncd`))
   parser.push(bytesOf('e\r\n2\r\n'))
   parser.push(bytesOf('fg'))
-  assert.throws(() => parser.push(bytesOf('\r\n1\r\nh\r\n1\r\ni\r\n1\r\njj\r\n')), BadResponse)
+  assert.throws(() => parser.push(bytesOf('\r\n1\r\nh\r\n1\r\ni\r\n1\r\njj\r\n')), MalformedResponseError)
   assert.deepEqual(told, ['head', `a${'b'.repeat(20)}cd`, 'e', 'fg', 'hij'])
 })
 
@@ -273,7 +273,7 @@ test('a request head holds what was asked for, or is refused', () => {
     { method: 'GET /' },
   ])
     assert.throws(() => requestHead({ ...request, ...wrong }, 'h'), TypeError)
-  assert.ok(new BadResponse('x') instanceof Error)
+  assert.ok(new MalformedResponseError('x') instanceof Error)
 })
 
 test('what was sent before to an origin changes nothing about a request', () => {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { BadResponse, HeadReader, type ResponseHead } from './head.ts'
+import { HeadReader, MalformedResponseError, type ResponseHead } from './head.ts'
 
 /** What a parser tells, in this order. */
 export interface ResponseEvents {
@@ -36,7 +36,7 @@ type State = 'head' | 'sized' | 'open' | 'size' | 'chunk' | 'gap' | 'trailer' | 
 /**
  * Reads one HTTP/1.x response after the other (RFC 9112), cut into pieces anywhere. Where the RFC leaves a choice, the strict way is
  * taken: lines end with CR LF and with nothing else, folded lines are refused, and so is every message whose length two readers could
- * take for different ones. Throws a `BadResponse`; the connection is then useless.
+ * take for different ones. Throws a `MalformedResponseError`; the connection is then useless.
  */
 export class ResponseParser {
   readonly #events: ResponseEvents
@@ -104,7 +104,7 @@ export class ResponseParser {
   /** The connection ended. Throws when the response is not complete by that. */
   close(): void {
     if (this.#state === 'open') this.#state = 'done'
-    if (this.#state !== 'done') throw new BadResponse('the connection ended before the response did')
+    if (this.#state !== 'done') throw new MalformedResponseError('the connection ended before the response did')
   }
 
   #step(bytes: Buffer): void {
@@ -178,8 +178,8 @@ export class ResponseParser {
     const have = partial.subarray(0, this.#filled)
     const end = have.indexOf(HEAD_END, Math.max(0, from - HEAD_END.length + 1))
     if (end === -1) {
-      if (!startsWell(have)) throw new BadResponse('it does not begin like HTTP/1.x')
-      if (hasBareLineFeed(have, from)) throw new BadResponse('a line of its head does not end with CR LF')
+      if (!startsWell(have)) throw new MalformedResponseError('it does not begin like HTTP/1.x')
+      if (hasBareLineFeed(have, from)) throw new MalformedResponseError('a line of its head does not end with CR LF')
       if (this.#filled === MAX_HEAD_BYTES) throw tooLarge()
       this.#at = bytes.length
       return
@@ -193,8 +193,9 @@ export class ResponseParser {
   #opened(head: ResponseHead): void {
     const { status } = head
     if (status < 200) {
-      if (status === 101) throw new BadResponse('it changes the protocol unasked')
-      if (++this.#interim > MAX_INTERIM) throw new BadResponse(`more than ${MAX_INTERIM} interim heads come before it`)
+      if (status === 101) throw new MalformedResponseError('it changes the protocol unasked')
+      if (++this.#interim > MAX_INTERIM)
+        throw new MalformedResponseError(`more than ${MAX_INTERIM} interim heads come before it`)
       return
     }
     this.#keeps = head.keeps
@@ -215,13 +216,14 @@ export class ResponseParser {
     if (this.#line === '' && (this.#state === 'size' ? this.#readSize(bytes) : this.#readEmpty(bytes))) return
     const lf = bytes.indexOf(LF, this.#at)
     const end = lf === -1 ? bytes.length : lf + 1
-    if (this.#line.length + end - this.#at > MAX_LINE_BYTES) throw new BadResponse('a line of its body is too long')
+    if (this.#line.length + end - this.#at > MAX_LINE_BYTES)
+      throw new MalformedResponseError('a line of its body is too long')
     this.#line += bytes.toString('latin1', this.#at, end)
     this.#at = end
     if (lf === -1) return
     const line = this.#line
     this.#line = ''
-    if (!LINE.test(line)) throw new BadResponse('a line of its body does not end with CR LF')
+    if (!LINE.test(line)) throw new MalformedResponseError('a line of its body does not end with CR LF')
     this.#tookLine(line)
   }
 
@@ -256,11 +258,11 @@ export class ResponseParser {
 
   #tookLine(line: string): void {
     if (this.#state === 'gap') {
-      if (line !== '\r\n') throw new BadResponse('a chunk is longer than it says')
+      if (line !== '\r\n') throw new MalformedResponseError('a chunk is longer than it says')
       this.#state = 'size'
     } else if (this.#state === 'size') {
       const digits = CHUNK_SIZE.exec(line)?.[1]
-      if (digits === undefined) throw new BadResponse('the size of a chunk cannot be read')
+      if (digits === undefined) throw new MalformedResponseError('the size of a chunk cannot be read')
       this.#begins(Number.parseInt(digits, 16))
     } else if (line === '\r\n') {
       this.#state = 'done'
@@ -280,8 +282,8 @@ function hexDigit(byte: number | undefined): number {
   return lower >= LOWER_A && lower <= LOWER_F ? lower - LOWER_A + 10 : -1
 }
 
-function tooLarge(): BadResponse {
-  return new BadResponse(`its head or its trailers are larger than ${MAX_HEAD_BYTES} bytes`)
+function tooLarge(): MalformedResponseError {
+  return new MalformedResponseError(`its head or its trailers are larger than ${MAX_HEAD_BYTES} bytes`)
 }
 
 function startsWell(have: Buffer): boolean {

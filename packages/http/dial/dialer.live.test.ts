@@ -68,7 +68,7 @@ test('a name that flips to a forbidden address after it was looked at is never c
       assert.equal(await fetched().catch(dialFault), 'refused')
       assert.equal(lookups, 1)
       // The second resolution, of a new connection, is forbidden.
-      await assert.rejects(fetched(), { name: 'BlockedAddress', address: '127.0.0.1' })
+      await assert.rejects(fetched(), { name: 'BlockedAddressError', address: '127.0.0.1' })
       assert.equal(connections(), 0)
     },
   )
@@ -108,16 +108,16 @@ test('an address in the URL is judged in every spelling, by purpose', async () =
       for (const host of spellings) {
         await assert.rejects(
           dialer.fetchBytes(`http://${host}:${port}/`, 'web', limits),
-          { name: 'BlockedAddress' },
+          { name: 'BlockedAddressError' },
           host,
         )
       }
       assert.equal(connections(), 0)
       assert.equal((await dialer.fetchBytes(`http://2130706433:${port}/`, 'mcp', limits)).status, 200)
       await assert.rejects(dialer.fetchBytes('http://169.254.169.254/latest/meta-data', 'mcp', limits), {
-        name: 'BlockedAddress',
+        name: 'BlockedAddressError',
       })
-      await assert.rejects(dialer.fetchBytes('http://[fd00:ec2::254]/', 'model', limits), { name: 'BlockedAddress' })
+      await assert.rejects(dialer.fetchBytes('http://[fd00:ec2::254]/', 'model', limits), { name: 'BlockedAddressError' })
     },
   )
 })

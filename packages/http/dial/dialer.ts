@@ -44,7 +44,7 @@ export interface Dialer {
    * is no http or https URL.
    */
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient
-  /** A small request with its whole answer, such as for a key set. Rejects like a request of a client, and with `ResponseTooLarge`. */
+  /** A small request with its whole answer, such as for a key set. Rejects like a request of a client, and with `ResponseTooLargeError`. */
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & DialOptions): Promise<Fetched>
   /**
    * A connection of its own to `tcp://host:port` or `tls://host:port`, for what speaks no HTTP: ready to be written to, over TLS with

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BadResponse } from '../client/head.ts'
-import { Aborted, BlockedAddress, dialFault, isDialError, TimeUp, TooManyConnections } from './errors.ts'
+import { MalformedResponseError } from '../client/head.ts'
+import {
+  AbortedError,
+  BlockedAddressError,
+  dialFault,
+  isDialError,
+  TimeoutError,
+  TooManyConnectionsError,
+} from './errors.ts'
 
 const coded = (code: string) => Object.assign(new Error('x'), { code })
 
@@ -19,11 +26,11 @@ test('errors of the connection and of this package are told from bugs', () => {
   const errors = [
     ...['ECONNRESET', 'ENOTFOUND', 'ERR_SSL_WRONG_VERSION_NUMBER', 'CRL_HAS_EXPIRED'].map(coded),
     new AggregateError([coded('ECONNREFUSED')]),
-    new BadResponse('x'),
-    new BlockedAddress('a.example', '10.0.0.1'),
-    new TimeUp('x'),
-    new Aborted('x'),
-    new TooManyConnections(1),
+    new MalformedResponseError('x'),
+    new BlockedAddressError('a.example', '10.0.0.1'),
+    new TimeoutError('x'),
+    new AbortedError('x'),
+    new TooManyConnectionsError(1),
   ]
   for (const error of errors) assert.equal(isDialError(error), true, String(error))
   const argument = Object.assign(new TypeError('x'), { code: 'ERR_INVALID_ARG_TYPE' })

@@ -1,7 +1,7 @@
-import { BadResponse } from '../client/head.ts'
+import { MalformedResponseError } from '../client/head.ts'
 
 /** A connection that the address policy forbids. */
-export class BlockedAddress extends Error {
+export class BlockedAddressError extends Error {
   readonly hostname: string
   readonly address: string
 
@@ -11,36 +11,36 @@ export class BlockedAddress extends Error {
         ? `${address} must not be connected to.`
         : `${hostname} leads to ${address}, which must not be connected to.`,
     )
-    this.name = 'BlockedAddress'
+    this.name = 'BlockedAddressError'
     this.hostname = hostname
     this.address = address
   }
 }
 
 /** A connection that would carry data to where it must not go. */
-export class ResidencyDenied extends Error {
+export class ResidencyDeniedError extends Error {
   readonly hostname: string
   /** The refused address, or the name where the jurisdiction is refused. */
   readonly address: string
 
   constructor(hostname: string, address: string, fault?: string) {
     super(fault === undefined ? `${hostname} leads to ${address}, where data must not go.` : `${hostname} ${fault}.`)
-    this.name = 'ResidencyDenied'
+    this.name = 'ResidencyDeniedError'
     this.hostname = hostname
     this.address = address
   }
 }
 
 /** An answer that is larger than its reader takes. */
-export class ResponseTooLarge extends Error {
+export class ResponseTooLargeError extends Error {
   constructor(maxBytes: number) {
     super(`The answer is larger than ${maxBytes} bytes.`)
-    this.name = 'ResponseTooLarge'
+    this.name = 'ResponseTooLargeError'
   }
 }
 
 /** No answer, or no part of one, within the time for it. */
-export class TimeUp extends Error {
+export class TimeoutError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'TimeoutError'
@@ -48,7 +48,7 @@ export class TimeUp extends Error {
 }
 
 /** Whoever asked wants no answer, or no more of it. */
-export class Aborted extends Error {
+export class AbortedError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'AbortError'
@@ -56,18 +56,18 @@ export class Aborted extends Error {
 }
 
 /** All connections to one origin that a caller, or all callers together, may hold are in use. */
-export class TooManyConnections extends Error {
+export class TooManyConnectionsError extends Error {
   constructor(limit: number) {
     super(`All ${limit} connections to the origin are in use.`)
-    this.name = 'TooManyConnections'
+    this.name = 'TooManyConnectionsError'
   }
 }
 
 /** A caller, or all callers together, wait for as many names as they may. */
-export class TooManyLookups extends Error {
+export class TooManyLookupsError extends Error {
   constructor(hostname: string) {
     super(`${hostname} was not resolved: too many other names are being resolved.`)
-    this.name = 'TooManyLookups'
+    this.name = 'TooManyLookupsError'
   }
 }
 
@@ -116,14 +116,14 @@ const CERTIFICATE_CODES: ReadonlySet<string> = new Set([
 
 /** Errors of this package that say what became of a connection. */
 const OWN_ERRORS = [
-  BlockedAddress,
-  ResidencyDenied,
-  ResponseTooLarge,
-  TimeUp,
-  Aborted,
-  TooManyConnections,
-  TooManyLookups,
-  BadResponse,
+  BlockedAddressError,
+  ResidencyDeniedError,
+  ResponseTooLargeError,
+  TimeoutError,
+  AbortedError,
+  TooManyConnectionsError,
+  TooManyLookupsError,
+  MalformedResponseError,
 ] as const
 /** What the language throws, and Node for arguments of the wrong kind: these have codes as well. */
 const BUGS = [TypeError, RangeError, ReferenceError, SyntaxError] as const
@@ -141,10 +141,10 @@ export function isDialError(error: unknown): boolean {
 
 /** Names the fault of an error of a client or of `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
 export function dialFault(error: unknown): DialFault {
-  if (error instanceof BlockedAddress) return 'blocked'
-  if (error instanceof ResidencyDenied) return 'residency'
-  if (error instanceof ResponseTooLarge) return 'too_large'
-  if (error instanceof TooManyConnections || error instanceof TooManyLookups) return 'busy'
+  if (error instanceof BlockedAddressError) return 'blocked'
+  if (error instanceof ResidencyDeniedError) return 'residency'
+  if (error instanceof ResponseTooLargeError) return 'too_large'
+  if (error instanceof TooManyConnectionsError || error instanceof TooManyLookupsError) return 'busy'
   if (!(error instanceof Error)) return 'lost'
   if (error.name === 'AbortError') return 'aborted'
   if (error.name === 'TimeoutError') return 'timeout'

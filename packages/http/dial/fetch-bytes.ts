@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ByteBuffer, type Clock } from '@plat/core'
 import type { HttpClient } from '../client/client.ts'
-import { Aborted, ResponseTooLarge, TimeUp } from './errors.ts'
+import { AbortedError, ResponseTooLargeError, TimeoutError } from './errors.ts'
 
 export interface FetchOptions {
   readonly maxBytes: number
@@ -56,10 +56,10 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
         head = { status, headers: answered }
         if (wants === undefined || wants(head)) return
         resolve({ ...head, bytes: new Uint8Array(0) })
-        sending.abort(new Aborted('Its body is not wanted.'))
+        sending.abort(new AbortedError('Its body is not wanted.'))
       },
       onData(bytes) {
-        if (answer.size + bytes.length > maxBytes) sending.abort(new ResponseTooLarge(maxBytes))
+        if (answer.size + bytes.length > maxBytes) sending.abort(new ResponseTooLargeError(maxBytes))
         else answer.append(bytes)
       },
       onEnd() {
@@ -71,8 +71,10 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
         reject(error)
       },
     })
-    const stop = () => sending.abort(new Aborted('The request is not wanted any more.'))
-    const cancel = clock.after(timeoutMs, () => sending.abort(new TimeUp(`No complete answer within ${timeoutMs} ms.`)))
+    const stop = () => sending.abort(new AbortedError('The request is not wanted any more.'))
+    const cancel = clock.after(timeoutMs, () =>
+      sending.abort(new TimeoutError(`No complete answer within ${timeoutMs} ms.`)),
+    )
     const over = () => {
       cancel()
       signal?.removeEventListener('abort', stop)

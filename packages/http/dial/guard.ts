@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { PoolBound } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type AddressCheck, createAddressCheck } from './addresses.ts'
-import { BlockedAddress, ResidencyDenied } from './errors.ts'
+import { BlockedAddressError, ResidencyDeniedError } from './errors.ts'
 import type { NameLookups } from './name-lookups.ts'
 import { addressPolicies, type Purpose } from './purpose.ts'
 
@@ -80,11 +80,11 @@ export class Guard {
   #faultOf(hostname: string, address: string, { purpose, residency }: Aim): Error | null {
     if (!this.#permits(address, addressPolicies[purpose])) {
       this.#log.warn({ hostname, address, purpose }, 'A connection to a forbidden address was refused.')
-      return new BlockedAddress(hostname, address)
+      return new BlockedAddressError(hostname, address)
     }
     if (residency === undefined || residency.admits(address)) return null
     this.#log.warn({ hostname, address, purpose }, 'A connection to where data must not go was refused.')
-    return new ResidencyDenied(hostname, address)
+    return new ResidencyDeniedError(hostname, address)
   }
 }
 

@@ -30,7 +30,7 @@ test('slow names of one caller do not delay the names of another', async () => {
   assert.deepEqual(started, ['slow-0.example', 'slow-1.example'], 'only two threads are occupied')
   await assert.rejects(
     lookups.resolve('slow-x.example', 'a', (bound) => void refused.push(bound)),
-    { name: 'TooManyLookups' },
+    { name: 'TooManyLookupsError' },
   )
   assert.deepEqual(refused, ['share'])
   assert.deepEqual(await lookups.resolve('fast.example', 'b'), found)

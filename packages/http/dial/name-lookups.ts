@@ -1,5 +1,5 @@
 import { type Clock, LruCache, type PoolBound, SharedPool } from '@plat/core'
-import { TimeUp, TooManyLookups } from './errors.ts'
+import { TimeoutError, TooManyLookupsError } from './errors.ts'
 import type { Lookup } from './guard.ts'
 
 export type Addresses = Awaited<ReturnType<Lookup>>
@@ -48,18 +48,18 @@ export class NameLookups {
     return this.#pool.used
   }
 
-  /** Rejects with the error of the system, a `TimeoutError`, or `TooManyLookups`; then `onRefused` was called. */
+  /** Rejects with the error of the system, a `TimeoutError`, or `TooManyLookupsError`; then `onRefused` was called. */
   async resolve(hostname: string, caller: string, onRefused?: (bound: PoolBound) => void): Promise<Addresses> {
     const missing = this.#missing.get(hostname)
     if (missing !== undefined && this.#clock.monotonic() < missing.until) throw missing.error
     const bound = this.#pool.acquire(caller)
     if (bound !== null) {
       onRefused?.(bound)
-      throw new TooManyLookups(hostname)
+      throw new TooManyLookupsError(hostname)
     }
     const pending: Pending = { hostname, caller, done: Promise.withResolvers() }
     const cancel = this.#clock.after(LOOKUP_MS, () =>
-      pending.done.reject(new TimeUp(`${hostname} was not resolved within ${LOOKUP_MS} ms.`)),
+      pending.done.reject(new TimeoutError(`${hostname} was not resolved within ${LOOKUP_MS} ms.`)),
     )
     this.#waiting.add(pending)
     this.#startWaiting()

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Clock } from '@plat/core'
-import { BadResponse } from '../client/head.ts'
-import { TimeUp } from './errors.ts'
+import { MalformedResponseError } from '../client/head.ts'
+import { TimeoutError } from './errors.ts'
 import { openRaw, type SocketOptions } from './socket.ts'
 
 /** The open connections that speak no HTTP. */
@@ -21,13 +21,13 @@ export class RawSockets {
     socket.once('close', () => this.#open.delete(socket))
     return new Promise((resolve, reject) => {
       const cancel = this.#clock.after(timeoutMs, () =>
-        socket.destroy(new TimeUp(`No connection within ${timeoutMs} ms.`)),
+        socket.destroy(new TimeoutError(`No connection within ${timeoutMs} ms.`)),
       )
       // It stays: an error that nobody hears would end the process. Its owner learns of it by the socket's end.
       socket.on('error', reject)
       socket.once('close', () => {
         cancel()
-        reject(new BadResponse('the connection was closed before it was ready'))
+        reject(new MalformedResponseError('the connection was closed before it was ready'))
       })
       socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
         cancel()

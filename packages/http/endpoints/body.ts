@@ -1,6 +1,6 @@
 import { parseStrict } from '@plat/core'
 import { isObject } from '@plat/tokens'
-import { Refusal } from './refusal.ts'
+import { RefusalError } from './refusal.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -14,7 +14,7 @@ export class Body {
     this.#members = members
     this.#prefix = prefix
     for (const name of Object.keys(members)) {
-      if (!known.has(name)) throw new Refusal(400, `invalid JSON: unknown field ${JSON.stringify(prefix + name)}`)
+      if (!known.has(name)) throw new RefusalError(400, `invalid JSON: unknown field ${JSON.stringify(prefix + name)}`)
     }
   }
 
@@ -58,19 +58,19 @@ export class Body {
     return new Body(value, known, `${this.#prefix}${name}.`)
   }
 
-  #invalid(name: string, why: string): Refusal {
-    return new Refusal(400, `invalid JSON: ${this.#prefix}${name} ${why}`)
+  #invalid(name: string, why: string): RefusalError {
+    return new RefusalError(400, `invalid JSON: ${this.#prefix}${name} ${why}`)
   }
 }
 
-/** A strict JSON object; throws a `Refusal` that says what is wrong with it. */
+/** A strict JSON object; throws a `RefusalError` that says what is wrong with it. */
 function parseObject(bytes: Uint8Array): Members {
   let value: unknown
   try {
     value = parseStrict(bytes)
   } catch (error) {
-    throw new Refusal(400, `invalid JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
+    throw new RefusalError(400, `invalid JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
   }
-  if (!isObject(value)) throw new Refusal(400, 'invalid JSON: the body must be an object')
+  if (!isObject(value)) throw new RefusalError(400, 'invalid JSON: the body must be an object')
   return value
 }

@@ -4,7 +4,7 @@ import { type Log, OVERLOAD_RETRY_MS, type OverloadState } from '@plat/process'
 import { type BodyFault, readBody } from '../serve/body.ts'
 import { faults, type HttpFault } from '../serve/errors.ts'
 import type { Exchange, RawRoute } from '../serve/listen.ts'
-import { CodedRefusal, OAuthRefusal, Refusal } from './refusal.ts'
+import { CodedRefusalError, OAuthError, RefusalError } from './refusal.ts'
 import type { TokenGuard } from './token-guard.ts'
 
 /** Document 1, "Limits": size of a request body. */
@@ -16,7 +16,7 @@ const WARN_EVERY_MS = 1000
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** One endpoint: a POST's body in, the answer's object out. A thrown `Refusal` is the answer instead. */
+/** One endpoint: a POST's body in, the answer's object out. A thrown `RefusalError` is the answer instead. */
 export interface Endpoint {
   readonly path: string
   /** `token`: the service's own token opens it, and is asked before the body is read. `request`: what is in the request does. */
@@ -92,7 +92,7 @@ class Router {
       }
       send(response, 200, await endpoint.handle(body, request))
     } catch (error) {
-      if (error instanceof Refusal) return refuse(response, inShape(error, endpoint.errors), id)
+      if (error instanceof RefusalError) return refuse(response, inShape(error, endpoint.errors), id)
       this.#parts.log.error({ err: error, requestId: id }, 'a request failed')
       refuse(response, refusalOf(faults.internal, endpoint.errors), id)
     }
@@ -105,7 +105,7 @@ class Router {
       this.#warnedAt = clock.monotonic()
       log.warn({ path }, `wrong token of ${realm}`)
     }
-    throw new Refusal(401, 'unauthorized', { 'www-authenticate': `Bearer realm="${realm}"` })
+    throw new RefusalError(401, 'unauthorized', { 'www-authenticate': `Bearer realm="${realm}"` })
   }
 }
 
@@ -124,30 +124,31 @@ function refusalOf(
   { status, code, message }: HttpFault,
   errors: Endpoint['errors'],
   headers: Readonly<Record<string, string>> = {},
-): Refusal {
-  if (errors === 'text') return new Refusal(status, message, headers)
-  if (errors === 'coded') return new CodedRefusal(status, code, message, headers)
-  return new OAuthRefusal(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
+): RefusalError {
+  if (errors === 'text') return new RefusalError(status, message, headers)
+  if (errors === 'coded') return new CodedRefusalError(status, code, message, headers)
+  return new OAuthError(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
 }
 
 /** Refusal of new work while the service is overloaded. */
-export function overloadedRefusal(errors: Endpoint['errors']): Refusal {
+export function overloadedRefusal(errors: Endpoint['errors']): RefusalError {
   const headers = { 'retry-after': String(OVERLOAD_RETRY_MS / 1000) }
   const message = 'the service is overloaded: try again later'
-  if (errors === 'oauth') return new OAuthRefusal(503, 'temporarily_unavailable', message, headers)
+  if (errors === 'oauth') return new OAuthError(503, 'temporarily_unavailable', message, headers)
   return refusalOf({ status: 503, code: 'overloaded', message }, errors, headers)
 }
 
 /** What endpoints share refuses in a shape of its own; who asked reads the shape of the endpoint. */
-function inShape(refusal: Refusal, errors: Endpoint['errors']): Refusal {
+function inShape(refusal: RefusalError, errors: Endpoint['errors']): RefusalError {
   const { status, message, headers } = refusal
-  if (errors === 'text' && refusal instanceof OAuthRefusal) return new Refusal(status, message, headers)
-  if (errors !== 'coded' || refusal instanceof CodedRefusal) return refusal
-  if (status === 401) return new CodedRefusal(status, 'unauthorized', 'the bearer token is missing or wrong', headers)
-  return new CodedRefusal(status, status < 500 ? 'invalid_request' : 'unavailable', message, headers)
+  if (errors === 'text' && refusal instanceof OAuthError) return new RefusalError(status, message, headers)
+  if (errors !== 'coded' || refusal instanceof CodedRefusalError) return refusal
+  if (status === 401)
+    return new CodedRefusalError(status, 'unauthorized', 'the bearer token is missing or wrong', headers)
+  return new CodedRefusalError(status, status < 500 ? 'invalid_request' : 'unavailable', message, headers)
 }
 
-function refuse(response: ServerResponse, refusal: Refusal, requestId: string): void {
+function refuse(response: ServerResponse, refusal: RefusalError, requestId: string): void {
   send(response, refusal.status, refusal.body(requestId), refusal.headers)
 }
 

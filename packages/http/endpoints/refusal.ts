@@ -1,5 +1,5 @@
 /** A refusal: a status and the object that tells it. Thrown by an endpoint's step, it is the answer. */
-export class Refusal extends Error {
+export class RefusalError extends Error {
   readonly status: number
   /** Headers beside those of every answer. */
   readonly headers: Readonly<Record<string, string>>
@@ -18,7 +18,7 @@ export class Refusal extends Error {
 }
 
 /** A refusal in the shape of RFC 6749, section 5.2: `{error, error_description}`. The description is one line. */
-export class OAuthRefusal extends Refusal {
+export class OAuthError extends RefusalError {
   readonly code: string
 
   constructor(status: number, code: string, description: string, headers: Readonly<Record<string, string>> = {}) {
@@ -32,7 +32,7 @@ export class OAuthRefusal extends Refusal {
 }
 
 /** A refusal in the shape of every API that is neither the broker's nor OAuth's: `{error: <code>, message, requestId}`. */
-export class CodedRefusal extends Refusal {
+export class CodedRefusalError extends RefusalError {
   readonly code: string
 
   constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {

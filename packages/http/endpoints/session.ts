@@ -1,7 +1,7 @@
 import { isSpiffeSegment } from '@plat/core'
 import { isPrincipalVerified, isThumbprint, MAX_GROUPS, type PrincipalVerified } from '@plat/tokens'
 import type { Body } from './body.ts'
-import { Refusal } from './refusal.ts'
+import { RefusalError } from './refusal.ts'
 
 /** What a session token is to say (document 1, `POST /v1/token`), decoded: who the session is, and what it may. */
 export interface SessionRequest {
@@ -57,7 +57,7 @@ const SCOPE = /^[\x21-\x7e]{1,256}$/
 /** Name of a TrustTier. */
 const TIER = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/
 
-/** Decodes and checks a session's members of a body; throws a `Refusal` in the contract's words. */
+/** Decodes and checks a session's members of a body; throws a `RefusalError` in the contract's words. */
 export function decodeSession(body: Body): SessionRequest {
   return {
     namespace: segment(body, 'namespace'),
@@ -80,23 +80,26 @@ export function decodeSession(body: Body): SessionRequest {
 
 function segment(body: Body, name: string): string {
   const value = body.text(name)
-  if (value === null || value === '') throw new Refusal(400, `${name} is required`)
-  if (!isSpiffeSegment(value)) throw new Refusal(400, `invalid ${name}: use letters, digits, ".", "_" and "-"`)
+  if (value === null || value === '') throw new RefusalError(400, `${name} is required`)
+  if (!isSpiffeSegment(value)) throw new RefusalError(400, `invalid ${name}: use letters, digits, ".", "_" and "-"`)
   return value
 }
 
 function matching(body: Body, name: string, pattern: RegExp): string | null {
   const value = body.text(name)
   if (value === null || (value.length <= MAX_TEXT && pattern.test(value))) return value
-  throw new Refusal(400, `invalid ${name}`)
+  throw new RefusalError(400, `invalid ${name}`)
 }
 
 function words(body: Body, name: string, most: number): readonly string[] {
   const list = body.texts(name)
-  if (list.length > most) throw new Refusal(400, `${name}: at most ${most} entries`)
+  if (list.length > most) throw new RefusalError(400, `${name}: at most ${most} entries`)
   for (const entry of list) {
     if (entry.length > MAX_TEXT || !WORD.test(entry) || !entry.isWellFormed()) {
-      throw new Refusal(400, `invalid ${name}: an entry is empty, too long, or holds white space or control characters`)
+      throw new RefusalError(
+        400,
+        `invalid ${name}: an entry is empty, too long, or holds white space or control characters`,
+      )
     }
   }
   return list
@@ -104,11 +107,11 @@ function words(body: Body, name: string, most: number): readonly string[] {
 
 function forkedFrom(body: Body): readonly string[] {
   const list = body.texts('forkedFrom')
-  if (list.length > MAX_FORKS) throw new Refusal(400, `forkedFrom: at most ${MAX_FORKS} entries`)
+  if (list.length > MAX_FORKS) throw new RefusalError(400, `forkedFrom: at most ${MAX_FORKS} entries`)
   for (const entry of list) {
     const parts = entry.split('/')
     if (entry.length > MAX_TEXT || parts.length !== 2 || !parts.every(isSpiffeSegment)) {
-      throw new Refusal(400, 'invalid forkedFrom: write each entry as <agent>/<session>')
+      throw new RefusalError(400, 'invalid forkedFrom: write each entry as <agent>/<session>')
     }
   }
   return list
@@ -116,28 +119,28 @@ function forkedFrom(body: Body): readonly string[] {
 
 function scopes(body: Body): readonly string[] {
   const list = body.texts('scopes')
-  if (!list.every((scope) => SCOPE.test(scope))) throw new Refusal(400, 'invalid scope')
+  if (!list.every((scope) => SCOPE.test(scope))) throw new RefusalError(400, 'invalid scope')
   return list
 }
 
 function ttlSeconds(body: Body): number {
   const value = body.has('ttlSeconds') ? body.value('ttlSeconds') : 0
   if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
-    throw new Refusal(400, 'invalid JSON: ttlSeconds must be an integer')
+    throw new RefusalError(400, 'invalid JSON: ttlSeconds must be an integer')
   }
-  if (value < 0) throw new Refusal(400, 'ttlSeconds must be >= 0')
+  if (value < 0) throw new RefusalError(400, 'ttlSeconds must be >= 0')
   return value
 }
 
 function principalVerified(body: Body): PrincipalVerified | null {
   const value = body.text('principalVerified')
   if (value === null || isPrincipalVerified(value)) return value
-  throw new Refusal(400, 'invalid principalVerified')
+  throw new RefusalError(400, 'invalid principalVerified')
 }
 
 /** The member `dpopJkt`: RFC 7638 thumbprint of the key that a token is to be bound to; null when it is absent. */
 export function dpopJkt(body: Body): string | null {
   const value = body.text('dpopJkt')
   if (value === null || isThumbprint(value)) return value
-  throw new Refusal(400, 'bad dpopJkt')
+  throw new RefusalError(400, 'bad dpopJkt')
 }

@@ -60,17 +60,17 @@ function takeStrictJson(app: FastifyInstance): void {
   )
   app.addHook('onRequest', async (request) => {
     const coding = request.headers['content-encoding']
-    if (coding !== undefined && coding !== 'identity') throw new Refused(faults.encoding)
+    if (coding !== undefined && coding !== 'identity') throw new RefusedError(faults.encoding)
   })
   // The framework keeps a list of the chunks of a body.
   app.addHook('preParsing', async (request, _reply, payload) => {
     const { 'content-length': length, 'transfer-encoding': coding } = request.headers
     const hasBody = coding !== undefined || (length !== undefined && length !== '0')
-    return hasBody ? joinedBody(request.raw, () => new Refused(faults.chunks)) : payload
+    return hasBody ? joinedBody(request.raw, () => new RefusedError(faults.chunks)) : payload
   })
 }
 
-class Refused extends Error {
+class RefusedError extends Error {
   readonly fault: HttpFault
   constructor(fault: HttpFault) {
     super(fault.message)
@@ -94,7 +94,7 @@ function answer(reply: FastifyReply, fault: HttpFault, id: string, render: Rende
 
 /** An error of the framework or of a parser as a fault; whatever we do not know is ours, and its text stays inside. */
 function faultOf(error: FastifyError | Error): HttpFault {
-  if (error instanceof Refused) return error.fault
+  if (error instanceof RefusedError) return error.fault
   if (error.name === 'JsonError')
     return { ...faults.malformed, message: `The body is not strict JSON: ${error.message}` }
   const status = 'statusCode' in error ? error.statusCode : undefined

@@ -27,7 +27,7 @@ export interface KeptCheckpoint {
 }
 
 /** The ledger lacks a record that a checkpoint beside it holds: an older or another file stands in its place. */
-export class LedgerRolledBack extends Error {}
+export class LedgerRolledBackError extends Error {}
 
 /** The last of the checkpoints beside a ledger; null when there is none. */
 export async function lastCheckpoint(ledgerPath: string): Promise<KeptCheckpoint | null> {
@@ -41,7 +41,7 @@ export async function lastCheckpoint(ledgerPath: string): Promise<KeptCheckpoint
 }
 
 /**
- * Throws `LedgerRolledBack` when the ledger does not hold the last checkpoint that stands beside it, byte for byte. No crash does
+ * Throws `LedgerRolledBackError` when the ledger does not hold the last checkpoint that stands beside it, byte for byte. No crash does
  * that: a checkpoint is put there once its record is durable.
  */
 export async function refuseRolledBack(ledgerPath: string): Promise<void> {
@@ -51,7 +51,7 @@ export async function refuseRolledBack(ledgerPath: string): Promise<void> {
   if (held?.toString() === last.text) return
   const why = held === null ? 'has no record' : 'has another record'
   const beside = checkpointsPath(ledgerPath)
-  throw new LedgerRolledBack(
+  throw new LedgerRolledBackError(
     `${ledgerPath} ${why} ${last.seq}, which was a checkpoint: an older or another file stands in its place. ` +
       `Put the right one back; to go on with this one all the same, move ${beside} away and keep it as evidence`,
   )

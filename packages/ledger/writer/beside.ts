@@ -5,7 +5,7 @@ import { readCheckpointText } from '../proof/checkpoint.ts'
 import { checkpointsPath, keysPath } from '../proof/kept.ts'
 import { judgeCheckpoint, type Trust } from '../proof/trust.ts'
 import type { Claim } from '../verify/claim-table.ts'
-import { VerifyUsage } from '../verify-pass.ts'
+import { VerifyUsageError } from '../verify-pass.ts'
 import { headPath, isHeadSigned, readHead } from './head-file.ts'
 
 /** What lies beside a ledger to verify it by. Whoever can write the ledger can replace it as well. */
@@ -17,7 +17,7 @@ export interface Beside {
 
 export const NOTHING_BESIDE: Beside = { key: null, claims: () => [] }
 
-/** Reads the head, the last checkpoint and the name of the key file beside a ledger. Throws `VerifyUsage` when one is there and cannot be used. */
+/** Reads the head, the last checkpoint and the name of the key file beside a ledger. Throws `VerifyUsageError` when one is there and cannot be used. */
 export async function readBeside(
   ledgerPath: string,
   given: { readonly key?: string; readonly checkpoint?: string },
@@ -39,7 +39,7 @@ export async function readBeside(
 
 function headClaim(text: string, path: string, trust: Trust | null): Claim {
   const head = readHead(text)
-  if (head === null) throw new VerifyUsage(`${path} is not the head of a ledger`)
+  if (head === null) throw new VerifyUsageError(`${path} is not the head of a ledger`)
   const { ledgerId, seq, hash } = head
   const signed = trust !== null && isHeadSigned(head, trust)
   return { ledgerId, size: seq + 1, head: hash, root: null, seq: null, signed, isAnchor: false, source: path }
@@ -55,7 +55,7 @@ function lastCheckpointClaim(text: string, path: string, trust: Trust | null): C
       .at(-1) ?? ''
   if (line === '') return []
   const checkpoint = readCheckpointText(line)
-  if (typeof checkpoint === 'string') throw new VerifyUsage(`${path} holds no checkpoint: ${checkpoint}`)
+  if (typeof checkpoint === 'string') throw new VerifyUsageError(`${path} holds no checkpoint: ${checkpoint}`)
   const signed = trust !== null && judgeCheckpoint(checkpoint, trust) === true
   const { ledgerId, size, head, root } = checkpoint
   return [{ ledgerId, size, head, root, seq: null, signed, isAnchor: false, source: path }]
@@ -64,6 +64,6 @@ function lastCheckpointClaim(text: string, path: string, trust: Trust | null): C
 async function readText(path: string): Promise<string | null> {
   return await readFile(path, 'utf8').catch((error: unknown) => {
     if (isMissing(error)) return null
-    throw new VerifyUsage(`${path} cannot be read (${reasonOf(error)})`)
+    throw new VerifyUsageError(`${path} cannot be read (${reasonOf(error)})`)
   })
 }

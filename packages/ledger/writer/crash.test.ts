@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { type DiskEvent, type DiskFault, MemoryDisk } from '@plat/testkit/disk'
 import { Chain, followChain } from '../chain.ts'
-import { type FileLedger, LedgerDamaged, openLedger, repairLedger } from '../index.ts'
+import { type FileLedger, LedgerDamagedError, openLedger, repairLedger } from '../index.ts'
 
 let folder = ''
 let path = ''
@@ -216,7 +216,7 @@ async function survives(files: Map<string, Buffer>, kept: readonly Head[], what:
   try {
     await (await openLedger(options(disk))).close()
   } catch (error) {
-    assert.ok(error instanceof LedgerDamaged, `${what}: ${String(error)}`)
+    assert.ok(error instanceof LedgerDamagedError, `${what}: ${String(error)}`)
     await repairLedger(options(disk))
   }
   await holdsAll(disk, kept, what)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { canonicalJson } from '@plat/core'
 import fc from 'fast-check'
 import type { Rec } from '../types.ts'
-import { encodeRecord, MAX_STRING_BYTES, RecordFault } from './encode.ts'
+import { encodeRecord, MAX_STRING_BYTES, RecordError } from './encode.ts'
 
 const stamp = { at: '2026-01-01T00:00:00.000000Z', tenant: '', replica: 'r1' }
 
@@ -73,7 +73,7 @@ test('what has no exact form is refused by name', () => {
   for (const ms of [1.5, Number.NaN, 2 ** 53, Number.POSITIVE_INFINITY]) {
     assert.throws(
       () => encodeRecord(rec({ facts: { ms } }), stamp),
-      (error) => error instanceof RecordFault && error.message.startsWith('facts.ms: '),
+      (error) => error instanceof RecordError && error.message.startsWith('facts.ms: '),
     )
   }
   assert.throws(() => encodeRecord(rec({ user: null }), stamp), /user: null; leave the member out/)

@@ -16,7 +16,7 @@ const ALWAYS_FITS = Math.floor(MAX_STRING_BYTES / 3)
 const LONE_SURROGATE = '\\ud'
 
 /** A record that has no canonical form: a mistake of the program, named by member. */
-export class RecordFault extends TypeError {}
+export class RecordError extends TypeError {}
 
 /** What the ledger itself puts into every record. */
 export interface Stamp {
@@ -88,7 +88,7 @@ function inOrder(rec: Rec, stamp: Stamp) {
 const MEMBERS: ReadonlySet<string> = new Set(Object.keys(inOrder({ kind: 'gap' }, { at: '', tenant: '', replica: '' })))
 
 /**
- * A record as canonical JSON (RFC 8785), stamped. Absent beats null: undefined members are left out. Throws `RecordFault`.
+ * A record as canonical JSON (RFC 8785), stamped. Absent beats null: undefined members are left out. Throws `RecordError`.
  *
  * It takes half the time when every string lies in one piece: a single one that was put together with `+` sends
  * `JSON.stringify` its slow way for the whole record.
@@ -141,7 +141,7 @@ function isCanonicalObject(value: { readonly [member: string]: RecValue | undefi
 function checkedSize(text: string): string {
   // A UTF-16 unit is at most three bytes of UTF-8: most records need no counting.
   if (text.length * 3 > MAX_RECORD_BYTES && Buffer.byteLength(text) > MAX_RECORD_BYTES) {
-    throw new RecordFault(`the record is larger than ${MAX_RECORD_BYTES} bytes`)
+    throw new RecordError(`the record is larger than ${MAX_RECORD_BYTES} bytes`)
   }
   return text
 }
@@ -151,16 +151,16 @@ function valueText(value: RecValue, path: string, depth: number): string {
     case 'string':
       return stringText(value)
     case 'number':
-      if (!Number.isSafeInteger(value)) throw new RecordFault(`${path}: ${value} is not an integer within 2^53`)
+      if (!Number.isSafeInteger(value)) throw new RecordError(`${path}: ${value} is not an integer within 2^53`)
       return value === 0 ? '0' : String(value)
     case 'boolean':
       return value ? 'true' : 'false'
     case 'object':
-      if (value === null) throw new RecordFault(`${path}: null; leave the member out`)
-      if (depth > MAX_DEPTH) throw new RecordFault(`${path}: nested deeper than ${MAX_DEPTH}`)
+      if (value === null) throw new RecordError(`${path}: null; leave the member out`)
+      if (depth > MAX_DEPTH) throw new RecordError(`${path}: nested deeper than ${MAX_DEPTH}`)
       return isList(value) ? listText(value, path, depth) : objectText(value, path, depth)
     default:
-      throw new RecordFault(`${path}: a ${typeof value} has no canonical form`)
+      throw new RecordError(`${path}: a ${typeof value} has no canonical form`)
   }
 }
 

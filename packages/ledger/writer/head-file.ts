@@ -5,7 +5,7 @@ import { isMissing } from '@plat/state'
 import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
 import type { Head } from '../format.ts'
 import { isPostQuantum } from '../proof/checkpoint.ts'
-import { LedgerRolledBack } from '../proof/kept.ts'
+import { LedgerRolledBackError } from '../proof/kept.ts'
 import { isJwsSigned, type Trust } from '../proof/trust.ts'
 
 /** Beside a ledger: its last durable record, as it was at most `HEAD_EVERY_MS` and one write before a crash. */
@@ -112,7 +112,7 @@ export class ExpectedHeads {
         if (text === null) return []
         const head = readHead(text)
         if (head === null)
-          throw new LedgerRolledBack(`${store.place} is not the head of a ledger: put it back, or move it away`)
+          throw new LedgerRolledBackError(`${store.place} is not the head of a ledger: put it back, or move it away`)
         return [{ ...head, place: store.place }]
       }),
     )
@@ -125,14 +125,14 @@ export class ExpectedHeads {
       if (head.seq === seq && head.hash === hash) this.#found.add(index)
   }
 
-  /** Throws `LedgerRolledBack`, in one line, unless every head was seen in a ledger that ends with `last`. */
+  /** Throws `LedgerRolledBackError`, in one line, unless every head was seen in a ledger that ends with `last`. */
   check(ledgerId: string | null, last: Head | null): void {
     for (const [index, head] of this.#heads.entries()) {
       if (this.#found.has(index) && head.ledgerId === ledgerId) continue
       const end = last === null ? 'is empty' : `ends at record ${last.seq}`
       const isCut = last === null || (last.seq < head.seq && head.ledgerId === ledgerId)
       const what = isCut ? `${end}, but record ${head.seq} was durable` : `does not hold record ${head.seq} as it was`
-      throw new LedgerRolledBack(
+      throw new LedgerRolledBackError(
         `${this.#path} ${what} (${head.place}): its end is missing, or an older or another file stands in its place. ` +
           `Put the right one back; to go on with this one all the same, move ${head.place} away and keep it as evidence`,
       )

@@ -28,7 +28,7 @@ export interface LedgerMeter {
 }
 
 /** The record could not be made durable: nothing was acknowledged. */
-export class LedgerUnavailable extends Error {}
+export class LedgerUnavailableError extends Error {}
 
 export interface FileLedgerOptions {
   readonly path: string
@@ -89,7 +89,7 @@ export class FileLedger implements Ledger {
 
   /** The last durable record. */
   head(): Head {
-    if (this.#durable === null) throw new LedgerUnavailable(`${this.#path}: no record yet`)
+    if (this.#durable === null) throw new LedgerUnavailableError(`${this.#path}: no record yet`)
     return this.#durable
   }
 
@@ -108,7 +108,7 @@ export class FileLedger implements Ledger {
   }
 
   enter(rec: Rec, waiter: RecordWaiter): void {
-    if (this.#closed) waiter.failed(new LedgerUnavailable(`${this.#path} is closed`))
+    if (this.#closed) waiter.failed(new LedgerUnavailableError(`${this.#path} is closed`))
     else if (this.#health === 'poisoned') this.#refuse(`the last write failed: ${this.#fault?.reason}`, waiter)
     else if (this.#commit.full) this.#refuse('the disk cannot keep up', waiter)
     else this.#place(rec, waiter)
@@ -161,7 +161,7 @@ export class FileLedger implements Ledger {
 
   #refuse(why: string, waiter: RecordWaiter): void {
     this.missed()
-    waiter.failed(new LedgerUnavailable(`${this.#path}: ${why}`))
+    waiter.failed(new LedgerUnavailableError(`${this.#path}: ${why}`))
   }
 
   #commitOn(handle: AppendHandle): GroupCommit {
@@ -251,7 +251,7 @@ class Pending implements Waiter {
 
   failed(fault: Error): void {
     this.#ledger.missed()
-    this.#waiter.failed(new LedgerUnavailable(`the record could not be made durable: ${fault.message}`))
+    this.#waiter.failed(new LedgerUnavailableError(`the record could not be made durable: ${fault.message}`))
   }
 }
 

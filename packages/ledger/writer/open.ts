@@ -39,7 +39,7 @@ export interface OpenLedgerOptions {
 const CLOSING_BATCH = 1000
 
 /** A ledger that is damaged inside: nothing is written after it. */
-export class LedgerDamaged extends Error {
+export class LedgerDamagedError extends Error {
   readonly damage: Damage
 
   constructor(path: string, damage: Damage) {
@@ -56,7 +56,7 @@ const noMeter: LedgerMeter = { committed() {}, missed() {}, poisoned() {}, recov
 /**
  * Opens the ledger at `path` for its one writer, making it when it is missing: takes the lock, follows the whole chain, repairs
  * a torn tail (its bytes stay as `<path>.torn-<seq>`), and closes calls whose process died as `unknown`.
- * Throws `Locked` when another process writes it and `LedgerDamaged` when a line with LF does not verify.
+ * Throws `Locked` when another process writes it and `LedgerDamagedError` when a line with LF does not verify.
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger> {
   const { path, tenant, replica, clock } = options
@@ -79,7 +79,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
         return calls.see(buffer, start, line, offset)
       },
     })
-    if (found.damage !== null) throw new LedgerDamaged(path, found.damage)
+    if (found.damage !== null) throw new LedgerDamagedError(path, found.damage)
     expected.check(known, found.head)
     mendTail({ path, handle, files, found })
     const lost = readLines(handle, calls.places())

@@ -14,7 +14,7 @@ import {
 } from './documents/discovery.ts'
 import { OpenApi } from './documents/openapi.ts'
 import { selfReview } from './documents/reviews.ts'
-import { GROUP, RestFault } from './fault.ts'
+import { GROUP, RestError } from './fault.ts'
 import { getOne, list, namespaces, type ReadParts } from './reads.ts'
 import { answered, type RestAnswer, type RestRequest } from './rest.ts'
 import { type DocumentName, type Route, routeOf, type Target } from './route.ts'
@@ -32,7 +32,7 @@ export interface ResourceApiOptions {
   readonly log: Log
 }
 
-export { RestFault } from './fault.ts'
+export { RestError } from './fault.ts'
 export { JSON_TYPE, type RestAnswer, type RestCaller, type RestRequest } from './rest.ts'
 
 /** The part of the Kubernetes API that clients of our kinds need, over any store. */
@@ -49,7 +49,7 @@ export function createResourceApi(options: ResourceApiOptions): ResourceApi {
 }
 
 /** A refusal as an answer. */
-export function refusal(fault: RestFault): RestAnswer {
+export function refusal(fault: RestError): RestAnswer {
   return answered(fault.body(), { status: fault.status })
 }
 
@@ -75,9 +75,9 @@ class Api implements ResourceApi {
       if (route.to === 'objects' && request.method !== 'GET') change = changeOf(route.target, request)
       return await this.#answer(route, request)
     } catch (error) {
-      if (error instanceof RestFault) return { ...refusal(error), change }
+      if (error instanceof RestError) return { ...refusal(error), change }
       this.#log.error({ err: error, path: request.path }, 'a request of the resource API failed')
-      return { ...refusal(new RestFault(500, 'the request failed on our side')), change }
+      return { ...refusal(new RestError(500, 'the request failed on our side')), change }
     }
   }
 
@@ -155,13 +155,13 @@ function expectAllowed({ kind, namespace, name }: Target, { caller }: RestReques
   const { plural } = kinds[kind]
   const where = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`
   const which = name === null ? '' : ` "${name}"`
-  throw new RestFault(
+  throw new RestError(
     403,
     `${plural}.${GROUP}${which} is forbidden: User "${caller.name}" cannot ${verb} resource "${plural}" in API group "${GROUP}" ${where}`,
     { details: { ...(name !== null && { name }), group: GROUP, kind: plural } },
   )
 }
 
-function notAllowed({ method }: RestRequest): RestFault {
-  return new RestFault(405, `the server does not allow ${method} on the requested resource`)
+function notAllowed({ method }: RestRequest): RestError {
+  return new RestError(405, `the server does not allow ${method} on the requested resource`)
 }

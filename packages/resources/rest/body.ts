@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import { type FieldProblem, isRecord, type Node, under } from '../check.ts'
 import { API_VERSION, isClusterKind, type Kind, kinds } from '../kinds/kinds.ts'
 import { withDefaults } from '../validate.ts'
-import { invalid, RestFault } from './fault.ts'
+import { invalid, RestError } from './fault.ts'
 import { JSON_TYPE, type RestRequest } from './rest.ts'
 import type { Target } from './route.ts'
 
@@ -16,7 +16,7 @@ export function mediaTypeOf({ contentType }: Pick<RestRequest, 'contentType'>): 
 export function readValue(request: Pick<RestRequest, 'contentType' | 'body'>): unknown {
   const type = mediaTypeOf(request)
   if (type === '' || type === JSON_TYPE) return readJson(request.body)
-  throw new RestFault(415, `the body of the request was in an unknown format: send ${JSON_TYPE}`)
+  throw new RestError(415, `the body of the request was in an unknown format: send ${JSON_TYPE}`)
 }
 
 /** The value of a body that is JSON by whatever name. Throws 400. */
@@ -24,7 +24,7 @@ export function readJson(body: Uint8Array): unknown {
   try {
     return parseStrict(body)
   } catch (error) {
-    throw new RestFault(400, `the body is no JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
+    throw new RestError(400, `the body is no JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
   }
 }
 
@@ -62,7 +62,7 @@ const NOT_KEPT = ['finalizers', 'ownerReferences', 'deletionTimestamp', 'deletio
  */
 export function readSent(value: unknown, target: Target, query: URLSearchParams, freshName: () => string): Sent {
   const { kind } = target
-  if (!isRecord(value)) throw new RestFault(400, 'the body is no object')
+  if (!isRecord(value)) throw new RestError(400, 'the body is no object')
   expectType(kind, value)
   const metadata = isRecord(value.metadata) ? value.metadata : {}
   const name = nameOf(metadata, target, freshName)
@@ -101,7 +101,7 @@ function nameOf(metadata: Record<string, unknown>, target: Target, freshName: ()
   const { name, generateName } = metadata
   const given = typeof name === 'string' ? name : ''
   if (target.name !== null && given !== '' && given !== target.name) {
-    throw new RestFault(400, `the name of the object (${given}) does not match the name on the URL (${target.name})`)
+    throw new RestError(400, `the name of the object (${given}) does not match the name on the URL (${target.name})`)
   }
   if (target.name !== null || given !== '') return target.name ?? given
   if (typeof generateName === 'string' && generateName !== '') return generateName + freshName()
@@ -112,7 +112,7 @@ function nameOf(metadata: Record<string, unknown>, target: Target, freshName: ()
 function namespaceOf({ namespace }: Record<string, unknown>, target: Target): string {
   if (isClusterKind(target.kind)) return ''
   if (namespace === undefined || namespace === '' || namespace === target.namespace) return target.namespace
-  throw new RestFault(
+  throw new RestError(
     400,
     `the namespace of the object (${String(namespace)}) does not match the namespace on the URL (${target.namespace})`,
   )
@@ -164,5 +164,5 @@ function judged(unknown: readonly string[], fieldValidation: string | null): rea
   const told = unknown.slice(0, TOLD_MAX).map((path) => `unknown field "${path}"`)
   if (fieldValidation === 'Ignore') return []
   if (fieldValidation !== 'Strict' || told.length === 0) return told
-  throw new RestFault(400, `strict decoding error: ${told.join(', ')}`)
+  throw new RestError(400, `strict decoding error: ${told.join(', ')}`)
 }

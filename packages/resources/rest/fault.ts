@@ -32,7 +32,7 @@ export interface FaultMore {
 }
 
 /** A refusal of the resource API, answered as a Status of Kubernetes. */
-export class RestFault extends Error {
+export class RestError extends Error {
   readonly status: RestStatus
   readonly #more: FaultMore
 
@@ -60,28 +60,28 @@ export class RestFault extends Error {
 }
 
 /** What a caller is told of an object that is not there. */
-export function notFound(kind: Kind, name: string): RestFault {
+export function notFound(kind: Kind, name: string): RestError {
   const { plural } = kinds[kind]
-  return new RestFault(404, `${plural}.${GROUP} "${name}" not found`, { details: { name, group: GROUP, kind: plural } })
+  return new RestError(404, `${plural}.${GROUP} "${name}" not found`, { details: { name, group: GROUP, kind: plural } })
 }
 
-export function alreadyExists(kind: Kind, name: string): RestFault {
+export function alreadyExists(kind: Kind, name: string): RestError {
   const { plural } = kinds[kind]
-  return new RestFault(409, `${plural}.${GROUP} "${name}" already exists`, {
+  return new RestError(409, `${plural}.${GROUP} "${name}" already exists`, {
     reason: 'AlreadyExists',
     details: { name, group: GROUP, kind: plural },
   })
 }
 
 /** `why`: what does not hold any more. */
-export function conflicting(kind: Kind, name: string, why: string): RestFault {
+export function conflicting(kind: Kind, name: string, why: string): RestError {
   const { plural } = kinds[kind]
   const message = `Operation cannot be fulfilled on ${plural}.${GROUP} "${name}": ${why}`
-  return new RestFault(409, message, { details: { name, group: GROUP, kind: plural } })
+  return new RestError(409, message, { details: { name, group: GROUP, kind: plural } })
 }
 
 /** Everything that is wrong with an object, with a cause for each field. */
-export function invalid(kind: Kind, name: string, problems: readonly FieldProblem[]): RestFault {
+export function invalid(kind: Kind, name: string, problems: readonly FieldProblem[]): RestError {
   const lines = problems.map(({ path, message }) => `${path || '<nil>'}: ${message}`)
   const told = lines.length === 1 ? lines.join() : `[${lines.join(', ')}]`
   const causes = problems.map(({ path, message }) => ({
@@ -89,7 +89,7 @@ export function invalid(kind: Kind, name: string, problems: readonly FieldProble
     message,
     field: path || '<nil>',
   }))
-  return new RestFault(422, `${kind}.${GROUP} "${name}" is invalid: ${told}`, {
+  return new RestError(422, `${kind}.${GROUP} "${name}" is invalid: ${told}`, {
     details: { name, group: GROUP, kind, causes },
   })
 }

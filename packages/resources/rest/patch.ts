@@ -1,5 +1,5 @@
 import { isRecord } from '../check.ts'
-import { RestFault } from './fault.ts'
+import { RestError } from './fault.ts'
 
 /** Most operations of one JSON patch, as many as Kubernetes takes. */
 const OPERATIONS_MAX = 10_000
@@ -32,9 +32,9 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
 
 /** A JSON patch (RFC 6902) applied to a copy. Throws 400 for what is no patch, 422 for what does not fit the object. */
 export function jsonPatch(target: unknown, patch: unknown): unknown {
-  if (!Array.isArray(patch)) throw new RestFault(400, 'a JSON patch is a list of operations')
+  if (!Array.isArray(patch)) throw new RestError(400, 'a JSON patch is a list of operations')
   if (patch.length > OPERATIONS_MAX) {
-    throw new RestFault(413, `a JSON patch has at most ${OPERATIONS_MAX} operations, this one has ${patch.length}`)
+    throw new RestError(413, `a JSON patch has at most ${OPERATIONS_MAX} operations, this one has ${patch.length}`)
   }
   const root = { value: structuredClone(target), copiedChars: 0, cost: 0 }
   for (const [index, operation] of patch.entries()) apply(root, operation, `operation ${index}`)
@@ -48,11 +48,11 @@ interface Root {
 }
 
 function apply(root: Root, operation: unknown, at: string): void {
-  if (!isRecord(operation)) throw new RestFault(400, `${at}: is no object`)
+  if (!isRecord(operation)) throw new RestError(400, `${at}: is no object`)
   const { op, value } = operation
   const path = pointer(operation.path, `${at}: path`)
   const given = () => {
-    if (!Object.hasOwn(operation, 'value')) throw new RestFault(400, `${at}: value: is missing`)
+    if (!Object.hasOwn(operation, 'value')) throw new RestError(400, `${at}: value: is missing`)
     return structuredClone(value)
   }
   if (op === 'add') add(root, path, given(), at)
@@ -64,16 +64,16 @@ function apply(root: Root, operation: unknown, at: string): void {
   else if (op === 'test') {
     if (!same(find(root, path, at), given(), (cost) => spend(root, cost, at)))
       throw unfit(`${at}: the test failed: ${operation.path}`)
-  } else throw new RestFault(400, `${at}: op: there are add, remove, replace, move, copy and test`)
+  } else throw new RestError(400, `${at}: op: there are add, remove, replace, move, copy and test`)
 }
 
 /** A JSON pointer (RFC 6901) in its steps. */
 function pointer(text: unknown, at: string): readonly string[] {
   if (typeof text !== 'string' || (text !== '' && !text.startsWith('/'))) {
-    throw new RestFault(400, `${at}: is no JSON pointer, such as /spec/tier`)
+    throw new RestError(400, `${at}: is no JSON pointer, such as /spec/tier`)
   }
   const steps = text.split('/').slice(1)
-  if (steps.length > DEPTH_MAX) throw new RestFault(400, `${at}: is deeper than ${DEPTH_MAX}`)
+  if (steps.length > DEPTH_MAX) throw new RestError(400, `${at}: is deeper than ${DEPTH_MAX}`)
   return steps.map((step) => (step.includes('~') ? unescaped(step) : step))
 }
 
@@ -111,7 +111,7 @@ function member(value: unknown, step: string, at: string): unknown {
 function copy(root: Root, path: readonly string[], at: string): unknown {
   const text = JSON.stringify(find(root, path, at))
   root.copiedChars += text.length
-  if (root.copiedChars > COPIES_MAX_CHARS) throw new RestFault(413, `${at}: all copies together are too large`)
+  if (root.copiedChars > COPIES_MAX_CHARS) throw new RestError(413, `${at}: all copies together are too large`)
   return JSON.parse(text)
 }
 
@@ -191,6 +191,6 @@ function same(a: unknown, b: unknown, spend: (cost: number) => void): boolean {
   )
 }
 
-function unfit(message: string): RestFault {
-  return new RestFault(422, `the patch does not fit the object: ${message}`)
+function unfit(message: string): RestError {
+  return new RestError(422, `the patch does not fit the object: ${message}`)
 }

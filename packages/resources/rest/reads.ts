@@ -2,7 +2,7 @@ import { type Clock, decodeBase64url, encodeBase64url } from '@plat/core'
 import { isRecord } from '../check.ts'
 import { isClusterKind, isKind, kinds } from '../kinds/kinds.ts'
 import type { ResourceStore } from '../store/store.ts'
-import { notFound, RestFault } from './fault.ts'
+import { notFound, RestError } from './fault.ts'
 import { answered, listOf, type RestAnswer, type RestRequest, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
 import { fieldSelector, labelSelector } from './selectors.ts'
@@ -27,13 +27,13 @@ export function formOf({ accept, query }: Pick<RestRequest, 'accept' | 'query'>)
     if (PLAIN.test(type)) return 'objects'
     if (TABLE.test(type)) return { includeObject: includeOf(query.get('includeObject')) }
   }
-  throw new RestFault(406, 'only application/json is answered, for lists and objects also as=Table;v=v1;g=meta.k8s.io')
+  throw new RestError(406, 'only application/json is answered, for lists and objects also as=Table;v=v1;g=meta.k8s.io')
 }
 
 function includeOf(text: string | null): IncludeObject {
   if (text === null || text === '') return 'Metadata'
   if (text === 'None' || text === 'Metadata' || text === 'Object') return text
-  throw new RestFault(
+  throw new RestError(
     400,
     `includeObject: Unsupported value: "${text}": supported values: "None", "Metadata", "Object"`,
   )
@@ -97,14 +97,14 @@ export function countOf(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? ''
   if (text === '') return 0
   if (/^\d{1,9}$/.test(text)) return Number(text)
-  throw new RestFault(400, `${name}: Invalid value: "${text}": must be a whole number`)
+  throw new RestError(400, `${name}: Invalid value: "${text}": must be a whole number`)
 }
 
 /** Only the present can be listed. */
 function expectRevision(query: URLSearchParams, revision: string): void {
   const asked = query.get('resourceVersion') ?? ''
   if (query.get('resourceVersionMatch') !== 'Exact' || asked === revision) return
-  throw new RestFault(410, `the resourceVersion ${asked} is not kept: list without resourceVersionMatch=Exact`)
+  throw new RestError(410, `the resourceVersion ${asked} is not kept: list without resourceVersionMatch=Exact`)
 }
 
 /** Where the next page goes on. */
@@ -128,7 +128,7 @@ function continueOf(text: string): Continue | null {
   } catch {
     // What cannot be read is not ours either.
   }
-  throw new RestFault(400, 'continue key is not valid: list again without it')
+  throw new RestError(400, 'continue key is not valid: list again without it')
 }
 
 /** The namespaces that somebody may read in: those that objects stand in, and `default`. */
@@ -147,7 +147,7 @@ export async function namespaces(
     return answered({ kind: 'NamespaceList', apiVersion: 'v1', metadata: {}, items: seen.map(namespaceOf) })
   }
   if (seen.includes(name)) return answered(namespaceOf(name))
-  throw new RestFault(404, `namespaces "${name}" not found`, { details: { name, kind: 'namespaces' } })
+  throw new RestError(404, `namespaces "${name}" not found`, { details: { name, kind: 'namespaces' } })
 }
 
 function namespaceOf(name: string): object {

@@ -1,5 +1,5 @@
 import { API_VERSION, isClusterKind, isKind, type Kind, kinds } from '../kinds/kinds.ts'
-import { RestFault } from './fault.ts'
+import { RestError } from './fault.ts'
 
 /** Objects of a kind, or one of them. */
 export interface Target {
@@ -62,10 +62,10 @@ function decoded(path: string): string {
   try {
     return decodeURIComponent(path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)
   } catch {
-    throw new RestFault(400, 'the path is not well-formed')
+    throw new RestError(400, 'the path is not well-formed')
   }
 }
 
-function missing(): RestFault {
-  return new RestFault(404, 'the server could not find the requested resource', { details: {} })
+function missing(): RestError {
+  return new RestError(404, 'the server could not find the requested resource', { details: {} })
 }

@@ -1,4 +1,4 @@
-import { RestFault } from './fault.ts'
+import { RestError } from './fault.ts'
 
 /** What a selector looks at. */
 export interface Selected {
@@ -90,9 +90,9 @@ function fieldTerm(term: string): Selector {
   if (field === 'metadata.name') return ({ metadata }) => (metadata.name === value) === wanted
   if (field === 'metadata.namespace') return ({ metadata }) => (metadata.namespace === value) === wanted
   if (field === undefined) throw refused('field', `cannot read "${term}"`)
-  throw new RestFault(400, `field label not supported: ${field}`)
+  throw new RestError(400, `field label not supported: ${field}`)
 }
 
-function refused(which: 'label' | 'field', why: string): RestFault {
-  return new RestFault(400, `unable to parse the ${which} selector: ${why}`)
+function refused(which: 'label' | 'field', why: string): RestError {
+  return new RestError(400, `unable to parse the ${which} selector: ${why}`)
 }

@@ -1,6 +1,6 @@
 import type { Resource } from '../kinds/kinds.ts'
 import type { WatchEvent } from '../store/store.ts'
-import { RestFault } from './fault.ts'
+import { RestError } from './fault.ts'
 import { countOf, type Form, formOf, type ReadParts } from './reads.ts'
 import { answered, type RestAnswer, type RestRequest, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
@@ -50,7 +50,7 @@ export function isOn(query: URLSearchParams, name: string): boolean {
 async function fromOf({ store }: ReadParts, { kind }: Target, query: URLSearchParams): Promise<string | null> {
   const revision = query.get('resourceVersion') ?? ''
   if (revision !== '' && !/^\d+$/.test(revision)) {
-    throw new RestFault(400, `resourceVersion: Invalid value: "${revision}": must be decimal`)
+    throw new RestError(400, `resourceVersion: Invalid value: "${revision}": must be decimal`)
   }
   if (query.get('sendInitialEvents') === 'true') return null
   if (revision !== '' && revision !== '0') return revision
@@ -67,7 +67,7 @@ async function* lines(parts: ReadParts, asked: Asked, left: AbortSignal, seconds
   try {
     for await (const event of parts.store.watch(asked.target.kind, asked.from, signal)) {
       if (event.type === 'GONE') {
-        yield line('ERROR', new RestFault(410, 'the resourceVersion is too old or of another start: list again').body())
+        yield line('ERROR', new RestError(410, 'the resourceVersion is too old or of another start: list again').body())
         return
       }
       if (event.type === 'BOOKMARK') {

@@ -3,7 +3,7 @@ import { type Kind, kinds, type Manifest, type Resource } from '../kinds/kinds.t
 import type { Applied, ResourceStore } from '../store/store.ts'
 import { isManifest, isStatus, validate, validateStatus } from '../validate.ts'
 import { mediaTypeOf, readJson, readSent, readValue, type Sent } from './body.ts'
-import { alreadyExists, conflicting, GROUP, invalid, notFound, RestFault } from './fault.ts'
+import { alreadyExists, conflicting, GROUP, invalid, notFound, RestError } from './fault.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
 import { answered, listOf, type RestAnswer, type RestRequest, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
@@ -57,7 +57,7 @@ export async function patch(parts: WriteParts, target: Target, request: RestRequ
     try {
       return await put(parts, target, request, { held, sent })
     } catch (error) {
-      const lost = error instanceof RestFault && error.status === 409
+      const lost = error instanceof RestError && error.status === 409
       if (!lost || left <= 1) throw error
     }
   }
@@ -76,7 +76,7 @@ function patching(request: RestRequest): (object: unknown) => unknown {
     return (object) => jsonPatch(object, operations)
   }
   const hint = type.startsWith('application/apply-patch') ? ': apply without --server-side' : ''
-  throw new RestFault(
+  throw new RestError(
     415,
     `the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json${hint}`,
   )
@@ -145,7 +145,7 @@ function expect(kind: Kind, { metadata }: Resource, { uid, revision }: Pick<Sent
   if (revision !== null && revision !== metadata.resourceVersion) throw modified(kind, metadata.name)
 }
 
-function modified(kind: Kind, name: string): RestFault {
+function modified(kind: Kind, name: string): RestError {
   const why = 'the object has been modified; please apply your changes to the latest version and try again'
   return conflicting(kind, name, why)
 }
@@ -199,13 +199,13 @@ function isDryRun({ query }: RestRequest): boolean {
 function dryRunOf(values: readonly unknown[]): boolean {
   const other = values.find((value) => value !== 'All' && value !== '')
   if (other === undefined) return values.includes('All')
-  throw new RestFault(422, `dryRun: Unsupported value: ${JSON.stringify(other)}: supported values: "All"`)
+  throw new RestError(422, `dryRun: Unsupported value: ${JSON.stringify(other)}: supported values: "All"`)
 }
 
 /** DeleteOptions, of which there need be none. */
 function deletionOf(request: RestRequest) {
   const value = request.body.length === 0 ? {} : readValue(request)
-  if (!isRecord(value)) throw new RestFault(400, 'the body is no DeleteOptions')
+  if (!isRecord(value)) throw new RestError(400, 'the body is no DeleteOptions')
   const { uid, resourceVersion } = isRecord(value.preconditions) ? value.preconditions : {}
   const inBody = Array.isArray(value.dryRun) ? dryRunOf(value.dryRun) : false
   return {

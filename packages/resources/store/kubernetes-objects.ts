@@ -1,13 +1,13 @@
-import { ApiFault, isMembers, type Members, member, textOf } from '@plat/kubernetes'
+import { isMembers, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { FieldProblem } from '../check.ts'
 import { API_VERSION, isClusterKind, type Kind, kinds, type Manifest, type Resource } from '../kinds/kinds.ts'
 import { isManifest, isStatus, validate, withDefaults } from '../validate.ts'
 import type { Key } from './store.ts'
 
 /** What an ERROR line of a watch says. */
-export function faultOf(status: Members): ApiFault {
+export function faultOf(status: Members): KubernetesApiError {
   const code = typeof status.code === 'number' ? status.code : 0
-  return new ApiFault(textOf(status, 'message') || 'the API server ends the watch', code)
+  return new KubernetesApiError(textOf(status, 'message') || 'the API server ends the watch', code)
 }
 
 /** Path of all objects of a kind, in one namespace or, with '', in all. */
@@ -103,7 +103,7 @@ export function replacing(found: Members, { apiVersion, kind, metadata, spec }: 
 }
 
 /** Why the API server refused an object. */
-export function problemsOf({ causes, message }: ApiFault): FieldProblem[] {
+export function problemsOf({ causes, message }: KubernetesApiError): FieldProblem[] {
   if (causes.length === 0) return [{ path: '', message }]
   return causes.map(({ field, message: why }) => ({ path: field, message: why }))
 }

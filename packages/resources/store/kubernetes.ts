@@ -1,9 +1,9 @@
 import { canonicalJson } from '@plat/core'
 import {
-  ApiFault,
   type ApiRequest,
   isMembers,
   type KubernetesApi,
+  KubernetesApiError,
   type Members,
   member,
   textOf,
@@ -62,7 +62,7 @@ export interface KubernetesStore extends ResourceStore {
   problems(): readonly string[]
 }
 
-/** The resources of a cluster. Everything that the API server refuses or leaves unanswered is thrown as an `ApiFault`. */
+/** The resources of a cluster. Everything that the API server refuses or leaves unanswered is thrown as an `KubernetesApiError`. */
 export function createKubernetesStore(options: KubernetesStoreOptions): KubernetesStore {
   return new ClusterObjects(options)
 }
@@ -154,7 +154,7 @@ class ClusterObjects implements KubernetesStore {
         yield { type: 'BOOKMARK', revision }
       }
     } catch (error) {
-      if (error instanceof ApiFault && error.status === GONE) return null
+      if (error instanceof KubernetesApiError && error.status === GONE) return null
       throw error
     }
     return revision
@@ -218,7 +218,7 @@ class ClusterObjects implements KubernetesStore {
         body: { apiVersion: API_VERSION, kind, metadata, status },
       })
     } catch (error) {
-      if (error instanceof ApiFault && error.status === NOT_FOUND) return null
+      if (error instanceof KubernetesApiError && error.status === NOT_FOUND) return null
       throw error
     }
   }
@@ -233,7 +233,7 @@ class ClusterObjects implements KubernetesStore {
       await this.#options.api.ask({ method: 'DELETE', path: pathOf(kind, key), body })
       return 'removed'
     } catch (error) {
-      if (!(error instanceof ApiFault)) throw error
+      if (!(error instanceof KubernetesApiError)) throw error
       if (error.status === NOT_FOUND) return 'missing'
       if (error.status === CONFLICT) return { kind: 'conflict', reason: error.message }
       throw error
@@ -244,7 +244,7 @@ class ClusterObjects implements KubernetesStore {
     try {
       return (await this.#options.api.ask({ method: 'GET', path: pathOf(kind, key) })).body
     } catch (error) {
-      if (error instanceof ApiFault && error.status === NOT_FOUND) return null
+      if (error instanceof KubernetesApiError && error.status === NOT_FOUND) return null
       throw error
     }
   }
@@ -254,10 +254,10 @@ class ClusterObjects implements KubernetesStore {
     try {
       const { body } = await this.#options.api.ask(request)
       const object = this.#resource(kind, body)
-      if (object === null) throw new ApiFault(`${request.path}: the answer is no ${kind}`, 0)
+      if (object === null) throw new KubernetesApiError(`${request.path}: the answer is no ${kind}`, 0)
       return { kind: 'applied', object }
     } catch (error) {
-      if (!(error instanceof ApiFault)) throw error
+      if (!(error instanceof KubernetesApiError)) throw error
       if (error.status === CONFLICT) return { kind: 'conflict', reason: error.message }
       if (error.status === INVALID || error.status === BAD_REQUEST)
         return { kind: 'invalid', problems: problemsOf(error) }

@@ -9,7 +9,7 @@ import { until } from '@plat/testkit/until'
 import type { Client } from 'pg'
 import type { Sample } from '../journal.conformance.ts'
 import type { OpenJournal } from '../journal.ts'
-import { StateUnreachable } from './pool.ts'
+import { StateUnreachableError } from './pool.ts'
 import type { PostgresState } from './state.ts'
 import {
   appendBeside,
@@ -135,10 +135,10 @@ test('after the database went back in time everything is refused at every replic
   await postgres.restore()
   // Neither the first request after the restore nor any later one gets through.
   for (let times = 0; times < 20; times++) {
-    await assert.rejects(journal.append('a', [sample(3)]), StateUnreachable)
+    await assert.rejects(journal.append('a', [sample(3)]), StateUnreachableError)
     await assert.rejects(
       async () => limits.take(`back/${times}`, [item('back', 1000, 1)], limits.now() + 1000),
-      StateUnreachable,
+      StateUnreachableError,
     )
   }
   await until(() => journal.health === 'unreachable' && others.health === 'unreachable', 'both replicas')

@@ -9,7 +9,7 @@ import {
   isRefused,
   openPool,
   type PoolOptions,
-  StateUnreachable,
+  StateUnreachableError,
 } from './pool.ts'
 import { migrate } from './schema.ts'
 import { lockedCounter } from './tables/count.ts'
@@ -35,7 +35,7 @@ export interface DatabaseOptions extends PoolOptions {
   readonly continuity: Continuity
 }
 
-/** The gateway's schema. What cannot be answered rejects with `StateUnreachable`; the next question tries again. */
+/** The gateway's schema. What cannot be answered rejects with `StateUnreachableError`; the next question tries again. */
 export class Database {
   /** Before each name: `"plat"`. */
   readonly schema: string
@@ -122,10 +122,10 @@ export class Database {
     try {
       return await this.#query<R>(query, even)
     } catch (error) {
-      if (!(error instanceof StateUnreachable) || error.stage === 'connect' || !isBroken(error.cause)) throw error
+      if (!(error instanceof StateUnreachableError) || error.stage === 'connect' || !isBroken(error.cause)) throw error
       // A second attempt that could not be sent says nothing of the first.
       return this.#query<R>(query, even).catch((second: unknown) => {
-        throw second instanceof StateUnreachable && second.stage === 'connect' ? error : second
+        throw second instanceof StateUnreachableError && second.stage === 'connect' ? error : second
       })
     }
   }
@@ -149,7 +149,7 @@ export class Database {
     const { lost } = this.continuity
     if (lost === null || even !== undefined) return client
     client.release()
-    throw new StateUnreachable(lost)
+    throw new StateUnreachableError(lost)
   }
 
   /** The check is not a hook of the pool: there a request that gave up meanwhile would keep the connection for good. */
@@ -165,11 +165,11 @@ export class Database {
 
   async #pooled(): Promise<PoolClient> {
     if (this.#pool.waitingCount >= MAX_WAITING)
-      throw new StateUnreachable('too many requests wait for the state database')
+      throw new StateUnreachableError('too many requests wait for the state database')
     try {
       return await this.#pool.connect()
     } catch (cause) {
-      throw new StateUnreachable(`the state database cannot be reached: ${reasonOf(cause)}`, { cause })
+      throw new StateUnreachableError(`the state database cannot be reached: ${reasonOf(cause)}`, { cause })
     }
   }
 
@@ -249,15 +249,15 @@ function unquoted(name: string): string {
   return name.slice(1, -1)
 }
 
-function unreachable(cause: unknown): StateUnreachable {
-  if (cause instanceof StateUnreachable) return cause
+function unreachable(cause: unknown): StateUnreachableError {
+  if (cause instanceof StateUnreachableError) return cause
   const stage = isRefused(cause) ? 'refused' : 'unknown'
-  return new StateUnreachable(`the state database does not answer: ${reasonOf(cause)}`, { stage, cause })
+  return new StateUnreachableError(`the state database does not answer: ${reasonOf(cause)}`, { stage, cause })
 }
 
 /** Another transaction kept a lock for too long; nothing was done. */
 export function wasLocked(error: unknown): boolean {
-  return error instanceof StateUnreachable && isLockTimeout(error.cause)
+  return error instanceof StateUnreachableError && isLockTimeout(error.cause)
 }
 
 /** A text as the database takes it: without NUL and half surrogates. Most texts stay as they are. */

@@ -1,7 +1,7 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Journal, JournalEntry } from '../journal.ts'
 import { type Database, textOf } from './database.ts'
-import { StateUnreachable } from './pool.ts'
+import { StateUnreachableError } from './pool.ts'
 
 /** Entries that are read at once. */
 const PAGE = 1000
@@ -40,7 +40,7 @@ export interface Follower {
 }
 
 /** An event that this gateway does not understand. */
-export class JournalLost extends Error {}
+export class JournalLostError extends Error {}
 
 export interface FeedOptions {
   readonly database: Database
@@ -217,7 +217,7 @@ export class Feed {
       await follower.reread()
       follower.isStale = false
     } catch (error) {
-      if (error instanceof StateUnreachable) throw error
+      if (error instanceof StateUnreachableError) throw error
       this.#lose(follower, `journal ${follower.journal} cannot be read: ${reasonOf(error)}`)
     }
   }
@@ -266,14 +266,14 @@ export class Feed {
   async loseAfter(journal: string, seq: number): Promise<never> {
     const why = `the state database has gone back in time: journal ${journal} does not continue event ${seq}`
     await this.#options.database.lose(why)
-    throw new StateUnreachable(why, { stage: 'unknown' })
+    throw new StateUnreachableError(why, { stage: 'unknown' })
   }
 
   #lose(follower: Follower, why: string): void {
     this.#isLost = true
     this.#health = 'unreachable'
     this.#followers.delete(follower)
-    follower.lost(new JournalLost(`${why}: update or restart this replica`))
+    follower.lost(new JournalLostError(`${why}: update or restart this replica`))
   }
 }
 

@@ -5,7 +5,7 @@ import { usePostgres } from '@plat/testkit/postgres/server'
 import { Client } from 'pg'
 import { oncePromises } from '../once/once.conformance.ts'
 import { openPostgresOnceSets } from './once-sets.ts'
-import { StateUnreachable } from './pool.ts'
+import { StateUnreachableError } from './pool.ts'
 
 const postgres = usePostgres()
 
@@ -45,10 +45,10 @@ test('while the server is away every question is refused; when it is back it ans
   const set = sets.set('outage', 10)
   await set.insert('key', 'value', clock.now() + 1000)
   await postgres.stop()
-  await assert.rejects(async () => set.get('key'), StateUnreachable)
-  await assert.rejects(async () => set.insert('other', '', clock.now() + 1000), StateUnreachable)
+  await assert.rejects(async () => set.get('key'), StateUnreachableError)
+  await assert.rejects(async () => set.insert('other', '', clock.now() + 1000), StateUnreachableError)
   const late = await open(clock)
-  await assert.rejects(async () => late.set('outage', 10).get('key'), StateUnreachable)
+  await assert.rejects(async () => late.set('outage', 10).get('key'), StateUnreachableError)
   await postgres.start()
   assert.equal(await set.get('key'), 'value')
   assert.equal(await late.set('outage', 10).get('key'), 'value')
@@ -62,7 +62,7 @@ test('a server that does not answer in time is one that cannot be reached', asyn
   await holder.connect()
   await holder.query('BEGIN')
   await holder.query('LOCK TABLE plat_once')
-  await assert.rejects(async () => sets.set('locked', 10).insert('key', '', clock.now() + 1000), StateUnreachable)
+  await assert.rejects(async () => sets.set('locked', 10).insert('key', '', clock.now() + 1000), StateUnreachableError)
   await holder.query('ROLLBACK')
   await holder.end()
   assert.equal(await sets.set('locked', 10).insert('key', '', clock.now() + 1000), 'inserted')

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { type Clock, ExpiringMap, reasonOf, type SharedPool } from '@plat/core'
 import type { Pool } from 'pg'
 import type { OnceSet, OnceSets, OnceVerdict } from '../once/once.ts'
-import { isPermanent, openPool, StateUnreachable } from './pool.ts'
+import { isPermanent, openPool, StateUnreachableError } from './pool.ts'
 import { migrate, ONCE_TABLES } from './schema.ts'
 
 /** Connections of one replica at most. */
@@ -26,7 +26,7 @@ export interface PostgresOptions {
 
 /**
  * Sets that all replicas share, in Postgres. While the server cannot be reached every question rejects with
- * `StateUnreachable`, and the next one tries again. Rejects itself when trying again would not help: a DSN that is none, a
+ * `StateUnreachableError`, and the next one tries again. Rejects itself when trying again would not help: a DSN that is none, a
  * password that is wrong, a database that does not exist, a schema of a later release.
  */
 export async function openPostgresOnceSets(options: PostgresOptions): Promise<OnceSets> {
@@ -82,13 +82,13 @@ class PostgresOnceSets implements OnceSets {
   /** The first column of the first row; null without a row. */
   async one(statement: string, values: readonly unknown[]): Promise<string | null> {
     if (this.#pool.waitingCount >= MAX_WAITING)
-      throw new StateUnreachable('too many requests wait for the state database')
+      throw new StateUnreachableError('too many requests wait for the state database')
     try {
       await this.#schema()
       const answer = await this.#pool.query<{ value: string }>(statement, [...values])
       return answer.rows[0]?.value ?? null
     } catch (error) {
-      throw new StateUnreachable(`the state database does not answer: ${reasonOf(error)}`)
+      throw new StateUnreachableError(`the state database does not answer: ${reasonOf(error)}`)
     }
   }
 

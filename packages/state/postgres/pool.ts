@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
 import type { Pool } from 'pg'
-import { SchemaTooNew } from './schema.ts'
+import { SchemaTooNewError } from './schema.ts'
 
 /** How long a connection may take to come up or to come free, in milliseconds. */
 const CONNECT_MS = 2000
@@ -15,7 +15,7 @@ const IDLE_MS = 10_000
 const MAX_DSN_BYTES = 4096
 
 /** The state cannot be reached, or does not answer in time. The message names neither server nor secret. */
-export class StateUnreachable extends Error {
+export class StateUnreachableError extends Error {
   /** Whether a statement was done: `connect` never sent, `refused` rolled back by the server, `unknown` sent and not answered. */
   readonly stage: 'connect' | 'refused' | 'unknown'
 
@@ -26,7 +26,7 @@ export class StateUnreachable extends Error {
 }
 
 export interface StateUnreachableOptions extends ErrorOptions {
-  readonly stage?: StateUnreachable['stage']
+  readonly stage?: StateUnreachableError['stage']
 }
 
 /** The one line of a file with a DSN. Rejects in words that follow the file's name; they never quote it. */
@@ -80,7 +80,7 @@ const BROKEN = /^(08|40|57P0[123])/
 
 /** Would trying again later come to the same? The server said no, or the schema is not ours. */
 export function isPermanent(error: unknown): boolean {
-  if (error instanceof SchemaTooNew) return true
+  if (error instanceof SchemaTooNewError) return true
   return sqlState(error) !== null && !TEMPORARY.test(sqlState(error) ?? '')
 }
 

@@ -30,9 +30,9 @@ export const ONCE_TABLES: Tables = {
 const SCHEMA_LOCK = 0x706c6174
 
 /** The database has a schema that this release does not know. */
-export class SchemaTooNew extends Error {}
+export class SchemaTooNewError extends Error {}
 
-/** Creates the tables, or brings them to this release's version. Rejects with `SchemaTooNew` after a downgrade. */
+/** Creates the tables, or brings them to this release's version. Rejects with `SchemaTooNewError` after a downgrade. */
 export async function migrate(pool: Pool, tables: Tables): Promise<void> {
   const client = await pool.connect()
   try {
@@ -60,7 +60,7 @@ async function step(client: PoolClient, { version: table, steps }: Tables): Prom
   const found = await client.query<{ version: number }>(`SELECT version FROM ${table}`)
   const version = found.rows[0]?.version ?? 0
   if (version > steps.length) {
-    throw new SchemaTooNew(`the state database has schema ${version}, and this release knows ${steps.length}`)
+    throw new SchemaTooNewError(`the state database has schema ${version}, and this release knows ${steps.length}`)
   }
   if (version === steps.length) return
   for (const statements of steps.slice(version)) await client.query(statements)

@@ -7,7 +7,7 @@ import { journalPromises, type Sample } from '../journal.conformance.ts'
 import type { OpenJournal } from '../journal.ts'
 import { limitsPromises } from '../limits/limits.conformance.ts'
 import { type Hold, type HoldItem, isShort } from '../limits/limits.ts'
-import { StateUnreachable } from './pool.ts'
+import { StateUnreachableError } from './pool.ts'
 import type { PostgresState } from './state.ts'
 import {
   appendBeside,
@@ -136,8 +136,8 @@ test('while the server is away appends are refused and health says so; when it i
   const limits = one.limits({})
   const hold = await taken(limits, 'outage', 7)
   await postgres.stop()
-  await assert.rejects(journal.append('a', [sample(2)]), StateUnreachable)
-  await assert.rejects(async () => limits.take('2', [item('outage', 10, 1)], NEVER), StateUnreachable)
+  await assert.rejects(journal.append('a', [sample(2)]), StateUnreachableError)
+  await assert.rejects(async () => limits.take('2', [item('outage', 10, 1)], NEVER), StateUnreachableError)
   await hold.settle(new Map([['outage', 3]]))
   assert.equal(journal.health, 'ok')
   await clock.advance(6_000)

@@ -9,7 +9,7 @@ import { Database, type DatabaseOptions, EVEN_LOST } from './database.ts'
 import { Feed } from './feed.ts'
 import { type JournalParts, openPostgresJournal } from './journal.ts'
 import { Election } from './leadership.ts'
-import { StateUnreachable } from './pool.ts'
+import { StateUnreachableError } from './pool.ts'
 import { type LedgerHeads, ledgerHeads } from './tables/ledger-heads.ts'
 
 /** The job whose leader counts what is held by replicas that are gone. */
@@ -45,7 +45,7 @@ export interface PostgresState {
   secret(name: string, make: () => string): Promise<string>
   /** Why most calls are denied now; null: they are not. */
   problem(): string | null
-  /** Goes on with the database as it is, after it lost something; false: it has lost nothing. Rejects with `StateUnreachable`. */
+  /** Goes on with the database as it is, after it lost something; false: it has lost nothing. Rejects with `StateUnreachableError`. */
   adopt(): Promise<boolean>
   /** After everything that uses it was closed. */
   close(): Promise<void>
@@ -118,7 +118,7 @@ function sharedJournals(parts: JournalParts): Journals {
     async catchUp() {
       await feed.pull()
       // A follower was given up, or the database lacks what it acknowledged.
-      if (feed.health !== 'ok') throw new StateUnreachable('what other replicas wrote is not known here')
+      if (feed.health !== 'ok') throw new StateUnreachableError('what other replicas wrote is not known here')
     },
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { testIssuer } from '@plat/testkit/identity'
-import { ApprovalPending, BudgetExceeded, connect, PlatDenied, type TokenSource } from '../index.ts'
+import { ApprovalPendingError, BudgetExceededError, connect, DeniedError, type TokenSource } from '../index.ts'
 import { claimsOf } from '../testing/claims.ts'
 
 const GATEWAY = 'https://gateway.example'
@@ -135,7 +135,7 @@ test('what does not help is not repeated: told so, not told when, maybe done, to
   ]
   for (const [answer, init] of cases) {
     const { sent, post } = await setUp([answer])
-    await assert.rejects(post(init), PlatDenied)
+    await assert.rejects(post(init), DeniedError)
     assert.equal(sent.length, 1)
   }
 })
@@ -160,7 +160,7 @@ test('a call that is given up while it waits is not sent again', async () => {
 
 test('refusals are errors, but for the statuses that clients act upon', async () => {
   const { post } = await setUp([refusing(429, 'budget_exceeded', { 'x-should-retry': 'false' })])
-  await assert.rejects(post(), (error) => error instanceof BudgetExceeded && error.status === 429)
+  await assert.rejects(post(), (error) => error instanceof BudgetExceededError && error.status === 429)
   for (const [status, code] of [
     [400, 'unsupported_version'],
     [404, 'unknown_session'],
@@ -205,7 +205,7 @@ test('a token that is not taken any more is replaced once', async () => {
 test('who is revoked does not ask for another token', async () => {
   const { clock, sent, post, issued } = await setUp([refusing(401, 'revoked', { 'www-authenticate': 'Bearer' })])
   await clock.advance(6_000)
-  await assert.rejects(post(), { name: 'Revoked', code: 'revoked' })
+  await assert.rejects(post(), { name: 'RevokedError', code: 'revoked' })
   assert.deepEqual([sent.length, issued()], [1, 1])
 })
 
@@ -269,7 +269,7 @@ test('early answers are asked for by a header', async () => {
   const { session } = await setUp([])
   assert.deepEqual(session.mcp('notes', { approvalWaitSeconds: 5 }).requestInit, { headers: { prefer: 'wait=5' } })
   assert.deepEqual(session.mcp('team/notes').url.href, `${GATEWAY}/mcp/team/notes`)
-  assert.ok(new ApprovalPending({ ...blank, code: 'approval_pending' }) instanceof PlatDenied)
+  assert.ok(new ApprovalPendingError({ ...blank, code: 'approval_pending' }) instanceof DeniedError)
 })
 
 const blank = {

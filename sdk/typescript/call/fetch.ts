@@ -25,7 +25,7 @@ export interface GovernedOptions {
 
 /** What a client wants done with refusals. */
 export interface Manner {
-  /** `errors`: the call rejects with {@link PlatDenied}. `answers`: the client reads them itself, and repeats by itself what may be repeated. */
+  /** `errors`: the call rejects with {@link DeniedError}. `answers`: the client reads them itself, and repeats by itself what may be repeated. */
   readonly refusals: 'errors' | 'answers'
 }
 

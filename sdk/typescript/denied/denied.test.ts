@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { errorTable } from '@plat/gateway/call'
 import {
-  AccountNeeded,
-  ApprovalPending,
-  ApprovalRefused,
-  BudgetExceeded,
-  PlatDenied,
-  Revoked,
-  ScopeMissing,
+  AccountNeededError,
+  ApprovalPendingError,
+  ApprovalRefusedError,
+  BudgetExceededError,
+  DeniedError,
+  RevokedError,
+  ScopeMissingError,
 } from '../index.ts'
 import { DENIAL_CODES } from './codes.ts'
 import { denialIn, deniedBy } from './error.ts'
@@ -23,7 +23,7 @@ test('an error of JSON-RPC tells everything that the gateway told', () => {
   const data = { error: 'policy_denied', decisionId: 'd1', policy: 'default/p', rule: 'no', retryAfterMs: 1500 }
   const error = Object.assign(new Error('not this one'), { code: 403, data })
   const denied = deniedBy(error)
-  assert.ok(denied instanceof PlatDenied)
+  assert.ok(denied instanceof DeniedError)
   const { code, status, policy, rule, decisionId, retryAfterMs, message, cause } = denied
   assert.deepEqual(
     [code, status, policy, rule, decisionId, retryAfterMs, message],
@@ -56,25 +56,25 @@ test('errors of model clients are read with their headers', () => {
     error: { message: 'used up', type: 'x', param: null, code: 'budget_exceeded' },
   }
   const spent = deniedBy(openai)
-  assert.ok(spent instanceof BudgetExceeded)
+  assert.ok(spent instanceof BudgetExceededError)
   assert.deepEqual([spent.decisionId, spent.retryAfterMs, spent.message], ['d3', 7000, 'used up'])
   const body = { type: 'error', error: { type: 'x', message: 'wait', code: 'approval_pending', approval_id: 'a1' } }
   const waits = deniedBy({ status: 503, headers, error: body })
-  assert.ok(waits instanceof ApprovalPending)
+  assert.ok(waits instanceof ApprovalPendingError)
   assert.equal(waits.approvalId, 'a1')
 })
 
 test('each kind has its class', () => {
   const of = (error: string, more: object = {}) => deniedBy({ code: 403, message: 'm', data: { error, ...more } })
-  assert.ok(of('approval_denied') instanceof ApprovalRefused)
-  assert.ok(of('approval_expired') instanceof ApprovalRefused)
-  assert.ok(of('approval_stale') instanceof ApprovalRefused)
-  assert.ok(of('revoked') instanceof Revoked)
-  assert.ok(of('suspended') instanceof Revoked)
+  assert.ok(of('approval_denied') instanceof ApprovalRefusedError)
+  assert.ok(of('approval_expired') instanceof ApprovalRefusedError)
+  assert.ok(of('approval_stale') instanceof ApprovalRefusedError)
+  assert.ok(of('revoked') instanceof RevokedError)
+  assert.ok(of('suspended') instanceof RevokedError)
   const account = of('upstream_credential', { connectURL: 'https://gateway.example/connect', provider: 'github' })
-  assert.ok(account instanceof AccountNeeded)
+  assert.ok(account instanceof AccountNeededError)
   assert.deepEqual([account.connectURL, account.provider], ['https://gateway.example/connect', 'github'])
-  assert.equal(of('upstream_credential') instanceof AccountNeeded, false)
+  assert.equal(of('upstream_credential') instanceof AccountNeededError, false)
 })
 
 test('what upstreams say of themselves is no denial', () => {
@@ -102,7 +102,7 @@ test('a plain refusal is read off a response, whose body is still there', async 
   const body = JSON.stringify({ error: 'insufficient_scope', message: 'no', requestId: 'd4' })
   const response = new Response(body, { status: 403, headers })
   const denied = await denialIn(response)
-  assert.ok(denied instanceof ScopeMissing)
+  assert.ok(denied instanceof ScopeMissingError)
   assert.deepEqual([denied.scopes, denied.status, denied.decisionId], [['tools:notes', 'tools:web'], 403, 'd4'])
   assert.equal(await response.text(), body)
   assert.equal(await denialIn(new Response('{"error":"unknown_tool"}', { status: 200, headers: json })), null)

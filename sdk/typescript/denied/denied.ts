@@ -35,8 +35,8 @@ export interface DenialFacts {
  *   console.log(denied.code, denied.rule, denied.decisionId)
  * }
  */
-export class PlatDenied extends PlatError implements DenialFacts {
-  override readonly name: string = 'PlatDenied'
+export class DeniedError extends PlatError implements DenialFacts {
+  override readonly name: string = 'DeniedError'
   readonly code: DenialCode
   readonly status: number
   readonly policy: string | null
@@ -68,10 +68,10 @@ export class PlatDenied extends PlatError implements DenialFacts {
  * {@link untilApproved}.
  *
  * @example
- * if (denied instanceof ApprovalPending) tellUser(`approval ${denied.approvalId} is open`)
+ * if (denied instanceof ApprovalPendingError) tellUser(`approval ${denied.approvalId} is open`)
  */
-export class ApprovalPending extends PlatDenied {
-  override readonly name = 'ApprovalPending'
+export class ApprovalPendingError extends DeniedError {
+  override readonly name = 'ApprovalPendingError'
 }
 
 /**
@@ -79,20 +79,20 @@ export class ApprovalPending extends PlatDenied {
  * `approval_stale`).
  *
  * @example
- * if (denied instanceof ApprovalRefused) giveUp(denied.message)
+ * if (denied instanceof ApprovalRefusedError) giveUp(denied.message)
  */
-export class ApprovalRefused extends PlatDenied {
-  override readonly name = 'ApprovalRefused'
+export class ApprovalRefusedError extends DeniedError {
+  override readonly name = 'ApprovalRefusedError'
 }
 
 /**
  * The token lacks `scopes` (`insufficient_scope`): step-up is asking whoever grants them.
  *
  * @example
- * if (denied instanceof ScopeMissing) askFor(denied.scopes)
+ * if (denied instanceof ScopeMissingError) askFor(denied.scopes)
  */
-export class ScopeMissing extends PlatDenied {
-  override readonly name = 'ScopeMissing'
+export class ScopeMissingError extends DeniedError {
+  override readonly name = 'ScopeMissingError'
 }
 
 /**
@@ -101,45 +101,45 @@ export class ScopeMissing extends PlatDenied {
  * @example
  * if (denied instanceof Revoked) process.exit(1)
  */
-export class Revoked extends PlatDenied {
-  override readonly name = 'Revoked'
+export class RevokedError extends DeniedError {
+  override readonly name = 'RevokedError'
 }
 
 /**
  * Money or tokens are used up (`budget_exceeded`); `retryAfterMs` tells when the window ends, where it has an end.
  *
  * @example
- * if (denied instanceof BudgetExceeded) comeBackIn(denied.retryAfterMs)
+ * if (denied instanceof BudgetExceededError) comeBackIn(denied.retryAfterMs)
  */
-export class BudgetExceeded extends PlatDenied {
-  override readonly name = 'BudgetExceeded'
+export class BudgetExceededError extends DeniedError {
+  override readonly name = 'BudgetExceededError'
 }
 
 /**
  * The user has to connect an account first: send him to `connectURL` (`upstream_credential` of a server that acts for each user).
  *
  * @example
- * if (denied instanceof AccountNeeded) showLink(denied.provider, denied.connectURL)
+ * if (denied instanceof AccountNeededError) showLink(denied.provider, denied.connectURL)
  */
-export class AccountNeeded extends PlatDenied {
-  override readonly name = 'AccountNeeded'
+export class AccountNeededError extends DeniedError {
+  override readonly name = 'AccountNeededError'
 }
 
-type Kind = new (facts: DenialFacts, cause?: unknown) => PlatDenied
+type Kind = new (facts: DenialFacts, cause?: unknown) => DeniedError
 
 const kinds: Readonly<Partial<Record<DenialCode, Kind>>> = {
-  approval_pending: ApprovalPending,
-  approval_denied: ApprovalRefused,
-  approval_expired: ApprovalRefused,
-  approval_stale: ApprovalRefused,
-  insufficient_scope: ScopeMissing,
-  revoked: Revoked,
-  suspended: Revoked,
-  budget_exceeded: BudgetExceeded,
+  approval_pending: ApprovalPendingError,
+  approval_denied: ApprovalRefusedError,
+  approval_expired: ApprovalRefusedError,
+  approval_stale: ApprovalRefusedError,
+  insufficient_scope: ScopeMissingError,
+  revoked: RevokedError,
+  suspended: RevokedError,
+  budget_exceeded: BudgetExceededError,
 }
 
 /** The error of a refusal, of the class that its code has. */
-export function denialOf(facts: DenialFacts, cause?: unknown): PlatDenied {
-  const Denied = facts.connectURL !== null ? AccountNeeded : (kinds[facts.code] ?? PlatDenied)
+export function denialOf(facts: DenialFacts, cause?: unknown): DeniedError {
+  const Denied = facts.connectURL !== null ? AccountNeededError : (kinds[facts.code] ?? DeniedError)
   return new Denied(facts, cause)
 }

@@ -1,7 +1,7 @@
 import { readBody, readJsonObject } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import { factsIn, type HeaderReader, rpcFacts } from './answer.ts'
-import { type DenialFacts, denialOf, PlatDenied } from './denied.ts'
+import { type DenialFacts, DeniedError, denialOf } from './denied.ts'
 
 /** Largest refusal, in bytes: a longer body is a result. */
 const MAX_REFUSAL_BYTES = 1024 * 1024
@@ -14,12 +14,12 @@ const MAX_CAUSES = 8
  *
  * @example
  * const denied = deniedBy(error)
- * if (denied instanceof BudgetExceeded) stopForToday(denied.retryAfterMs)
+ * if (denied instanceof BudgetExceededError) stopForToday(denied.retryAfterMs)
  */
-export function deniedBy(error: unknown): PlatDenied | null {
+export function deniedBy(error: unknown): DeniedError | null {
   let level = error
   for (let depth = 0; depth < MAX_CAUSES && typeof level === 'object' && level !== null; depth++) {
-    if (level instanceof PlatDenied) return level
+    if (level instanceof DeniedError) return level
     const facts = factsOf(new Map(membersOf(level)))
     if (facts !== null) return denialOf(facts, error)
     level = 'cause' in level ? level.cause : null
@@ -75,7 +75,7 @@ function headersIn(headers: unknown): HeaderReader {
  * const response = await fetch(`${gateway}/v1/whoami`)
  * const denied = await denialIn(response)
  */
-export async function denialIn(response: Response): Promise<PlatDenied | null> {
+export async function denialIn(response: Response): Promise<DeniedError | null> {
   const facts = response.status < 400 ? null : await factsOfBody(response)
   return facts === null ? null : denialOf(facts)
 }

@@ -14,10 +14,10 @@ export type Trust = { readonly jwksURL: string } | { readonly publicKeys: readon
  * Who shows a token is not let in.
  *
  * @example
- * if (error instanceof TokenRefused) response.writeHead(401).end(error.reason)
+ * if (error instanceof TokenRefusedError) response.writeHead(401).end(error.reason)
  */
-export class TokenRefused extends PlatError {
-  override readonly name = 'TokenRefused'
+export class TokenRefusedError extends PlatError {
+  override readonly name = 'TokenRefusedError'
   readonly reason: AuthReason
 
   constructor(reason: AuthReason, message: string) {

@@ -9,7 +9,7 @@ import {
   TRANSACTION_TYPE,
   type Verifier,
 } from '@plat/tokens'
-import { keysOf, TokenRefused, type Trust } from './keys.ts'
+import { keysOf, TokenRefusedError, type Trust } from './keys.ts'
 
 /** How far the gateway's clock may differ, in seconds. */
 const LEEWAY_SECONDS = 5
@@ -36,7 +36,7 @@ export interface Transaction {
 
 /** Verifies the header `Txn-Token` of calls that come through the gateway. */
 export interface TransactionVerifier {
-  /** @throws TokenRefused with the reason; answer 401. */
+  /** @throws TokenRefusedError with the reason; answer 401. */
   verify(token: string | undefined): Promise<Transaction>
   /** Stops following the keys. */
   close(): void
@@ -97,11 +97,11 @@ class TxnVerifier implements TransactionVerifier {
   }
 
   async verify(token: string | undefined): Promise<Transaction> {
-    if (token === undefined || token === '') throw new TokenRefused('missing', 'a transaction token is required')
+    if (token === undefined || token === '') throw new TokenRefusedError('missing', 'a transaction token is required')
     this.#started ??= this.#keys.start()
     await this.#started
     const answer = await this.#tokens.verify(token)
-    if (isFault(answer)) throw new TokenRefused(answer.reason, answer.message)
+    if (isFault(answer)) throw new TokenRefusedError(answer.reason, answer.message)
     return { txn: answer.txn, caller: answer.caller }
   }
 

@@ -47,7 +47,7 @@ test('a good token says who calls', async () => {
 test('what the gateway refuses is refused here, for the same reason', async () => {
   const { issuer, verifier } = setUp()
   for (const { name, token, reason } of issuer.invalid()) {
-    await assert.rejects(verifier.verifyToken(token), { name: 'TokenRefused', reason }, name)
+    await assert.rejects(verifier.verifyToken(token), { name: 'TokenRefusedError', reason }, name)
   }
 })
 
@@ -60,14 +60,14 @@ test('the key of a tenant signs for no namespace of another', async () => {
   const signed = (tenant: string) => signJws(signers[tenant] ?? assert.fail(), {}, issuer.claims())
   assert.equal((await verifier.verifyToken(signed('red'))).tenant, 'red')
   for (const tenant of ['blue', '']) {
-    await assert.rejects(verifier.verifyToken(signed(tenant)), { name: 'TokenRefused', reason: 'binding' }, tenant)
+    await assert.rejects(verifier.verifyToken(signed(tenant)), { name: 'TokenRefusedError', reason: 'binding' }, tenant)
   }
 })
 
 test('a request shows one token, once', async () => {
   const { issuer, verifier, shown } = setUp()
   const refused = async (request: Parameters<typeof verifier.verifyRequest>[0], reason: string) =>
-    assert.rejects(verifier.verifyRequest(request), { name: 'TokenRefused', reason })
+    assert.rejects(verifier.verifyRequest(request), { name: 'TokenRefusedError', reason })
   await refused(shown(undefined), 'missing')
   await refused(shown('Basic eDp5'), 'malformed')
   await refused(shown('Bearer'), 'malformed')

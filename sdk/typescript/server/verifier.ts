@@ -10,7 +10,7 @@ import {
   type SessionClaims,
   type Verifier,
 } from '@plat/tokens'
-import { keysOf, TokenRefused, type Trust } from './keys.ts'
+import { keysOf, TokenRefusedError, type Trust } from './keys.ts'
 
 /** How far clocks may differ, in seconds. */
 const LEEWAY_SECONDS = 30
@@ -50,12 +50,12 @@ export interface ShownRequest {
 export interface TokenVerifier {
   /**
    * Who calls. Reads `Authorization` and `DPoP`.
-   * @throws TokenRefused with the reason; answer 401.
+   * @throws TokenRefusedError with the reason; answer 401.
    */
   verifyRequest(request: ShownRequest): Promise<SessionClaims>
   /**
    * What a token says, whoever shows it.
-   * @throws TokenRefused with the reason.
+   * @throws TokenRefusedError with the reason.
    */
   verifyToken(token: string): Promise<SessionClaims>
   /** Stops following the keys. */
@@ -104,16 +104,16 @@ class SessionTokenVerifier implements TokenVerifier {
     this.#started ??= this.#keys.start()
     await this.#started
     const claims = await this.#tokens.verify(token)
-    if (isFault(claims)) throw new TokenRefused(claims.reason, claims.message)
+    if (isFault(claims)) throw new TokenRefusedError(claims.reason, claims.message)
     return claims
   }
 
   async verifyRequest(request: ShownRequest): Promise<SessionClaims> {
     const [shown = '', another] = valuesOf(request, 'authorization')
-    if (another !== undefined) throw new TokenRefused('malformed', 'the header Authorization must come once')
-    if (shown === '') throw new TokenRefused('missing', 'a session token is required')
+    if (another !== undefined) throw new TokenRefusedError('malformed', 'the header Authorization must come once')
+    if (shown === '') throw new TokenRefusedError('missing', 'a session token is required')
     const [, scheme = '', token = ''] = SCHEME.exec(shown) ?? []
-    if (token === '') throw new TokenRefused('malformed', 'send one token as "Authorization: Bearer <token>"')
+    if (token === '') throw new TokenRefusedError('malformed', 'send one token as "Authorization: Bearer <token>"')
     const claims = await this.verifyToken(token)
     if (this.#proof === 'none') return claims
     if (claims.jkt === null && this.#proof === 'bound') return claims
@@ -126,9 +126,9 @@ class SessionTokenVerifier implements TokenVerifier {
     { token, claims, isProven }: { readonly token: string; readonly claims: SessionClaims; readonly isProven: boolean },
   ): Promise<void> {
     const { jkt } = claims
-    if (jkt === null) throw new TokenRefused('binding', 'the token is bound to no key, and here it must be')
+    if (jkt === null) throw new TokenRefusedError('binding', 'the token is bound to no key, and here it must be')
     if (!isProven)
-      throw new TokenRefused(
+      throw new TokenRefusedError(
         'binding',
         'the token is bound to a key and came without a proof of it; a server that only the gateway reaches sets proof to "none"',
       )
@@ -139,10 +139,11 @@ class SessionTokenVerifier implements TokenVerifier {
       accessToken: token,
       ath: 'required',
     })
-    if (proof.kind === 'proofFault') throw new TokenRefused('binding', proof.message)
-    if (proof.jkt !== jkt) throw new TokenRefused('binding', 'the proof is by another key than the token is bound to')
+    if (proof.kind === 'proofFault') throw new TokenRefusedError('binding', proof.message)
+    if (proof.jkt !== jkt)
+      throw new TokenRefusedError('binding', 'the proof is by another key than the token is bound to')
     const replayed = await this.#proofs.use(proof, agentOf(claims))
-    if (replayed !== null) throw new TokenRefused('binding', replayed.message)
+    if (replayed !== null) throw new TokenRefusedError('binding', replayed.message)
   }
 
   close(): void {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hostileDocuments, startDocumentServer } from '@plat/testkit/faults/documents'
 import { denialIn } from '../denied/error.ts'
-import { ask, IdentityRefused } from './ask.ts'
+import { ask, IdentityRefusedError } from './ask.ts'
 
 test('responses of the broker are strict JSON of at most 64 KiB', async (t) => {
   const { url, next } = await startDocumentServer(t)
@@ -11,7 +11,7 @@ test('responses of the broker are strict JSON of at most 64 KiB', async (t) => {
   for (const [fault, bytes] of hostileDocuments({ token: 't' }, 64 * 1024)) {
     next(bytes)
     await assert.rejects(ask({ fetch, url }), (error) => {
-      assert.ok(error instanceof IdentityRefused, fault)
+      assert.ok(error instanceof IdentityRefusedError, fault)
       assert.equal(error.message, 'the identity broker refused: HTTP 200', fault)
       return true
     })

@@ -1,7 +1,7 @@
 import { readBody, readJsonObject } from '@plat/core'
 import { retryAfterIn } from '../denied/answer.ts'
 import { PlatError } from '../error.ts'
-import { TokenUnavailable } from './source.ts'
+import { TokenUnavailableError } from './source.ts'
 
 /** How long the broker may take to answer, in milliseconds; its long-poll is added where one is asked for. */
 const ANSWER_MS = 30_000
@@ -18,10 +18,10 @@ export type Members = Readonly<Record<string, unknown>>
  * The identity broker refused.
  *
  * @example
- * if (error instanceof IdentityRefused && error.code === 'invalid_target') console.error('no such audience')
+ * if (error instanceof IdentityRefusedError && error.code === 'invalid_target') console.error('no such audience')
  */
-export class IdentityRefused extends PlatError {
-  override readonly name = 'IdentityRefused'
+export class IdentityRefusedError extends PlatError {
+  override readonly name = 'IdentityRefusedError'
   readonly status: number
   /** The broker's word: `invalid_grant`, `invalid_target`, `session_revoked`, …; for a mint its whole text. */
   readonly code: string
@@ -55,7 +55,7 @@ export interface Asking {
 
 /**
  * One POST to the broker.
- * @throws IdentityRefused for what it refuses, TokenUnavailable when it does not answer.
+ * @throws IdentityRefusedError for what it refuses, TokenUnavailableError when it does not answer.
  */
 export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }: Asking): Promise<Members> {
   const isForm = body instanceof URLSearchParams
@@ -69,7 +69,7 @@ export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }
   }
   const response = await fetch(url, init).catch((error: unknown) => {
     signal?.throwIfAborted()
-    throw new TokenUnavailable(`the identity broker at ${new URL(url).origin} does not answer`, {
+    throw new TokenUnavailableError(`the identity broker at ${new URL(url).origin} does not answer`, {
       retryable: true,
       cause: error,
     })
@@ -80,8 +80,11 @@ export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }
   throw refusal(response, answer ?? {})
 }
 
-function refusal({ status, headers }: Response, { error, error_description: description }: Members): IdentityRefused {
-  return new IdentityRefused({
+function refusal(
+  { status, headers }: Response,
+  { error, error_description: description }: Members,
+): IdentityRefusedError {
+  return new IdentityRefusedError({
     status,
     code: typeof error === 'string' ? error : `HTTP ${status}`,
     description: typeof description === 'string' ? description : null,
@@ -90,19 +93,19 @@ function refusal({ status, headers }: Response, { error, error_description: desc
 }
 
 /** The same error as one of a source: whether another try helps is told by its status. */
-export function asUnavailable(error: unknown): TokenUnavailable {
-  if (error instanceof TokenUnavailable) return error
-  if (error instanceof IdentityRefused) {
+export function asUnavailable(error: unknown): TokenUnavailableError {
+  if (error instanceof TokenUnavailableError) return error
+  if (error instanceof IdentityRefusedError) {
     const { message, status, retryAfterMs } = error
-    return new TokenUnavailable(message, { retryable: PASSING.has(status), retryAfterMs, cause: error })
+    return new TokenUnavailableError(message, { retryable: PASSING.has(status), retryAfterMs, cause: error })
   }
-  if (error instanceof PlatError) return new TokenUnavailable(error.message, { cause: error })
-  return new TokenUnavailable('the source of tokens failed', { retryable: true, cause: error })
+  if (error instanceof PlatError) return new TokenUnavailableError(error.message, { cause: error })
+  return new TokenUnavailableError('the source of tokens failed', { retryable: true, cause: error })
 }
 
 /** A member that has to be text. */
 export function textIn(answer: Members, name: string): string {
   const value = answer[name]
-  if (typeof value !== 'string' || value === '') throw new TokenUnavailable(`the identity broker told no ${name}`)
+  if (typeof value !== 'string' || value === '') throw new TokenUnavailableError(`the identity broker told no ${name}`)
   return value
 }

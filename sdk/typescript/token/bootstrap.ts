@@ -1,7 +1,7 @@
 import { isObject } from '@plat/tokens'
-import { ask, IdentityRefused, type Members, textIn } from './ask.ts'
+import { ask, IdentityRefusedError, type Members, textIn } from './ask.ts'
 import { readToken } from './file.ts'
-import { type TokenSource, TokenUnavailable } from './source.ts'
+import { type TokenSource, TokenUnavailableError } from './source.ts'
 
 /** Where a projected service-account token is mounted in pods of a warm pool. */
 const SERVICE_ACCOUNT_TOKEN = '/var/run/plat/bootstrap/sa-token'
@@ -34,7 +34,7 @@ export function bootstrap(options: BootstrapOptions): TokenSource {
       return await ask({ fetch, url, headers, signal, waitMs: WAIT_SECONDS * 1000 })
     } catch (error) {
       // Too early: not adopted or not prepared yet. The broker has waited before it said so.
-      if (error instanceof IdentityRefused && error.status === 425) return null
+      if (error instanceof IdentityRefusedError && error.status === 425) return null
       throw error
     }
   }
@@ -46,7 +46,7 @@ export function bootstrap(options: BootstrapOptions): TokenSource {
         const answer = await poll(signal)
         if (answer === null) continue
         if (answer.attested === true)
-          throw new TokenUnavailable('the session is attested: it redeems a release instead')
+          throw new TokenUnavailableError('the session is attested: it redeems a release instead')
         return { token: textIn(answer, 'token'), env: textsIn(answer.env) }
       }
     },

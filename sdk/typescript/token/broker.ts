@@ -1,6 +1,6 @@
 import { ask, textIn } from './ask.ts'
 import { readToken } from './file.ts'
-import { type TokenSource, TokenUnavailable } from './source.ts'
+import { type TokenSource, TokenUnavailableError } from './source.ts'
 
 /** Whose session is minted: the mint request of the identity broker. */
 export interface BrokerOptions {
@@ -43,7 +43,7 @@ export function broker(options: BrokerOptions): TokenSource {
     name: `the identity broker at ${new URL(url).origin}`,
     async issue({ jkt, signal }) {
       const secret = typeof brokerToken === 'string' ? brokerToken : await readToken(brokerToken.file)
-      if (secret === '') throw new TokenUnavailable('the broker token is empty')
+      if (secret === '') throw new TokenUnavailableError('the broker token is empty')
       const body = { ...wanted, ...(jkt !== null && { dpopJkt: jkt }) }
       const answer = await ask({ fetch, url, headers: { authorization: `Bearer ${secret}` }, body, signal })
       return { token: textIn(answer, 'token') }

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import { type Asking, ask, type Members, textIn } from './ask.ts'
 import type { Prover } from './prover.ts'
-import { TokenUnavailable } from './source.ts'
+import { TokenUnavailableError } from './source.ts'
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
@@ -87,7 +87,7 @@ export class Exchanger {
 
   #read(answer: Members): Exchanged {
     const { expires_in: seconds, scope } = answer
-    if (typeof seconds !== 'number') throw new TokenUnavailable('the identity broker told no expires_in')
+    if (typeof seconds !== 'number') throw new TokenUnavailableError('the identity broker told no expires_in')
     const scopes = typeof scope === 'string' ? scope.split(' ').filter((one) => one !== '') : []
     return { token: textIn(answer, 'access_token'), scopes, expiresAt: this.#options.clock.now() + seconds * 1000 }
   }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type TokenSource, TokenUnavailable } from './source.ts'
+import { type TokenSource, TokenUnavailableError } from './source.ts'
 
 /**
  * A token in a file that somebody else keeps fresh, such as a mounted Secret. It is read again before the token ends.
@@ -27,7 +27,7 @@ export function fixedToken(token: string): TokenSource {
   return {
     name: 'the given token',
     async issue() {
-      if (given) throw new TokenUnavailable('it cannot be renewed')
+      if (given) throw new TokenUnavailableError('it cannot be renewed')
       given = true
       return { token }
     },
@@ -38,9 +38,9 @@ export function fixedToken(token: string): TokenSource {
 export async function readToken(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    throw new TokenUnavailable(`the file ${path} cannot be read (${code})`, { retryable: true })
+    throw new TokenUnavailableError(`the file ${path} cannot be read (${code})`, { retryable: true })
   })
   const token = text.trim()
-  if (token === '') throw new TokenUnavailable(`the file ${path} is empty`, { retryable: true })
+  if (token === '') throw new TokenUnavailableError(`the file ${path} is empty`, { retryable: true })
   return token
 }

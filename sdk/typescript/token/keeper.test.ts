@@ -5,7 +5,7 @@ import { testProver } from '@plat/testkit/dpop'
 import { testIssuer } from '@plat/testkit/identity'
 import { TokenKeeper } from './keeper.ts'
 import { Prover } from './prover.ts'
-import { type TokenSource, TokenUnavailable } from './source.ts'
+import { type TokenSource, TokenUnavailableError } from './source.ts'
 
 const MINUTE = 60_000
 
@@ -43,7 +43,7 @@ async function pass(clock: TestClock, ms: number): Promise<void> {
   await clock.advance(ms)
 }
 
-const away = () => new TokenUnavailable('away', { retryable: true })
+const away = () => new TokenUnavailableError('away', { retryable: true })
 
 test('a token is asked for once, however many calls wait for it', async () => {
   const { keeper, source } = setUp()
@@ -83,7 +83,7 @@ test('while the source is away the token serves to its end, tries come seldom, a
   assert.equal(source.asked, 5, 'and a pause')
   await clock.advance(5 * MINUTE)
   const refused = assert.rejects(keeper.current(), {
-    name: 'TokenUnavailable',
+    name: 'TokenUnavailableError',
     message: 'no session token of the test: away',
     retryable: true,
   })
@@ -95,7 +95,7 @@ test('while the source is away the token serves to its end, tries come seldom, a
 
 test('what cannot help is tried once', async () => {
   const { keeper, source } = setUp()
-  source.failing = new TokenUnavailable('never')
+  source.failing = new TokenUnavailableError('never')
   await assert.rejects(keeper.current(), { message: /never/, retryable: false })
   assert.equal(source.asked, 1)
 })

@@ -3,7 +3,7 @@ import { decodeClaims, isFault, parseJws, type SessionClaims } from '@plat/token
 import { orAbort, sleep } from '../clock.ts'
 import { asUnavailable } from './ask.ts'
 import type { Prover } from './prover.ts'
-import { type IssuedToken, type TokenSource, TokenUnavailable } from './source.ts'
+import { type IssuedToken, type TokenSource, TokenUnavailableError } from './source.ts'
 
 /** How much of its life a token is used without asking for the next one. */
 const FRESH_SHARE = 2 / 3
@@ -93,7 +93,7 @@ export class TokenKeeper {
 
   /** From now on every token is bound to the prover's key. */
   async bindTo(prover: Prover): Promise<void> {
-    if (this.#prover !== null) throw new TokenUnavailable('the session has a key already')
+    if (this.#prover !== null) throw new TokenUnavailableError('the session has a key already')
     this.#prover = prover
     try {
       const { text, claims } = await this.current()
@@ -106,7 +106,7 @@ export class TokenKeeper {
 
   close(): void {
     this.#live = null
-    this.#closed.abort(new TokenUnavailable('the session is closed'))
+    this.#closed.abort(new TokenUnavailableError('the session is closed'))
   }
 
   #renew(): Promise<LiveToken> {
@@ -132,7 +132,7 @@ export class TokenKeeper {
         const asked = failed.retryAfterMs ?? 0
         if (!failed.retryable || tries === TRIES || asked > LONGEST_PAUSE_MS) {
           this.#notBefore = clock.now() + Math.max(NEXT_ROUND_MS, asked)
-          throw new TokenUnavailable(`no session token of ${source.name}: ${failed.message}`, {
+          throw new TokenUnavailableError(`no session token of ${source.name}: ${failed.message}`, {
             retryable: failed.retryable,
             retryAfterMs: failed.retryAfterMs,
             cause: failed,
@@ -150,7 +150,7 @@ export class TokenKeeper {
     const claims = readClaims(token)
     const endsAt = claims.expiresAt * 1000
     if (now >= endsAt)
-      throw new TokenUnavailable('the token has expired by the clock of this machine', { retryable: true })
+      throw new TokenUnavailableError('the token has expired by the clock of this machine', { retryable: true })
     if (env !== undefined) this.#env = env
     const prover = this.#prover
     if (claims.jkt === null && prover !== null) {
@@ -158,7 +158,7 @@ export class TokenKeeper {
       return liveToken(bound, readClaims(bound), now)
     }
     if (claims.jkt !== (prover?.jkt ?? null)) {
-      throw new TokenUnavailable('the token is bound to another key: give the private key as dpop.privateKey')
+      throw new TokenUnavailableError('the token is bound to another key: give the private key as dpop.privateKey')
     }
     return liveToken(token, claims, now)
   }
@@ -180,14 +180,14 @@ function liveToken(text: string, claims: SessionClaims, now: number): LiveToken 
  * was verified before. `act` is read as plat writes it, the reverse of RFC 8693: `user` is the innermost, `actors` are the agents that
  * delegated, nearest first.
  *
- * @throws TokenUnavailable for what is no session token.
+ * @throws TokenUnavailableError for what is no session token.
  * @example
  * const { user, groups, inheritedTaints } = readClaims(token)
  */
 export function readClaims(token: string): SessionClaims {
   const jws = parseJws(token)
   const claims = isFault(jws) ? jws : decodeClaims(jws.payload)
-  if (isFault(claims)) throw new TokenUnavailable(`this is no session token: ${claims.message}`)
+  if (isFault(claims)) throw new TokenUnavailableError(`this is no session token: ${claims.message}`)
   return claims
 }
 

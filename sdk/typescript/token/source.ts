@@ -25,7 +25,7 @@ export interface TokenWish {
 export interface TokenSource {
   /** For messages: it must not hold a secret. */
   readonly name: string
-  /** Rejects with {@link TokenUnavailable}; anything else that it throws counts as one that is worth another try. */
+  /** Rejects with {@link TokenUnavailableError}; anything else that it throws counts as one that is worth another try. */
   issue(wish: TokenWish): Promise<IssuedToken>
 }
 
@@ -33,10 +33,10 @@ export interface TokenSource {
  * There is no token, or none that still counts. Its message never holds one.
  *
  * @example
- * if (error instanceof TokenUnavailable && error.retryable) comeBackLater()
+ * if (error instanceof TokenUnavailableError && error.retryable) comeBackLater()
  */
-export class TokenUnavailable extends PlatError {
-  override readonly name = 'TokenUnavailable'
+export class TokenUnavailableError extends PlatError {
+  override readonly name = 'TokenUnavailableError'
   /** Whether another try may help. */
   readonly retryable: boolean
   /** When, in milliseconds; null: nobody said. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Body, CodedRefusal, type Endpoint, overloadedRefusal } from '@plat/http/endpoints'
+import { Body, CodedRefusalError, type Endpoint, overloadedRefusal } from '@plat/http/endpoints'
 import type { OverloadState } from '@plat/process'
 import type { BoundNonce, Broker } from '../evidence/broker.ts'
 import { checkProof, type PossessionParts, refuseOtherKey, useProof } from '../evidence/possession.ts'
@@ -51,13 +51,13 @@ function decode(bytes: Uint8Array): { readonly releaseId: string; readonly check
   const body = Body.parse(bytes, FIELDS)
   const releaseId = releaseIdIn(body)
   const check = body.text('check')
-  if (check === null || check === '') throw new CodedRefusal(400, 'invalid_request', 'check is required')
+  if (check === null || check === '') throw new CodedRefusalError(400, 'invalid_request', 'check is required')
   return { releaseId, check }
 }
 
 function refuseCheck({ checks }: Release, check: string): void {
   if (checks.includes(check)) return
-  throw new CodedRefusal(403, 'check_refused', `the release takes evidence of ${checks.join(', ')}`)
+  throw new CodedRefusalError(403, 'check_refused', `the release takes evidence of ${checks.join(', ')}`)
 }
 
 async function nonceFor(
@@ -65,7 +65,7 @@ async function nonceFor(
   asked: { readonly releaseId: string; readonly check: string; readonly jkt: string },
 ): Promise<BoundNonce> {
   const full = () =>
-    new CodedRefusal(429, 'too_many_challenges', 'too many challenges are outstanding', { 'retry-after': '10' })
+    new CodedRefusalError(429, 'too_many_challenges', 'too many challenges are outstanding', { 'retry-after': '10' })
   if (!challenges.admit(asked.releaseId)) throw full()
   const issued = await broker.nonce(asked.check, asked.jkt)
   if (!challenges.keep(issued.nonce, asked)) throw full()

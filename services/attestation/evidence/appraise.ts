@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { CodedRefusal } from '@plat/http/endpoints'
+import { CodedRefusalError } from '@plat/http/endpoints'
 import type { Release, Result } from '../release/release.ts'
 
 /** Holds what the broker established against what the release asks for (RFC 9334, appraisal of attestation results). Throws. */
@@ -18,13 +18,13 @@ export function refuseChange({ holder }: Release, result: Result): void {
   if (holder === null || isDeepStrictEqual(holder.result, result)) return
   const members = new Set([...Object.keys(holder.result), ...Object.keys(result)])
   const changed = [...members].filter((member) => holder.result[member] !== result[member])
-  throw new CodedRefusal(
+  throw new CodedRefusalError(
     403,
     'platform_changed',
     `the evidence differs from that of the redemption: ${changed.join(', ')}`,
   )
 }
 
-function refused(message: string): CodedRefusal {
-  return new CodedRefusal(403, 'measurement_refused', message)
+function refused(message: string): CodedRefusalError {
+  return new CodedRefusalError(403, 'measurement_refused', message)
 }

@@ -1,7 +1,7 @@
 import { readText } from '@plat/config'
 import { readJsonObject } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
-import { CodedRefusal } from '@plat/http/endpoints'
+import { CodedRefusalError } from '@plat/http/endpoints'
 import type { Log } from '@plat/process'
 import { isObject, type Members } from '@plat/tokens'
 import type { Result } from '../release/release.ts'
@@ -63,7 +63,7 @@ export class Broker {
   /** `POST /v1/proof/nonce`. */
   async nonce(check: string, jkt: string): Promise<BoundNonce> {
     const { status, body } = await this.#ask('/v1/proof/nonce', { check, dpopJkt: jkt })
-    if (status === 400) throw new CodedRefusal(400, 'invalid_request', `check ${check}: ${errorIn(body)}`)
+    if (status === 400) throw new CodedRefusalError(400, 'invalid_request', `check ${check}: ${errorIn(body)}`)
     const { nonce, salt, expiresAt } = body
     if (status === 200 && isText(nonce) && isText(salt) && isText(expiresAt)) return { nonce, salt, expiresAt }
     throw this.#strange(status, '/v1/proof/nonce')
@@ -72,9 +72,10 @@ export class Broker {
   /** `POST /v1/token`: the evidence is verified, and a token minted for it. */
   async mint(request: Members): Promise<Minted> {
     const { status, body } = await this.#ask('/v1/token', request)
-    if (status === 400) throw new CodedRefusal(400, 'invalid_request', errorIn(body))
-    if (status === 403 && NONCE_PROBLEM.test(errorIn(body))) throw new CodedRefusal(403, 'invalid_nonce', errorIn(body))
-    if (status === 403) throw new CodedRefusal(403, 'evidence_refused', errorIn(body))
+    if (status === 400) throw new CodedRefusalError(400, 'invalid_request', errorIn(body))
+    if (status === 403 && NONCE_PROBLEM.test(errorIn(body)))
+      throw new CodedRefusalError(403, 'invalid_nonce', errorIn(body))
+    if (status === 403) throw new CodedRefusalError(403, 'evidence_refused', errorIn(body))
     const { token, jti, spiffeId, expiresAt, substrate } = body
     if (status === 200 && isText(token) && isText(jti) && isText(spiffeId) && isText(expiresAt)) {
       return { token, jti, spiffeId, expiresAt, result: resultIn(substrate) }
@@ -120,14 +121,16 @@ export class Broker {
   }
 
   /** Also its 401: that the two services do not agree on the broker token is not the workload's fault. */
-  #strange(status: number, path: string): CodedRefusal {
+  #strange(status: number, path: string): CodedRefusalError {
     this.#options.log.error({ path, status }, 'the broker gave no answer that helps')
     return unavailable()
   }
 }
 
-function unavailable(): CodedRefusal {
-  return new CodedRefusal(503, 'unavailable', 'the identity broker cannot answer: ask again', { 'retry-after': '5' })
+function unavailable(): CodedRefusalError {
+  return new CodedRefusalError(503, 'unavailable', 'the identity broker cannot answer: ask again', {
+    'retry-after': '5',
+  })
 }
 
 function isText(value: unknown): value is string {

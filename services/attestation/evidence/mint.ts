@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { CodedRefusal } from '@plat/http/endpoints'
+import { CodedRefusalError } from '@plat/http/endpoints'
 import type { Release } from '../release/release.ts'
 import type { Broker, Minted, Verdict } from './broker.ts'
 import type { EvidenceRequest } from './request.ts'
@@ -21,7 +21,7 @@ export async function mintFor(
     typeof session.ttlSeconds === 'number' && session.ttlSeconds > 0 ? session.ttlSeconds : tokenTtlMs / 1000
   const left = endsAt === null ? asked : Math.floor((endsAt - clock.now()) / 1000)
   const ttlSeconds = Math.floor(Math.min(asked, left))
-  if (ttlSeconds < 1) throw new CodedRefusal(404, 'unknown_release', 'the session is over')
+  if (ttlSeconds < 1) throw new CodedRefusalError(404, 'unknown_release', 'the session is over')
   return broker.mint({ ...session, ttlSeconds, dpopJkt: jkt, proof })
 }
 
@@ -34,9 +34,10 @@ export function renewalTime({ expiresAt }: Minted, now: number): number {
 export function refuseRevoked(verdict: Verdict): string | null {
   if ('claims' in verdict) return null
   // The broker's words of revocation (document 1, "States"): a suspended session comes back, so it is not ended for it.
-  if (verdict.error === 'token is revoked') throw new CodedRefusal(403, 'session_revoked', 'the session is revoked')
+  if (verdict.error === 'token is revoked')
+    throw new CodedRefusalError(403, 'session_revoked', 'the session is revoked')
   if (verdict.error === 'token is suspended') {
-    throw new CodedRefusal(503, 'unavailable', 'the session is suspended: ask again', { 'retry-after': '10' })
+    throw new CodedRefusalError(503, 'unavailable', 'the session is suspended: ask again', { 'retry-after': '10' })
   }
   return verdict.error
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { CodedRefusal, publicUrl } from '@plat/http/endpoints'
+import { CodedRefusalError, publicUrl } from '@plat/http/endpoints'
 import { DPOP_ALGORITHMS, type DpopProof, type ProofVerifier } from '@plat/tokens'
 import type { Release } from '../release/release.ts'
 
@@ -34,17 +34,17 @@ export async function useProof({ proofs }: PossessionParts, releaseId: string, p
   const fault = await proofs.use(proof, releaseId)
   if (fault === null) return
   if (fault.why === 'replayed') throw invalidKey(fault.message)
-  throw new CodedRefusal(429, 'busy', 'too many proofs were used: ask again', { 'retry-after': '60' })
+  throw new CodedRefusalError(429, 'busy', 'too many proofs were used: ask again', { 'retry-after': '60' })
 }
 
 /** A session that holds a token attests for its own key alone. Throws `other_key`. */
 export function refuseOtherKey({ holder }: Release, jkt: string): void {
   if (holder === null || holder.jkt === jkt) return
-  throw new CodedRefusal(403, 'other_key', 'the release was redeemed with another key')
+  throw new CodedRefusalError(403, 'other_key', 'the release was redeemed with another key')
 }
 
-function invalidKey(message: string): CodedRefusal {
-  return new CodedRefusal(401, 'invalid_key', message, {
+function invalidKey(message: string): CodedRefusalError {
+  return new CodedRefusalError(401, 'invalid_key', message, {
     'www-authenticate': `DPoP algs="${DPOP_ALGORITHMS.join(' ')}", error="invalid_dpop_proof"`,
   })
 }

@@ -1,4 +1,4 @@
-import { Body, CodedRefusal } from '@plat/http/endpoints'
+import { Body, CodedRefusalError } from '@plat/http/endpoints'
 import { isObject, type Members } from '@plat/tokens'
 import { releaseIdIn } from '../release/request.ts'
 
@@ -25,6 +25,6 @@ export function decodeEvidence(bytes: Uint8Array): EvidenceRequest {
   return { releaseId, proof, check, nonce }
 }
 
-function invalid(message: string): CodedRefusal {
-  return new CodedRefusal(400, 'invalid_request', message)
+function invalid(message: string): CodedRefusalError {
+  return new CodedRefusalError(400, 'invalid_request', message)
 }

@@ -1,4 +1,4 @@
-import { CodedRefusal } from '@plat/http/endpoints'
+import { CodedRefusalError } from '@plat/http/endpoints'
 import type { Release } from './release.ts'
 import type { Releases } from './releases.ts'
 
@@ -6,5 +6,5 @@ import type { Releases } from './releases.ts'
 export function liveRelease(releases: Releases, id: string): Release {
   const release = releases.get(id)
   if (release?.ended === null) return release
-  throw new CodedRefusal(404, 'unknown_release', 'there is no such release, or it has ended')
+  throw new CodedRefusalError(404, 'unknown_release', 'there is no such release, or it has ended')
 }

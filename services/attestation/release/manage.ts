@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { base32, type Clock, type Ids, rfc3339 } from '@plat/core'
-import { Body, CodedRefusal, type Endpoint, Refusal } from '@plat/http/endpoints'
+import { Body, CodedRefusalError, type Endpoint, RefusalError } from '@plat/http/endpoints'
 import { type AuditParts, recordDone, recordRefused } from '../audit.ts'
 import type { AttestationRegistry } from '../metrics.ts'
 import { liveRelease } from './find.ts'
@@ -35,7 +35,7 @@ async function create(parts: ManageParts, bytes: Uint8Array): Promise<object> {
   const { releases, registry, clock, ids, releaseTtlMs } = parts
   const asked = decodeAskedRelease(bytes)
   if (asked.endsAt !== null && asked.endsAt <= clock.now()) {
-    throw new CodedRefusal(400, 'invalid_request', 'endsAt: must lie in the future')
+    throw new CodedRefusalError(400, 'invalid_request', 'endsAt: must lie in the future')
   }
   return releases.alone(asked.name, async () => {
     const there = releases.ofSession(asked.name)
@@ -53,7 +53,7 @@ function sameRelease(there: Release, { name, ...asked }: AskedRelease): Release 
   const { session, checks, digests, isolation, endsAt } = there
   const same = isDeepStrictEqual({ session, checks, digests, isolation, endsAt }, asked)
   if (same && stateOf(there) === 'pending') return there
-  throw new CodedRefusal(409, 'release_exists', `session ${name.session} has a release: end it first`)
+  throw new CodedRefusalError(409, 'release_exists', `session ${name.session} has a release: end it first`)
 }
 
 /** Nothing more is released. The token that was given last lives on to its end, unless the session is revoked. */
@@ -66,7 +66,7 @@ async function end(parts: ManageParts, bytes: Uint8Array): Promise<object> {
       await recordDone(parts, 'end', release, { reason: 'ended' })
       await releases.end(release, 'ended')
     } catch (error) {
-      if (error instanceof Refusal) recordRefused(parts, 'end', error, release)
+      if (error instanceof RefusalError) recordRefused(parts, 'end', error, release)
       throw error
     }
     return { releaseId: id, state: 'ended', reason: 'ended' }
@@ -78,7 +78,7 @@ function known({ releases }: ManageParts, bytes: Uint8Array): Release {
   const id = releaseIdIn(Body.parse(bytes, ID_FIELDS))
   const release = releases.get(id)
   if (release !== null) return release
-  throw new CodedRefusal(404, 'unknown_release', 'there is no such release, or it ended long ago')
+  throw new CodedRefusalError(404, 'unknown_release', 'there is no such release, or it ended long ago')
 }
 
 /** What is told of a release. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
-import { CodedRefusal, type Endpoint } from '@plat/http/endpoints'
+import { CodedRefusalError, type Endpoint } from '@plat/http/endpoints'
 import { type AuditParts, recordDone } from '../audit.ts'
 import type { Challenges } from '../challenge/challenges.ts'
 import { counted } from '../counted.ts'
@@ -83,7 +83,7 @@ async function redeem(parts: ReleaseParts, { bytes, request, about }: Asked): Pr
 /** Uses the challenge up, whatever the evidence is. Throws `invalid_nonce`. */
 export function useNonce({ challenges }: ReleaseParts, { nonce, releaseId, check, jkt }: Evidence): void {
   if (challenges.redeem(nonce, { releaseId, check, jkt })) return
-  throw new CodedRefusal(
+  throw new CodedRefusalError(
     403,
     'invalid_nonce',
     'the nonce is unknown, used, expired, or of another release, check or key',
@@ -95,7 +95,9 @@ async function refuseRevokedToken({ broker, log }: ReleaseParts, { token, jti }:
   const fault = refuseRevoked(await broker.verify(token))
   if (fault === null) return
   log.error({ jti, fault }, 'the broker does not take the token that it minted')
-  throw new CodedRefusal(503, 'unavailable', 'the identity broker cannot answer: ask again', { 'retry-after': '5' })
+  throw new CodedRefusalError(503, 'unavailable', 'the identity broker cannot answer: ask again', {
+    'retry-after': '5',
+  })
 }
 
 interface Held {

@@ -1,5 +1,5 @@
 import { type Clock, type PoolObserver, SharedPool } from '@plat/core'
-import { CodedRefusal } from '@plat/http/endpoints'
+import { CodedRefusalError } from '@plat/http/endpoints'
 import type { OpenJournal } from '@plat/state'
 import { type EndReason, type Release, sessionKey, stateOf } from './release.ts'
 
@@ -79,7 +79,9 @@ export class Releases {
   async alone<T>(name: Release['name'], work: () => Promise<T>): Promise<T> {
     const key = sessionKey(name)
     if (this.#busy.has(key)) {
-      throw new CodedRefusal(409, 'busy', 'another request works on this session: ask again', { 'retry-after': '1' })
+      throw new CodedRefusalError(409, 'busy', 'another request works on this session: ask again', {
+        'retry-after': '1',
+      })
     }
     this.#busy.add(key)
     try {
@@ -102,14 +104,18 @@ export class Releases {
     if (bound !== null) {
       this.#options.observer?.refused(bound)
       const whose = bound === 'share' ? `of namespace ${release.name.namespace}` : 'in all'
-      throw new CodedRefusal(429, 'too_many_releases', `there are too many releases ${whose}`, { 'retry-after': '10' })
+      throw new CodedRefusalError(429, 'too_many_releases', `there are too many releases ${whose}`, {
+        'retry-after': '10',
+      })
     }
     try {
       const version = await this.#options.journal.append(key, [release], before?.version ?? 0)
       if (version === 'conflict') throw new Error(`the journal knows more of ${key} than this process`)
     } catch (error) {
       this.#options.onFault(error)
-      throw new CodedRefusal(503, 'unavailable', 'the journal of releases cannot be written', { 'retry-after': '10' })
+      throw new CodedRefusalError(503, 'unavailable', 'the journal of releases cannot be written', {
+        'retry-after': '10',
+      })
     }
   }
 

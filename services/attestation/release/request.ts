@@ -1,4 +1,4 @@
-import { Body, CodedRefusal, decodeSession, SESSION_FIELDS } from '@plat/http/endpoints'
+import { Body, CodedRefusalError, decodeSession, SESSION_FIELDS } from '@plat/http/endpoints'
 import { isObject } from '@plat/tokens'
 import type { Release } from './release.ts'
 
@@ -64,6 +64,6 @@ function time(body: Body, name: string): number | null {
   return ms
 }
 
-function invalid(message: string): CodedRefusal {
-  return new CodedRefusal(400, 'invalid_request', message)
+function invalid(message: string): CodedRefusalError {
+  return new CodedRefusalError(400, 'invalid_request', message)
 }

@@ -1,5 +1,5 @@
 import { type Clock, Rounds } from '@plat/core'
-import { CodedRefusal } from '@plat/http/endpoints'
+import { CodedRefusalError } from '@plat/http/endpoints'
 import { type AuditParts, recordDone, recordRefused } from '../audit.ts'
 import type { AttestationRegistry } from '../metrics.ts'
 import type { EndReason, Release } from '../release/release.ts'
@@ -44,6 +44,6 @@ async function end(parts: KeeperParts, release: Release, why: EndReason): Promis
   await releases.alone(release.name, () => releases.end(release, why))
   if (why !== 'lapsed') return recordDone(parts, 'end', release, { reason: why })
   registry.counter('plat_attest_renewal_failure_total').inc({ reason: why })
-  const refusal = new CodedRefusal(403, why, 'the token ended without a renewal')
+  const refusal = new CodedRefusalError(403, why, 'the token ended without a renewal')
   recordRefused(parts, 'renew', refusal, release)
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { CodedRefusal, type Endpoint } from '@plat/http/endpoints'
+import { CodedRefusalError, type Endpoint } from '@plat/http/endpoints'
 import { DPOP_ALGORITHMS, type DpopProof, isObject, type Members } from '@plat/tokens'
 import { recordDone } from '../audit.ts'
 import { counted } from '../counted.ts'
@@ -88,7 +88,7 @@ async function judge(
 function heldRelease({ releases }: RenewParts, id: string): Release {
   const release = liveRelease(releases, id)
   if (release.holder !== null) return release
-  throw new CodedRefusal(404, 'unknown_release', 'the release was not redeemed yet')
+  throw new CodedRefusalError(404, 'unknown_release', 'the release was not redeemed yet')
 }
 
 function tokenOf({ headers }: IncomingMessage): string {
@@ -111,7 +111,7 @@ async function refuseToken({ broker }: RenewParts, { name, holder }: Release, to
 
 /** Ends the renewal after a verdict. What cannot be written ends it all the same: the token lapses. */
 async function endAfter(parts: RenewParts, release: Release, error: unknown): Promise<void> {
-  const why = error instanceof CodedRefusal ? error.code : ''
+  const why = error instanceof CodedRefusalError ? error.code : ''
   if (!isVerdict(why)) return
   await parts.releases.end(release, why).catch((fault: unknown) => {
     parts.log.error({ err: fault, releaseId: release.id }, 'the end of a renewal was not written')
@@ -125,8 +125,8 @@ function isVerdict(code: string): code is EndReason {
   return VERDICTS.has(code)
 }
 
-function invalidToken(message: string): CodedRefusal {
-  return new CodedRefusal(401, 'invalid_token', message, {
+function invalidToken(message: string): CodedRefusalError {
+  return new CodedRefusalError(401, 'invalid_token', message, {
     'www-authenticate': `DPoP algs="${DPOP_ALGORITHMS.join(' ')}", error="invalid_token"`,
   })
 }

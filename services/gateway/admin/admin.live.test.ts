@@ -6,7 +6,7 @@ import type { Ledgers, Rec } from '@plat/ledger'
 import { type Log, silentLog } from '@plat/process'
 import Type from 'typebox'
 import { tokenMode } from '../testing/admin.ts'
-import { AdminFault, type AdminOptions, type AdminRoutes, bodyAs, createAdmin, page, parameter } from './index.ts'
+import { AdminError, type AdminOptions, type AdminRoutes, bodyAs, createAdmin, page, parameter } from './index.ts'
 
 const records: Rec[] = []
 const head = { seq: 1, hash: '' }
@@ -31,7 +31,7 @@ const routes: AdminRoutes = {
     context.on('GET /v1/pins', async ({ query }) => page([{ id: 'c' }, { id: 'b' }, { id: 'a' }], query))
     context.on('POST /v1/approvals/:id/deny', async (request, _reply, { by }) => {
       const { name } = bodyAs(Type.Object({ name: Type.String() }, { additionalProperties: false }), request.body)
-      if (name === 'taken') throw new AdminFault('conflict', 'the name is taken')
+      if (name === 'taken') throw new AdminError('conflict', 'the name is taken')
       return { id: parameter(request.params, 'id'), by }
     })
   },

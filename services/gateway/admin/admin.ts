@@ -5,7 +5,7 @@ import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import { type AdminAuthentication, authentication, type People } from './auth.ts'
 import { Caller } from './caller.ts'
-import { AdminFault } from './fault.ts'
+import { AdminError } from './fault.ts'
 import type { Grants, Principal } from './roles.ts'
 import { type AdminRoute, adminRoutes } from './routes.ts'
 import { type AdminRefusal, RefusedTokens } from './throttle/refused.ts'
@@ -24,7 +24,7 @@ export interface AdminContext {
   takes(type: string, maxBytes: number): void
 }
 
-/** Throws `AdminFault`; what it answers is sent as JSON. */
+/** Throws `AdminError`; what it answers is sent as JSON. */
 export type AdminHandler = (request: FastifyRequest, reply: FastifyReply, caller: Caller) => unknown
 
 /** The keys of `adminAuth` that the frame reads. */
@@ -129,7 +129,7 @@ class ChangeRecords {
     } catch (error) {
       log.error({ action: route, error: reasonOf(error) }, 'an admin action could not be recorded before it is made')
       if (route === 'POST /v1/revocations') return
-      throw new AdminFault('audit_unavailable', 'the change is not made: the audit ledger cannot be written')
+      throw new AdminError('audit_unavailable', 'the change is not made: the audit ledger cannot be written')
     }
   }
 
@@ -188,7 +188,7 @@ function loginOf({ mode, oidc: { issuer, clientID, scopes } }: AdminConfig): obj
 
 /** Our refusals in our shape; whatever else is thrown goes on to the listener's own handler. */
 function answerFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (!(error instanceof AdminFault)) throw error
+  if (!(error instanceof AdminError)) throw error
   if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="plat-admin"')
   return reply.code(error.status).send({ error: error.code, message: error.message, requestId: request.id })
 }

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { AdminFault } from './fault.ts'
+import { AdminError } from './fault.ts'
 import { ALL_ROLES, type Grants, type Person, type Principal, principalOf } from './roles.ts'
 import type { RefusedTokens } from './throttle/refused.ts'
 
@@ -35,12 +35,12 @@ export function authentication(options: AuthenticationOptions): AdminAuthenticat
   const identify = identification(options)
   return async (authorization, peer) => {
     if (refusals.isThrottled(peer)) {
-      throw new AdminFault('rate_limited', 'too many tokens from this address were refused: try again later')
+      throw new AdminError('rate_limited', 'too many tokens from this address were refused: try again later')
     }
     try {
       return await identify(authorization)
     } catch (error) {
-      if (error instanceof AdminFault) await refusals.refuse(peer, authorization === undefined ? 'missing' : 'invalid')
+      if (error instanceof AdminError) await refusals.refuse(peer, authorization === undefined ? 'missing' : 'invalid')
       throw error
     }
   }
@@ -49,7 +49,7 @@ export function authentication(options: AuthenticationOptions): AdminAuthenticat
 function identification({ token, people, grants }: AuthenticationOptions) {
   const isStatic = token === null ? () => false : staticToken(token)
   return (authorization: string | undefined): Principal | Promise<Principal> => {
-    if (authorization === undefined) throw new AdminFault('unauthenticated', 'a bearer token is required')
+    if (authorization === undefined) throw new AdminError('unauthenticated', 'a bearer token is required')
     const given = authorization.length > TOKEN_MAX_CHARS ? undefined : BEARER.exec(authorization)?.[1]
     if (given === undefined) throw invalid()
     if (isStatic(given)) return TOKEN_PRINCIPAL
@@ -64,8 +64,8 @@ function known(person: Person | { readonly kind: 'fault' }, grants: Grants): Pri
   return principalOf(person, grants)
 }
 
-function invalid(): AdminFault {
-  return new AdminFault('unauthenticated', 'the bearer token is not valid here')
+function invalid(): AdminError {
+  return new AdminError('unauthenticated', 'the bearer token is not valid here')
 }
 
 const TOKEN_PRINCIPAL: Principal = {

@@ -1,4 +1,4 @@
-import { AdminFault } from './fault.ts'
+import { AdminError } from './fault.ts'
 import { may, mayAnywhere, type Principal, type Role } from './roles.ts'
 import type { RouteRow } from './routes.ts'
 
@@ -27,7 +27,7 @@ export class Caller {
     if (this.#needs === null) return
     if (this.#within === 'cluster') this.demand(null)
     else if (!mayAnywhere(this.#principal, this.#needs)) {
-      throw new AdminFault('forbidden', `this needs the role ${this.#needs}`)
+      throw new AdminError('forbidden', `this needs the role ${this.#needs}`)
     }
   }
 
@@ -58,6 +58,6 @@ export class Caller {
   demand(namespace: string | null): void {
     if (this.#needs === null || may(this.#principal, this.#needs, namespace)) return
     const where = namespace === null ? 'everywhere' : `in namespace ${namespace}`
-    throw new AdminFault('forbidden', `this needs the role ${this.#needs} ${where}`)
+    throw new AdminError('forbidden', `this needs the role ${this.#needs} ${where}`)
   }
 }

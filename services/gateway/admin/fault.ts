@@ -1,7 +1,7 @@
 import { type ErrorCode, errorTable } from '../call/index.ts'
 
 /** A refusal of the admin API: thrown by a handler, answered as `{error, message, requestId}` with the status of its row. */
-export class AdminFault extends Error {
+export class AdminError extends Error {
   readonly code: ErrorCode
 
   /** `message`: one sentence for the caller. */

@@ -1,4 +1,4 @@
-import { AdminFault } from './fault.ts'
+import { AdminError } from './fault.ts'
 import { queried } from './read.ts'
 
 /** How many items a page holds: when the caller does not say, and at most. */
@@ -34,5 +34,5 @@ export function limitOf(query: unknown, { usual, most } = PAGE): number {
   if (text === null) return usual
   const limit = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= most) return limit
-  throw new AdminFault('invalid_request', `limit: must be a whole number from 1 to ${most}`)
+  throw new AdminError('invalid_request', `limit: must be a whole number from 1 to ${most}`)
 }

@@ -2,7 +2,7 @@ import { rfc3339Micros } from '@plat/core'
 import type { LedgerMoment } from '@plat/ledger'
 import type { Static, TObject } from 'typebox'
 import { Check, Errors } from 'typebox/value'
-import { AdminFault } from './fault.ts'
+import { AdminError } from './fault.ts'
 
 /** A request body that fits `schema`; anything else is `invalid_request`, naming the first field that is wrong. */
 export function bodyAs<const T extends TObject>(schema: T, body: unknown): Static<T> {
@@ -10,7 +10,7 @@ export function bodyAs<const T extends TObject>(schema: T, body: unknown): Stati
   const [first] = Errors(schema, body)
   const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? ''
   const why = first?.message ?? 'does not fit'
-  throw new AdminFault('invalid_request', field === '' ? `the body ${why}` : `${field}: ${why}`)
+  throw new AdminError('invalid_request', field === '' ? `the body ${why}` : `${field}: ${why}`)
 }
 
 /** A path parameter, decoded; absent is a mistake of ours. */
@@ -25,7 +25,7 @@ export function queried(query: unknown, name: string): string | null {
   const value = member(query, name)
   if (value === undefined) return null
   if (typeof value === 'string') return value
-  throw new AdminFault('invalid_request', `${name}: must stand once`)
+  throw new AdminError('invalid_request', `${name}: must stand once`)
 }
 
 /** A record's number, or a time (RFC 3339); null where nobody says. */
@@ -34,13 +34,13 @@ export function momentIn(text: string | null, name: string): LedgerMoment | null
   if (/^\d+$/.test(text)) return seqIn(text, name)
   const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(time))
-    throw new AdminFault('invalid_request', `${name}: must be a record's number or an RFC 3339 time`)
+    throw new AdminError('invalid_request', `${name}: must be a record's number or an RFC 3339 time`)
   return { at: rfc3339Micros(time) }
 }
 
 export function seqIn(text: string, name: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new AdminFault('invalid_request', `${name}: must be a record's number`)
+  throw new AdminError('invalid_request', `${name}: must be a record's number`)
 }
 
 function member(value: unknown, name: string): unknown {

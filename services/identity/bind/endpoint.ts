@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
-import { type Endpoint, OAuthRefusal, publicUrl } from '@plat/http/endpoints'
+import { type Endpoint, OAuthError, publicUrl } from '@plat/http/endpoints'
 import { agentOf, DPOP_ALGORITHMS, type DpopProof, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
@@ -41,7 +41,7 @@ export function bindEndpoint(parts: BindParts): Endpoint {
       try {
         return await bind(parts, request, who)
       } catch (error) {
-        if (!(error instanceof OAuthRefusal)) throw error
+        if (!(error instanceof OAuthError)) throw error
         recordRefused(parts, 'bind', error, who)
         throw refused(error.status, error.code, error.message)
       }
@@ -130,8 +130,8 @@ async function record({ records }: BindParts, claims: SessionClaims, proof: Dpop
 }
 
 /** Every refusal carries the challenge (RFC 9449, section 7.1). */
-function refused(status: number, code: string, description: string): OAuthRefusal {
-  return new OAuthRefusal(status, code, description, {
+function refused(status: number, code: string, description: string): OAuthError {
+  return new OAuthError(status, code, description, {
     'www-authenticate': `DPoP algs="${DPOP_ALGORITHMS.join(' ')}", error="${code}"`,
   })
 }

@@ -1,4 +1,4 @@
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 import { member, textOf } from '@plat/kubernetes'
 import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { type BoundPod, readPod } from '../kubernetes/pod.ts'
@@ -49,6 +49,6 @@ async function refuseWhileHeld(api: ClusterApi, session: KubernetesObject, bound
   const read = await readPod(api, { namespace: bound.namespace, pod, podUid })
   if (isStop(read)) throw unavailable(read.reason)
   if (read.state === 'live' || read.state === 'deleting') {
-    throw new OAuthRefusal(409, 'already_bootstrapped', 'another pod serves the session')
+    throw new OAuthError(409, 'already_bootstrapped', 'another pod serves the session')
   }
 }

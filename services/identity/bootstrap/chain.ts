@@ -4,7 +4,7 @@ import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { type BoundPod, livePod } from '../kubernetes/pod.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import { controllerOf, isOwner, type KubernetesObject, kinds, type Owner, readObject, watched } from './objects.ts'
-import { denied, gone, NotYet, unavailable } from './refusals.ts'
+import { denied, gone, NotReadyError, unavailable } from './refusals.ts'
 
 /** Where a Sandbox names its pod when it is not the one of its own name. */
 const POD_NAME_ANNOTATION = 'agents.x-k8s.io/pod-name'
@@ -34,7 +34,8 @@ export async function followPod(api: ClusterApi, bound: BoundPod): Promise<Chain
   const claimRef = claimOf(sandbox)
   const claim = exactly(await readObject(api, kinds.claim, namespace, claimRef.name), claimRef)
   const adopted = textOf(member(claim.status, 'sandbox'), 'name')
-  if (adopted === '') throw new NotYet('not_adopted', 'the claim has not recorded its Sandbox yet', watched(claim))
+  if (adopted === '')
+    throw new NotReadyError('not_adopted', 'the claim has not recorded its Sandbox yet', watched(claim))
   if (adopted !== sandbox.name) throw denied('the claim has another Sandbox')
 
   const sessionRef = controllerOf(claim.metadata)
@@ -61,5 +62,5 @@ function claimOf(sandbox: KubernetesObject): Owner {
   const owner = controllerOf(sandbox.metadata)
   if (isOwner(owner, kinds.claim)) return owner
   if (owner !== null && !isOwner(owner, kinds.pool)) throw denied('the Sandbox is of no SandboxClaim')
-  throw new NotYet('not_adopted', 'no claim has adopted the Sandbox yet', watched(sandbox))
+  throw new NotReadyError('not_adopted', 'no claim has adopted the Sandbox yet', watched(sandbox))
 }

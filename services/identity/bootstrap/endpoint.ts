@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
 import { peerOf } from '@plat/http'
-import { type Endpoint, OAuthRefusal, Refusal } from '@plat/http/endpoints'
+import { type Endpoint, OAuthError, RefusalError } from '@plat/http/endpoints'
 import { textOf } from '@plat/kubernetes'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
@@ -17,7 +17,7 @@ import { bindPod } from './bind.ts'
 import { followPod } from './chain.ts'
 import { variablesOf } from './environment.ts'
 import type { KubernetesObject } from './objects.ts'
-import { denied, NotYet, unavailable } from './refusals.ts'
+import { denied, NotReadyError, unavailable } from './refusals.ts'
 import { type ReadySession, readSession, suspended } from './session.ts'
 import { MAX_WAIT_SECONDS, Waits } from './waits.ts'
 
@@ -89,7 +89,8 @@ export function createBootstrap(parts: BootstrapParts): Bootstrap {
           return await handle(request, who)
         } catch (error) {
           // That nothing is there yet is no refusal: it is what a warm pool hears all day.
-          if (error instanceof OAuthRefusal && !(error instanceof NotYet)) recordRefused(parts, 'bootstrap', error, who)
+          if (error instanceof OAuthError && !(error instanceof NotReadyError))
+            recordRefused(parts, 'bootstrap', error, who)
           throw error
         }
       },
@@ -103,7 +104,7 @@ function waitSecondsOf(url: string): number {
   const values = at === -1 ? [] : new URLSearchParams(url.slice(at + 1)).getAll('wait')
   const [wait = '0', another] = values
   if (another !== undefined || !/^\d+$/.test(wait)) {
-    throw new OAuthRefusal(400, 'invalid_request', 'wait must be a number of whole seconds, given once')
+    throw new OAuthError(400, 'invalid_request', 'wait must be a number of whole seconds, given once')
   }
   return Math.min(Number(wait), MAX_WAIT_SECONDS)
 }
@@ -117,9 +118,9 @@ async function authenticate({ api, settings }: BootstrapParts, request: Incoming
   throw bound.kind === 'failed' ? invalidToken(bound.reason) : unavailable(bound.reason)
 }
 
-function invalidToken(description: string): OAuthRefusal {
+function invalidToken(description: string): OAuthError {
   const challenge = 'Bearer realm="plat-identity", error="invalid_token"'
-  return new OAuthRefusal(401, 'invalid_token', description, { 'www-authenticate': challenge })
+  return new OAuthError(401, 'invalid_token', description, { 'www-authenticate': challenge })
 }
 
 /** Follows the pod to its session, binds it, and answers for it; again when the session changed meanwhile. */
@@ -209,7 +210,7 @@ function refuseRevoked(
     forkRoot,
   }
   const verdict = revocations.judge(subject, tenancy.tenantOf(namespace))
-  if (verdict === 'revoked') throw new OAuthRefusal(403, 'session_revoked', 'the session is revoked')
+  if (verdict === 'revoked') throw new OAuthError(403, 'session_revoked', 'the session is revoked')
   if (verdict === 'suspended') throw suspended()
   if (verdict === 'unavailable') throw unavailable('the list of revocations cannot be read')
 }
@@ -219,7 +220,7 @@ function asOAuth<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof RefusalError)) throw error
     throw error.status === 503
       ? unavailable(error.message)
       : denied(`the session cannot have a token: ${error.message}`)

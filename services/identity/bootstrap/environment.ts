@@ -4,7 +4,7 @@ import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import type { Chain } from './chain.ts'
 import { type KubernetesObject, watched } from './objects.ts'
-import { denied, NotYet, unavailable } from './refusals.ts'
+import { denied, NotReadyError, unavailable } from './refusals.ts'
 
 /** ConfigMaps and Secrets that one Agent's variables may come from. */
 const MAX_OBJECTS = 32
@@ -97,7 +97,7 @@ class Sources {
     const data = object === null ? {} : member(object, 'data')
     if (typeof data[key] === 'string') return plural === 'secrets' ? secretText(variable, data[key]) : data[key]
     if (reference.optional === true) return null
-    throw new NotYet(
+    throw new NotReadyError(
       'not_prepared',
       `what the variable ${variable} of the Agent comes from is not there`,
       watched(chain.session),

@@ -1,4 +1,4 @@
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 
 /** Seconds after which a pod that met a full or troubled broker should ask again. */
 const RETRY_AFTER_SECONDS = '1'
@@ -12,7 +12,7 @@ export interface Watched {
 }
 
 /** 425: nothing is wrong, and something is not there yet. A long-poll waits for `watched` to change. */
-export class NotYet extends OAuthRefusal {
+export class NotReadyError extends OAuthError {
   readonly watched: Watched
 
   constructor(code: 'not_adopted' | 'not_prepared', description: string, watched: Watched) {
@@ -22,16 +22,16 @@ export class NotYet extends OAuthRefusal {
 }
 
 /** 403: what the pod presents, and what it, its Sandbox, its claim and its session say of each other, do not agree. */
-export function denied(description: string): OAuthRefusal {
-  return new OAuthRefusal(403, 'access_denied', description)
+export function denied(description: string): OAuthError {
+  return new OAuthError(403, 'access_denied', description)
 }
 
 /** 410: the session is deleted, finished or expired. */
-export function gone(description: string): OAuthRefusal {
-  return new OAuthRefusal(410, 'session_gone', description)
+export function gone(description: string): OAuthError {
+  return new OAuthError(410, 'session_gone', description)
 }
 
 /** 503: ask again soon. */
-export function unavailable(description: string): OAuthRefusal {
-  return new OAuthRefusal(503, 'temporarily_unavailable', description, { 'retry-after': RETRY_AFTER_SECONDS })
+export function unavailable(description: string): OAuthError {
+  return new OAuthError(503, 'temporarily_unavailable', description, { 'retry-after': RETRY_AFTER_SECONDS })
 }

@@ -1,11 +1,11 @@
 import { type Clock, parseDuration } from '@plat/core'
-import { OAuthRefusal, Refusal } from '@plat/http/endpoints'
+import { OAuthError, RefusalError } from '@plat/http/endpoints'
 import { member, textOf } from '@plat/kubernetes'
 import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { decodeMintRequest, type MintRequest } from '../mint/request.ts'
 import type { Chain } from './chain.ts'
 import { type KubernetesObject, kinds, readObject, watched } from './objects.ts'
-import { denied, gone, NotYet } from './refusals.ts'
+import { denied, gone, NotReadyError } from './refusals.ts'
 
 /** A session that is ready for its pod. */
 export interface ReadySession {
@@ -30,7 +30,7 @@ export async function readSession(
   const endsAt = endOf(session)
   refuseUnlessRunning(session, endsAt !== null && endsAt <= clock.now())
   refuseOtherSandbox(session, sandbox)
-  const notPrepared = (what: string) => new NotYet('not_prepared', what, watched(session))
+  const notPrepared = (what: string) => new NotReadyError('not_prepared', what, watched(session))
   const agent = await readObject(api, kinds.agent, namespace, textOf(session.spec, 'agentRef'))
   if (agent === null) throw notPrepared('the Agent of the session does not exist yet')
   const tierName = textOf(agent.spec, 'tier')
@@ -53,21 +53,21 @@ const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed', 'Expired', 'C
 /** The phases of a session, in the contract's refusals. An unknown phase is none that may run. */
 function refuseUnlessRunning(session: KubernetesObject, expired: boolean): void {
   const phase = textOf(session.status, 'phase')
-  if (phase === 'Revoked') throw new OAuthRefusal(403, 'session_revoked', 'the session is revoked')
+  if (phase === 'Revoked') throw new OAuthError(403, 'session_revoked', 'the session is revoked')
   if (ENDED.has(phase)) throw gone(`the session is ${phase.toLowerCase()}`)
   if (expired) throw gone('the session has expired')
   if (phase === 'Suspended' || session.spec.suspend === true) throw suspended()
-  if (phase !== 'Running') throw new NotYet('not_prepared', 'the session is not running yet', watched(session))
+  if (phase !== 'Running') throw new NotReadyError('not_prepared', 'the session is not running yet', watched(session))
 }
 
-export function suspended(): OAuthRefusal {
-  return new OAuthRefusal(409, 'session_suspended', 'the session is suspended')
+export function suspended(): OAuthError {
+  return new OAuthError(409, 'session_suspended', 'the session is suspended')
 }
 
 function refuseOtherSandbox(session: KubernetesObject, sandbox: KubernetesObject): void {
   const ref = member(session.status, 'sandboxRef')
   if (textOf(ref, 'name') === '' || textOf(ref, 'uid') === '') {
-    throw new NotYet('not_prepared', 'the session has not recorded its Sandbox yet', watched(session))
+    throw new NotReadyError('not_prepared', 'the session has not recorded its Sandbox yet', watched(session))
   }
   if (ref.name !== sandbox.name || ref.uid !== sandbox.uid) throw denied('the session has another Sandbox')
 }
@@ -112,7 +112,7 @@ function requestOf(
   try {
     return decodeMintRequest(Buffer.from(JSON.stringify(body)))
   } catch (error) {
-    if (error instanceof Refusal) throw denied(`the session cannot have a token: ${error.message}`)
+    if (error instanceof RefusalError) throw denied(`the session cannot have a token: ${error.message}`)
     throw error
   }
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Clock, type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
 import type { ClusterApi } from '../kubernetes/cluster-api.ts'
-import { NotYet, unavailable, type Watched } from './refusals.ts'
+import { NotReadyError, unavailable, type Watched } from './refusals.ts'
 
 /** Document 1, "Limits": the longest long-poll, in seconds. */
 export const MAX_WAIT_SECONDS = 25
@@ -53,7 +53,7 @@ export class Waits {
     }
   }
 
-  /** Asks `look` until it answers, or refuses with anything but `NotYet`, or the time is over: then `NotYet` is the answer. */
+  /** Asks `look` until it answers, or refuses with anything but `NotReadyError`, or the time is over: then `NotReadyError` is the answer. */
   async poll<T>({ pod, waitMs, socket }: WaitRequest, look: () => Promise<T>): Promise<T> {
     const { clock } = this.#options
     const over = new AbortController()
@@ -68,7 +68,7 @@ export class Waits {
           return await look()
         } catch (error) {
           const left = end - clock.monotonic()
-          if (!(error instanceof NotYet) || over.signal.aborted || left <= 0) throw error
+          if (!(error instanceof NotReadyError) || over.signal.aborted || left <= 0) throw error
           await this.#change(error.watched, Math.min(left, LOOK_AGAIN_MS), over.signal)
         }
       }

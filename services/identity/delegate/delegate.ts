@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339, sessionSpiffeId } from '@plat/core'
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 import { agentOf, ancestryOf, MAX_LINEAGE, MAX_TOKEN_CHARS, type SessionClaims } from '@plat/tokens'
 import {
   answer,
@@ -139,7 +139,7 @@ async function onlyOnce(
 /** The identical request has the same scopes, and its token has less to live by now. */
 function repeated(verdict: OnceVerdict, scopes: readonly string[]): ExchangeAnswer {
   if (verdict.kind === 'full') {
-    throw new OAuthRefusal(503, 'temporarily_unavailable', 'too many transactions at once: try again later')
+    throw new OAuthError(503, 'temporarily_unavailable', 'too many transactions at once: try again later')
   }
   if (verdict.kind !== 'repeated') throw badGrant('subject_token: the transaction token was used before')
   const [lifetime = '', token = ''] = verdict.text.split(' ')
@@ -217,14 +217,14 @@ function lineageOf(actor: SessionClaims, delegator: SessionClaims): readonly str
   return ids.size === 0 ? undefined : [...ids]
 }
 
-function badGrant(description: string): OAuthRefusal {
-  return new OAuthRefusal(400, 'invalid_grant', description)
+function badGrant(description: string): OAuthError {
+  return new OAuthError(400, 'invalid_grant', description)
 }
 
-function badTarget(description: string): OAuthRefusal {
-  return new OAuthRefusal(400, 'invalid_target', description)
+function badTarget(description: string): OAuthError {
+  return new OAuthError(400, 'invalid_target', description)
 }
 
-function badScope(description: string): OAuthRefusal {
-  return new OAuthRefusal(400, 'invalid_scope', description)
+function badScope(description: string): OAuthError {
+  return new OAuthError(400, 'invalid_scope', description)
 }

@@ -1,4 +1,4 @@
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 import type { SessionClaims } from '@plat/tokens'
 import { boundTo, refusalOf, sessionOf } from '../exchange/parts.ts'
 import type { DelegationParts, DelegationRequest } from './delegate.ts'
@@ -23,7 +23,7 @@ export async function delegatorOf(parts: DelegationParts, asked: DelegationReque
 
 async function transaction({ transactions, sessions }: DelegationParts, token: string): Promise<Delegator> {
   if (transactions === null) {
-    throw new OAuthRefusal(400, 'invalid_request', 'subject_token_type: transaction tokens are not taken here')
+    throw new OAuthError(400, 'invalid_request', 'subject_token_type: transaction tokens are not taken here')
   }
   const answer = await transactions.verify(token)
   if ('kind' in answer) throw badGrant(answer.message)
@@ -32,8 +32,8 @@ async function transaction({ transactions, sessions }: DelegationParts, token: s
   return { claims: answer.caller, scopes: answer.scopes, txn: answer.txn }
 }
 
-function badGrant(message: string): OAuthRefusal {
-  return new OAuthRefusal(400, 'invalid_grant', `subject_token: ${message}`)
+function badGrant(message: string): OAuthError {
+  return new OAuthError(400, 'invalid_grant', `subject_token: ${message}`)
 }
 
 /** `agents:<B>` names an agent of A's own namespace, `agents:<ns>/<B>` one of any. */

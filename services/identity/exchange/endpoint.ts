@@ -1,4 +1,4 @@
-import { type Endpoint, OAuthRefusal } from '@plat/http/endpoints'
+import { type Endpoint, OAuthError } from '@plat/http/endpoints'
 import { type DelegationParts, delegate } from '../delegate/delegate.ts'
 import { type Asker, recordRefused } from '../serve/audit.ts'
 import { Parameters } from '../serve/parameters.ts'
@@ -23,7 +23,7 @@ export function exchangeEndpoint(parts: DelegationParts): Endpoint {
         event = 'delegation'
         return await delegate(parts, { ...asked, actorToken: asked.actorToken }, request, who)
       } catch (error) {
-        if (error instanceof OAuthRefusal) recordRefused(parts, event, error, who)
+        if (error instanceof OAuthError) recordRefused(parts, event, error, who)
         throw error
       }
     },

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 import type { SessionClaims } from '@plat/tokens'
 import { type Asker, recordIssued } from '../serve/audit.ts'
 import type { Audience } from './config.ts'
@@ -44,7 +44,7 @@ export async function exchange(
   who.sub = subject.subject
   who.jti = subject.jti
   if (subject.parentJti !== null) {
-    throw new OAuthRefusal(400, 'invalid_grant', 'subject_token: an exchanged token cannot be exchanged again')
+    throw new OAuthError(400, 'invalid_grant', 'subject_token: an exchanged token cannot be exchanged again')
   }
   const audienceName = asked.audience ?? ''
   const audience = allowedAudience(parts, audienceName, subject)
@@ -77,7 +77,7 @@ export async function exchange(
 function allowedAudience({ config }: IssuingParts, name: string, subject: SessionClaims): Audience {
   const audience = config.audience(name)
   if (audience?.allowedNamespaces.has(subject.namespace) === true) return audience
-  throw new OAuthRefusal(400, 'invalid_target', 'the audience is not in the allow-list, or not for this namespace')
+  throw new OAuthError(400, 'invalid_target', 'the audience is not in the allow-list, or not for this namespace')
 }
 
 /** Rule 3. */
@@ -86,7 +86,7 @@ function grantedScopes({ scopes }: ExchangeRequest, audience: Audience, subject:
   const granted = subject.scopes.filter((scope) => wanted?.has(scope) !== false && audience.allowedScopes.has(scope))
   if (granted.length === 1) return granted
   if (granted.length > 1) return [...new Set(granted)]
-  throw new OAuthRefusal(400, 'invalid_scope', 'no requested scope is both allowed for the audience and granted')
+  throw new OAuthError(400, 'invalid_scope', 'no requested scope is both allowed for the audience and granted')
 }
 
 /** Rule 4. `left`: what the subject still has to live, in seconds. */
@@ -129,7 +129,7 @@ async function credential(
   const result = await issuedBy(provider, granted)
   if (result.kind === 'failed') {
     parts.log.error({ provider: provider.name, audience: granted.audienceName, reason: result.reason }, 'no credential')
-    throw new OAuthRefusal(502, 'server_error', 'the credential provider of the audience failed')
+    throw new OAuthError(502, 'server_error', 'the credential provider of the audience failed')
   }
   await record(parts, granted, result.expiresInSeconds)
   return answer(result.accessToken, result.expiresInSeconds, granted.scopes)

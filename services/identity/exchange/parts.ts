@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock, Ids } from '@plat/core'
-import { OAuthRefusal, publicUrl } from '@plat/http/endpoints'
+import { OAuthError, publicUrl } from '@plat/http/endpoints'
 import { agentOf, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import { type BindRecords, boundKey } from '../bind/records.ts'
 import type { IdentitySettings } from '../flags.ts'
@@ -59,9 +59,9 @@ function accepted(claims: SessionClaims | SessionFault, name: string): SessionCl
   return claims
 }
 
-export function refusalOf({ reason, message }: SessionFault, name: string): OAuthRefusal {
-  if (reason === 'unavailable') return new OAuthRefusal(503, 'temporarily_unavailable', message)
-  return new OAuthRefusal(400, 'invalid_grant', `${name}: ${message}`)
+export function refusalOf({ reason, message }: SessionFault, name: string): OAuthError {
+  if (reason === 'unavailable') return new OAuthError(503, 'temporarily_unavailable', message)
+  return new OAuthError(400, 'invalid_grant', `${name}: ${message}`)
 }
 
 /** Asks a bound token's holder for a proof, and uses it up. An unbound token needs none. */
@@ -89,13 +89,13 @@ export async function proveHolder(
   if (fault !== null) throw badProof(fault.message)
 }
 
-function badProof(description: string): OAuthRefusal {
-  return new OAuthRefusal(400, 'invalid_dpop_proof', description)
+function badProof(description: string): OAuthError {
+  return new OAuthError(400, 'invalid_dpop_proof', description)
 }
 
 /** Seconds that a token has left; it may have expired while a proof was asked for. */
 export function secondsLeft({ expiresAt }: Pick<SessionClaims, 'expiresAt'>, now: number, name: string): number {
-  if (expiresAt <= now) throw new OAuthRefusal(400, 'invalid_grant', `${name}: token has expired`)
+  if (expiresAt <= now) throw new OAuthError(400, 'invalid_grant', `${name}: token has expired`)
   return expiresAt - now
 }
 
@@ -108,7 +108,7 @@ export function boundTo({ records }: IssuingParts, claims: SessionClaims): strin
 export function signFor({ tenancy }: IssuingParts, namespace: string, claims: object): string {
   const signer = tenancy.signerFor(namespace)
   if (signer === null) {
-    throw new OAuthRefusal(503, 'temporarily_unavailable', 'the signing key of the tenant is not available')
+    throw new OAuthError(503, 'temporarily_unavailable', 'the signing key of the tenant is not available')
   }
   return signJws(signer, {}, claims)
 }

@@ -1,4 +1,4 @@
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 import type { Parameters } from '../serve/parameters.ts'
 
 export const TOKEN_EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
@@ -22,7 +22,7 @@ export interface ExchangeRequest {
 export function decodeExchangeRequest(parameters: Parameters): ExchangeRequest {
   const grantType = parameters.text('grant_type')
   if (grantType !== null && grantType !== TOKEN_EXCHANGE_GRANT) {
-    throw new OAuthRefusal(400, 'unsupported_grant_type', `grant_type must be ${TOKEN_EXCHANGE_GRANT}`)
+    throw new OAuthError(400, 'unsupported_grant_type', `grant_type must be ${TOKEN_EXCHANGE_GRANT}`)
   }
   const subjectToken = parameters.text('subject_token')
   if (subjectToken === null) throw invalid('subject_token is missing')
@@ -60,6 +60,6 @@ function checkActorType(type: string | null, actorToken: string | null): void {
   if (type !== JWT_TOKEN_TYPE && type !== ACCESS_TOKEN_TYPE) throw invalid('actor_token_type is not supported')
 }
 
-function invalid(description: string): OAuthRefusal {
-  return new OAuthRefusal(400, 'invalid_request', description)
+function invalid(description: string): OAuthError {
+  return new OAuthError(400, 'invalid_request', description)
 }

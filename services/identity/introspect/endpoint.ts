@@ -1,4 +1,4 @@
-import { type Endpoint, OAuthRefusal } from '@plat/http/endpoints'
+import { type Endpoint, OAuthError } from '@plat/http/endpoints'
 import { isFault, parseJws } from '@plat/tokens'
 import { type BindRecords, boundKey } from '../bind/records.ts'
 import { Parameters } from '../serve/parameters.ts'
@@ -20,7 +20,7 @@ export function introspectionEndpoint({ sessions, records }: IntrospectionParts)
     errors: 'oauth',
     async handle(body, request) {
       const token = Parameters.read(body, request).text('token')
-      if (token === null) throw new OAuthRefusal(400, 'invalid_request', 'token is missing')
+      if (token === null) throw new OAuthError(400, 'invalid_request', 'token is missing')
       const claims = await sessions.verify(token, audienceOf(token) ?? undefined)
       if (isSessionFault(claims)) return { active: false }
       const jkt = await boundKey(claims, records)

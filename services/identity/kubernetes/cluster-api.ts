@@ -1,6 +1,13 @@
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import { type Access, type Answer, ApiFault, type ApiRequest, fileAccess, KubernetesApi } from '@plat/kubernetes'
+import {
+  type Access,
+  type Answer,
+  type ApiRequest,
+  fileAccess,
+  KubernetesApi,
+  KubernetesApiError,
+} from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Unreachable } from '../proof/check.ts'
 import { unreachable } from '../proof/parts/verdict.ts'
@@ -49,7 +56,7 @@ export class ClusterApi {
     try {
       return await this.#api.ask(request)
     } catch (error) {
-      if (error instanceof ApiFault && error.status > 0) return { status: error.status, body: {} }
+      if (error instanceof KubernetesApiError && error.status > 0) return { status: error.status, body: {} }
       this.#log.warn({ api: this.#access.server, error: String(error) }, 'the API server was not reached')
       return unreachable('the API server cannot be reached')
     }

@@ -1,5 +1,5 @@
 import { type Clock, type Ids, rfc3339, sessionSpiffeId } from '@plat/core'
-import { type Endpoint, Refusal } from '@plat/http/endpoints'
+import { type Endpoint, RefusalError } from '@plat/http/endpoints'
 import { MAX_TOKEN_CHARS, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
@@ -59,7 +59,7 @@ export function mintEndpoint(parts: MintParts): Endpoint {
         if (recorded !== undefined) await recorded
         return minted
       } catch (error) {
-        if (error instanceof Refusal) recordRefused(parts, 'mint', error)
+        if (error instanceof RefusalError) recordRefused(parts, 'mint', error)
         throw error
       }
     },
@@ -71,7 +71,7 @@ function isAttested({ attestedTiers }: IdentitySettings, { tier }: MintRequest):
   return tier !== null && attestedTiers.includes(tier)
 }
 
-/** Names, times and signs: the one place where session tokens are made. Throws a `Refusal`. */
+/** Names, times and signs: the one place where session tokens are made. Throws a `RefusalError`. */
 export function mint(
   { settings, tenancy, clock, ids }: Pick<MintParts, 'settings' | 'tenancy' | 'clock' | 'ids'>,
   request: MintRequest,
@@ -79,7 +79,7 @@ export function mint(
 ): Minted {
   const spiffeId = nameOf(settings.trustDomain, request)
   const signer = tenancy.signerFor(request.namespace)
-  if (signer === null) throw new Refusal(503, "the signing key of the namespace's tenant is not available")
+  if (signer === null) throw new RefusalError(503, "the signing key of the namespace's tenant is not available")
   const issuedAt = Math.floor(clock.now() / 1000)
   const expiresAt = issuedAt + lifetimeSeconds(settings, request.ttlSeconds)
   const jti = ids.uuid()
@@ -99,7 +99,8 @@ export function mint(
       plat_substrate: substrate,
     },
   )
-  if (token.length > MAX_TOKEN_CHARS) throw new Refusal(400, `the token would exceed ${MAX_TOKEN_CHARS} characters`)
+  if (token.length > MAX_TOKEN_CHARS)
+    throw new RefusalError(400, `the token would exceed ${MAX_TOKEN_CHARS} characters`)
   return {
     token,
     expiresAt: rfc3339(expiresAt * 1000),
@@ -111,7 +112,7 @@ export function mint(
   }
 }
 
-/** The SPIFFE ID of a session. Throws a `Refusal` when it would be too long. */
+/** The SPIFFE ID of a session. Throws a `RefusalError` when it would be too long. */
 export function nameOf(
   trustDomain: string,
   { namespace, agent, session }: Pick<MintRequest, 'namespace' | 'agent' | 'session'>,
@@ -119,11 +120,11 @@ export function nameOf(
   try {
     return sessionSpiffeId({ trustDomain, namespace, agent, session })
   } catch {
-    throw new Refusal(400, 'invalid session: namespace, agent and session are too long for a SPIFFE ID')
+    throw new RefusalError(400, 'invalid session: namespace, agent and session are too long for a SPIFFE ID')
   }
 }
 
-/** SPIFFE IDs of the sessions that this one was forked from. Throws a `Refusal` when one would be too long. */
+/** SPIFFE IDs of the sessions that this one was forked from. Throws a `RefusalError` when one would be too long. */
 function lineageOf(trustDomain: string, { namespace, forkedFrom }: MintRequest): readonly string[] | undefined {
   if (forkedFrom.length === 0) return undefined
   return forkedFrom.map((name) => {

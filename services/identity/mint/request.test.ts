@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Refusal } from '@plat/http/endpoints'
+import { RefusalError } from '@plat/http/endpoints'
 import { ephemeralSigner } from '@plat/keys'
 import { decodeMintRequest } from './request.ts'
 
@@ -11,7 +11,7 @@ function refusal(body: string | object): string {
     decodeMintRequest(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)))
     return 'accepted'
   } catch (error) {
-    assert.ok(error instanceof Refusal, String(error))
+    assert.ok(error instanceof RefusalError, String(error))
     assert.equal(error.status, 400)
     return error.message
   }

@@ -10,7 +10,7 @@ export interface MintRequest extends SessionRequest {
 
 const FIELDS: ReadonlySet<string> = new Set([...SESSION_FIELDS, 'proof', 'dpopJkt'])
 
-/** Decodes and checks the body; throws a `Refusal` in the contract's words. */
+/** Decodes and checks the body; throws a `RefusalError` in the contract's words. */
 export function decodeMintRequest(bytes: Uint8Array): MintRequest {
   const body = Body.parse(bytes, FIELDS)
   return { ...decodeSession(body), dpopJkt: dpopJkt(body), proof: decodeProof(body) }

@@ -1,6 +1,6 @@
 import { rfc3339 } from '@plat/core'
 import { peerOf } from '@plat/http'
-import { Body, dpopJkt, type Endpoint, Refusal } from '@plat/http/endpoints'
+import { Body, dpopJkt, type Endpoint, RefusalError } from '@plat/http/endpoints'
 import type { Proofs } from '../proof/proofs.ts'
 import type { Nonces } from './nonces.ts'
 
@@ -19,14 +19,14 @@ export function nonceEndpoint(nonces: Nonces, proofs: Proofs): Endpoint {
     async handle(bytes, { socket: { remoteAddress = '' } }) {
       const body = Body.parse(bytes, FIELDS)
       const name = body.text('check')
-      if (name === null || name === '') throw new Refusal(400, 'check is required')
-      if (proofs.check(name).nonce === 'none') throw new Refusal(400, 'this check issues no nonces')
+      if (name === null || name === '') throw new RefusalError(400, 'check is required')
+      if (proofs.check(name).nonce === 'none') throw new RefusalError(400, 'this check issues no nonces')
       const jkt = dpopJkt(body)
       if (jkt !== null && proofs.check(name).nonce !== 'required') {
-        throw new Refusal(400, 'this check proves nothing about a key: its proofs may come without a nonce')
+        throw new RefusalError(400, 'this check proves nothing about a key: its proofs may come without a nonce')
       }
       const issued = await nonces.issue({ check: name, jkt }, peerOf(remoteAddress))
-      if (issued === null) throw new Refusal(429, 'too many nonces are outstanding', { 'retry-after': '1' })
+      if (issued === null) throw new RefusalError(429, 'too many nonces are outstanding', { 'retry-after': '1' })
       const { nonce, salt, expiresAt } = issued
       return { check: name, nonce, expiresAt: rfc3339(expiresAt), ...(salt !== null && { salt }) }
     },

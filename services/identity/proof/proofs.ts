@@ -1,4 +1,4 @@
-import { Refusal } from '@plat/http/endpoints'
+import { RefusalError } from '@plat/http/endpoints'
 import type { Log } from '@plat/process'
 import type { Nonces } from '../nonce/nonces.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict, Substrate } from './check.ts'
@@ -35,14 +35,14 @@ export function createProofs(checks: readonly ProofCheck[], options: ProofsOptio
   }
   const checkOf = (name: string): ProofCheck => {
     const check = byName.get(name)
-    if (check === undefined) throw new Refusal(400, 'unknown proof check')
+    if (check === undefined) throw new RefusalError(400, 'unknown proof check')
     return check
   }
   return {
     check: checkOf,
     establish(proof, key, context) {
       if (proof !== null) return establish(checkOf(proof.check), proof, { context: context(), key, ...options })
-      if (options.requireProof || key.attested) throw new Refusal(403, 'a proof is required')
+      if (options.requireProof || key.attested) throw new RefusalError(403, 'a proof is required')
       return null
     },
   }
@@ -54,12 +54,12 @@ async function establish(
   { context, key, nonces, log }: ProofsOptions & { readonly context: ProofContext; readonly key: ProofKey },
 ): Promise<Substrate> {
   if (key.attested && check.nonce !== 'required') {
-    throw new Refusal(403, 'proof failed: the session is attested, and this check proves nothing about a key')
+    throw new RefusalError(403, 'proof failed: the session is attested, and this check proves nothing about a key')
   }
   await redeemNonce(check, proof, { key, nonces })
   const verdict = await judge(check, proof, { context, log })
-  if (verdict.kind === 'failed') throw new Refusal(403, `proof failed: ${verdict.reason}`)
-  if (verdict.kind === 'unreachable') throw new Refusal(503, `proof check unavailable: ${verdict.reason}`)
+  if (verdict.kind === 'failed') throw new RefusalError(403, `proof failed: ${verdict.reason}`)
+  if (verdict.kind === 'unreachable') throw new RefusalError(503, `proof check unavailable: ${verdict.reason}`)
   return verdict.substrate
 }
 
@@ -70,17 +70,17 @@ async function redeemNonce(
   { key, nonces }: { readonly key: ProofKey; readonly nonces: Nonces },
 ): Promise<void> {
   if (check.nonce === 'none') {
-    if (nonce !== null) throw new Refusal(400, 'invalid proof: this check takes no nonce')
+    if (nonce !== null) throw new RefusalError(400, 'invalid proof: this check takes no nonce')
     return
   }
   if (check.nonce === 'optional' && nonce === null) return
-  if (nonce === null || nonce === '') throw new Refusal(403, 'proof failed: it carries no nonce')
+  if (nonce === null || nonce === '') throw new RefusalError(403, 'proof failed: it carries no nonce')
   const use = await nonces.redeem(nonce)
   if (use?.check !== check.name) {
-    throw new Refusal(403, 'proof failed: its nonce is unknown, used, expired, or of another check')
+    throw new RefusalError(403, 'proof failed: its nonce is unknown, used, expired, or of another check')
   }
   if (use.jkt !== null ? use.jkt !== key.jkt : key.attested) {
-    throw new Refusal(403, 'proof failed: its nonce is not bound to the key of the token')
+    throw new RefusalError(403, 'proof failed: its nonce is not bound to the key of the token')
   }
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { TLSSocket } from 'node:tls'
-import { type Body, Refusal } from '@plat/http/endpoints'
+import { type Body, RefusalError } from '@plat/http/endpoints'
 import type { Proof } from './check.ts'
 
 const FIELDS: ReadonlySet<string> = new Set([
@@ -18,14 +18,14 @@ const FIELDS: ReadonlySet<string> = new Set([
 /** Certificates of a chain at most. */
 const MAX_CHAIN = 10
 
-/** The member `proof` of a mint request; null when it is absent. Throws a `Refusal` in the contract's words. */
+/** The member `proof` of a mint request; null when it is absent. Throws a `RefusalError` in the contract's words. */
 export function decodeProof(request: Body): Proof | null {
   const proof = request.object('proof', FIELDS)
   if (proof === null) return null
   const check = proof.text('check')
-  if (check === null || check === '') throw new Refusal(400, 'unknown proof check: proof.check is required')
+  if (check === null || check === '') throw new RefusalError(400, 'unknown proof check: proof.check is required')
   const x5c = proof.texts('x5c')
-  if (x5c.length > MAX_CHAIN) throw new Refusal(400, `invalid JSON: proof.x5c: at most ${MAX_CHAIN} certificates`)
+  if (x5c.length > MAX_CHAIN) throw new RefusalError(400, `invalid JSON: proof.x5c: at most ${MAX_CHAIN} certificates`)
   return {
     check,
     sandbox: proof.text('sandbox'),

@@ -1,5 +1,5 @@
 import { parseSessionSpiffeId } from '@plat/core'
-import { OAuthRefusal, type Refusal } from '@plat/http/endpoints'
+import { OAuthError, type RefusalError } from '@plat/http/endpoints'
 import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { RefusalShares } from './refusals.ts'
@@ -58,7 +58,7 @@ async function durable(ledger: Ledger, record: Rec): Promise<void> {
     await ledger.append(record)
   } catch {
     // The ledger tells the log why, once, however many records it misses.
-    throw new OAuthRefusal(503, 'temporarily_unavailable', 'the audit ledger cannot be written: try again later')
+    throw new OAuthError(503, 'temporarily_unavailable', 'the audit ledger cannot be written: try again later')
   }
 }
 
@@ -69,11 +69,11 @@ async function durable(ledger: Ledger, record: Rec): Promise<void> {
 export function recordRefused(
   { log, ledger = null, refusals = null }: AuditParts,
   event: IssuanceEvent,
-  refusal: Refusal,
+  refusal: RefusalError,
   who: Asker = {},
 ): void {
   const { status, message: reason } = refusal
-  const code = refusal instanceof OAuthRefusal ? { code: refusal.code } : {}
+  const code = refusal instanceof OAuthError ? { code: refusal.code } : {}
   log.warn({ event, outcome: 'refused', status, ...code, reason, ...who }, 'refused')
   const known = event === 'mint' || Object.keys(who).length > 0
   if (ledger === null || !known) return

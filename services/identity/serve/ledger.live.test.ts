@@ -4,7 +4,7 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { TestClock } from '@plat/core'
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 import { type Ledger, type Rec, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { testProver } from '@plat/testkit/dpop'
@@ -103,10 +103,10 @@ test('while the ledger cannot be written nothing is issued, and a refusal stays 
   const facts = { jti: 'j', sub: 'spiffe://plat.local/ns/n/agent/a/session/s', user: null, scope: '' }
   await assert.rejects(
     async () => recordIssued(parts, 'mint', facts),
-    (error) => error instanceof OAuthRefusal && error.status === 503 && error.code === 'temporarily_unavailable',
+    (error) => error instanceof OAuthError && error.status === 503 && error.code === 'temporarily_unavailable',
   )
-  recordRefused(parts, 'exchange', new OAuthRefusal(400, 'invalid_target', 'no'), { jti: 'j' })
-  recordRefused(parts, 'exchange', new OAuthRefusal(400, 'invalid_grant', 'no'), {})
+  recordRefused(parts, 'exchange', new OAuthError(400, 'invalid_target', 'no'), { jti: 'j' })
+  recordRefused(parts, 'exchange', new OAuthError(400, 'invalid_grant', 'no'), {})
   assert.deepEqual(
     appended.map(({ action }) => action),
     ['allow', 'deny'],

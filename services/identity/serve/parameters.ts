@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { JsonError, parseStrict } from '@plat/core'
-import { isJson, OAuthRefusal } from '@plat/http/endpoints'
+import { isJson, OAuthError } from '@plat/http/endpoints'
 import { isObject } from '@plat/tokens'
 
 /** The parameters of an OAuth request: a form (RFC 6749, appendix B) or a JSON object with the same names. */
@@ -48,8 +48,8 @@ function isForm(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/x-www-form-urlencoded *(;|$)/i.test(contentType)
 }
 
-function invalid(description: string): OAuthRefusal {
-  return new OAuthRefusal(400, 'invalid_request', description)
+function invalid(description: string): OAuthError {
+  return new OAuthError(400, 'invalid_request', description)
 }
 
 function readJson(body: Uint8Array): ReadonlyMap<string, unknown> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { OAuthRefusal } from '@plat/http/endpoints'
+import { OAuthError } from '@plat/http/endpoints'
 import type { Ledger, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { recordRefused } from './audit.ts'
@@ -22,7 +22,7 @@ function setup() {
   }
   const refusals = new RefusalShares({ ledger, clock, onLost: () => {} })
   const refuse = (sub: string) =>
-    recordRefused({ log: silentLog, ledger, refusals }, 'exchange', new OAuthRefusal(400, 'invalid_target', 'no'), {
+    recordRefused({ log: silentLog, ledger, refusals }, 'exchange', new OAuthError(400, 'invalid_target', 'no'), {
       sub,
     })
   return { clock, records, refuse, refusals }

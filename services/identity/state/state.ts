@@ -1,6 +1,6 @@
 import { type Clock, type Ids, watchedPool } from '@plat/core'
-import { OAuthRefusal } from '@plat/http/endpoints'
-import { memoryOnceSets, type OnceSet, type OnceSets, StateUnreachable } from '@plat/state'
+import { OAuthError } from '@plat/http/endpoints'
+import { memoryOnceSets, type OnceSet, type OnceSets, StateUnreachableError } from '@plat/state'
 import { memoryReplayStore, type ReplayStore } from '@plat/tokens'
 import { type BindRecords, bindRecords } from '../bind/records.ts'
 import { createOnce, type Once } from '../delegate/once.ts'
@@ -68,7 +68,7 @@ async function orRefuse<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
-    if (!(error instanceof StateUnreachable)) throw error
-    throw new OAuthRefusal(503, 'temporarily_unavailable', 'the shared state cannot be reached: try again later')
+    if (!(error instanceof StateUnreachableError)) throw error
+    throw new OAuthError(503, 'temporarily_unavailable', 'the shared state cannot be reached: try again later')
   }
 }

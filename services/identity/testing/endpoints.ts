@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
-import { type Endpoint, Refusal } from '@plat/http/endpoints'
+import { type Endpoint, RefusalError } from '@plat/http/endpoints'
 
 /** Asks an endpoint without a listener. A refusal comes back as its body with the status. */
 export async function ask(
@@ -15,7 +15,7 @@ export async function ask(
   try {
     return await endpoint.handle(Buffer.from(JSON.stringify(body)), request)
   } catch (error) {
-    assert.ok(error instanceof Refusal, String(error))
+    assert.ok(error instanceof RefusalError, String(error))
     return { status: error.status, ...error.body('') }
   }
 }

@@ -1,4 +1,4 @@
-import { Body, type Endpoint, Refusal } from '@plat/http/endpoints'
+import { Body, type Endpoint, RefusalError } from '@plat/http/endpoints'
 import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
 
 const FIELDS: ReadonlySet<string> = new Set(['token', 'audience'])
@@ -13,7 +13,7 @@ export function verifyEndpoint(sessions: Sessions): Endpoint {
     async handle(bytes) {
       const body = Body.parse(bytes, FIELDS)
       const token = body.text('token')
-      if (token === null || token === '') throw new Refusal(400, 'token is required')
+      if (token === null || token === '') throw new RefusalError(400, 'token is required')
       const audience = body.text('audience')
       const answer = await sessions.verify(token, audience === null || audience === '' ? undefined : audience)
       return isSessionFault(answer) ? { valid: false, error: answer.message } : { valid: true, claims: answer.members }

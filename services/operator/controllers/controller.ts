@@ -1,5 +1,5 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
-import { ApiFault, retryAfterOf } from '@plat/kubernetes'
+import { KubernetesApiError, retryAfterOf } from '@plat/kubernetes'
 import type { Registry } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import type { ControllerName, operatorMetrics } from '../metrics.ts'
@@ -24,7 +24,7 @@ export interface ControllerParts {
 }
 
 /** What another attempt does not mend by itself; metrics count it by its word. */
-export class ReconcileFault extends Error {
+export class ReconcileError extends Error {
   readonly reason: string
 
   constructor(reason: string, message: string) {
@@ -99,8 +99,8 @@ function observerOf({ name, registry }: ControllerParts): QueueObserver {
 
 /** `Conflict`, `Forbidden`, … of the API server; `Unreachable`; or a word of our own. */
 function wordOf(error: unknown): string {
-  if (error instanceof ReconcileFault) return error.reason
-  if (!(error instanceof ApiFault)) return 'Error'
+  if (error instanceof ReconcileError) return error.reason
+  if (!(error instanceof KubernetesApiError)) return 'Error'
   if (error.status === 0) return 'Unreachable'
   return error.reason === '' ? `Status${error.status}` : error.reason
 }

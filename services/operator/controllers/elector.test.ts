@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { ApiFault } from '@plat/kubernetes'
+import { KubernetesApiError } from '@plat/kubernetes'
 import { silentLog } from '@plat/process'
 import { Elector } from './elector.ts'
 
@@ -24,15 +24,15 @@ class Leases {
   }
 
   readonly ask = async ({ method, body }: { readonly method: string; readonly body?: object }) => {
-    if (this.down) throw new ApiFault('down', 0)
+    if (this.down) throw new KubernetesApiError('down', 0)
     if (method === 'GET') {
-      if (this.lease === null) throw new ApiFault('none', 404)
+      if (this.lease === null) throw new KubernetesApiError('none', 404)
       return { status: 200, body: { ...this.lease } }
     }
     this.race()
     const { metadata, spec }: Lease = Object(body)
     const fresh = method === 'POST' ? this.lease === null : metadata.resourceVersion === String(this.version)
-    if (!fresh) throw new ApiFault('changed', 409)
+    if (!fresh) throw new KubernetesApiError('changed', 409)
     return { status: 200, body: { ...this.write(spec) } }
   }
 }

@@ -1,5 +1,5 @@
 import { type Clock, reasonOf, rfc3339Micros } from '@plat/core'
-import { ApiFault, type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import { type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 
 export interface ElectorOptions {
@@ -109,7 +109,7 @@ export class Elector {
       const { body } = await api.ask({ method: 'GET', path: this.#path(), signal })
       this.#seen = this.#saw(body)
     } catch (error) {
-      if (!(error instanceof ApiFault) || error.status !== NOT_FOUND) throw error
+      if (!(error instanceof KubernetesApiError) || error.status !== NOT_FOUND) throw error
       this.#seen = null
     }
     return this.#seen
@@ -156,7 +156,7 @@ export class Elector {
       this.#seen = this.#saw(body)
       return true
     } catch (error) {
-      if (error instanceof ApiFault && error.status === CONFLICT) return false
+      if (error instanceof KubernetesApiError && error.status === CONFLICT) return false
       throw error
     }
   }

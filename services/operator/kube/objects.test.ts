@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { ApiFault, type Members } from '@plat/kubernetes'
+import { KubernetesApiError, type Members } from '@plat/kubernetes'
 import { silentLog } from '@plat/process'
 import { Objects } from './objects.ts'
 
@@ -13,7 +13,7 @@ test('a kind that the cluster serves later is listed within 30 seconds, and that
   let serves = false
   const api = {
     ask: async () => {
-      if (!serves) throw new ApiFault('not found', 404)
+      if (!serves) throw new KubernetesApiError('not found', 404)
       return { status: 200, body: { metadata: { resourceVersion: '1' }, items: listed } }
     },
     watch: async function* () {},

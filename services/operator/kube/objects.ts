@@ -1,5 +1,13 @@
 import { Backoff, type Clock, type Ids, reasonOf } from '@plat/core'
-import { ApiFault, isMembers, type KubernetesApi, type Members, member, retryAfterOf, textOf } from '@plat/kubernetes'
+import {
+  isMembers,
+  type KubernetesApi,
+  KubernetesApiError,
+  type Members,
+  member,
+  retryAfterOf,
+  textOf,
+} from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { pause } from '../controllers/elector.ts'
 
@@ -79,7 +87,7 @@ export class Objects {
       } catch (error) {
         if (signal.aborted) return
         retryAfterMs = retryAfterOf(error)
-        if (error instanceof ApiFault && error.status === NOT_FOUND) {
+        if (error instanceof KubernetesApiError && error.status === NOT_FOUND) {
           if (collection.state !== 'absent') log.info({ path: collection.path }, 'the cluster does not know the kind')
           this.#replace(collection, new Map(), 'absent')
           failures = Number.POSITIVE_INFINITY

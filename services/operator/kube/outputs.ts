@@ -3,7 +3,7 @@ import { MAX_WATCHED_BYTES } from '@plat/config'
 import { reasonOf } from '@plat/core'
 import type { KubernetesApi } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
-import { type OperatorRegistry, ReconcileFault } from '../controllers/controller.ts'
+import { type OperatorRegistry, ReconcileError } from '../controllers/controller.ts'
 import { CONFIG_MAP_BYTES, type PackedFile } from '../render/size/packed.ts'
 
 /** Who the operator is in `managedFields`. */
@@ -59,12 +59,12 @@ export class Outputs {
     }
   }
 
-  /** Throws an `ApiFault`, and a `ReconcileFault` `TooLarge` for what no ConfigMap holds: then what was written before stays. */
+  /** Throws an `KubernetesApiError`, and a `ReconcileError` `TooLarge` for what no ConfigMap holds: then what was written before stays. */
   async configMap(name: string, packed: PackedFile, signal: AbortSignal): Promise<void> {
     const { member, bytes, plainBytes } = packed
     if (plainBytes > MAX_WATCHED_BYTES) {
       const why = `${name} would hold ${plainBytes} bytes before compression: a gateway reads ${MAX_WATCHED_BYTES}`
-      throw new ReconcileFault('TooLarge', why)
+      throw new ReconcileError('TooLarge', why)
     }
     this.#options.registry.gauge('plat_rendered_configmap_bytes').set({ name }, bytes)
     const content = { [member]: { [packed.key]: packed.text } }
@@ -105,7 +105,7 @@ export class Outputs {
     const digest = createHash('sha256').update(JSON.stringify(content)).digest('hex')
     if (this.#written.get(path) === digest) return
     if (bytes > CONFIG_MAP_BYTES) {
-      throw new ReconcileFault('TooLarge', `${kind} ${name} would have ${bytes} bytes: it holds ${CONFIG_MAP_BYTES}`)
+      throw new ReconcileError('TooLarge', `${kind} ${name} would have ${bytes} bytes: it holds ${CONFIG_MAP_BYTES}`)
     }
     const labels = { 'app.kubernetes.io/managed-by': OWNER, 'app.kubernetes.io/part-of': 'plat' }
     await api.ask({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiFault } from '@plat/kubernetes'
+import { KubernetesApiError } from '@plat/kubernetes'
 import { ReferencedObjects } from './referenced.ts'
 
 const never = new AbortController().signal
@@ -14,9 +14,9 @@ function setUp() {
     const [, namespace, name] = /^\/api\/v1\/namespaces\/([^/]+)\/secrets\/([^/]+)$/.exec(path) ?? []
     const object = `${namespace}/${name}`
     requested.push(object)
-    if (failing.has(object)) throw new ApiFault('internal error', 500)
+    if (failing.has(object)) throw new KubernetesApiError('internal error', 500)
     const texts = secrets.get(object)
-    if (texts === undefined) throw new ApiFault('not found', 404)
+    if (texts === undefined) throw new KubernetesApiError('not found', 404)
     const coded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
     return { status: 200, body: { data: Object.fromEntries(coded) } }
   }

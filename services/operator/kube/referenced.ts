@@ -1,4 +1,4 @@
-import { ApiFault, type KubernetesApi, member, textOf } from '@plat/kubernetes'
+import { type KubernetesApi, KubernetesApiError, member, textOf } from '@plat/kubernetes'
 import type { ReferencedTexts } from '../render/declared.ts'
 import { OVER_SHARE } from '../render/size/shares.ts'
 
@@ -58,7 +58,7 @@ export class ReferencedObjects {
   }
 
   /**
-   * Returns the values of keys, reading objects that are not known yet: at first all, later a share of each namespace. Throws an `ApiFault`
+   * Returns the values of keys, reading objects that are not known yet: at first all, later a share of each namespace. Throws an `KubernetesApiError`
    * when an object cannot be read.
    */
   async read(keys: Iterable<string>, signal: AbortSignal): Promise<ReadTexts> {
@@ -165,7 +165,7 @@ export class ReferencedObjects {
       const decode = (text: string) => (plural === 'secrets' ? Buffer.from(text, 'base64').toString('utf8') : text)
       return new Map(Object.keys(data).map((key) => [key, decode(textOf(data, key))]))
     } catch (error) {
-      if (error instanceof ApiFault && ABSENT.has(error.status)) return new Map()
+      if (error instanceof KubernetesApiError && ABSENT.has(error.status)) return new Map()
       throw error
     }
   }

@@ -1,4 +1,4 @@
-import { ApiFault, type KubernetesApi } from '@plat/kubernetes'
+import { type KubernetesApi, KubernetesApiError } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Kind, Resource } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
@@ -193,7 +193,7 @@ async function readPrevious({ api, namespace }: RenderParts, signal: AbortSignal
     const { body } = await api.ask({ method: 'GET', path, signal })
     return decodePolicies(await readPacked(body, 'policies.json'))
   } catch (error) {
-    if (error instanceof ApiFault && error.status === 404) return null
+    if (error instanceof KubernetesApiError && error.status === 404) return null
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import type { Kind } from '@plat/resources'
-import { ReconcileFault } from '../controllers/controller.ts'
+import { ReconcileError } from '../controllers/controller.ts'
 import type { RenderedFile } from '../render/everything.ts'
 import { configMapOf, type Outputs } from './outputs.ts'
 
@@ -36,7 +36,7 @@ export function configMapOutput(outputs: Outputs, file: RenderedFile, unread: Ou
     unread,
     write: async (signal) => {
       if (file.fullness > 1)
-        throw new ReconcileFault('TooLarge', `${file.name} has more entries than a gateway accepts`)
+        throw new ReconcileError('TooLarge', `${file.name} has more entries than a gateway accepts`)
       await outputs.configMap(name, await file.packed(), signal)
     },
   }

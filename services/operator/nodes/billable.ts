@@ -1,5 +1,5 @@
 import { type Clock, reasonOf, rfc3339 } from '@plat/core'
-import { ApiFault, type KubernetesApi, member, textOf } from '@plat/kubernetes'
+import { type KubernetesApi, KubernetesApiError, member, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { OperatorRegistry } from '../controllers/controller.ts'
 import { pause } from '../controllers/elector.ts'
@@ -64,7 +64,7 @@ async function readKept({ api, namespace }: BillableNodesOptions, signal: AbortS
     const { body } = await api.ask({ method: 'GET', path, signal })
     return readPeaks(textOf(member(body, 'data'), KEY))
   } catch (error) {
-    if (error instanceof ApiFault && error.status === 404) return null
+    if (error instanceof KubernetesApiError && error.status === 404) return null
     throw error
   }
 }

@@ -10,7 +10,7 @@ const OVER = new Set(['Succeeded', 'Failed'])
 
 /**
  * How many nodes run sandboxes now: nodes that a pod stands on whose controller is a Sandbox, and which is not over.
- * `namespaces`: where is looked; empty: everywhere. Throws an `ApiFault`.
+ * `namespaces`: where is looked; empty: everywhere. Throws an `KubernetesApiError`.
  */
 export async function countSandboxNodes(
   api: KubernetesApi,

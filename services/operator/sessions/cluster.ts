@@ -1,6 +1,6 @@
-import { ApiFault, isMembers, type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import { isMembers, type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { Resource } from '@plat/resources'
-import { ReconcileFault } from '../controllers/controller.ts'
+import { ReconcileError } from '../controllers/controller.ts'
 import type { Objects } from '../kube/objects.ts'
 import { OWNER } from '../kube/outputs.ts'
 import type { Mode } from './life/admission.ts'
@@ -78,10 +78,10 @@ export class SessionObjects {
       const query = { fieldManager: OWNER }
       await this.#api.ask({ method: 'POST', path: collection(api, namespace, plural), query, body: object, signal })
     } catch (error) {
-      if (!(error instanceof ApiFault) || error.status !== CONFLICT) throw error
+      if (!(error instanceof KubernetesApiError) || error.status !== CONFLICT) throw error
       const found = await this.#find(collection(api, namespace, plural, name), signal)
       if (found === null || controllerOf(found).uid === uid) return
-      throw new ReconcileFault(
+      throw new ReconcileError(
         'NameTaken',
         `${plural} ${namespace}/${name} is there already, and is not of this session`,
       )
@@ -123,7 +123,7 @@ export class SessionObjects {
     try {
       return ownedOrNull((await this.#find(path, signal)) ?? undefined, metadata.uid)
     } catch (error) {
-      if (error instanceof ApiFault && error.status === FORBIDDEN) return null
+      if (error instanceof KubernetesApiError && error.status === FORBIDDEN) return null
       throw error
     }
   }
@@ -148,7 +148,7 @@ export class SessionObjects {
     try {
       return (await this.#api.ask({ method: 'GET', path, signal })).body
     } catch (error) {
-      if (error instanceof ApiFault && error.status === NOT_FOUND) return null
+      if (error instanceof KubernetesApiError && error.status === NOT_FOUND) return null
       throw error
     }
   }
@@ -159,7 +159,7 @@ export class SessionObjects {
       const body = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', ...preconditions }
       await this.#api.ask({ method: 'DELETE', path, body, signal })
     } catch (error) {
-      if (!(error instanceof ApiFault) || error.status !== NOT_FOUND) throw error
+      if (!(error instanceof KubernetesApiError) || error.status !== NOT_FOUND) throw error
     }
   }
 }

@@ -2,7 +2,7 @@ import { type Clock, readJsonObject, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import { textOf } from '@plat/kubernetes'
 import type { Resource } from '@plat/resources'
-import { type OperatorRegistry, ReconcileFault } from '../controllers/controller.ts'
+import { type OperatorRegistry, ReconcileError } from '../controllers/controller.ts'
 import type { Plan } from './life/admission.ts'
 
 /** Lifetime of the tokens that are minted, in seconds, where the session does not end sooner. */
@@ -39,7 +39,7 @@ export class Minter {
     this.#options = options
   }
 
-  /** `endsAt`: of the session, in milliseconds since the epoch. Throws a `ReconcileFault` without the token in it. */
+  /** `endsAt`: of the session, in milliseconds since the epoch. Throws a `ReconcileError` without the token in it. */
   async mint(session: Resource<'AgentSession'>, plan: Plan, endsAt: number | null): Promise<Minted> {
     const { url, brokerToken, caPEM, dialer, registry, clock } = this.#options
     const begun = clock.monotonic()
@@ -54,11 +54,11 @@ export class Minter {
         timeoutMs: MINT_MS,
       })
       .catch((error: unknown) => {
-        throw new ReconcileFault('BrokerUnreachable', `the identity broker does not answer: ${reasonOf(error)}`)
+        throw new ReconcileError('BrokerUnreachable', `the identity broker does not answer: ${reasonOf(error)}`)
       })
     const body = readJsonObject(answer.bytes) ?? {}
     if (answer.status !== 200) {
-      throw new ReconcileFault(
+      throw new ReconcileError(
         'MintRefused',
         `the identity broker refuses with ${answer.status}: ${textOf(body, 'error')}`,
       )
@@ -66,7 +66,7 @@ export class Minter {
     const [token, spiffeId, jti] = [textOf(body, 'token'), textOf(body, 'spiffeId'), textOf(body, 'jti')]
     const expiresAt = Date.parse(textOf(body, 'expiresAt'))
     if (token === '' || jti === '' || Number.isNaN(expiresAt)) {
-      throw new ReconcileFault('MintRefused', 'the identity broker answers what is no token')
+      throw new ReconcileError('MintRefused', 'the identity broker answers what is no token')
     }
     registry.histogram('plat_token_mint_seconds').observe({}, (clock.monotonic() - begun) / 1000)
     return { token, spiffeId, jti, expiresAt }

@@ -9,7 +9,7 @@ import { isShort, type Limits } from '../../limits/limits.ts'
 import { windowOf } from '../../limits/window.ts'
 import { Continuity } from '../continuity.ts'
 import { Database } from '../database.ts'
-import { StateUnreachable } from '../pool.ts'
+import { StateUnreachableError } from '../pool.ts'
 import { ids, item, NEVER, type ReplicaOptions, Replicas, taken } from '../testing/replicas.ts'
 import { Counting } from './counting.ts'
 import type { Operation } from './operation.ts'
@@ -54,7 +54,7 @@ test('a take that runs after its release leaves no hold', async () => {
   await postgres.beside(async (client) => {
     const stopped = await backends(client)
     await whilePaused(stopped, async () => {
-      await assert.rejects(take(limits, 'late', 10), StateUnreachable)
+      await assert.rejects(take(limits, 'late', 10), StateUnreachableError)
       const hasTombstone = async () => (await client.query('SELECT 1 FROM plat.closed')).rowCount === 1
       await until(hasTombstone, 'the release on another connection')
       assert.equal(await holdsOf(client, 'late'), 0)
@@ -126,7 +126,7 @@ test('a counter that a paused transaction has locked stops only its own calls, a
     await client.query("SELECT 1 FROM paused.counter WHERE key = 'locked' FOR UPDATE")
     let refused = 0
     const blocked = Array.from({ length: BLOCKED_CALLS }, () =>
-      assert.rejects(take(limits, 'locked', 1_000_000), StateUnreachable).then(() => void refused++),
+      assert.rejects(take(limits, 'locked', 1_000_000), StateUnreachableError).then(() => void refused++),
     )
     let isCounted = false
     void taken(limits, 'free', 1).then(() => {

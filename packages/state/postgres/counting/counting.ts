@@ -1,6 +1,6 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
 import { type CountBatch, type Database, wasLocked } from '../database.ts'
-import { StateUnreachable } from '../pool.ts'
+import { StateUnreachableError } from '../pool.ts'
 import { type Counted, NotCountedError, type Operation, type StoredItem } from './operation.ts'
 import type { ServerClock } from './server-clock.ts'
 
@@ -293,7 +293,7 @@ export class Counting {
   }
 
   #failed(batch: readonly Waiting[], cause: unknown): void {
-    const stage = cause instanceof StateUnreachable ? cause.stage : 'unknown'
+    const stage = cause instanceof StateUnreachableError ? cause.stage : 'unknown'
     this.#giveUp(batch, stage === 'unknown', cause)
     if (stage !== 'connect') return
     // Without a connection nothing else can be counted either.

@@ -19,7 +19,7 @@ export interface SharedLimitsOptions {
 }
 
 /**
- * Limits that all replicas count together, in Postgres: a take is one step there, whoever else takes. Rejects with `StateUnreachable`
+ * Limits that all replicas count together, in Postgres: a take is one step there, whoever else takes. Rejects with `StateUnreachableError`
  * while the server is away. A hold whose replica is gone counts as spent whole, which leaves as much of the cap as before.
  */
 export class SharedLimits implements Limits {

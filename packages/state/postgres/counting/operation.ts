@@ -1,4 +1,4 @@
-import { StateUnreachable } from '../pool.ts'
+import { StateUnreachableError } from '../pool.ts'
 
 /** One item of a hold as the database stores it: key, window, amount, cap, and when the window ends. */
 export interface StoredItem {
@@ -52,7 +52,7 @@ export interface Counted {
 }
 
 /** An operation that was not counted, as far as is known. */
-export class NotCountedError extends StateUnreachable {
+export class NotCountedError extends StateUnreachableError {
   /** True: the database may have got it all the same. */
   readonly wasSent: boolean
 

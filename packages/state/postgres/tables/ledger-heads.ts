@@ -4,9 +4,9 @@ import { type Database, EVEN_LOST } from '../database.ts'
 export interface LedgerHeads {
   /** Named in messages. */
   readonly place: string
-  /** Null when there is none, and for a ledger without an id. Rejects with `StateUnreachable`. */
+  /** Null when there is none, and for a ledger without an id. Rejects with `StateUnreachableError`. */
   read(ledgerId: string | null): Promise<string | null>
-  /** Durable when it resolves. Rejects with `StateUnreachable`, also while the database counts as lost. */
+  /** Durable when it resolves. Rejects with `StateUnreachableError`, also while the database counts as lost. */
   write(ledgerId: string, text: string): Promise<void>
 }
 

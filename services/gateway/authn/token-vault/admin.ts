@@ -1,6 +1,6 @@
 import { reasonOf, rfc3339 } from '@plat/core'
 import type { Log } from '@plat/process'
-import { AdminFault, type AdminRoutes, page, parameter, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, page, parameter, queried } from '../../admin/index.ts'
 import type { Accounts, Kept } from './store/accounts.ts'
 import type { Vault } from './vault.ts'
 
@@ -19,12 +19,12 @@ export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log):
       })
       context.on('DELETE /v1/accounts/:id', async (request, reply, { by }) => {
         const kept = accounts.byId(parameter(request.params, 'id'))
-        if (kept === null) throw new AdminFault('not_found', 'there is no account with this id')
+        if (kept === null) throw new AdminError('not_found', 'there is no account with this id')
         const isGone = await vault.remove(kept.account, 'removed', by).catch((error: unknown) => {
           log.error({ account: kept.id, error: reasonOf(error) }, 'an account could not be removed')
-          throw new AdminFault('state_unavailable', 'accounts cannot be kept now')
+          throw new AdminError('state_unavailable', 'accounts cannot be kept now')
         })
-        if (!isGone) throw new AdminFault('not_found', 'there is no account with this id')
+        if (!isGone) throw new AdminError('not_found', 'there is no account with this id')
         return reply.code(204).send()
       })
     },

@@ -1,5 +1,5 @@
 import type { Ledgers } from '@plat/ledger'
-import { AdminFault, type AdminRoutes, page, parameter, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, page, parameter, queried } from '../../admin/index.ts'
 import type { Memory } from './memory.ts'
 import { ownerKey, personNamed } from './owner.ts'
 
@@ -34,7 +34,7 @@ export function createMemoryRoutes({ memory, ledgers, onFault }: MemoryRoutesOpt
         )
         const items = await erasing.catch((error: unknown) => {
           onFault(error)
-          throw new AdminFault('state_unavailable', 'the journal of memory cannot be written: ask again')
+          throw new AdminError('state_unavailable', 'the journal of memory cannot be written: ask again')
         })
         const about = { user, ...(issuer !== '' && { issuer }), ...(namespace !== null && { namespace }), items }
         const record = { kind: 'admin', action: 'memory.forgotten', by: caller.by, requestId: request.id } as const

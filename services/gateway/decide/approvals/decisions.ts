@@ -1,4 +1,4 @@
-import { AdminFault } from '../../admin/index.ts'
+import { AdminError } from '../../admin/index.ts'
 import type { ErrorCode } from '../../call/index.ts'
 import type { Approvals, Refused } from './approvals.ts'
 import type { Ballot } from './quorum/ballot.ts'
@@ -18,7 +18,7 @@ const refusals: Readonly<Record<Refused, readonly [ErrorCode, string]>> = {
 export interface Decisions {
   /** Null: there is no such approval. */
   namespaceOf(id: string): string | null
-  /** Answers the approval as it stands then, with what is missing. Throws `AdminFault`. */
+  /** Answers the approval as it stands then, with what is missing. Throws `AdminError`. */
   decide(id: string, ballot: Ballot): Promise<ApprovalView & { readonly missing: number }>
 }
 
@@ -29,13 +29,13 @@ export function createDecisions(approvals: Approvals, onFault: (error: unknown) 
     async decide(id, ballot) {
       const decided = await approvals.decide(id, ballot).catch((error: unknown) => {
         onFault(error)
-        throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
+        throw new AdminError('state_unavailable', 'approvals cannot be kept now')
       })
       if ('refused' in decided) {
         const { refused } = decided
         const [code, message] = refusals[refused]
         const state = approvals.get(id)?.state
-        throw new AdminFault(
+        throw new AdminError(
           code,
           refused === 'decided' ? `the approval is ${state} already, or its time is over` : message,
         )

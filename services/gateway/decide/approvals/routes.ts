@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { AdminFault, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
 import type { Approvals } from './approvals.ts'
 import type { Decisions } from './decisions.ts'
 import type { Approval } from './store/events.ts'
@@ -23,12 +23,12 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, decisions }
   const found = (id: string, caller: Caller): Approval => {
     const approval = approvals.get(id)
     if (approval === null || !caller.sees(approval.question.namespace))
-      throw new AdminFault('not_found', 'there is no approval with this id')
+      throw new AdminError('not_found', 'there is no approval with this id')
     return approval
   }
   const mayApprove = ({ byToken }: Caller) => {
     if (byToken && !devTokenApprovers) {
-      throw new AdminFault('forbidden', 'the static token cannot approve: adminAuth.devTokenApprovers is off')
+      throw new AdminError('forbidden', 'the static token cannot approve: adminAuth.devTokenApprovers is off')
     }
   }
   return {

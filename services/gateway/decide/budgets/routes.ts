@@ -1,6 +1,6 @@
 import { rfc3339 } from '@plat/core'
 import { type Calendar, windowEnd } from '@plat/state'
-import { AdminFault, type AdminRoutes, page } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, page } from '../../admin/index.ts'
 import type { Counters } from './book/counters.ts'
 import type { Budget } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
@@ -34,7 +34,7 @@ export function createBudgetRoutes(options: BudgetRoutesOptions): AdminRoutes {
 /** Descending by id, as pages want them. */
 async function viewsOf(options: BudgetRoutesOptions): Promise<readonly BudgetView[]> {
   const table = options.table()
-  if (table === null) throw new AdminFault('state_unavailable', 'budgetsFile could not be read yet: see the log')
+  if (table === null) throw new AdminError('state_unavailable', 'budgetsFile could not be read yet: see the log')
   const views = table.budgets.map(async (budget) =>
     budget.window === 'session' ? await sessionsOf(budget, options) : [await windowNow(budget, options)],
   )

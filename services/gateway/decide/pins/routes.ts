@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { AdminFault, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
 import { type PinBook, TOOLS_PER_SERVER_MAX } from './book.ts'
 import type { PinReports } from './report.ts'
 import type { ServerPinsDetail, ToolDefinitions, ToolPinView } from './view.ts'
@@ -36,7 +36,7 @@ export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoute
     const namespace = parameter(params, 'namespace')
     const one = caller.sees(namespace) ? reports.one(`${namespace}/${parameter(params, 'name')}`) : null
     if (one !== null) return one
-    throw new AdminFault('not_found', 'there is no such server, or its tools are not pinned (mode off)')
+    throw new AdminError('not_found', 'there is no such server, or its tools are not pinned (mode off)')
   }
   return {
     mount(context) {
@@ -60,7 +60,7 @@ export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoute
         const acceptance = { server: server.id, tool, digest, by: caller.by }
         await book.accept(server.id, { tool, digest, by: acceptance.by }).catch((fault: unknown) => {
           onFault(fault)
-          throw new AdminFault('state_unavailable', 'the journal of pins cannot be written: nothing was accepted')
+          throw new AdminError('state_unavailable', 'the journal of pins cannot be written: nothing was accepted')
         })
         onAccepted(acceptance)
         return found(request.params, caller)
@@ -72,17 +72,17 @@ export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoute
 function toolOf({ id, tools }: ServerPinsDetail, tool: string): ToolPinView {
   const known = tools.find((one) => one.tool === tool)
   if (known !== undefined) return known
-  throw new AdminFault('not_found', `${id} has no tool of this name`)
+  throw new AdminError('not_found', `${id} has no tool of this name`)
 }
 
 /** Throws where accepting would change nothing, or something else than was looked at. */
 function acceptable(server: ServerPinsDetail, tool: string, digest: string): void {
   const known = toolOf(server, tool)
   const why = whyNot(known, digest)
-  if (why !== null) throw new AdminFault('conflict', why)
+  if (why !== null) throw new AdminError('conflict', why)
   const kept = server.tools.filter(({ source }) => source === 'journal').length
   if (known.source === null && kept >= TOOLS_PER_SERVER_MAX) {
-    throw new AdminFault('backlog_full', `${server.id} has ${TOOLS_PER_SERVER_MAX} pins: more are not kept`)
+    throw new AdminError('backlog_full', `${server.id} has ${TOOLS_PER_SERVER_MAX} pins: more are not kept`)
   }
 }
 

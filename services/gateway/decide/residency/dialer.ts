@@ -1,4 +1,4 @@
-import { type Dialer, type DialOptions, ResidencyDenied } from '@plat/http'
+import { type Dialer, type DialOptions, ResidencyDeniedError } from '@plat/http'
 import type { Rules } from './rules.ts'
 
 /**
@@ -37,9 +37,9 @@ export function residentDialer(inner: Dialer, current: () => Pick<Rules, 'dial' 
   }
 }
 
-/** Data of guards, sinks, notifiers and collectors counts as `internal`. Throws `ResidencyDenied`. */
+/** Data of guards, sinks, notifiers and collectors counts as `internal`. Throws `ResidencyDeniedError`. */
 function checkPlace({ fault }: Pick<Rules, 'fault'>, hostname: string, { jurisdiction }: DialOptions): void {
   if (jurisdiction === undefined) return
   const why = fault({ jurisdiction, dataClass: 'internal' })
-  if (why !== null) throw new ResidencyDenied(hostname, hostname, why)
+  if (why !== null) throw new ResidencyDeniedError(hostname, hostname, why)
 }

@@ -18,7 +18,7 @@ export interface KeptParts {
 }
 
 /** Why an entry was refused: the list is full. */
-export class ListFull extends Error {}
+export class ListFullError extends Error {}
 
 export interface Added {
   /** Live calls that the entry ended. */
@@ -59,11 +59,11 @@ export class KeptRevocations {
 
   /**
    * In force when it resolves, and durable unless the journal failed: whoever pulls the emergency brake must not find it
-   * dead. Rejects with `ListFull` alone.
+   * dead. Rejects with `ListFullError` alone.
    */
   async add(revocation: Revocation): Promise<Added> {
     const { id } = revocation
-    if (this.list.size + this.#cut.size >= MAX_REVOCATIONS) throw new ListFull(`${MAX_REVOCATIONS} are in force`)
+    if (this.list.size + this.#cut.size >= MAX_REVOCATIONS) throw new ListFullError(`${MAX_REVOCATIONS} are in force`)
     this.#cut.set(id, 0)
     try {
       const version = await this.#parts.journal.append(id, [{ t: 'revoked', revocation }], 0)

@@ -1,7 +1,7 @@
 import { type Clock, type Ids, rfc3339Micros } from '@plat/core'
-import { AdminFault, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
 import { askedSchema, isNoTime, type Revocation, whole } from './format.ts'
-import { ListFull } from './kept.ts'
+import { ListFullError } from './kept.ts'
 import { endOf } from './list.ts'
 import type { Revocations } from './revocations.ts'
 
@@ -16,18 +16,18 @@ export interface RevocationRoutesOptions {
 /** `/v1/revocations`: list, create, lift (document 3, "Endpoints"). */
 export function createRevocationRoutes({ revocations, clock, ids, onFault }: RevocationRoutesOptions): AdminRoutes {
   const full = (error: unknown) => {
-    if (error instanceof ListFull) throw new AdminFault('backlog_full', `the list is full: ${error.message}`)
+    if (error instanceof ListFullError) throw new AdminError('backlog_full', `the list is full: ${error.message}`)
     throw error
   }
   const unkept = (fault: unknown, meanwhile: string) => {
     onFault(fault)
-    return new AdminFault('state_unavailable', `the journal of revocations cannot be written: ${meanwhile}`)
+    return new AdminError('state_unavailable', `the journal of revocations cannot be written: ${meanwhile}`)
   }
   const made = (body: unknown): Revocation => {
     const now = clock.now()
     const revocation = whole({ id: ids.uuid(), createdAt: rfc3339Micros(now), ...bodyAs(askedSchema, body) })
-    if (isNoTime(revocation.expiresAt)) throw new AdminFault('invalid_request', 'expiresAt: there is no such time')
-    if (endOf(revocation) <= now) throw new AdminFault('invalid_request', 'expiresAt: must lie in the future')
+    if (isNoTime(revocation.expiresAt)) throw new AdminError('invalid_request', 'expiresAt: there is no such time')
+    if (endOf(revocation) <= now) throw new AdminError('invalid_request', 'expiresAt: must lie in the future')
     return revocation
   }
   return {
@@ -55,14 +55,14 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
           throw unkept(fault, 'it stays in force')
         })
         if (lifted === 'unknown') throw unknown()
-        if (lifted === 'listed') throw new AdminFault('conflict', 'it stands in revocationsFile: remove it there')
+        if (lifted === 'listed') throw new AdminError('conflict', 'it stands in revocationsFile: remove it there')
         return reply.code(204).send()
       })
     },
   }
 }
 
-const unknown = () => new AdminFault('not_found', 'there is no revocation with this id')
+const unknown = () => new AdminError('not_found', 'there is no revocation with this id')
 
 /** The namespace that all whom it names are of; null where they may be of any. */
 function namespaceOf({ session, agent, namespace }: Revocation['target']): string | null {

@@ -1,4 +1,4 @@
-import { AdminFault, type AdminRoutes } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes } from '../../admin/index.ts'
 import type { ErrorCode } from '../../call/index.ts'
 import type { Collector, RefusalReason } from './collector.ts'
 
@@ -21,13 +21,13 @@ export function createCollectorRoutes(collector: Collector, maxSegmentBytes: num
     mount(context) {
       context.takes(SEGMENT_TYPE, maxSegmentBytes)
       context.on('POST /v1/audit/segments', async ({ body }) => {
-        if (!Buffer.isBuffer(body)) throw new AdminFault('unsupported_media_type', `the body must be ${SEGMENT_TYPE}`)
+        if (!Buffer.isBuffer(body)) throw new AdminError('unsupported_media_type', `the body must be ${SEGMENT_TYPE}`)
         const taken = await collector.take(body).catch(() => {
-          throw new AdminFault('state_unavailable', 'segments cannot be stored now')
+          throw new AdminError('state_unavailable', 'segments cannot be stored now')
         })
         if (taken.kind === 'incomplete')
-          throw new AdminFault('invalid_request', 'the segment is shorter than its seal says')
-        if (taken.kind === 'refused') throw new AdminFault(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
+          throw new AdminError('invalid_request', 'the segment is shorter than its seal says')
+        if (taken.kind === 'refused') throw new AdminError(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
         const { edge, upTo } = taken.receipt
         return { edge, upTo, receipt: taken.text }
       })

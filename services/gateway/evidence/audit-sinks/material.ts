@@ -9,7 +9,7 @@ const MAX_FILE_BYTES = 1024 * 1024
 const TOKEN = /^[\x21-\x7e]+$/
 
 /** A file that a delivery needs cannot be used; the message names the key and the file and quotes nothing of it. */
-export class Unusable extends Error {}
+export class UnusableMaterialError extends Error {}
 
 /** The files of one sink. They are read with each delivery: a rotated one counts at once, and what is missing is never done without. */
 export class Material {
@@ -44,7 +44,8 @@ export class Material {
     const { tokenFile } = this.#config
     if (tokenFile === '') return null
     const token = await this.#file('tokenFile', tokenFile)
-    if (!TOKEN.test(token)) throw new Unusable(`tokenFile: ${tokenFile} holds no token that a header can carry`)
+    if (!TOKEN.test(token))
+      throw new UnusableMaterialError(`tokenFile: ${tokenFile} holds no token that a header can carry`)
     return token
   }
 
@@ -54,7 +55,9 @@ export class Material {
     if (headersFile === '') return {}
     const headers = headerLines(await this.#file('headersFile', headersFile))
     if (typeof headers === 'object') return headers
-    throw new Unusable(`headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`)
+    throw new UnusableMaterialError(
+      `headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`,
+    )
   }
 
   async aws(): Promise<AwsCredentials> {
@@ -71,7 +74,9 @@ export class Material {
   async #file(key: string, path: string): Promise<string> {
     const text = (await readText(path, MAX_FILE_BYTES))?.trim() ?? ''
     if (text === '')
-      throw new Unusable(`${key}: ${path} is missing, unreadable, empty or larger than ${MAX_FILE_BYTES} bytes`)
+      throw new UnusableMaterialError(
+        `${key}: ${path} is missing, unreadable, empty or larger than ${MAX_FILE_BYTES} bytes`,
+      )
     return text
   }
 }

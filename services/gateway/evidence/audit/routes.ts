@@ -2,7 +2,7 @@ import { reasonOf } from '@plat/core'
 import { checkpointsPath, lastCheckpoint, ledgerPage, type NoReceipt, newestFirst, receiptBeside } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import {
-  AdminFault,
+  AdminError,
   type AdminRoutes,
   type Caller,
   limitOf,
@@ -47,10 +47,10 @@ export function createAuditRoutes({ path, head, keyring, log }: AuditRoutesOptio
         const seq = seqIn(parameter(params, 'seq'), 'seq')
         const receipt = await receiptBeside(path, seq).catch((error: unknown) => {
           log.error({ seq, error: reasonOf(error) }, 'a proof could not be made')
-          throw new AdminFault('state_unavailable', 'the tree of the ledger cannot be read now')
+          throw new AdminError('state_unavailable', 'the tree of the ledger cannot be read now')
         })
-        if (typeof receipt === 'string') throw new AdminFault('not_found', WHY_NOT[receipt])
-        if (!caller.sees(namespaceOf(receipt.line))) throw new AdminFault('not_found', WHY_NOT['no record'])
+        if (typeof receipt === 'string') throw new AdminError('not_found', WHY_NOT[receipt])
+        if (!caller.sees(namespaceOf(receipt.line))) throw new AdminError('not_found', WHY_NOT['no record'])
         return receipt
       })
       context.on('GET /v1/audit/checkpoints', async ({ query }) => {

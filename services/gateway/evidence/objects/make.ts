@@ -9,7 +9,7 @@ import {
   sealEvidence,
   verifyEvidence,
 } from '@plat/ledger'
-import { AdminFault } from '../../admin/index.ts'
+import { AdminError } from '../../admin/index.ts'
 import type { EvidenceStore } from './store.ts'
 
 /** Members of a record by which records are chosen. */
@@ -52,7 +52,7 @@ export class EvidenceMaker {
     this.#parts = parts
   }
 
-  /** Resolves when it is durable. Rejects with `AdminFault` where there is no evidence, and with what else fails. */
+  /** Resolves when it is durable. Rejects with `AdminError` where there is no evidence, and with what else fails. */
   make(wish: EvidenceWish): Promise<Made> {
     const made = this.#running.then(() => this.#make(wish))
     this.#running = made.catch(() => {})
@@ -62,10 +62,10 @@ export class EvidenceMaker {
   async #make({ about, from, to, by }: EvidenceWish): Promise<Made> {
     const { auditPath, maxBytes, checkpoints, store, clock, ids } = this.#parts
     const signer = await checkpoints.signer().catch(() => {
-      throw new AdminFault('conflict', 'checkpoints are what proves evidence: set auditCheckpointKey')
+      throw new AdminError('conflict', 'checkpoints are what proves evidence: set auditCheckpointKey')
     })
     const last = await checkpoints.last(true)
-    if (last === null) throw new AdminFault('state_unavailable', 'no checkpoint can be made now; see the log')
+    if (last === null) throw new AdminError('state_unavailable', 'no checkpoint can be made now; see the log')
     const pairs = Object.entries(about)
     const found = await gatherEvidence(auditPath, {
       from: from ?? 0,
@@ -91,11 +91,11 @@ export class EvidenceMaker {
   }
 }
 
-const NOTHING = () => new AdminFault('not_found', 'there are no such records up to the last checkpoint')
+const NOTHING = () => new AdminError('not_found', 'there are no such records up to the last checkpoint')
 
-function tooMuch(maxBytes: number, seq: number): AdminFault {
+function tooMuch(maxBytes: number, seq: number): AdminError {
   const why = `it would have more than the ${maxBytes} bytes of evidence.maxBytes at record ${seq}`
-  return new AdminFault('body_too_large', `${why}: ask for less, by from and to`)
+  return new AdminError('body_too_large', `${why}: ask for less, by from and to`)
 }
 
 /** As its checkpoints call the ledger. */

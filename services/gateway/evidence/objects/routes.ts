@@ -3,7 +3,7 @@ import type { EvidenceHead, Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import Type from 'typebox'
 import {
-  AdminFault,
+  AdminError,
   type AdminRoutes,
   bodyAs,
   type Caller,
@@ -35,14 +35,14 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
   const found = async (params: unknown, caller: Caller): Promise<EvidenceHead> => {
     const head = await store.head(parameter(params, 'id'))
     if (head !== null && caller.sees(head.about.namespace ?? null)) return head
-    throw new AdminFault('not_found', 'there is no such evidence object')
+    throw new AdminError('not_found', 'there is no such evidence object')
   }
   return {
     mount(context) {
       context.on('POST /v1/evidence', async (request, reply, caller) => {
         const wish = bodyAs(wishSchema, request.body ?? {})
         if (wish.namespace === undefined && !caller.sees(null)) {
-          throw new AdminFault('invalid_request', 'namespace: name the one in which you have the role auditor')
+          throw new AdminError('invalid_request', 'namespace: name the one in which you have the role auditor')
         }
         caller.demand(wish.namespace ?? null)
         const about = Object.fromEntries(
@@ -51,9 +51,9 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
         const moments = { from: momentIn(wish.from ?? null, 'from'), to: momentIn(wish.to ?? null, 'to') }
         const making = maker.make({ about, ...moments, by: caller.by })
         const { head, sha256, bytes } = await making.catch((error: unknown) => {
-          if (error instanceof AdminFault) throw error
+          if (error instanceof AdminError) throw error
           log.error({ error: reasonOf(error) }, 'evidence could not be made')
-          throw new AdminFault('state_unavailable', 'the evidence cannot be made or kept now; see the log')
+          throw new AdminError('state_unavailable', 'the evidence cannot be made or kept now; see the log')
         })
         const { id, from, to, records } = head
         const record = { kind: 'admin', action: 'evidence.made', by: caller.by, requestId: request.id } as const

@@ -11,7 +11,7 @@ import {
   readNote,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { LogFault, type Rekor, type Statement } from './rekor.ts'
+import { type Rekor, type Statement, TransparencyLogError } from './rekor.ts'
 
 /** Longest pause after a failure, in milliseconds, where anchors are made at an interval. */
 const RETRY_MS = 60_000
@@ -76,7 +76,7 @@ export class Anchorer {
     if (intervalMs > 0) this.#later(intervalMs)
   }
 
-  /** Anchors all that the ledger holds now. Rejects with `LogFault` where the log does not take it, and with what else fails. */
+  /** Anchors all that the ledger holds now. Rejects with `TransparencyLogError` where the log does not take it, and with what else fails. */
   now(): Promise<Anchored | null> {
     return this.#queued(true)
   }
@@ -126,7 +126,7 @@ export class Anchorer {
     const proof = await rekor.enter(this.#statementOf(latest))
     const record = anchorRecord(url, latest, proof)
     const fault = this.#faultOf(record)
-    if (fault !== null) throw new LogFault(`what the log answered does not hold: ${fault}`)
+    if (fault !== null) throw new TransparencyLogError(`what the log answered does not hold: ${fault}`)
     const { seq } = await ledger.append(record)
     this.#anchored = latest.seq
     const upTo = Number(record.size) - 1
@@ -146,7 +146,9 @@ export class Anchorer {
     const key = note === null ? undefined : this.#parts.keys().find((one) => isSignedBy(note, [one]))
     const [signed] = note?.signatures ?? []
     if (note === null || key === undefined || signed === undefined) {
-      throw new LogFault('no key of auditCheckpointKey or auditCheckpointPublicKeyFiles signed the last checkpoint')
+      throw new TransparencyLogError(
+        'no key of auditCheckpointKey or auditCheckpointPublicKeyFiles signed the last checkpoint',
+      )
     }
     return { text: note.text, signature: signed.signature, key }
   }

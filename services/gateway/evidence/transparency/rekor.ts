@@ -30,7 +30,7 @@ export interface RekorParts {
 }
 
 /** The log did not take an entry, or what it answered is no proof of it: one line. */
-export class LogFault extends Error {}
+export class TransparencyLogError extends Error {}
 
 /** A Rekor log. */
 export class Rekor {
@@ -43,24 +43,24 @@ export class Rekor {
     this.#entries = `${withoutTrailing(url, '/')}/api/${api}/log/entries`
   }
 
-  /** Puts the statement into the log; answers the proof, of which nothing is checked but its form. Rejects with `LogFault`. */
+  /** Puts the statement into the log; answers the proof, of which nothing is checked but its form. Rejects with `TransparencyLogError`. */
   async enter(statement: Statement): Promise<LogProof> {
     const isV1 = this.#parts.config.api === 'v1'
     const { status, json, location } = await this.#ask(JSON.stringify(isV1 ? entryV1(statement) : entryV2(statement)))
     if (status === 409 && isV1) return await this.#held(location)
-    if (status !== 200 && status !== 201) throw new LogFault(`the log answered ${status}`)
+    if (status !== 200 && status !== 201) throw new TransparencyLogError(`the log answered ${status}`)
     const proof = isV1 ? proofV1(json) : proofV2(json)
-    if (proof === null) throw new LogFault('the log answered no inclusion proof')
+    if (proof === null) throw new TransparencyLogError('the log answered no inclusion proof')
     return proof
   }
 
   /** The log holds the entry already: a crash came between its answer and the record. */
   async #held(location: string): Promise<LogProof> {
     const id = ENTRY_ID.exec(location)?.[1]
-    if (id === undefined) throw new LogFault('the log holds the entry and does not say where')
+    if (id === undefined) throw new TransparencyLogError('the log holds the entry and does not say where')
     const { status, json } = await this.#ask(null, `/${id}`)
     const proof = status === 200 ? proofV1(json) : null
-    if (proof === null) throw new LogFault(`the log holds the entry and answered ${status} without a proof`)
+    if (proof === null) throw new TransparencyLogError(`the log holds the entry and answered ${status} without a proof`)
     return proof
   }
 
@@ -76,7 +76,7 @@ export class Rekor {
       })
       return { status, json: readJson(bytes), location: headers.location ?? '' }
     } catch (error) {
-      throw new LogFault(`the log cannot be asked: ${dialFault(error)}`)
+      throw new TransparencyLogError(`the log cannot be asked: ${dialFault(error)}`)
     }
   }
 }
@@ -96,7 +96,7 @@ function entryV1({ text, signature, key }: Statement): object {
 
 function entryV2({ text, signature, key }: Statement): object {
   const keyDetails = detailsOf(key)
-  if (keyDetails === null) throw new LogFault('a log of api v2 takes no key of this kind')
+  if (keyDetails === null) throw new TransparencyLogError('a log of api v2 takes no key of this kind')
   const rawBytes = key.key.export({ format: 'der', type: 'spki' }).toString('base64')
   return {
     hashedRekordRequestV002: {

@@ -1,6 +1,6 @@
-import { AdminFault, type AdminRoutes } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes } from '../../admin/index.ts'
 import type { Anchorer } from './anchorer.ts'
-import { LogFault } from './rekor.ts'
+import { TransparencyLogError } from './rekor.ts'
 
 /** `POST /v1/audit/anchors`: anchors all that the ledger holds now; answers the anchor. */
 export function createAnchorRoutes(anchorer: Pick<Anchorer, 'now'>): AdminRoutes {
@@ -8,10 +8,10 @@ export function createAnchorRoutes(anchorer: Pick<Anchorer, 'now'>): AdminRoutes
     mount(context) {
       context.on('POST /v1/audit/anchors', async () => {
         const anchored = await anchorer.now().catch((error: unknown) => {
-          if (error instanceof LogFault) throw new AdminFault('upstream_error', error.message)
-          throw new AdminFault('state_unavailable', 'the checkpoint or its anchor cannot be recorded now')
+          if (error instanceof TransparencyLogError) throw new AdminError('upstream_error', error.message)
+          throw new AdminError('state_unavailable', 'the checkpoint or its anchor cannot be recorded now')
         })
-        if (anchored === null) throw new AdminFault('conflict', 'everything up to the last checkpoint is anchored')
+        if (anchored === null) throw new AdminError('conflict', 'everything up to the last checkpoint is anchored')
         return anchored
       })
     },

@@ -1,5 +1,5 @@
 import { type Clock, Rounds, reasonOf, rfc3339 } from '@plat/core'
-import { ApiFault, type KubernetesApi } from '@plat/kubernetes'
+import { type KubernetesApi, KubernetesApiError } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
 
@@ -84,14 +84,14 @@ export class Activity {
     for (const [key, until] of this.#absent) if (until <= now) this.#absent.delete(key)
     const batch = this.#seen
     this.#seen = new Map()
-    const failed: ApiFault[] = []
+    const failed: KubernetesApiError[] = []
     const waiting = [...batch].filter(([key]) => !this.#absent.has(key)).values()
     await Promise.all(Array.from({ length: MAX_REQUESTS }, () => this.#writeAll(waiting, failed)))
     this.#tell(failed)
   }
 
   /** One of several that share what is waiting. */
-  async #writeAll(waiting: Iterable<[key: string, use: Use]>, failed: ApiFault[]): Promise<void> {
+  async #writeAll(waiting: Iterable<[key: string, use: Use]>, failed: KubernetesApiError[]): Promise<void> {
     const { clock, everyMs } = this.#parts
     for (const [key, use] of waiting) {
       const last = failed.at(-1)
@@ -108,7 +108,7 @@ export class Activity {
   }
 
   /** Null: it is written. */
-  async #write(key: string, { at, agent }: Use): Promise<ApiFault | null> {
+  async #write(key: string, { at, agent }: Use): Promise<KubernetesApiError | null> {
     const { clock, taints } = this.#parts
     const [namespace = '', session = ''] = key.split('/')
     // The time first: a label that comes after it is in the next report.
@@ -123,13 +123,13 @@ export class Activity {
       })
       return null
     } catch (error) {
-      if (error instanceof ApiFault) return error
+      if (error instanceof KubernetesApiError) return error
       throw error
     }
   }
 
   /** Faults are told once, until they are over. */
-  #tell([first, ...more]: readonly ApiFault[]): void {
+  #tell([first, ...more]: readonly KubernetesApiError[]): void {
     const { log } = this.#parts
     const fails = first !== undefined
     if (this.#stop.signal.aborted || fails === this.#fails) return
@@ -142,6 +142,6 @@ export class Activity {
 }
 
 /** Would the next session be refused as well? */
-function isOfAll({ status }: ApiFault): boolean {
+function isOfAll({ status }: KubernetesApiError): boolean {
   return status === 0 || status === 401 || status === 429 || status >= 500
 }

@@ -1,4 +1,4 @@
-import { AdminFault, type AdminRoutes } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes } from '../../admin/index.ts'
 import type { ErrorCode } from '../../call/index.ts'
 import type { Bundles, RefusalReason } from './bundles.ts'
 
@@ -22,12 +22,12 @@ export function createBundleRoutes(bundles: Pick<Bundles, 'take'>, maxBytes: num
     mount(context) {
       context.takes(BUNDLE_TYPE, maxBytes)
       context.on('POST /v1/admin/config:bundle', async ({ body }) => {
-        if (!Buffer.isBuffer(body)) throw new AdminFault('unsupported_media_type', `the body must be ${BUNDLE_TYPE}`)
+        if (!Buffer.isBuffer(body)) throw new AdminError('unsupported_media_type', `the body must be ${BUNDLE_TYPE}`)
         const taken = await bundles.take({ bytes: body, source: 'push', isWhole: true }).catch(() => {
-          throw new AdminFault('state_unavailable', 'the bundle could not be put into force: the log says why')
+          throw new AdminError('state_unavailable', 'the bundle could not be put into force: the log says why')
         })
-        if (taken.kind === 'waits') throw new AdminFault('conflict', `time: ${taken.message}`)
-        if (taken.kind === 'refused') throw new AdminFault(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
+        if (taken.kind === 'waits') throw new AdminError('conflict', `time: ${taken.message}`)
+        if (taken.kind === 'refused') throw new AdminError(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
         const { issuer, revision, kind } = taken
         return { issuer, revision, applied: kind === 'applied' }
       })

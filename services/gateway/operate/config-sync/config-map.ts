@@ -2,7 +2,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { MAX_WATCHED_BYTES, PACKED_SUFFIX, unpack } from '@plat/config'
 import { reasonOf } from '@plat/core'
-import { ApiFault, isMembers, type KubernetesApi, type Members } from '@plat/kubernetes'
+import { isMembers, type KubernetesApi, KubernetesApiError, type Members } from '@plat/kubernetes'
 import { systemFiles } from '@plat/state'
 import type { SyncedItem } from './config.ts'
 
@@ -66,7 +66,7 @@ export class SyncedConfigMap {
       const { body } = await api.ask({ method: 'GET', path: where })
       return body
     } catch (error) {
-      if (error instanceof ApiFault && error.status === 404) return null
+      if (error instanceof KubernetesApiError && error.status === 404) return null
       throw error
     }
   }

@@ -1,6 +1,6 @@
 import { Session } from 'node:inspector/promises'
 import type { Clock } from '@plat/core'
-import { AdminFault, type AdminRoutes, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, queried } from '../../admin/index.ts'
 
 /** How long a profile runs when nothing is asked for, and at most, in seconds. */
 const USUAL_SECONDS = 10
@@ -16,7 +16,7 @@ const HEAP_SAMPLE_BYTES = 64 * 1024
 export function createProfiling(clock: Clock): AdminRoutes {
   let busy = false
   const profiled = async (seconds: number, take: (session: Session, wait: Promise<void>) => Promise<object>) => {
-    if (busy) throw new AdminFault('conflict', 'another profile is being taken')
+    if (busy) throw new AdminError('conflict', 'another profile is being taken')
     busy = true
     const session = new Session()
     session.connect()
@@ -39,7 +39,7 @@ function secondsOf(query: unknown): number {
   const text = queried(query, 'seconds') ?? String(USUAL_SECONDS)
   const seconds = /^\d{1,3}$/.test(text) ? Number(text) : 0
   if (seconds < 1 || seconds > MAX_SECONDS)
-    throw new AdminFault('invalid_request', `seconds: must be an integer from 1 to ${MAX_SECONDS}`)
+    throw new AdminError('invalid_request', `seconds: must be an integer from 1 to ${MAX_SECONDS}`)
   return seconds
 }
 

@@ -1,5 +1,5 @@
 import { type Clock, canonicalJson, Rounds, reasonOf } from '@plat/core'
-import { ApiFault, isMembers, type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import { isMembers, type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 
 const API = '/apis/plat.dev/v1alpha1'
@@ -166,7 +166,7 @@ export class Mirror {
     try {
       await this.#parts.api.ask({ method: 'DELETE', path, ...this.#stop() })
     } catch (error) {
-      if (!(error instanceof ApiFault && error.status === 404)) throw error
+      if (!(error instanceof KubernetesApiError && error.status === 404)) throw error
     }
     there.delete(path)
   }
@@ -191,5 +191,5 @@ export class Mirror {
 
 /** Is it this object that is refused, and not all of them? */
 function isOfOne(error: unknown): boolean {
-  return error instanceof ApiFault && [400, 403, 404, 409, 422].includes(error.status)
+  return error instanceof KubernetesApiError && [400, 403, 404, 409, 422].includes(error.status)
 }

@@ -6,14 +6,14 @@ import { silentLog } from '@plat/process'
 import { restConformance } from '@plat/resources/rest-conformance'
 import { restFace } from '@plat/testkit/kubernetes/rest-face'
 import { tempFolder } from '@plat/testkit/local'
-import { type AdminAuthentication, AdminFault } from '../../admin/index.ts'
+import { type AdminAuthentication, AdminError } from '../../admin/index.ts'
 import { createResources } from './index.ts'
 
 const TOKEN = 'a-token-of-the-test'
 const basics = { clock: systemClock, ids: systemIds(systemClock), log: silentLog }
 
 const authenticate: AdminAuthentication = (authorization) => {
-  if (authorization !== `Bearer ${TOKEN}`) throw new AdminFault('unauthenticated', 'another token')
+  if (authorization !== `Bearer ${TOKEN}`) throw new AdminError('unauthenticated', 'another token')
   return {
     by: 'token:admin',
     person: [],

@@ -4,8 +4,8 @@ import { type Clock, type PoolObserver, reasonOf, type SharedPool, watchedPool }
 import { type BodyFault, type Exchange, readBody } from '@plat/http'
 import type { Ledger } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { type ResourceApi, type RestAnswer, type RestCaller, RestFault, refusal } from '@plat/resources/rest'
-import { type AdminAuthentication, AdminFault, may, type Principal } from '../../admin/index.ts'
+import { type ResourceApi, type RestAnswer, type RestCaller, RestError, refusal } from '@plat/resources/rest'
+import { type AdminAuthentication, AdminError, may, type Principal } from '../../admin/index.ts'
 
 /** Largest body, in bytes: an object of the largest size, and what it was before as `kubectl apply` notes it. */
 const BODY_MAX_BYTES = 2 * 1024 * 1024
@@ -58,10 +58,10 @@ export class Server {
 
   async #answer(exchange: Exchange, left: AbortController): Promise<void> {
     const principal = await this.#identify(exchange)
-    if (principal instanceof AdminFault) {
+    if (principal instanceof AdminError) {
       const isThrottled = principal.code === 'rate_limited'
       if (!isThrottled) exchange.response.setHeader('www-authenticate', 'Bearer realm="plat-admin"')
-      send(exchange, refusal(isThrottled ? new RestFault(429, principal.message) : new RestFault(401, 'Unauthorized')))
+      send(exchange, refusal(isThrottled ? new RestError(429, principal.message) : new RestError(401, 'Unauthorized')))
       return
     }
     const { request } = exchange
@@ -72,7 +72,7 @@ export class Server {
     }
     const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://localhost')
     if (!(await this.#recordIntent(exchange, pathname, { principal, query }))) {
-      send(exchange, refusal(new RestFault(503, 'the change is not made: the audit ledger cannot be written')))
+      send(exchange, refusal(new RestError(503, 'the change is not made: the audit ledger cannot be written')))
       return
     }
     const answer = await this.#options.api.handle({
@@ -90,11 +90,11 @@ export class Server {
     else send(exchange, answer)
   }
 
-  async #identify({ request }: Exchange): Promise<Principal | AdminFault> {
+  async #identify({ request }: Exchange): Promise<Principal | AdminError> {
     try {
       return await this.#options.authenticate(request.headers.authorization, request.socket.remoteAddress ?? '')
     } catch (error) {
-      if (error instanceof AdminFault) return error
+      if (error instanceof AdminError) return error
       throw error
     }
   }
@@ -149,7 +149,7 @@ export class Server {
     const bound = this.#pool.acquire(by)
     if (bound !== null) {
       const whose = bound === 'share' ? 'you have' : 'there are'
-      send(exchange, refusal(new RestFault(429, `${whose} too many open watches: close one or try again later`)))
+      send(exchange, refusal(new RestError(429, `${whose} too many open watches: close one or try again later`)))
       return
     }
     this.#watches.add(left)
@@ -182,11 +182,11 @@ function callerOf(principal: Principal): RestCaller {
   }
 }
 
-function faultOf({ why }: BodyFault): RestFault {
-  if (why === 'too_large') return new RestFault(413, `the body has more than ${BODY_MAX_BYTES} bytes`)
-  if (why === 'chunks') return new RestFault(400, 'the body comes in too many small chunks')
-  if (why === 'encoding') return new RestFault(415, 'the body must not be encoded: send it as it is')
-  return new RestFault(408, 'the body did not arrive in time')
+function faultOf({ why }: BodyFault): RestError {
+  if (why === 'too_large') return new RestError(413, `the body has more than ${BODY_MAX_BYTES} bytes`)
+  if (why === 'chunks') return new RestError(400, 'the body comes in too many small chunks')
+  if (why === 'encoding') return new RestError(415, 'the body must not be encoded: send it as it is')
+  return new RestError(408, 'the body did not arrive in time')
 }
 
 function send({ response }: Exchange, { status, contentType, warnings, body }: RestAnswer): void {

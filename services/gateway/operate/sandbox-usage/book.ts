@@ -1,6 +1,6 @@
 import { rfc3339 } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
-import { AdminFault } from '../../admin/index.ts'
+import { AdminError } from '../../admin/index.ts'
 import type { Claim, UsageEvent } from './events.ts'
 import { digestOf, LONGEST_MS, OLDEST_MS, type Report } from './report.ts'
 
@@ -49,17 +49,17 @@ export class UsageBook {
     const same = account?.claims.find(({ id }) => id === report.id)
     if (same !== undefined) {
       if (same.digest === digestOf(report)) return same
-      throw new AdminFault('conflict', `id: report ${report.id} said something else`)
+      throw new AdminError('conflict', `id: report ${report.id} said something else`)
     }
     if (account === undefined && this.#accounts.size >= MAX_SESSIONS)
-      throw new AdminFault('backlog_full', `session: ${MAX_SESSIONS} others are reported of already`)
+      throw new AdminError('backlog_full', `session: ${MAX_SESSIONS} others are reported of already`)
     const { floor = 0, claims = [] } = account ?? {}
     if (report.from < floor)
-      throw new AdminFault('conflict', `from: lies before ${rfc3339(floor)}, up to which this session is settled`)
+      throw new AdminError('conflict', `from: lies before ${rfc3339(floor)}, up to which this session is settled`)
     const other = claims.find(({ from, to }) => report.from < to && from < report.to)
     if (other === undefined) return null
     const span = `${rfc3339(other.from)} to ${rfc3339(other.to)}`
-    throw new AdminFault('conflict', `from: overlaps report ${other.id}, which is about ${span}`)
+    throw new AdminError('conflict', `from: overlaps report ${other.id}, which is about ${span}`)
   }
 
   /** False: another gateway has just taken a report of this session. */

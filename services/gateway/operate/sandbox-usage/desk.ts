@@ -1,7 +1,7 @@
 import { type Clock, type Ids, rfc3339, rfc3339Micros } from '@plat/core'
 import { type Ledger, ledgerPage, type Rec } from '@plat/ledger'
 import type { Hold } from '@plat/state'
-import { AdminFault } from '../../admin/index.ts'
+import { AdminError } from '../../admin/index.ts'
 import { SANDBOX_USAGE } from '../../call/index.ts'
 import type { UsageBook } from './book.ts'
 import type { Claim } from './events.ts'
@@ -34,7 +34,7 @@ interface Cost {
 /** Counts money that was spent already. */
 export interface Charging {
   costOf(used: Used): Cost
-  /** From every budget of the payer. Null: there is none. Throws `AdminFault`. */
+  /** From every budget of the payer. Null: there is none. Throws `AdminError`. */
   take(id: string, payer: Payer, cost: Pick<Cost, 'micros' | 'currency'>): Hold | null | Promise<Hold | null>
   metered(micros: number): void
 }
@@ -75,7 +75,7 @@ export class UsageDesk {
     this.#parts = parts
   }
 
-  /** Resolves once it stands in the ledger. Throws `AdminFault`. */
+  /** Resolves once it stands in the ledger. Throws `AdminError`. */
   async take(report: Report, by: string): Promise<Accepted> {
     return await this.#inTurn(report.session, () => this.#take(report, by))
   }
@@ -108,7 +108,7 @@ export class UsageDesk {
     }
     const claim = await this.#claimOf(report, by)
     if (!(await book.claim(report.session, claim)))
-      throw new AdminFault('conflict', 'session: another gateway has just taken a report of it; send this one again')
+      throw new AdminError('conflict', 'session: another gateway has just taken a report of it; send this one again')
     await this.#count(report.session, claim)
     return answerOf(report.session, claim, false)
   }
@@ -118,7 +118,7 @@ export class UsageDesk {
     const { session, ...said } = report
     const caller = await find(nameOf(session))
     if (caller === null)
-      throw new AdminFault('unknown_session', `session: ${session} has not called through this gateway`)
+      throw new AdminError('unknown_session', `session: ${session} has not called through this gateway`)
     const { micros, currency, priceId } = charging.costOf(report)
     return {
       ...said,
@@ -230,5 +230,5 @@ function answerOf(session: string, { id, costMicros, currency }: Claim, duplicat
 }
 
 function unrecorded(): never {
-  throw new AdminFault('audit_unavailable', 'the report could not be recorded: send it again')
+  throw new AdminError('audit_unavailable', 'the report could not be recorded: send it again')
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { canonicalJson, rfc3339 } from '@plat/core'
 import { type Static, Type } from 'typebox'
-import { AdminFault, bodyAs } from '../../admin/index.ts'
+import { AdminError, bodyAs } from '../../admin/index.ts'
 
 /** How long one report may be about, in milliseconds: an hour of two TiB of memory still is a whole number. */
 export const LONGEST_MS = 3_600_000
@@ -72,6 +72,6 @@ function timeOf(field: 'from' | 'to', text: string): number {
   return time
 }
 
-function wrong(message: string): AdminFault {
-  return new AdminFault('invalid_request', message)
+function wrong(message: string): AdminError {
+  return new AdminError('invalid_request', message)
 }

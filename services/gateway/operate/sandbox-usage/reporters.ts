@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { type Clock, ExpiringMap } from '@plat/core'
-import { ApiFault, type KubernetesApi, member, textOf } from '@plat/kubernetes'
+import { type KubernetesApi, KubernetesApiError, member, textOf } from '@plat/kubernetes'
 import { MAX_TOKEN_CHARS, parseJws } from '@plat/tokens'
-import { AdminFault } from '../../admin/index.ts'
+import { AdminError } from '../../admin/index.ts'
 
 /** How long a token that the API server has named its owner of is believed, in milliseconds. */
 const BELIEVED_MS = 60_000
@@ -32,11 +32,11 @@ export class Reporters {
     this.#believed = new ExpiringMap({ clock: parts.clock, cap: MAX_BELIEVED })
   }
 
-  /** The username of a listed service account; throws an `AdminFault`. */
+  /** The username of a listed service account; throws an `AdminError`. */
   async identify(authorization: string | undefined): Promise<string> {
     const token = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
     if (token === undefined || token.length > MAX_TOKEN_CHARS)
-      throw new AdminFault('unauthenticated', 'the token of a service account is required')
+      throw new AdminError('unauthenticated', 'the token of a service account is required')
     const key = hash('sha256', token, 'base64')
     const known = this.#believed.get(key)
     if (known !== null) return known
@@ -50,14 +50,14 @@ export class Reporters {
   /** Whoever does not even say that it is a reporter costs the API server nothing. */
   #refuseStranger(token: string): void {
     const jws = parseJws(token)
-    if ('kind' in jws) throw new AdminFault('unauthenticated', 'the token is no token of a service account')
+    if ('kind' in jws) throw new AdminError('unauthenticated', 'the token is no token of a service account')
     const { sub } = jws.payload
     if (typeof sub !== 'string' || !this.#listed.has(sub)) throw notListed()
   }
 
   async #review(token: string): Promise<string> {
     const { api, audience } = this.#parts
-    if (this.#asked >= MAX_ASKED) throw new AdminFault('backlog_full', 'too many tokens are being reviewed')
+    if (this.#asked >= MAX_ASKED) throw new AdminError('backlog_full', 'too many tokens are being reviewed')
     this.#asked++
     try {
       const spec = { token, audiences: [audience] }
@@ -65,8 +65,8 @@ export class Reporters {
       const answer = await api.ask({ method: 'POST', path: '/apis/authentication.k8s.io/v1/tokenreviews', body })
       return reviewed(member(answer.body, 'status'), audience)
     } catch (error) {
-      if (error instanceof ApiFault)
-        throw new AdminFault('state_unavailable', `the API server does not review tokens now: ${error.message}`)
+      if (error instanceof KubernetesApiError)
+        throw new AdminError('state_unavailable', `the API server does not review tokens now: ${error.message}`)
       throw error
     } finally {
       this.#asked--
@@ -78,13 +78,13 @@ export class Reporters {
 function reviewed(status: Readonly<Record<string, unknown>>, audience: string): string {
   const { authenticated, audiences, error = '' } = status
   if (authenticated !== true || error !== '')
-    throw new AdminFault('unauthenticated', 'the API server does not authenticate the token')
+    throw new AdminError('unauthenticated', 'the API server does not authenticate the token')
   // A server that knows no audiences answers none: then the token may be one for the API server itself.
   if (!Array.isArray(audiences) || !audiences.includes(audience))
-    throw new AdminFault('unauthenticated', `the token is not for the audience ${audience}`)
+    throw new AdminError('unauthenticated', `the token is not for the audience ${audience}`)
   return textOf(member(status, 'user'), 'username')
 }
 
-function notListed(): AdminFault {
-  return new AdminFault('forbidden', 'the token is of no service account in sandboxUsage.reporters')
+function notListed(): AdminError {
+  return new AdminError('forbidden', 'the token is of no service account in sandboxUsage.reporters')
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { AdminFault } from '../../admin/index.ts'
+import { AdminError } from '../../admin/index.ts'
 import type { UsageDesk } from './desk.ts'
 import { readReport } from './report.ts'
 import type { Reporters } from './reporters.ts'
@@ -21,7 +21,7 @@ export function mountUsage(app: FastifyInstance, { desk, reporters, clock }: Usa
   app.register(async (scope) => {
     const who = new WeakMap<FastifyRequest, string>()
     scope.setErrorHandler((error, request, reply) => {
-      if (!(error instanceof AdminFault)) throw error
+      if (!(error instanceof AdminError)) throw error
       if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="plat-sandbox-usage"')
       return reply.code(error.status).send({ error: error.code, message: error.message, requestId: request.id })
     })

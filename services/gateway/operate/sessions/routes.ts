@@ -1,6 +1,6 @@
 import { rfc3339 } from '@plat/core'
 import { ledgerPage } from '@plat/ledger'
-import { AdminFault, type AdminRoutes, type Caller, limitOf, page, parameter, queried } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes, type Caller, limitOf, page, parameter, queried } from '../../admin/index.ts'
 import type { Session, SessionBook, SessionName } from './book.ts'
 import { LIST_MAX, type SessionsConfig, TIMELINE_MAX } from './config.ts'
 import { withTraceUrl } from './trace-url.ts'
@@ -43,7 +43,7 @@ function recordsOf(id: string, caller: Caller): (rec: Readonly<Record<string, un
   const parts = id.split('/')
   const [session = '', agent, namespace] = parts.toReversed()
   if (session === '' || parts.length === 2 || parts.length > 3) {
-    throw new AdminFault(
+    throw new AdminError(
       'invalid_request',
       'id: must be a session, or <namespace>/<agent>/<session> with %2F for each slash',
     )
@@ -57,7 +57,7 @@ function recordsOf(id: string, caller: Caller): (rec: Readonly<Record<string, un
 function cursorOf(query: unknown): number {
   const text = queried(query, 'cursor') ?? '0'
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new AdminFault('invalid_request', 'cursor: must be the nextCursor of the page before')
+  throw new AdminError('invalid_request', 'cursor: must be the nextCursor of the page before')
 }
 
 function byId(one: SessionView, other: SessionView): number {

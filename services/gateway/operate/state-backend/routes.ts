@@ -1,5 +1,5 @@
 import { reasonOf } from '@plat/core'
-import { AdminFault, type AdminRoutes } from '../../admin/index.ts'
+import { AdminError, type AdminRoutes } from '../../admin/index.ts'
 
 /** `POST /v1/admin/state:adopt`: an operator confirms that the gateways go on with the state database as it is. */
 export function createStateRoutes(adopt: () => Promise<boolean>): AdminRoutes {
@@ -7,10 +7,10 @@ export function createStateRoutes(adopt: () => Promise<boolean>): AdminRoutes {
     mount(context) {
       context.on('POST /v1/admin/state:adopt', async (_request, reply) => {
         const hasAdopted = await adopt().catch((error: unknown) => {
-          throw new AdminFault('state_unavailable', `the state database cannot be adopted: ${reasonOf(error)}`)
+          throw new AdminError('state_unavailable', `the state database cannot be adopted: ${reasonOf(error)}`)
         })
         if (!hasAdopted)
-          throw new AdminFault('conflict', 'the state database has lost nothing: there is nothing to adopt')
+          throw new AdminError('conflict', 'the state database has lost nothing: there is nothing to adopt')
         return reply.code(204).send()
       })
     },

@@ -2,7 +2,7 @@ import { type Clock, findSpan, JsonError } from '@plat/core'
 import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
 import { type Call, callerOf, type Denial, deny, type Identity, type Reply, UpstreamError } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
-import { GivenUp, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../wire/exchange.ts'
+import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { header, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
@@ -161,7 +161,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     const response = responseIn(frame)
     const named = response === null || !isAnswerTo(this.#passage.request, frame) ? null : namedIn(response)
     if (response === null || named === null || this.#progress.isOver)
-      throw new GivenUp('the agent sent what is no event of its protocol')
+      throw new AbandonedError('the agent sent what is no event of its protocol')
     this.#checkTask(named.tasks)
     this.#progress.took(response)
     return frame
@@ -181,7 +181,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   /** Throws where the response is not complete: its task is neither over nor waiting for its caller. */
   ended(): void {
     this.#done()
-    if (!this.#progress.mayEnd) throw new GivenUp('the agent ended its stream before its task')
+    if (!this.#progress.mayEnd) throw new AbandonedError('the agent ended its stream before its task')
   }
 
   #done(): void {
@@ -261,7 +261,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   #checkTask(tasks: readonly string[]): void {
     const { row, named } = this.#passage.request
     if (row?.task === null || row?.task === undefined) return
-    if (!tasks.every((task) => named.tasks.includes(task))) throw new GivenUp('the agent told of another task')
+    if (!tasks.every((task) => named.tasks.includes(task))) throw new AbandonedError('the agent told of another task')
   }
 }
 

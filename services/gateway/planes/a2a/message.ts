@@ -22,17 +22,19 @@ export interface ReadParams extends NamedInRequest {
  */
 export function readParams(params: unknown, row: MethodRow, method: string): ReadParams | Denial {
   try {
-    if (!isObject(params)) throw new Invalid('params', 'must be an object')
+    if (!isObject(params)) throw new InvalidMessageError('params', 'must be an object')
     plainly(params, 'params')
-    if (textIn(params, 'tenant', 'params') !== null) throw new Invalid('params.tenant', 'is not offered: leave it out')
+    if (textIn(params, 'tenant', 'params') !== null)
+      throw new InvalidMessageError('params.tenant', 'is not offered: leave it out')
     return row.sends ? sent(params, row) : asked(params, row, method)
   } catch (error) {
-    if (error instanceof Invalid) return deny('invalid_request', error.message, { data: { rpc: INVALID_PARAMS } })
+    if (error instanceof InvalidMessageError)
+      return deny('invalid_request', error.message, { data: { rpc: INVALID_PARAMS } })
     throw error
   }
 }
 
-class Invalid extends Error {
+class InvalidMessageError extends Error {
   constructor(path: string, problem: string) {
     super(`${path} ${problem}`)
   }
@@ -41,20 +43,21 @@ class Invalid extends Error {
 /** Readers of ProtoJSON take `task_id` for `taskId` too. */
 function plainly(object: JsonObject, path: string): void {
   for (const name of Object.keys(object))
-    if (name.includes('_')) throw new Invalid(`${path}.${name.slice(0, 64)}`, 'is not written in lowerCamelCase')
+    if (name.includes('_'))
+      throw new InvalidMessageError(`${path}.${name.slice(0, 64)}`, 'is not written in lowerCamelCase')
 }
 
 function textIn(object: JsonObject, name: string, path: string): string | null {
   const value = Object.hasOwn(object, name) ? object[name] : undefined
   if (value === undefined || value === null || value === '') return null
-  if (typeof value !== 'string') throw new Invalid(`${path}.${name}`, 'must be a string')
+  if (typeof value !== 'string') throw new InvalidMessageError(`${path}.${name}`, 'must be a string')
   return value
 }
 
 function objectIn(object: JsonObject, name: string, path: string): JsonObject | null {
   const value = Object.hasOwn(object, name) ? object[name] : undefined
   if (value === undefined || value === null) return null
-  if (!isObject(value)) throw new Invalid(`${path}.${name}`, 'must be an object')
+  if (!isObject(value)) throw new InvalidMessageError(`${path}.${name}`, 'must be an object')
   return value
 }
 
@@ -63,20 +66,21 @@ function textsIn(object: JsonObject, name: string, path: string): readonly strin
   if (value === undefined || value === null) return []
   const texts = Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
   if (!Array.isArray(value) || texts.length !== value.length)
-    throw new Invalid(`${path}.${name}`, 'must be an array of strings')
+    throw new InvalidMessageError(`${path}.${name}`, 'must be an array of strings')
   return texts
 }
 
 function sent(params: JsonObject, { streams }: MethodRow): ReadParams {
   const message = objectIn(params, 'message', 'params')
-  if (message === null) throw new Invalid('params.message', 'is required')
+  if (message === null) throw new InvalidMessageError('params.message', 'is required')
   plainly(message, 'params.message')
   const at = 'params.message'
   const task = textIn(message, 'taskId', at)
   const context = textIn(message, 'contextId', at)
   const metadata = objectIn(message, 'metadata', at)
   const skill = metadata === null ? null : textIn(metadata, 'skillId', `${at}.metadata`)
-  if (skill !== null && !SKILL_ID.test(skill)) throw new Invalid(`${at}.metadata.skillId`, 'is no id of a skill')
+  if (skill !== null && !SKILL_ID.test(skill))
+    throw new InvalidMessageError(`${at}.metadata.skillId`, 'is no id of a skill')
   return {
     skill,
     tasks: [...(task === null ? [] : [task]), ...textsIn(message, 'referenceTaskIds', at)],
@@ -96,22 +100,23 @@ function pushedTo(params: JsonObject): readonly string[] {
   const name = 'taskPushNotificationConfig'
   for (const other of Object.keys(configuration))
     if (other !== name && other.toLowerCase().includes('push'))
-      throw new Invalid(`${at}.${other.slice(0, 64)}`, `is written ${name}`)
+      throw new InvalidMessageError(`${at}.${other.slice(0, 64)}`, `is written ${name}`)
   const push = objectIn(configuration, name, at)
   return push === null ? [] : [urlIn(push, `${at}.${name}`)]
 }
 
 function urlIn(push: JsonObject, path: string): string {
   plainly(push, path)
-  if (textIn(push, 'tenant', path) !== null) throw new Invalid(`${path}.tenant`, 'is not offered: leave it out')
+  if (textIn(push, 'tenant', path) !== null)
+    throw new InvalidMessageError(`${path}.tenant`, 'is not offered: leave it out')
   const url = textIn(push, 'url', path)
-  if (url === null) throw new Invalid(`${path}.url`, 'is required')
+  if (url === null) throw new InvalidMessageError(`${path}.url`, 'is required')
   return url
 }
 
 function asked(params: JsonObject, row: MethodRow, method: string): ReadParams {
   const task = row.task === null ? null : textIn(params, row.task, 'params')
-  if (row.task !== null && task === null) throw new Invalid(`params.${row.task}`, 'is required')
+  if (row.task !== null && task === null) throw new InvalidMessageError(`params.${row.task}`, 'is required')
   const context = method === 'ListTasks' ? textIn(params, 'contextId', 'params') : null
   return {
     skill: null,

@@ -51,10 +51,10 @@ export interface UpstreamHead {
 }
 
 /** The gateway aborted a request because of what the upstream did, or because nobody needs the response. */
-export class GivenUp extends UpstreamError {
+export class AbandonedError extends UpstreamError {
   constructor(why: string) {
     super(why)
-    this.name = 'GivenUp'
+    this.name = 'AbandonedError'
   }
 }
 
@@ -163,7 +163,7 @@ export class UpstreamExchange implements Receiver {
 
   /** Ends the request at once; the connection is closed. */
   abort(why: string): void {
-    if (!this.#ended && this.#error === null) this.#sending.abort(new GivenUp(why))
+    if (!this.#ended && this.#error === null) this.#sending.abort(new AbandonedError(why))
   }
 
   /** Lets the answer run to its end unread: for a reader it is over now. `over` is called when it really is. */

@@ -11,10 +11,10 @@ const SPACE = 32
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 /** An event is larger than `MAX_EVENT_BYTES`. */
-export class EventTooLarge extends UpstreamError {
+export class EventTooLargeError extends UpstreamError {
   constructor() {
     super(`an event is larger than ${MAX_EVENT_BYTES} bytes`)
-    this.name = 'EventTooLarge'
+    this.name = 'EventTooLargeError'
   }
 }
 
@@ -76,7 +76,7 @@ export class SseSplitter {
 
   #keep(part: Uint8Array): void {
     if (part.length === 0) return
-    if (this.#event.size + part.length > MAX_EVENT_BYTES) throw new EventTooLarge()
+    if (this.#event.size + part.length > MAX_EVENT_BYTES) throw new EventTooLargeError()
     this.#event.append(part)
   }
 

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { base32 } from '@plat/core'
 import {
-  BadClaim,
   boundKeyClaim,
   claimAt,
+  InvalidClaimError,
   isText,
   type Jws,
   type Members,
@@ -56,7 +56,7 @@ export function decodePerson(
 ): PersonClaims | TokenFault {
   return readingClaims(() => {
     // A token that only its key may use is nothing here: nobody checks proofs.
-    if (payload.cnf !== undefined) throw new BadClaim('the token is bound to a key')
+    if (payload.cnf !== undefined) throw new InvalidClaimError('the token is bound to a key')
     const user = userClaim(payload, usernameClaim)
     const subject = optionalClaim(payload, 'sub')
     return {
@@ -121,7 +121,7 @@ function clientOf(payload: Members): string {
 function agentOf(payload: Members, { agent, agentClaim }: TrustedIssuerConfig): string {
   if (agentClaim === '') return agent
   const label = dnsLabel(plainClaim(textClaimAt(payload, agentClaim), agentClaim))
-  if (label === '') throw new BadClaim(`claim "${agentClaim}" gives no agent name`)
+  if (label === '') throw new InvalidClaimError(`claim "${agentClaim}" gives no agent name`)
   return label
 }
 
@@ -139,7 +139,7 @@ function groupsOf(payload: Members, groupsClaim: string): readonly string[] {
   if (value === undefined) return []
   const groups = typeof value === 'string' ? [value] : value
   if (!Array.isArray(groups) || groups.length > MAX_GROUPS || !groups.every(isText)) {
-    throw new BadClaim(`claim "${groupsClaim}" is no list of at most ${MAX_GROUPS} groups`)
+    throw new InvalidClaimError(`claim "${groupsClaim}" is no list of at most ${MAX_GROUPS} groups`)
   }
   return groups.map((group) => plainClaim(group, groupsClaim))
 }
@@ -149,7 +149,7 @@ function scopesOf(payload: Members, prefix: string): readonly string[] {
   const value = payload.scope ?? payload.scp ?? []
   const scopes = typeof value === 'string' ? value.split(' ') : value
   if (!Array.isArray(scopes) || !scopes.every((scope) => typeof scope === 'string')) {
-    throw new BadClaim('the scopes are no string or list of strings')
+    throw new InvalidClaimError('the scopes are no string or list of strings')
   }
   return scopes
     .filter((scope) => scope.startsWith(prefix) && scope.length > prefix.length)

@@ -172,17 +172,17 @@ export class OAuthClient {
 }
 
 /** The file cannot be used: a mistake of ours, told by its field. */
-class FileFault extends Error {}
+class FileError extends Error {}
 
 async function fileText(field: string, path: string): Promise<string> {
   const text = (await readText(path, MAX_FILE_BYTES))?.trim() ?? ''
-  if (text === '') throw new FileFault(`${field} is missing, empty or unreadable`)
+  if (text === '') throw new FileError(`${field} is missing, empty or unreadable`)
   return text
 }
 
 function refusalOf(error: unknown): Refusal {
   if (isInvalidJson(error)) return refusal(null, 'the authorization server sent invalid JSON')
-  if (error instanceof FileFault) return refusal(null, error.message)
+  if (error instanceof FileError) return refusal(null, error.message)
   if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) {
     const code = ERROR_CODE.test(error.error) ? error.error : null
     return refusal(code, `the authorization server answered ${code ?? 'an error of its own'}`)

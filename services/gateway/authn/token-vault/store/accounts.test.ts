@@ -8,7 +8,7 @@ import { openFileJournal } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { decodeEvent, type Owner, ownerKey, type Tokens } from './account.ts'
-import { Accounts, VaultFull } from './accounts.ts'
+import { Accounts, VaultFullError } from './accounts.ts'
 import { openEnvelope } from './envelope.ts'
 
 const clock = new TestClock()
@@ -179,7 +179,7 @@ test('a user who connects an account for each tenant uses up one share, and anot
   const { accounts, close } = await opened(await keyFolder())
   const share = poolTable.connected_accounts.shares[0].max
   for (let n = 0; n < share; n++) await accounts.connect({ ...ada, tenant: `t${n}` }, tokens('x'))
-  await assert.rejects(accounts.connect({ ...ada, tenant: 'one more' }, tokens('x')), VaultFull)
+  await assert.rejects(accounts.connect({ ...ada, tenant: 'one more' }, tokens('x')), VaultFullError)
   await accounts.connect({ ...ada, tenant: 't1' }, tokens('again'))
   await accounts.connect({ ...bob, tenant: 't1' }, tokens('x'))
   assert.equal(await accounts.remove(kept(accounts, { ...ada, tenant: 't1' }), 'disconnected'), true)

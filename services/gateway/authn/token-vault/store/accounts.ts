@@ -34,7 +34,7 @@ export interface Kept {
 }
 
 /** No more accounts can be kept. */
-export class VaultFull extends Error {}
+export class VaultFullError extends Error {}
 
 /**
  * The accounts of the journal, tokens sealed. Each change is an event first, and the accounts are what the events say. What was
@@ -115,7 +115,7 @@ export class Accounts {
     const bound = this.get(ownerKey(owner)) === null ? this.#pool.boundFor(userOf(owner)) : null
     if (bound !== null) {
       this.#parts.onRefused?.(bound)
-      throw new VaultFull(
+      throw new VaultFullError(
         bound === 'share' ? 'the user has connected too many accounts' : 'too many accounts are connected',
       )
     }

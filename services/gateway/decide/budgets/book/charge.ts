@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Calendar, Hold, Limits } from '@plat/state'
 import { isShort } from '@plat/state'
-import { AdminFault } from '../../../admin/index.ts'
+import { AdminError } from '../../../admin/index.ts'
 import type { Identity, Snapshots } from '../../../call/index.ts'
 import { type Applied, BudgetItem } from '../caps/budget.ts'
 import type { BudgetTable } from '../caps/table.ts'
@@ -68,18 +68,18 @@ class UsedItem extends BudgetItem {
 }
 
 function budgetsOf(table: BudgetTable | null, payer: Payer, currency: string): readonly Applied[] {
-  if (table === null) throw new AdminFault('state_unavailable', 'the budgets could not be read yet: see the log')
+  if (table === null) throw new AdminError('state_unavailable', 'the budgets could not be read yet: see the log')
   const money = table.matching(payer).filter(({ budget }) => budget.unit === 'micros')
   if (money.length > 0 && table.currency !== null && table.currency !== currency)
-    throw new AdminFault('state_unavailable', `the prices are in ${currency}, and the budgets in ${table.currency}`)
+    throw new AdminError('state_unavailable', `the prices are in ${currency}, and the budgets in ${table.currency}`)
   return money
 }
 
 function held(taken: Awaited<ReturnType<Limits['take']>>): Hold {
-  if (isShort(taken)) throw new AdminFault('state_unavailable', `${taken.key}: more than can be counted was spent`)
+  if (isShort(taken)) throw new AdminError('state_unavailable', `${taken.key}: more than can be counted was spent`)
   return taken
 }
 
 function away(): never {
-  throw new AdminFault('state_unavailable', 'what was spent cannot be counted now')
+  throw new AdminError('state_unavailable', 'what was spent cannot be counted now')
 }

@@ -1,7 +1,7 @@
 import { canonicalJson, rfc3339Micros } from '@plat/core'
 import { loadCedar } from '@plat/resources/cedar'
 import { Type } from 'typebox'
-import { AdminFault, type AdminRoutes, bodyAs } from '../../../admin/index.ts'
+import { AdminError, type AdminRoutes, bodyAs } from '../../../admin/index.ts'
 import { decodePolicies } from '../decode.ts'
 import { Candidate } from './candidate.ts'
 import { type SimulateParts, simulate } from './simulate.ts'
@@ -73,13 +73,13 @@ class Candidates {
   }
 }
 
-function refused(problems: readonly string[]): AdminFault {
-  return new AdminFault('invalid_request', `policies: ${problems.slice(0, MAX_PROBLEMS).join('; ')}`)
+function refused(problems: readonly string[]): AdminError {
+  return new AdminError('invalid_request', `policies: ${problems.slice(0, MAX_PROBLEMS).join('; ')}`)
 }
 
 function momentOf(name: 'since' | 'until', text: string | undefined): { readonly at: string } | null {
   if (text === undefined) return null
   const moment = Date.parse(text)
-  if (Number.isNaN(moment)) throw new AdminFault('invalid_request', `${name}: must be an RFC 3339 time`)
+  if (Number.isNaN(moment)) throw new AdminError('invalid_request', `${name}: must be an RFC 3339 time`)
   return { at: rfc3339Micros(moment) }
 }

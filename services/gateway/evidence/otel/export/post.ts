@@ -62,7 +62,7 @@ export class Collector {
       } as const
       return judged(await this.#dialer.fetchBytes(this.#url, 'otlp', { ...options, ...(await this.#trust()) }))
     } catch (error) {
-      if (error instanceof FileFault) return { kind: 'away', reason: error.message, retryAfterMs: 0 }
+      if (error instanceof FileError) return { kind: 'away', reason: error.message, retryAfterMs: 0 }
       const fault = dialFault(error)
       const reason = `the collector gave no answer (${fault})`
       return FORBIDDEN.has(fault) ? { kind: 'refused', reason } : { kind: 'away', reason, retryAfterMs: 0 }
@@ -74,7 +74,7 @@ export class Collector {
     if (headersFile === '') return {}
     const headers = headerLines(await contentOf('headersFile', headersFile))
     if (typeof headers === 'object') return headers
-    throw new FileFault(`otel.headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`)
+    throw new FileError(`otel.headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`)
   }
 
   async #trust(): Promise<{ caPEM?: string }> {
@@ -91,12 +91,12 @@ export function tracesURL(endpoint: string): URL {
 }
 
 /** A file of the configuration cannot be used. */
-class FileFault extends Error {}
+class FileError extends Error {}
 
 async function contentOf(key: string, path: string): Promise<string> {
   const text = await readText(path, MAX_FILE_BYTES)
   if (text !== null) return text
-  throw new FileFault(`otel.${key}: ${path} is missing, unreadable or larger than ${MAX_FILE_BYTES} bytes`)
+  throw new FileError(`otel.${key}: ${path} is missing, unreadable or larger than ${MAX_FILE_BYTES} bytes`)
 }
 
 function judged({ status, headers, bytes }: Fetched): Posted {

@@ -1,7 +1,7 @@
 import { ExpiringMap, type PoolObservers, reasonOf, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { AdminFault, type KnownPerson, type Marks, parameter } from '../../../admin/index.ts'
+import { AdminError, type KnownPerson, type Marks, parameter } from '../../../admin/index.ts'
 import type { ErrorCode } from '../../../call/index.ts'
 import type { NotifierConfig } from '../config.ts'
 import { type ApprovalShown, argumentsOf } from '../notice.ts'
@@ -39,7 +39,7 @@ export interface Ballot extends Approver {
 export interface Decider {
   /** Null: there is no such approval. */
   namespaceOf(approval: string): string | null
-  /** Answers where the approval stands then, in words. Throws `AdminFault`. */
+  /** Answers where the approval stands then, in words. Throws `AdminError`. */
   decide(approval: string, ballot: Ballot): Promise<{ readonly state: string; readonly missing: number }>
   /** Whether somebody who logged in may approve in this namespace, by `adminAuth`. */
   /** The marks of a person, with those of `adminAuth.people`. */
@@ -102,7 +102,7 @@ export class CallbackRoutes {
         async (_: FastifyRequest, body: Buffer) => body,
       )
       scope.setErrorHandler((error, request, reply) => {
-        if (!(error instanceof AdminFault)) throw error
+        if (!(error instanceof AdminError)) throw error
         return reply.code(error.status).send({ error: error.code, message: error.message, requestId: request.id })
       })
       scope.post('/v1/notifiers/:name/callback', (request, reply) => this.#called(request, reply))
@@ -113,7 +113,7 @@ export class CallbackRoutes {
     const name = parameter(request.params, 'name')
     const caller = this.#parts.callers.get(name)
     if (caller === undefined)
-      throw new AdminFault('not_found', 'there is no notifier of this name that takes callbacks')
+      throw new AdminError('not_found', 'there is no notifier of this name that takes callbacks')
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
     const asked = await this.#asked(caller, { headers: request.headers, body })
     reply.header('cache-control', 'no-store')
@@ -124,7 +124,7 @@ export class CallbackRoutes {
       ({ state, missing }) =>
         state === 'pending' ? `Noted: ${missing} more must approve.` : `The approval is ${state}.`,
       (error: unknown) => {
-        if (error instanceof AdminFault) return `Not done: ${error.message}.`
+        if (error instanceof AdminError) return `Not done: ${error.message}.`
         throw error
       },
     )
@@ -137,12 +137,12 @@ export class CallbackRoutes {
     const { decider, log } = this.#parts
     const { approval, verdict, reason } = decision
     const namespace = decider.namespaceOf(approval)
-    if (approver === null) throw new AdminFault('forbidden', 'you are no approver (userMap)')
+    if (approver === null) throw new AdminError('forbidden', 'you are no approver (userMap)')
     const isHere = approver.namespaces === null || (namespace !== null && approver.namespaces.includes(namespace))
-    if (namespace === null || !isHere) throw new AdminFault('not_found', 'there is no approval with this id')
+    if (namespace === null || !isHere) throw new AdminError('not_found', 'there is no approval with this id')
     const view = decider.view(approval)
     if (verdict === 'approve' && (view === null || !isWhole(type, argumentsOf(view)))) {
-      throw new AdminFault(
+      throw new AdminError(
         'forbidden',
         'the arguments do not fit here: approve where they are shown (plat approvals show)',
       )
@@ -150,9 +150,9 @@ export class CallbackRoutes {
     try {
       return await decider.decide(approval, { ...approver, verdict, reason, via: `notifier/${name}` })
     } catch (error) {
-      if (error instanceof AdminFault) throw error
+      if (error instanceof AdminError) throw error
       log.error({ notifier: name, error: reasonOf(error) }, 'a decision by callback could not be kept')
-      throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
+      throw new AdminError('state_unavailable', 'approvals cannot be kept now')
     }
   }
 
@@ -169,7 +169,7 @@ export class CallbackRoutes {
     const { clock, log } = this.#parts
     const secret = await secretIn(`${field}.signingSecretFile`, config.signingSecretFile).catch((error: unknown) => {
       log.error({ notifier: config.name, error: reasonOf(error) }, 'a callback cannot be verified')
-      throw new AdminFault('state_unavailable', 'callbacks cannot be verified now')
+      throw new AdminError('state_unavailable', 'callbacks cannot be verified now')
     })
     const now = clock.now()
     const callback = read(incoming, secret, now)
@@ -177,8 +177,8 @@ export class CallbackRoutes {
     if (callback === 'unreadable') throw undecided()
     if (!isAllowed(config, callback.origin)) throw elsewhere()
     const remembered = this.#seen.insert(`${config.name} ${callback.mark}`, true, now + 2 * SKEW_MS, config.name)
-    if (remembered === 'taken') throw new AdminFault('conflict', 'this callback has come before')
-    if (remembered === 'full') throw new AdminFault('state_unavailable', 'too many callbacks at once')
+    if (remembered === 'taken') throw new AdminError('conflict', 'this callback has come before')
+    if (remembered === 'full') throw new AdminError('state_unavailable', 'too many callbacks at once')
     const { user, answerTo, approval, verdict, reason } = callback
     return { decision: { approval, verdict, reason }, approver: approverOf(config, user, this.#named), answerTo }
   }
@@ -228,14 +228,14 @@ export class CallbackRoutes {
   }
 }
 
-function unknownCaller(): AdminFault {
-  return new AdminFault('unauthenticated', 'the callback is not signed by whom it should be, or is too old')
+function unknownCaller(): AdminError {
+  return new AdminError('unauthenticated', 'the callback is not signed by whom it should be, or is too old')
 }
 
-function elsewhere(): AdminFault {
-  return new AdminFault('forbidden', 'nothing is decided from this channel or tenant (notifiers[].channels, .tenants)')
+function elsewhere(): AdminError {
+  return new AdminError('forbidden', 'nothing is decided from this channel or tenant (notifiers[].channels, .tenants)')
 }
 
-function undecided(): AdminFault {
-  return new AdminFault('invalid_request' satisfies ErrorCode, 'the callback decides nothing that can be read')
+function undecided(): AdminError {
+  return new AdminError('invalid_request' satisfies ErrorCode, 'the callback decides nothing that can be read')
 }

@@ -31,26 +31,26 @@ export interface TargetParts {
 
 /** How one type of notifier is told. Files with secrets are read for each message, so that a new one counts at once. */
 export interface Target {
-  /** Throws `SecretFault`. */
+  /** Throws `SecretError`. */
   message(notice: Notice): Promise<Message>
 }
 
 /** A file cannot be used; the message names its field and nothing of what is in it. */
-export class SecretFault extends Error {}
+export class SecretError extends Error {}
 
-/** The text of a file with a secret, without the white space around it. Throws `SecretFault`. */
+/** The text of a file with a secret, without the white space around it. Throws `SecretError`. */
 export async function secretIn(field: string, path: string): Promise<string> {
   const text = (await readText(path, SECRET_MAX_BYTES))?.trim() ?? ''
-  if (text === '') throw new SecretFault(`${field} is missing, empty or unreadable`)
+  if (text === '') throw new SecretError(`${field} is missing, empty or unreadable`)
   return text
 }
 
-/** An address that is a secret, as incoming webhooks have it. Throws `SecretFault`. */
+/** An address that is a secret, as incoming webhooks have it. Throws `SecretError`. */
 export async function addressIn(field: string, path: string): Promise<string> {
   const text = await secretIn(field, path)
   const url = URL.parse(text)
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new SecretFault(`${field} holds no http or https URL`)
+    throw new SecretError(`${field} holds no http or https URL`)
   }
   return text
 }
@@ -92,7 +92,7 @@ export async function sendOnce(
     const isBusy = status === 408 || status === 425 || status === 429 || status >= 500
     return { kind: isBusy ? 'away' : 'refused', why, retryAfterMs: retryAfter(answer.headers['retry-after'], clock) }
   } catch (error) {
-    const why = error instanceof SecretFault ? error.message : `the receiver gave no answer (${dialFault(error)})`
+    const why = error instanceof SecretError ? error.message : `the receiver gave no answer (${dialFault(error)})`
     return { kind: 'away', why, retryAfterMs: null }
   }
 }

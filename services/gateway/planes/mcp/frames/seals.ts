@@ -1,6 +1,6 @@
 import { findSpan } from '@plat/core'
 import type { Call, Message } from '../../../call/index.ts'
-import { GivenUp } from '../../wire/exchange.ts'
+import { AbandonedError } from '../../wire/exchange.ts'
 import { isObject, member } from '../../wire/json.ts'
 import { idOf, type McpRequest, originOf, requestMethodOf, resultOf, slice, spliced, withValue } from '../message.ts'
 import { ROUNDS } from '../seal/open.ts'
@@ -81,7 +81,7 @@ export class ReplySeals {
   /** A request of the server for the client, under a sealed id. Throws what ends the stream. */
   asked(frame: McpFrame, json: Uint8Array, now: number): McpFrame {
     const span = findSpan(json, ['id'])
-    if (span === null || span[1] - span[0] > MAX_ID_BYTES) throw new GivenUp('the server asks under an odd id')
+    if (span === null || span[1] - span[0] > MAX_ID_BYTES) throw new AbandonedError('the server asks under an odd id')
     const literal = textOf(json.subarray(span[0], span[1]))
     const id = jsonText(this.#seal('mcp-request', literal))
     this.#remember(literal, { id, until: now + WAITING_MS }, now)
@@ -140,7 +140,7 @@ export class ReplySeals {
       if (until > now) break
       this.#waiting.delete(id)
     }
-    if (this.#waiting.size >= MAX_WAITING) throw new GivenUp('the server asks too much at one time')
+    if (this.#waiting.size >= MAX_WAITING) throw new AbandonedError('the server asks too much at one time')
     this.#waiting.set(literal, waiting)
   }
 

@@ -14,7 +14,7 @@ import {
   UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
-import { GivenUp, type UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
+import { AbandonedError, type UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
 import { failure } from '../../wire/failure.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
@@ -142,7 +142,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   #message(frame: McpFrame, json: Uint8Array): McpFrame | null {
     if (frame.role === 'request') return this.#asked(frame, json)
     if (frame.role !== 'final') return this.#seals.cancelled(frame, json)
-    if (this.#asksForWithheld(frame)) throw new GivenUp('the server asks for what it was not offered')
+    if (this.#asksForWithheld(frame)) throw new AbandonedError('the server asks for what it was not offered')
     // A resumed list has passed no filter, so the client must request it again.
     if (this.#passage.request.kind === 'listen' && this.#method === 'tools/list') return this.#unfiltered(frame)
     return this.#final(frame, json)
@@ -189,7 +189,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     this.done()
     if (this.#response.complete) return undefined
     if (this.#seals.resumable) return 'suspended'
-    throw new GivenUp('the stream ended before the response')
+    throw new AbandonedError('the stream ended before the response')
   }
 
   /** The exchange is over: nothing listens to the call any more. */
@@ -291,7 +291,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   #answerServer(frame: McpFrame, json: Uint8Array): null {
     const { call, request } = this.#passage
     this.#answered++
-    if (this.#answered > MAX_OWN_ANSWERS) throw new GivenUp('the server keeps asking for what it was not offered')
+    if (this.#answered > MAX_OWN_ANSWERS)
+      throw new AbandonedError('the server keeps asking for what it was not offered')
     const { accept: _, ...headers } = upstreamHeaders(call.wire.headers, {
       ...request,
       method: 'response',
@@ -340,7 +341,7 @@ export function unusableAnswer(server: string): Denial {
 
 /** The denial for a failure of the upstream. Throws what is none: a bug of the gateway, which the runner logs. */
 export function faultOf(server: string, error: unknown): Denial {
-  if (error instanceof InvalidResponseError || error instanceof GivenUp)
+  if (error instanceof InvalidResponseError || error instanceof AbandonedError)
     return deny('upstream_error', `${server}: ${error.message}`)
   if (error instanceof UpstreamError) return failure(server, error)
   throw error

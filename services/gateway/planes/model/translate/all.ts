@@ -6,7 +6,7 @@ import type { ModelBody } from '../request.ts'
 import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } from './anthropic.ts'
 import { ConverseReader, converseAnswer, converseRequest } from './converse.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
-import { Untranslatable } from './prompt.ts'
+import { UntranslatableError } from './prompt.ts'
 import { completionOf, type Said, type Told } from './said.ts'
 import {
   AWS_STREAM_TYPE,
@@ -64,7 +64,7 @@ function translated(work: () => Uint8Array): Uint8Array | Denial {
   try {
     return work()
   } catch (error) {
-    if (!(error instanceof Untranslatable)) throw error
+    if (!(error instanceof UntranslatableError)) throw error
     return deny('invalid_request', error.message, { data: { param: error.param } })
   }
 }

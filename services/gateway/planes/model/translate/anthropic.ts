@@ -4,7 +4,7 @@ import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
-import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
 import { callSaid, type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
@@ -12,7 +12,7 @@ const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_to
 /** Anthropic wants a limit in every request. What a call without one is held money for is the same. */
 export const USUAL_MAX_TOKENS = 4096
 
-/** A chat as `messages` of Anthropic reads it, without the name of the model. Throws `Untranslatable`. */
+/** A chat as `messages` of Anthropic reads it, without the name of the model. Throws `UntranslatableError`. */
 export function anthropicRequest(value: JsonObject): JsonObject {
   const prompt = readChat(value, OPTIONS)
   const { system, turns, maxTokens, temperature, topP, stop, user, stream } = prompt
@@ -42,7 +42,7 @@ function blockOf(part: Part): JsonObject {
       return { type: 'image', source: { type: 'url', url: part.url } }
     case 'data': {
       if (part.of === 'audio' || (part.of === 'document' && part.type !== 'application/pdf'))
-        throw new Untranslatable(part.at, `holds ${part.type}, which Anthropic's models do not take`)
+        throw new UntranslatableError(part.at, `holds ${part.type}, which Anthropic's models do not take`)
       return { type: part.of, source: { type: 'base64', media_type: part.type, data: part.data } }
     }
   }
@@ -58,7 +58,7 @@ function toolsOf({ tools, choice, parallel }: Prompt): JsonObject {
 
 function toolOf({ name, description, schema, strict, hosted, at }: Tool): JsonObject {
   if (hosted?.type === 'custom')
-    throw new Untranslatable(`${at}.type`, 'must be function: a tool of free text has no counterpart')
+    throw new UntranslatableError(`${at}.type`, 'must be function: a tool of free text has no counterpart')
   // One of Anthropic's own, which the route allows: it is written as Anthropic has it.
   if (hosted !== null) return hosted
   return {
@@ -72,7 +72,7 @@ function toolOf({ name, description, schema, strict, hosted, at }: Tool): JsonOb
 function outputOf(format: Format): JsonObject {
   if (format.kind === 'text') return {}
   if (format.kind === 'json')
-    throw new Untranslatable('response_format', 'must be json_schema: Anthropic wants to know which JSON')
+    throw new UntranslatableError('response_format', 'must be json_schema: Anthropic wants to know which JSON')
   return { output_config: { format: { type: 'json_schema', schema: format.schema } } }
 }
 

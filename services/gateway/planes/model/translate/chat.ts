@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { onlyMembers, readMessages } from './messages.ts'
-import { type Format, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+import { type Format, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
 
 /** Members of a chat completion that every provider can be told, and those that are about the call and not about the answer. */
 const UNDERSTOOD = [
@@ -46,7 +46,7 @@ const NEUTRAL: ReadonlyMap<string, readonly string[]> = new Map([
 
 /**
  * Reads a chat completion for a provider that can be told `options`. Whatever it says beyond that is refused by its name: nothing is
- * left out in silence. Throws `Untranslatable`.
+ * left out in silence. Throws `UntranslatableError`.
  */
 export function readChat(value: JsonObject, options: readonly Option[]): Prompt {
   const known: readonly string[] = [...UNDERSTOOD, ...options]
@@ -76,14 +76,14 @@ export function readChat(value: JsonObject, options: readonly Option[]): Prompt 
 
 function number(value: JsonObject, name: string, one: unknown = value[name]): number | null {
   if (!isSet(one)) return null
-  if (typeof one !== 'number') throw new Untranslatable(name, 'must be a number')
+  if (typeof one !== 'number') throw new UntranslatableError(name, 'must be a number')
   return one
 }
 
 function text(value: JsonObject, name: string): string | null {
   const one = value[name]
   if (!isSet(one)) return null
-  if (typeof one !== 'string') throw new Untranslatable(name, 'must be text')
+  if (typeof one !== 'string') throw new UntranslatableError(name, 'must be text')
   return one
 }
 
@@ -91,29 +91,30 @@ function stopOf(stop: unknown): readonly string[] {
   if (!isSet(stop)) return []
   const all: unknown[] = Array.isArray(stop) ? stop : [stop]
   return all.map((one) => {
-    if (typeof one !== 'string') throw new Untranslatable('stop', 'must be text or a list of texts')
+    if (typeof one !== 'string') throw new UntranslatableError('stop', 'must be text or a list of texts')
     return one
   })
 }
 
 function toolsOf(tools: unknown): readonly Tool[] {
   if (!isSet(tools)) return []
-  if (!Array.isArray(tools)) throw new Untranslatable('tools', 'must be a list')
+  if (!Array.isArray(tools)) throw new UntranslatableError('tools', 'must be a list')
   return tools.map((tool: unknown, index) => toolOf(tool, `tools[${index}]`))
 }
 
 function toolOf(tool: unknown, at: string): Tool {
-  if (!isObject(tool) || typeof tool.type !== 'string') throw new Untranslatable(at, 'must be an object with a type')
+  if (!isObject(tool) || typeof tool.type !== 'string')
+    throw new UntranslatableError(at, 'must be an object with a type')
   if (tool.type !== 'function')
     return { name: tool.type, description: null, schema: null, strict: false, hosted: tool, at }
   onlyMembers(tool, ['type', 'function'], at)
   const { function: own } = tool
   const here = `${at}.function`
-  if (!isObject(own) || typeof own.name !== 'string') throw new Untranslatable(`${here}.name`, 'is required')
+  if (!isObject(own) || typeof own.name !== 'string') throw new UntranslatableError(`${here}.name`, 'is required')
   onlyMembers(own, ['name', 'description', 'parameters', 'strict'], here)
   const { name, description, parameters, strict } = own
   if (isSet(parameters) && !isObject(parameters))
-    throw new Untranslatable(`${here}.parameters`, 'must be a JSON Schema')
+    throw new UntranslatableError(`${here}.parameters`, 'must be a JSON Schema')
   return {
     name,
     description: typeof description === 'string' ? description : null,
@@ -129,7 +130,7 @@ function choiceOf(choice: unknown): Prompt['choice'] {
   if (choice === 'auto' || choice === 'none' || choice === 'required') return choice
   const name = member(member(choice, 'function'), 'name')
   if (member(choice, 'type') !== 'function' || typeof name !== 'string')
-    throw new Untranslatable('tool_choice', 'must be auto, none, required or a function')
+    throw new UntranslatableError('tool_choice', 'must be auto, none, required or a function')
   return { name }
 }
 
@@ -140,7 +141,7 @@ function formatOf(format: unknown): Format {
   const told = member(format, 'json_schema')
   const schema = member(told, 'schema')
   if (type !== 'json_schema' || !isObject(schema))
-    throw new Untranslatable('response_format', 'must be text, json_object or json_schema with a schema')
+    throw new UntranslatableError('response_format', 'must be text, json_object or json_schema with a schema')
   const { name, description } = { name: member(told, 'name'), description: member(told, 'description') }
   return {
     kind: 'schema',

@@ -2,12 +2,12 @@ import type { Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
-import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
 import { callSaid, countOf, type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
-/** A chat as `Converse` of Amazon Bedrock reads it. Throws `Untranslatable`. */
+/** A chat as `Converse` of Amazon Bedrock reads it. Throws `UntranslatableError`. */
 export function converseRequest(value: JsonObject): JsonObject {
   const prompt = readChat(value, OPTIONS)
   const { maxTokens, temperature, topP, stop } = prompt
@@ -55,12 +55,12 @@ function blockOf(part: Part, documents: { count: number }): JsonObject {
     case 'result':
       return { toolResult: { toolUseId: part.id, content: [{ text: part.text }] } }
     case 'link':
-      throw new Untranslatable(part.at, 'must hold the image itself (data:), since Bedrock fetches none')
+      throw new UntranslatableError(part.at, 'must hold the image itself (data:), since Bedrock fetches none')
     case 'data': {
       const isImage = part.of === 'image'
       const format = (isImage ? IMAGES : DOCUMENTS)[part.type]
       if (format === undefined || part.of === 'audio')
-        throw new Untranslatable(part.at, `holds ${part.type}, which Converse does not take`)
+        throw new UntranslatableError(part.at, `holds ${part.type}, which Converse does not take`)
       const source = { bytes: part.data }
       return isImage
         ? { image: { format, source } }
@@ -78,7 +78,7 @@ function nameOf(name: string, documents: { count: number }): string {
 function toolsOf({ tools, choice, turns }: Prompt): JsonObject {
   const isUsed = turns.some(({ parts }) => parts.some(({ kind }) => kind === 'call' || kind === 'result'))
   if (choice === 'none') {
-    if (isUsed) throw new Untranslatable('tool_choice', 'cannot be none where messages hold tool calls')
+    if (isUsed) throw new UntranslatableError('tool_choice', 'cannot be none where messages hold tool calls')
     return {}
   }
   if (tools.length === 0) return {}
@@ -90,7 +90,7 @@ function toolsOf({ tools, choice, turns }: Prompt): JsonObject {
 function specOf({ name, description, schema, strict, hosted, at }: Tool): JsonObject {
   if (hosted !== null) {
     if (hosted.type !== 'system_tool' || typeof hosted.name !== 'string')
-      throw new Untranslatable(`${at}.type`, 'must be function, or system_tool with its name')
+      throw new UntranslatableError(`${at}.type`, 'must be function, or system_tool with its name')
     return { systemTool: { name: hosted.name } }
   }
   return {
@@ -106,7 +106,7 @@ function specOf({ name, description, schema, strict, hosted, at }: Tool): JsonOb
 function outputOf(format: Format): JsonObject {
   if (format.kind === 'text') return {}
   if (format.kind === 'json')
-    throw new Untranslatable('response_format', 'must be json_schema: Converse wants to know which JSON')
+    throw new UntranslatableError('response_format', 'must be json_schema: Converse wants to know which JSON')
   const { name, description, schema } = format
   // Converse wants the schema as a text.
   const jsonSchema = { name, schema: JSON.stringify(schema), ...(description !== null && { description }) }

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member, parsedOrUndefined } from '../../wire
 import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
-import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
 import { countOf, type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = [
@@ -17,10 +17,10 @@ const OPTIONS: readonly Option[] = [
   'response_format',
 ]
 
-/** A chat as `generateContent` of Gemini and Vertex AI reads it. Throws `Untranslatable`. */
+/** A chat as `generateContent` of Gemini and Vertex AI reads it. Throws `UntranslatableError`. */
 export function geminiRequest(value: JsonObject): JsonObject {
   const prompt = readChat(value, OPTIONS)
-  if (!prompt.parallel) throw new Untranslatable('parallel_tool_calls', 'cannot be false: Gemini decides itself')
+  if (!prompt.parallel) throw new UntranslatableError('parallel_tool_calls', 'cannot be false: Gemini decides itself')
   const config = configOf(prompt)
   return {
     contents: prompt.turns.map(({ side, parts }) => ({
@@ -54,7 +54,7 @@ function configOf(prompt: Prompt): JsonObject {
 function budgetOf(effort: string): number {
   const budget = Object.hasOwn(THOUGHTS, effort) ? THOUGHTS[effort] : undefined
   if (budget === undefined)
-    throw new Untranslatable('reasoning_effort', `must be one of ${Object.keys(THOUGHTS).join(', ')}`)
+    throw new UntranslatableError('reasoning_effort', `must be one of ${Object.keys(THOUGHTS).join(', ')}`)
   return budget
 }
 
@@ -76,7 +76,7 @@ function partOf(part: Part): JsonObject {
     case 'result':
       return { functionResponse: { name: part.name, response: responseOf(part.text) } }
     case 'link':
-      throw new Untranslatable(part.at, 'must hold the image itself (data:), since the gateway fetches none')
+      throw new UntranslatableError(part.at, 'must hold the image itself (data:), since the gateway fetches none')
     case 'data':
       return { inlineData: { mimeType: part.type, data: part.data } }
   }
@@ -125,7 +125,7 @@ function declarationOf({ name, description, schema }: Tool): JsonObject {
 function hostedOf({ name, at }: Tool): JsonObject {
   const word = Object.hasOwn(HOSTED, name) ? HOSTED[name] : undefined
   if (word === undefined)
-    throw new Untranslatable(`${at}.type`, `must be function or one of ${Object.keys(HOSTED).join(', ')}`)
+    throw new UntranslatableError(`${at}.type`, `must be function or one of ${Object.keys(HOSTED).join(', ')}`)
   return { [word]: {} }
 }
 

@@ -1,7 +1,7 @@
 import { checkJson, parseLossless } from '@plat/core'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
-import { type Part, type Turn, Untranslatable } from './prompt.ts'
+import { type Part, type Turn, UntranslatableError } from './prompt.ts'
 
 /** What the messages of a chat say: instructions stand before everything else, wherever the caller put them. */
 export interface Conversation {
@@ -12,15 +12,15 @@ export interface Conversation {
 /** Members that clients give back as they got them, and that say nothing to a model. */
 const ECHOED: ReadonlySet<string> = new Set(['reasoning_content', 'annotations'])
 
-/** Throws `Untranslatable`. */
+/** Throws `UntranslatableError`. */
 export function readMessages(messages: unknown): Conversation {
-  if (!Array.isArray(messages)) throw new Untranslatable('messages', 'must be a list')
+  if (!Array.isArray(messages)) throw new UntranslatableError('messages', 'must be a list')
   const system: string[] = []
   const turns: { side: Turn['side']; parts: Part[] }[] = []
   const names = new Map<string, string>()
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
-    if (!isObject(message)) throw new Untranslatable(at, 'must be an object')
+    if (!isObject(message)) throw new UntranslatableError(at, 'must be an object')
     if (message.role === 'system' || message.role === 'developer') {
       onlyMembers(message, ['role', 'content'], at)
       system.push(textOf(message.content, `${at}.content`))
@@ -50,11 +50,11 @@ function said(message: JsonObject, at: string, names: Map<string, string>): read
       const { tool_call_id: id } = message
       const name = typeof id === 'string' ? names.get(id) : undefined
       if (typeof id !== 'string' || name === undefined)
-        throw new Untranslatable(`${at}.tool_call_id`, 'names no tool call of a message before')
+        throw new UntranslatableError(`${at}.tool_call_id`, 'names no tool call of a message before')
       return ['user', [{ kind: 'result', id, name, text: textOf(message.content, `${at}.content`) }]]
     }
     default:
-      throw new Untranslatable(`${at}.role`, 'must be system, developer, user, assistant or tool')
+      throw new UntranslatableError(`${at}.role`, 'must be system, developer, user, assistant or tool')
   }
 }
 
@@ -68,7 +68,10 @@ export function onlyMembers(value: JsonObject, known: readonly string[], at: str
   for (const [name, one] of Object.entries(value)) {
     if (known.includes(name) || ECHOED.has(name) || !isSet(one)) continue
     if (Array.isArray(one) && one.length === 0) continue
-    throw new Untranslatable(at === '' ? name : `${at}.${name}`, 'has no counterpart at the provider of this route')
+    throw new UntranslatableError(
+      at === '' ? name : `${at}.${name}`,
+      'has no counterpart at the provider of this route',
+    )
   }
 }
 
@@ -77,7 +80,7 @@ function textOf(content: unknown, at: string): string {
   const parts = partsOf(content, at)
   return parts
     .map((part) => {
-      if (part.kind !== 'text') throw new Untranslatable(at, 'must be text')
+      if (part.kind !== 'text') throw new UntranslatableError(at, 'must be text')
       return part.text
     })
     .join('')
@@ -85,7 +88,7 @@ function textOf(content: unknown, at: string): string {
 
 function partsOf(content: unknown, at: string): readonly Part[] {
   if (typeof content === 'string') return texts(content)
-  if (!Array.isArray(content)) throw new Untranslatable(at, 'must be text or a list of parts')
+  if (!Array.isArray(content)) throw new UntranslatableError(at, 'must be text or a list of parts')
   return content.flatMap((part: unknown, index) => partOf(part, `${at}[${index}]`))
 }
 
@@ -96,13 +99,13 @@ function texts(text: string): readonly Part[] {
 
 function partOf(part: unknown, at: string): readonly Part[] {
   const type = member(part, 'type')
-  if (!isObject(part) || typeof type !== 'string') throw new Untranslatable(at, 'must be a part with a type')
+  if (!isObject(part) || typeof type !== 'string') throw new UntranslatableError(at, 'must be a part with a type')
   onlyMembers(part, ['type', type], at)
   const body = part[type]
   switch (type) {
     case 'text':
     case 'refusal':
-      if (typeof body !== 'string') throw new Untranslatable(`${at}.${type}`, 'must be text')
+      if (typeof body !== 'string') throw new UntranslatableError(`${at}.${type}`, 'must be text')
       return texts(body)
     case 'image_url':
       return [imageOf(body, `${at}.image_url`)]
@@ -111,7 +114,7 @@ function partOf(part: unknown, at: string): readonly Part[] {
     case 'file':
       return [fileOf(body, `${at}.file`)]
     default:
-      throw new Untranslatable(`${at}.type`, 'is no type of part that can be translated')
+      throw new UntranslatableError(`${at}.type`, 'is no type of part that can be translated')
   }
 }
 
@@ -120,11 +123,11 @@ const DATA_URL = /^data:([a-z]+\/[a-z0-9.+-]+);base64,([A-Za-z0-9+/]*={0,2})$/i
 function imageOf(image: unknown, where: string): Part {
   const at = `${where}.url`
   const url = member(image, 'url')
-  if (!isObject(image) || typeof url !== 'string') throw new Untranslatable(at, 'must be a URL')
+  if (!isObject(image) || typeof url !== 'string') throw new UntranslatableError(at, 'must be a URL')
   onlyMembers(image, image.detail === 'auto' ? ['url', 'detail'] : ['url'], where)
   if (!url.startsWith('data:')) return { kind: 'link', url, at }
   const [, type = '', data = ''] = DATA_URL.exec(url) ?? []
-  if (!type.startsWith('image/')) throw new Untranslatable(at, 'must hold an image in base64')
+  if (!type.startsWith('image/')) throw new UntranslatableError(at, 'must hold an image in base64')
   return { kind: 'data', of: 'image', type, data, name: '', at }
 }
 
@@ -132,7 +135,7 @@ function audioOf(audio: unknown, at: string): Part {
   const data = member(audio, 'data')
   const format = member(audio, 'format')
   if (!isObject(audio) || typeof data !== 'string' || typeof format !== 'string')
-    throw new Untranslatable(at, 'must have data and a format')
+    throw new UntranslatableError(at, 'must have data and a format')
   onlyMembers(audio, ['data', 'format'], at)
   return { kind: 'data', of: 'audio', type: `audio/${format}`, data, name: '', at }
 }
@@ -141,14 +144,15 @@ function fileOf(file: unknown, at: string): Part {
   const url = member(file, 'file_data')
   const name = member(file, 'filename')
   const [, type = '', data = ''] = typeof url === 'string' ? (DATA_URL.exec(url) ?? []) : []
-  if (!isObject(file) || type === '') throw new Untranslatable(`${at}.file_data`, 'must be a data: URL with base64')
+  if (!isObject(file) || type === '')
+    throw new UntranslatableError(`${at}.file_data`, 'must be a data: URL with base64')
   onlyMembers(file, ['file_data', 'filename'], at)
   return { kind: 'data', of: 'document', type, data, name: typeof name === 'string' ? name : '', at }
 }
 
 function callsOf(calls: unknown, at: string, names: Map<string, string>): readonly Part[] {
   if (!isSet(calls)) return []
-  if (!Array.isArray(calls)) throw new Untranslatable(at, 'must be a list')
+  if (!Array.isArray(calls)) throw new UntranslatableError(at, 'must be a list')
   return calls.map((call: unknown, index): Part => {
     const here = `${at}[${index}]`
     const called = member(call, 'function')
@@ -158,7 +162,7 @@ function callsOf(calls: unknown, at: string, names: Map<string, string>): readon
       text: member(called, 'arguments'),
     }
     if (typeof id !== 'string' || typeof name !== 'string' || typeof text !== 'string')
-      throw new Untranslatable(here, 'must be a call of a function with id, name and arguments')
+      throw new UntranslatableError(here, 'must be a call of a function with id, name and arguments')
     names.set(id, name)
     const signature = member(member(member(call, 'extra_content'), 'google'), 'thought_signature')
     const args = argumentsOf(text, `${here}.function.arguments`)
@@ -174,8 +178,8 @@ function argumentsOf(text: string, at: string): JsonObject {
     checkJson(json)
     args = parseLossless(json)
   } catch {
-    throw new Untranslatable(at, 'must be JSON')
+    throw new UntranslatableError(at, 'must be JSON')
   }
-  if (!isObject(args) || JSON.isRawJSON(args)) throw new Untranslatable(at, 'must be a JSON object')
+  if (!isObject(args) || JSON.isRawJSON(args)) throw new UntranslatableError(at, 'must be a JSON object')
   return args
 }

@@ -74,13 +74,13 @@ export type Format =
   | { readonly kind: 'schema'; readonly name: string; readonly description: string | null; readonly schema: JsonObject }
 
 /** What a provider has no word for. It never leaves this folder: whoever asks for a translation gets a denial in its place. */
-export class Untranslatable extends Error {
+export class UntranslatableError extends Error {
   /** The member to mend, as in `messages[1].content[0].image_url`. */
   readonly param: string
 
   constructor(param: string, why: string) {
     super(`${param} ${why}`)
-    this.name = 'Untranslatable'
+    this.name = 'UntranslatableError'
     this.param = param
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../../test/fuzz/target.ts'
 import { isDenial } from '../../../call/index.ts'
-import { EventTooLarge } from '../../wire/sse.ts'
+import { EventTooLargeError } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { readModelBody } from '../request.ts'
@@ -58,7 +58,7 @@ function orGarbled(work: () => void): void {
   try {
     work()
   } catch (error) {
-    assert.ok(error instanceof InvalidResponseError || error instanceof EventTooLarge, String(error))
+    assert.ok(error instanceof InvalidResponseError || error instanceof EventTooLargeError, String(error))
   }
 }
 

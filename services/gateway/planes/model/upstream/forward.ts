@@ -12,7 +12,7 @@ import {
   UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
-import { GivenUp, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
+import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
 import { failure } from '../../wire/failure.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { isObject, member } from '../../wire/json.ts'
@@ -204,7 +204,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   /** Only the last event of the dialect says that an answer is whole. */
   ended(): void {
     this.#unlisten()
-    if (!this.#done) throw new GivenUp('the stream ended too early')
+    if (!this.#done) throw new AbandonedError('the stream ended too early')
     this.#forwarder.circuits.succeeded(this.#passage.endpoint)
   }
 

@@ -1,11 +1,20 @@
 import { readText } from '@plat/config'
 import { withoutTrailing } from '@plat/core'
 import type { AwsCredentials } from '@plat/http'
-import { answerOf, CloudFault, type CloudParts, form, type Lent, MAX_FILE_BYTES, membersOf, textIn } from './cloud.ts'
+import {
+  answerOf,
+  CloudCredentialError,
+  type CloudParts,
+  form,
+  type Lent,
+  MAX_FILE_BYTES,
+  membersOf,
+  textIn,
+} from './cloud.ts'
 
 /**
  * Credentials of AWS, by the first that the environment has: access keys, the web identity of a service account, and with
- * `cloudCredentials.aws.imds` the role of the machine. Throws `CloudFault`.
+ * `cloudCredentials.aws.imds` the role of the machine. Throws `CloudCredentialError`.
  */
 export async function awsCredentials(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const { env, config } = parts
@@ -14,7 +23,7 @@ export async function awsCredentials(parts: CloudParts): Promise<Lent<AwsCredent
     return { value: { accessKeyId, secretAccessKey, sessionToken: env.AWS_SESSION_TOKEN || null }, expiresAt: null }
   if (env.AWS_WEB_IDENTITY_TOKEN_FILE && env.AWS_ROLE_ARN) return await assumedRole(parts)
   if (config.aws.imds) return await machineRole(parts)
-  throw new CloudFault(
+  throw new CloudCredentialError(
     'AWS: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, or cloudCredentials.aws.imds',
   )
 }
@@ -40,7 +49,7 @@ async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const { env, config } = parts
   const { region, partitionDNSSuffix, stsEndpoint } = config.aws
   const token = (await readText(env.AWS_WEB_IDENTITY_TOKEN_FILE ?? '', MAX_FILE_BYTES))?.trim()
-  if (!token) throw new CloudFault('AWS: the file of AWS_WEB_IDENTITY_TOKEN_FILE cannot be read')
+  if (!token) throw new CloudCredentialError('AWS: the file of AWS_WEB_IDENTITY_TOKEN_FILE cannot be read')
   const host = region === '' ? 'sts.amazonaws.com' : `sts.${region}.${dnsSuffix(region, partitionDNSSuffix)}`
   const fields = {
     Action: 'AssumeRoleWithWebIdentity',
@@ -60,7 +69,7 @@ async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
 
 function inside(members: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
   const value = members[name]
-  if (typeof value !== 'object' || value === null) throw new CloudFault(`AWS STS gave no ${name}`)
+  if (typeof value !== 'object' || value === null) throw new CloudCredentialError(`AWS STS gave no ${name}`)
   return { ...value }
 }
 
@@ -81,7 +90,7 @@ async function machineRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const headers = { 'x-aws-ec2-metadata-token': token.trim() }
   const roles = `${base}/latest/meta-data/iam/security-credentials/`
   const [role = ''] = (await answerOf(parts, { ...asked, url: roles, headers })).trim().split('\n')
-  if (role === '') throw new CloudFault(`${whom} knows no role`)
+  if (role === '') throw new CloudCredentialError(`${whom} knows no role`)
   const text = await answerOf(parts, { ...asked, url: roles + encodeURIComponent(role), headers })
   return lentOf(membersOf(text, whom), { whom, session: 'Token' })
 }
@@ -93,7 +102,7 @@ function lentOf(
 ): Lent<AwsCredentials> {
   const { Expiration: end } = members
   const expiresAt = typeof end === 'number' ? end * 1000 : typeof end === 'string' ? Date.parse(end) : Number.NaN
-  if (!Number.isFinite(expiresAt)) throw new CloudFault(`${whom} did not say how long its credentials last`)
+  if (!Number.isFinite(expiresAt)) throw new CloudCredentialError(`${whom} did not say how long its credentials last`)
   return {
     value: {
       accessKeyId: textIn(members, 'AccessKeyId', whom),

@@ -1,6 +1,6 @@
 import { readText } from '@plat/config'
 import { withoutTrailing } from '@plat/core'
-import { answerOf, CloudFault, type CloudParts, form, type Lent, MAX_FILE_BYTES, tokenOf } from './cloud.ts'
+import { answerOf, CloudCredentialError, type CloudParts, form, type Lent, MAX_FILE_BYTES, tokenOf } from './cloud.ts'
 
 /** Where each of Azure's clouds has its authority, and below which domain its services are called. */
 const DOMAINS: Readonly<Record<string, string>> = {
@@ -17,7 +17,7 @@ const WHOM = 'Microsoft Entra'
 /**
  * An access token of Microsoft Entra for one of Azure's services, by the first that the environment has: the secret of an application, the
  * federated token of a service account (through the cluster's own endpoint with `cloudCredentials.azure.identityBinding`), and with
- * `managedIdentity` the identity of the machine. Throws `CloudFault`.
+ * `managedIdentity` the identity of the machine. Throws `CloudCredentialError`.
  */
 export async function azureToken(parts: CloudParts, service: AzureService): Promise<Lent<string>> {
   const { env, config } = parts
@@ -26,7 +26,7 @@ export async function azureToken(parts: CloudParts, service: AzureService): Prom
   if (isNamed && env.AZURE_CLIENT_SECRET) return await entra(asking, { client_secret: env.AZURE_CLIENT_SECRET })
   if (isNamed && env.AZURE_FEDERATED_TOKEN_FILE) return await federated(asking, env.AZURE_FEDERATED_TOKEN_FILE)
   if (config.azure.managedIdentity) return await machineToken(asking)
-  throw new CloudFault(
+  throw new CloudCredentialError(
     'Azure: set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE, or cloudCredentials.azure.managedIdentity',
   )
 }
@@ -35,7 +35,7 @@ type Asking = CloudParts & { readonly service: AzureService }
 
 async function federated(parts: Asking, path: string): Promise<Lent<string>> {
   const token = (await readText(path, MAX_FILE_BYTES))?.trim()
-  if (!token) throw new CloudFault('Azure: the file of AZURE_FEDERATED_TOKEN_FILE cannot be read')
+  if (!token) throw new CloudCredentialError('Azure: the file of AZURE_FEDERATED_TOKEN_FILE cannot be read')
   return await entra(parts, {
     client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
     client_assertion: token,
@@ -66,10 +66,11 @@ function resourceOf({ env, service }: Asking): string {
 /** Identity bindings of AKS: the cluster has an endpoint of its own that stands for Entra, under a name and a CA that it tells its pods. */
 async function binding({ env }: CloudParts): Promise<{ base: string; caPEM?: string; serverName?: string }> {
   const { AZURE_KUBERNETES_TOKEN_PROXY: base, AZURE_KUBERNETES_SNI_NAME: serverName } = env
-  if (!base) throw new CloudFault('Azure: cloudCredentials.azure.identityBinding needs AZURE_KUBERNETES_TOKEN_PROXY')
+  if (!base)
+    throw new CloudCredentialError('Azure: cloudCredentials.azure.identityBinding needs AZURE_KUBERNETES_TOKEN_PROXY')
   const path = env.AZURE_KUBERNETES_CA_FILE
   const caPEM = path ? await readText(path, MAX_FILE_BYTES) : env.AZURE_KUBERNETES_CA_DATA
-  if (caPEM === null) throw new CloudFault('Azure: the file of AZURE_KUBERNETES_CA_FILE cannot be read')
+  if (caPEM === null) throw new CloudCredentialError('Azure: the file of AZURE_KUBERNETES_CA_FILE cannot be read')
   return { base, ...(caPEM && { caPEM }), ...(serverName && { serverName }) }
 }
 

@@ -37,10 +37,10 @@ export interface Lent<T> {
 }
 
 /** Why there is no credential, in one line without a secret. */
-export class CloudFault extends Error {
+export class CloudCredentialError extends Error {
   constructor(why: string) {
     super(why)
-    this.name = 'CloudFault'
+    this.name = 'CloudCredentialError'
   }
 }
 
@@ -61,25 +61,25 @@ export interface CloudRequest extends Pick<FetchOptions, 'method' | 'headers' | 
 }
 
 /**
- * The text of a response with status 200, in valid UTF-8. Throws `CloudFault`, which repeats nothing of the body: a refusal may quote what
+ * The text of a response with status 200, in valid UTF-8. Throws `CloudCredentialError`, which repeats nothing of the body: a refusal may quote what
  * was sent.
  */
 export async function answerOf(parts: Pick<CloudParts, 'dialer'>, request: CloudRequest): Promise<string> {
   const { whom, url, purpose = 'cloud', ...options } = request
   const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
   const { status, bytes } = await parts.dialer.fetchBytes(url, purpose, { ...options, ...limits }).catch((error) => {
-    throw new CloudFault(`${whom} cannot be asked: ${error instanceof Error ? error.message : 'no answer'}`)
+    throw new CloudCredentialError(`${whom} cannot be asked: ${error instanceof Error ? error.message : 'no answer'}`)
   })
-  if (status !== 200) throw new CloudFault(`${whom} answered ${status}`)
+  if (status !== 200) throw new CloudCredentialError(`${whom} answered ${status}`)
   const text = readUtf8(bytes)
-  if (text === null) throw new CloudFault(`${whom} sent invalid UTF-8`)
+  if (text === null) throw new CloudCredentialError(`${whom} sent invalid UTF-8`)
   return text
 }
 
-/** The members of a JSON object. Throws `CloudFault`. */
+/** The members of a JSON object. Throws `CloudCredentialError`. */
 export function membersOf(text: string, whom: string): Readonly<Record<string, unknown>> {
   const members = readJsonObject(Buffer.from(text))
-  if (members === null) throw new CloudFault(`${whom} holds no JSON object`)
+  if (members === null) throw new CloudCredentialError(`${whom} holds no JSON object`)
   return members
 }
 
@@ -88,13 +88,13 @@ const TOKEN = /^[\x21-\x7e]+$/
 
 /**
  * A token that lasts `expires_in` seconds (RFC 6749, section 5.1), which some clouds write as text; Azure's apps are told the end instead,
- * in seconds since the epoch. Throws `CloudFault`.
+ * in seconds since the epoch. Throws `CloudCredentialError`.
  */
 export function tokenOf(text: string, whom: string, clock: Clock): Lent<string> {
   const { access_token: token, expires_in: seconds, expires_on: end } = membersOf(text, whom)
-  if (typeof token !== 'string' || !TOKEN.test(token)) throw new CloudFault(`${whom} gave no access_token`)
+  if (typeof token !== 'string' || !TOKEN.test(token)) throw new CloudCredentialError(`${whom} gave no access_token`)
   const lasts = seconds === undefined ? Number(end) - clock.now() / 1000 : Number(seconds)
-  if (!(lasts > 0)) throw new CloudFault(`${whom} did not say how long its token lasts`)
+  if (!(lasts > 0)) throw new CloudCredentialError(`${whom} did not say how long its token lasts`)
   return { value: token, expiresAt: clock.now() + lasts * 1000 }
 }
 
@@ -104,9 +104,9 @@ export function form(fields: Readonly<Record<string, string>>): Pick<FetchOption
   return { method: 'POST', headers, body: new URLSearchParams(fields).toString() }
 }
 
-/** A member that has to be text. Throws `CloudFault`. */
+/** A member that has to be text. Throws `CloudCredentialError`. */
 export function textIn(members: Readonly<Record<string, unknown>>, name: string, whom: string): string {
   const value = members[name]
-  if (typeof value !== 'string' || value === '') throw new CloudFault(`${whom} has no ${name}`)
+  if (typeof value !== 'string' || value === '') throw new CloudCredentialError(`${whom} has no ${name}`)
   return value
 }

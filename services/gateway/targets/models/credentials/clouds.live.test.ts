@@ -13,7 +13,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { awsCredentials } from './aws.ts'
 import { azureToken } from './azure.ts'
-import { type CloudConfig, CloudFault, type CloudParts } from './cloud.ts'
+import { type CloudConfig, CloudCredentialError, type CloudParts } from './cloud.ts'
 import { gcpToken } from './gcp.ts'
 import { ociIdentity } from './oci.ts'
 import { noClouds } from './testing.ts'
@@ -181,7 +181,7 @@ test('Google Cloud: a service account signs for itself', async (t) => {
   await file('account.json', { ...account, private_key: 'no key s3cret' })
   await assert.rejects(
     gcpToken(parts(t, env)),
-    (error) => error instanceof CloudFault && !String(error).includes('s3cret'),
+    (error) => error instanceof CloudCredentialError && !String(error).includes('s3cret'),
   )
 })
 
@@ -225,7 +225,7 @@ test('Google Cloud: the metadata server of the machine, where nothing else is na
       throw new Error('unreachable')
     },
   }
-  await assert.rejects(gcpToken({ ...parts(t, {}), dialer }), CloudFault)
+  await assert.rejects(gcpToken({ ...parts(t, {}), dialer }), CloudCredentialError)
   assert.deepEqual(seen, ['169.254.169.254', 'metadata'])
 })
 
@@ -298,7 +298,7 @@ test('Azure: an identity binding sends the token to the endpoint of the cluster,
   assert.deepEqual(names, ['proxy.cluster'])
   await assert.rejects(
     ofModels(parts(t, { ...env, AZURE_KUBERNETES_SNI_NAME: 'other.cluster' }, { azure })),
-    CloudFault,
+    CloudCredentialError,
   )
   await assert.rejects(
     ofModels(parts(t, { ...env, AZURE_KUBERNETES_TOKEN_PROXY: '' }, { azure })),
@@ -319,7 +319,7 @@ test('Oracle Cloud: a profile of the config file, or the environment', async (t)
   await file('config', config.replace('hush', 'wr0ng-phrase'))
   await assert.rejects(
     ociIdentity(parts(t, env)),
-    (error) => error instanceof CloudFault && !String(error).includes('wr0ng'),
+    (error) => error instanceof CloudCredentialError && !String(error).includes('wr0ng'),
   )
 })
 

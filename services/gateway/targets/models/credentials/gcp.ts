@@ -3,7 +3,7 @@ import { readText } from '@plat/config'
 import { encodeBase64url } from '@plat/core'
 import {
   answerOf,
-  CloudFault,
+  CloudCredentialError,
   type CloudParts,
   form,
   type Lent,
@@ -25,14 +25,14 @@ type Members = Readonly<Record<string, unknown>>
 /**
  * An access token of Google Cloud, by the first that the environment has: `GOOGLE_OAUTH_ACCESS_TOKEN`, the file of
  * `GOOGLE_APPLICATION_CREDENTIALS` (a service account, a workload identity federation or a user), else the metadata server of the
- * machine. Throws `CloudFault`.
+ * machine. Throws `CloudCredentialError`.
  */
 export async function gcpToken(parts: CloudParts): Promise<Lent<string>> {
   const { GOOGLE_OAUTH_ACCESS_TOKEN: ready, GOOGLE_APPLICATION_CREDENTIALS: path } = parts.env
   if (ready && /^[\x21-\x7e]+$/.test(ready)) return { value: ready, expiresAt: null }
   if (!path) return await machineToken(parts)
   const text = await readText(path, MAX_FILE_BYTES)
-  if (text === null) throw new CloudFault(`${FILE} cannot be read`)
+  if (text === null) throw new CloudCredentialError(`${FILE} cannot be read`)
   const file = membersOf(text, FILE)
   switch (file.type) {
     case 'service_account':
@@ -42,7 +42,7 @@ export async function gcpToken(parts: CloudParts): Promise<Lent<string>> {
     case 'authorized_user':
       return await userToken(parts, file)
     default:
-      throw new CloudFault(`${FILE} must be of type service_account, external_account or authorized_user`)
+      throw new CloudCredentialError(`${FILE} must be of type service_account, external_account or authorized_user`)
   }
 }
 
@@ -76,7 +76,7 @@ function signature(text: string, pem: string): Uint8Array {
     return sign('sha256', Buffer.from(text), createPrivateKey(pem))
   } catch {
     // What went wrong could be told with a part of the key.
-    throw new CloudFault(`the private_key of ${FILE} is no key that signs`)
+    throw new CloudCredentialError(`the private_key of ${FILE} is no key that signs`)
   }
 }
 
@@ -105,9 +105,9 @@ async function federatedToken(parts: CloudParts, file: Members): Promise<Lent<st
 
 async function subjectToken({ credential_source: source }: Members): Promise<string> {
   const { file: path, format }: Members = typeof source === 'object' && source !== null ? { ...source } : {}
-  if (typeof path !== 'string') throw new CloudFault(`credential_source of ${FILE} must name a file`)
+  if (typeof path !== 'string') throw new CloudCredentialError(`credential_source of ${FILE} must name a file`)
   const text = (await readText(path, MAX_FILE_BYTES))?.trim()
-  if (!text) throw new CloudFault(`the file that credential_source of ${FILE} names cannot be read`)
+  if (!text) throw new CloudCredentialError(`the file that credential_source of ${FILE} names cannot be read`)
   const { type, subject_token_field_name: field }: Members =
     typeof format === 'object' && format !== null ? { ...format } : {}
   return type === 'json' ? textIn(membersOf(text, 'the subject token'), String(field), 'the subject token') : text
@@ -119,7 +119,7 @@ async function impersonated(parts: CloudParts, url: string, token: string): Prom
   const body = JSON.stringify({ scope: [SCOPE] })
   const members = membersOf(await answerOf(parts, { whom, url, method: 'POST', headers, body }), whom)
   const expiresAt = Date.parse(textIn(members, 'expireTime', whom))
-  if (!Number.isFinite(expiresAt)) throw new CloudFault(`${whom} did not say how long its token lasts`)
+  if (!Number.isFinite(expiresAt)) throw new CloudCredentialError(`${whom} did not say how long its token lasts`)
   return { value: textIn(members, 'accessToken', whom), expiresAt }
 }
 

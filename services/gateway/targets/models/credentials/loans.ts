@@ -1,7 +1,7 @@
 import type { AwsCredentials } from '@plat/http'
 import { awsCredentials } from './aws.ts'
 import { azureToken } from './azure.ts'
-import { type CloudConfig, CloudFault, type CloudParts, regional } from './cloud.ts'
+import { type CloudConfig, CloudCredentialError, type CloudParts, regional } from './cloud.ts'
 import { gcpToken } from './gcp.ts'
 import { Kept } from './kept.ts'
 
@@ -38,6 +38,6 @@ export function createCloudLoans(
 
 async function borrowed<T>(kept: Kept<T>, cloud: string): Promise<T> {
   await kept.start()
-  if (kept.current === null) throw new CloudFault(`cloudCredentials: none of ${cloud} now; the log says why`)
+  if (kept.current === null) throw new CloudCredentialError(`cloudCredentials: none of ${cloud} now; the log says why`)
   return kept.current
 }

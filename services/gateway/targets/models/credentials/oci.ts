@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { readText } from '@plat/config'
 import type { OciKey } from '@plat/http'
-import { CloudFault, type CloudParts, type Lent, MAX_FILE_BYTES } from './cloud.ts'
+import { CloudCredentialError, type CloudParts, type Lent, MAX_FILE_BYTES } from './cloud.ts'
 
 /** How long a key that was read from files counts, in milliseconds: then they are read again, since keys are replaced. */
 const READ_AGAIN_MS = 15 * 60_000
@@ -15,15 +15,15 @@ export interface OciIdentity extends OciKey {
 
 /**
  * A signing key of Oracle Cloud, by the first that the environment has: `OCI_CLI_USER`, `OCI_CLI_TENANCY`, `OCI_CLI_FINGERPRINT` and
- * `OCI_CLI_KEY_FILE`, else the profile `OCI_CLI_PROFILE` (`DEFAULT`) of `OCI_CLI_CONFIG_FILE` (`~/.oci/config`). Throws `CloudFault`.
+ * `OCI_CLI_KEY_FILE`, else the profile `OCI_CLI_PROFILE` (`DEFAULT`) of `OCI_CLI_CONFIG_FILE` (`~/.oci/config`). Throws `CloudCredentialError`.
  */
 export async function ociIdentity({ env, clock }: CloudParts): Promise<Lent<OciIdentity>> {
   const settings = env.OCI_CLI_KEY_FILE ? ofEnvironment(env) : await ofProfile(env)
   const { user, tenancy, fingerprint, key_file: file, pass_phrase: passphrase } = settings
   if (!user || !tenancy || !fingerprint || !file)
-    throw new CloudFault('OCI: user, tenancy, fingerprint and key_file are required')
+    throw new CloudCredentialError('OCI: user, tenancy, fingerprint and key_file are required')
   const pem = await readText(atHome(file, env), MAX_FILE_BYTES)
-  if (pem === null) throw new CloudFault('OCI: key_file cannot be read')
+  if (pem === null) throw new CloudCredentialError('OCI: key_file cannot be read')
   const privateKey = keyOf(pem, passphrase)
   return {
     value: { keyId: `${tenancy}/${user}/${fingerprint}`, privateKey, tenancy },
@@ -48,7 +48,9 @@ async function ofProfile(env: NodeJS.ProcessEnv): Promise<Settings> {
   const profile = env.OCI_CLI_PROFILE || 'DEFAULT'
   const text = await readText(file, MAX_FILE_BYTES)
   if (text === null)
-    throw new CloudFault('OCI: set OCI_CLI_KEY_FILE and the like, or OCI_CLI_CONFIG_FILE: the file cannot be read')
+    throw new CloudCredentialError(
+      'OCI: set OCI_CLI_KEY_FILE and the like, or OCI_CLI_CONFIG_FILE: the file cannot be read',
+    )
   // What a profile does not say, `DEFAULT` says for it.
   const [usual, own]: [Record<string, string>, Record<string, string>] = [{}, {}]
   let section = ''
@@ -60,7 +62,7 @@ async function ofProfile(env: NodeJS.ProcessEnv): Promise<Settings> {
     if (section === 'DEFAULT') usual[name] = value.trim()
     if (section === profile) own[name] = value.trim()
   }
-  if (Object.keys(own).length === 0) throw new CloudFault(`OCI: the config file has no profile ${profile}`)
+  if (Object.keys(own).length === 0) throw new CloudCredentialError(`OCI: the config file has no profile ${profile}`)
   return { ...usual, ...own }
 }
 
@@ -73,6 +75,6 @@ function keyOf(pem: string, passphrase: string | undefined) {
     return createPrivateKey(passphrase ? { key: pem, passphrase } : pem)
   } catch {
     // What went wrong could be told with a part of the key.
-    throw new CloudFault('OCI: key_file holds no private key that can be read')
+    throw new CloudCredentialError('OCI: key_file holds no private key that can be read')
   }
 }
