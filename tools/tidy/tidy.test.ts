@@ -68,6 +68,14 @@ test('reviewed files may say `as`, but not often', () => {
   assert.deepEqual(brokenTogether({ [decoder]: `a as B\na as C\n${'\n'.repeat(300)}` }), ['as .'])
 })
 
+test('an error class whose name does not end in Error is found, where it is declared and where it is thrown', () => {
+  assert.deepEqual(broken(FILE, 'class Lost extends Error {}'), ['error-name:1'])
+  assert.deepEqual(broken(FILE, 'class Gone extends LostError {}'), ['error-name:1'])
+  assert.deepEqual(broken(FILE, 'class LostError extends Error {}\nthrow new LostError()'), [])
+  assert.deepEqual(broken(FILE, 'throw new Lost()'), ['error-name:1'])
+  assert.deepEqual(broken(FILE, 'throw error'), [])
+})
+
 test('a default export is found', () => {
   assert.deepEqual(broken(FILE, 'export default function f() {}'), ['default-export:1'])
 })

@@ -7,6 +7,7 @@ import {
   assertionShare,
   assertions,
   defaultExports,
+  errorNames,
   escapes,
   fileLines,
   functionLines,
@@ -19,7 +20,7 @@ import { type Finding, type Rule, readSource, type Source } from './source.ts'
 
 /** Every rule that looks at one file alone. */
 const RULES: readonly Rule[] = [
-  ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports],
+  ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports, errorNames],
   ...[direction, faces, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes],
 ]
 

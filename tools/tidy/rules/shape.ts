@@ -1,5 +1,15 @@
 import { LIMITS, MAY_ASSERT } from '../limits.ts'
-import { type Finding, findingAt, isNode, lineAt, type Node, nodesOf, type Rule, type Source } from '../source.ts'
+import {
+  calleeOf,
+  type Finding,
+  findingAt,
+  isNode,
+  lineAt,
+  type Node,
+  nodesOf,
+  type Rule,
+  type Source,
+} from '../source.ts'
 
 const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression']
 
@@ -58,6 +68,24 @@ export const defaultExports: Rule = (source) =>
   nodesOf(source, 'ExportDefaultDeclaration').map((node) =>
     findingAt(source, node.start, 'default-export', 'a default export: export it by name'),
   )
+
+/** A class that is thrown, or that extends an error, has a name that ends in `Error`. */
+export const errorNames: Rule = (source) => [
+  ...nodesOf(source, 'ClassDeclaration')
+    .filter((node) => nameOf(node.superClass).endsWith('Error') && !nameOf(node.id).endsWith('Error'))
+    .map((node) =>
+      findingAt(source, node.start, 'error-name', `${nameOf(node.id)}: end the name of an error class in Error`),
+    ),
+  ...nodesOf(source, 'ThrowStatement')
+    .map(({ argument }) => argument)
+    .filter(isNode)
+    .filter((node) => node.type === 'NewExpression' && !calleeOf(node).endsWith('Error'))
+    .map((node) => findingAt(source, node.start, 'error-name', `throws ${calleeOf(node)}: throw a class named …Error`)),
+]
+
+function nameOf(node: unknown): string {
+  return isNode(node) && typeof node.name === 'string' ? node.name : ''
+}
 
 /** Every `as` but `as const`. */
 export function assertionsOf(source: Source): readonly Node[] {
