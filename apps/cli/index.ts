@@ -1,3 +1,3 @@
-export { type Home, type HomeEnv, homeOf } from './shared/home.ts'
+export { type HomeEnv, homeOf, type PlatFolder } from './shared/home.ts'
 export { CommandError, type Output, terminal } from './shared/output.ts'
 export { screen, startUp, tellRefused, type Up, type UpOptions } from './up/up.ts'

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { postBytes } from '../harness/client.ts'
-import { type CpuRounds, cpuPerRequest, pairedFirstByte, type Target, type Traffic } from '../harness/load.ts'
+import { type CpuSamples, cpuPerRequest, pairedFirstByte, type Target, type Traffic } from '../harness/load.ts'
 import { type Keys, makeKeys, sessionToken, startGateway, startOwn, withServers } from '../harness/plat.ts'
 import type { Server } from '../harness/proc.ts'
 import { type BenchCase, type CaseContext, type Row, row } from '../harness/report.ts'
@@ -75,7 +75,7 @@ function traffic(at: string, headers: Readonly<Record<string, string>>, stream: 
   return { request: () => request, isRight: ({ status, body: text }) => status === 200 && text.includes(end) }
 }
 
-function cpuRows(cpu: CpuRounds<'floor' | 'ours' | 'peer'>, stream: boolean): Row[] {
+function cpuRows(cpu: CpuSamples<'floor' | 'ours' | 'peer'>, stream: boolean): Row[] {
   const [floor, ours, peer] = [cpu.micros('floor'), cpu.micros('ours'), cpu.micros('peer')]
   const kind = stream ? 'streamed completion, 64 chunks' : 'chat completion'
   const detail = `ours ${ours.toFixed(1)} µs, floor ${floor.toFixed(1)} µs, Portkey ${peer.toFixed(1)} µs`

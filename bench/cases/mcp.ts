@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import path from 'node:path'
 import { postBytes } from '../harness/client.ts'
 import {
-  type CpuRounds,
+  type CpuSamples,
   cpuPerRequest,
   type Latency,
   pairedLatency,
@@ -98,7 +98,7 @@ async function withCommits<T>(dir: string, measure: (commit: () => Promise<void>
   }
 }
 
-function cpuRow(cpu: CpuRounds<'direct' | 'floor' | 'ours'>): Row {
+function cpuRow(cpu: CpuSamples<'direct' | 'floor' | 'ours'>): Row {
   const [ours, floor, direct] = [cpu.micros('ours'), cpu.micros('floor'), cpu.micros('direct')]
   return row({
     what: 'governed call, server CPU over floor',

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { clockMs } from './clock.ts'
 
 /** A whole answer: its status and everything behind the head, chunk sizes included. */
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly body: string
   /** When the first byte behind the head came, by `clockMs`. */
@@ -25,7 +25,7 @@ export function postBytes(path: string, headers: Readonly<Record<string, string>
 export class Connection {
   readonly #socket: Socket
   #received: Buffer = Buffer.alloc(0)
-  #done: ((answer: Answer) => void) | null = null
+  #done: ((answer: HttpResponse) => void) | null = null
   #failed: ((error: Error) => void) | null = null
   /** Offset behind the last byte, -1 while the head or the end of a chunked body is not known. */
   #end = -1
@@ -39,7 +39,7 @@ export class Connection {
     this.#socket.on('close', () => this.#failed?.(new Error('the server closed the connection')))
   }
 
-  send(request: Buffer): Promise<Answer> {
+  send(request: Buffer): Promise<HttpResponse> {
     return new Promise((resolve, reject) => {
       this.#done = resolve
       this.#failed = reject

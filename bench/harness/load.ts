@@ -1,4 +1,4 @@
-import { type Answer, Connection } from './client.ts'
+import { Connection, type HttpResponse } from './client.ts'
 import type { Server } from './proc.ts'
 import { median, quantile, quartiles } from './stats.ts'
 
@@ -6,7 +6,7 @@ import { median, quantile, quartiles } from './stats.ts'
 export interface Traffic {
   /** The `n`th request of the run. */
   request(n: number): Buffer
-  isRight(answer: Answer): boolean
+  isRight(answer: HttpResponse): boolean
 }
 
 export interface Target {
@@ -25,7 +25,7 @@ export interface LoadOptions {
 export const CONNECTIONS = 16
 
 /** What each target's requests cost its server, round by round. */
-export class CpuRounds<Name extends string> {
+export class CpuSamples<Name extends string> {
   readonly #samples: ReadonlyMap<string, readonly number[]>
 
   constructor(samples: ReadonlyMap<string, readonly number[]>) {
@@ -51,7 +51,7 @@ export class CpuRounds<Name extends string> {
 export async function cpuPerRequest<Name extends string>(
   targets: Readonly<Record<Name, Target>>,
   options: LoadOptions,
-): Promise<CpuRounds<Name>> {
+): Promise<CpuSamples<Name>> {
   const entries: [string, Target][] = Object.entries(targets)
   const samples = new Map<string, number[]>(entries.map(([name]) => [name, []]))
   const next = new Map<string, { n: number }>(entries.map(([name]) => [name, { n: 0 }]))
@@ -61,7 +61,7 @@ export async function cpuPerRequest<Name extends string>(
       samples.get(name)?.push(await closedLoop(target, next.get(name) ?? { n: 0 }, options.roundMs))
     }
   }
-  return new CpuRounds(samples)
+  return new CpuSamples(samples)
 }
 
 /** One round; answers microseconds of server CPU per request. */
@@ -85,7 +85,7 @@ async function closedLoop({ server, traffic }: Target, next: { n: number }, ms: 
   return (server.cpuMicros() - cpuBefore) / completed
 }
 
-function check(traffic: Traffic, answer: Answer): void {
+function check(traffic: Traffic, answer: HttpResponse): void {
   if (!traffic.isRight(answer)) throw new Error(`void: a wrong answer: ${answer.status} ${answer.body.slice(0, 500)}`)
 }
 

@@ -85,10 +85,12 @@ export function watchFile(options: WatchOptions): FileWatch {
   }
 }
 
-type Found = { kind: 'bytes'; key: string; bytes: Uint8Array | null } | { kind: 'error'; key: string; error: unknown }
+type FileContent =
+  | { kind: 'bytes'; key: string; bytes: Uint8Array | null }
+  | { kind: 'error'; key: string; error: unknown }
 
 /** `seen`: the key of what was last found; of a compressed file that is still the same only the key is returned. */
-async function readEither(path: string, seen: string | null): Promise<Found> {
+async function readEither(path: string, seen: string | null): Promise<FileContent> {
   const plain = await read(path)
   if (plain.kind === 'error' || plain.bytes !== null) return plain
   const packed = await read(path + PACKED_SUFFIX)
@@ -102,7 +104,7 @@ async function readEither(path: string, seen: string | null): Promise<Found> {
   }
 }
 
-async function read(path: string): Promise<Found> {
+async function read(path: string): Promise<FileContent> {
   try {
     const bytes = await readBounded(path, MAX_WATCHED_BYTES)
     return { kind: 'bytes', key: createHash('sha256').update(bytes).digest('hex'), bytes }

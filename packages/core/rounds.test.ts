@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from './clock.ts'
-import { Rounds } from './rounds.ts'
+import { PeriodicTask } from './rounds.ts'
 
 test('rounds follow one another and never overlap; one that fails is told and ends nothing', async () => {
   const clock = new TestClock()
@@ -12,7 +12,7 @@ test('rounds follow one another and never overlap; one that fails is told and en
     begun.push(round)
     return round.promise
   }
-  const rounds = new Rounds({ clock, everyMs: 1000, job, onFault: (error) => faults.push(error) })
+  const rounds = new PeriodicTask({ clock, everyMs: 1000, job, onFault: (error) => faults.push(error) })
   const first = rounds.now()
   clock.advance(3000)
   assert.equal(rounds.now(), first)

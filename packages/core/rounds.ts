@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts'
 
-export interface RoundsParts {
+export interface PeriodicTaskOptions {
   readonly clock: Clock
   /** Milliseconds between two rounds. */
   readonly everyMs: number
@@ -10,12 +10,12 @@ export interface RoundsParts {
 }
 
 /** A job that is done again and again, and never twice at a time. */
-export class Rounds {
-  readonly #parts: RoundsParts
+export class PeriodicTask {
+  readonly #parts: PeriodicTaskOptions
   readonly #stop: () => void
   #running: Promise<void> | null = null
 
-  constructor(parts: RoundsParts) {
+  constructor(parts: PeriodicTaskOptions) {
     this.#parts = parts
     this.#stop = parts.clock.every(parts.everyMs, () => void this.now())
   }

@@ -32,7 +32,7 @@ export interface ApiRequest {
 }
 
 /** An answer with a status from 200 to 299. */
-export interface Answer {
+export interface ApiResponse {
   readonly status: number
   readonly body: Members
 }
@@ -92,7 +92,7 @@ export class KubernetesApi {
   }
 
   /** Asks and reads the whole answer. Throws an `KubernetesApiError` on everything that is no success. */
-  async ask({ method, path, query, body, contentType = 'application/json', signal }: ApiRequest): Promise<Answer> {
+  async ask({ method, path, query, body, contentType = 'application/json', signal }: ApiRequest): Promise<ApiResponse> {
     const { access, dialer, requestMs = REQUEST_MS } = this.#options
     const url = new URL(pathOf(path, query), access.server)
     try {

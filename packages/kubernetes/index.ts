@@ -1,8 +1,8 @@
 export { type Access, type AccessOptions, type Credentials, clusterAccess, fileAccess } from './access.ts'
 export {
-  type Answer,
   type ApiOptions,
   type ApiRequest,
+  type ApiResponse,
   KubernetesApi,
   KubernetesApiError,
   type Members,

@@ -14,7 +14,7 @@ export interface Damage {
 }
 
 /** What is wrong, before its place is known. */
-export type Wrong = Pick<Damage, 'kind' | 'what'>
+export type ChainProblem = Pick<Damage, 'kind' | 'what'>
 
 /** Follows the chain from line to line. */
 export class Chain {
@@ -36,7 +36,7 @@ export class Chain {
   }
 
   /** Takes the next line, or says what is wrong with it. */
-  follow(buffer: Buffer, start: number, end: number): RawLine | Wrong {
+  follow(buffer: Buffer, start: number, end: number): RawLine | ChainProblem {
     const line = readRawLine(buffer, start, end)
     if (typeof line === 'string') return { kind: 'broken', what: line }
     const prev = this.#head?.hash ?? ZERO_HASH
@@ -47,7 +47,7 @@ export class Chain {
   }
 
   /** The line is a good one, but not the one that comes next. */
-  #explain(line: RawLine): Wrong {
+  #explain(line: RawLine): ChainProblem {
     const expected = this.next
     if (line.hash === this.#head?.hash) return { kind: 'broken', what: `record ${line.seq} is there twice` }
     if (line.seq === this.#head?.seq && line.prev === (this.#previous?.hash ?? ZERO_HASH)) {
@@ -82,7 +82,7 @@ export interface FollowOptions {
   readonly chain: Chain
   readonly from?: number
   /** Sees every good line, which begins at `start` of the buffer and at `offset` of the file; may say what is wrong with it all the same. */
-  onRecord?(buffer: Buffer, start: number, line: RawLine, offset: number): Wrong | null
+  onRecord?(buffer: Buffer, start: number, line: RawLine, offset: number): ChainProblem | null
   onProgress?(bytes: number): void
 }
 

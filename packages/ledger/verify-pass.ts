@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { canonicalJson } from '@plat/core'
 import type { PublicKey } from '@plat/keys'
 import { isObject } from '@plat/tokens'
-import { Chain, type Damage, type Followed, type Wrong } from './chain.ts'
+import { Chain, type ChainProblem, type Damage, type Followed } from './chain.ts'
 import type { Head, RawLine } from './format.ts'
 import { type Anchor, isLogAnchor, logFault, readAnchor } from './proof/anchor.ts'
 import { readCheckpointRecord } from './proof/checkpoint.ts'
@@ -132,7 +132,7 @@ export class Pass {
   }
 
   /** Looks at a good line of the chain. */
-  see(buffer: Buffer, start: number, line: RawLine): Wrong | null {
+  see(buffer: Buffer, start: number, line: RawLine): ChainProblem | null {
     const bytes = buffer.subarray(start, start + line.length)
     if (line.seq === 0) this.ledgerId = ledgerIdOf(bytes)
     if (this.strict) {
@@ -146,7 +146,7 @@ export class Pass {
   }
 
   /** Compares the claims that end with this record with what the records really are. */
-  #compare(line: RawLine): Wrong | null {
+  #compare(line: RawLine): ChainProblem | null {
     for (const { ledgerId, head, root, seq, signed, isAnchor, source: kept } of this.#claims.bySize(line.seq + 1)) {
       const what = isAnchor ? 'anchor' : 'checkpoint'
       const source = seq === null ? (kept ?? KEPT) : `the ${what} in record ${seq}`

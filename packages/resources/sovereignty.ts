@@ -37,7 +37,7 @@ export const DATA_CLASSES: readonly DataClass[] = ['public', 'internal', 'confid
 const EU = new Set('at be bg hr cy cz dk ee fi fr de gr hu ie it lv lt lu mt nl pl pt ro sk si es se'.split(' '))
 
 /** Where an upstream says that it runs, and what it handles. */
-export interface Place {
+export interface UpstreamPlacement {
   /** Null or empty: it does not say. */
   readonly jurisdiction: string | null | undefined
   readonly dataClass: DataClass
@@ -48,7 +48,7 @@ export interface Place {
  * that is required. A code stands for all parts of its place (US for US-CA, EU for its members); a denied part of a wider place denies the
  * wider one, because nobody can tell which part it is.
  */
-export function residencyFault(rules: Sovereignty, { jurisdiction, dataClass }: Place): string | null {
+export function residencyFault(rules: Sovereignty, { jurisdiction, dataClass }: UpstreamPlacement): string | null {
   const at = jurisdiction || null
   const all = placeFault(rules, at)
   if (all !== null) return all

@@ -42,7 +42,7 @@ export interface TestAgentSetup {
   readonly work?: (said: string) => Promise<void>
 }
 
-/** Starts it on a free port of loopback. What it does is said by the text of a message; see `Told`. */
+/** Starts it on a free port of loopback. What it does is said by the text of a message; see `AgentInstruction`. */
 export async function startTestAgent({
   card = {},
   instead = () => false,
@@ -57,7 +57,7 @@ export async function startTestAgent({
     new DefaultRequestHandler(
       described,
       new InMemoryTaskStore(),
-      new Told(work),
+      new AgentInstruction(work),
       undefined,
       new InMemoryPushNotificationStore(),
     ),
@@ -127,7 +127,7 @@ function cardAt(url: string): object {
  * Does what a message says: `hello…` is answered by a message, `work <text>` by a task that ends with that text as its artifact, and
  * `wait` by a task that works until it is cancelled.
  */
-class Told implements AgentExecutor {
+class AgentInstruction implements AgentExecutor {
   readonly #waiting = new Map<string, () => void>()
   readonly #work: (said: string) => Promise<void>
 

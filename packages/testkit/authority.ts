@@ -32,11 +32,11 @@ export interface Issued {
   readonly x5c: string
   readonly privateKey: KeyObject
   /** Issues a certificate below this one. */
-  issue(wish: Wish): Promise<Issued>
+  issue(wish: CertificateOptions): Promise<Issued>
 }
 
 /** What a certificate shall say. What is absent is what a well-made leaf says. */
-export interface Wish {
+export interface CertificateOptions {
   /** Common name. */
   readonly name: string
   readonly key?: KeyKind
@@ -64,7 +64,7 @@ interface Pair {
 }
 
 /** A root of our own, for tests: made at run time, trusted by nobody else. `now` in milliseconds since the epoch. */
-export function createAuthority({ now, ...wish }: Wish & { readonly now: number }): Promise<Issued> {
+export function createAuthority({ now, ...wish }: CertificateOptions & { readonly now: number }): Promise<Issued> {
   return issue({ ca: true, ...wish }, null, now)
 }
 
@@ -72,7 +72,7 @@ let serial = 0
 
 const pairs = new WeakMap<Issued, webcrypto.CryptoKeyPair>()
 
-async function issue(wish: Wish, issuer: Pair | null, now: number): Promise<Issued> {
+async function issue(wish: CertificateOptions, issuer: Pair | null, now: number): Promise<Issued> {
   const algorithm = KEY_KINDS[wish.key ?? 'P-256']
   const known = wish.keyOf && pairs.get(wish.keyOf)
   const keys = known ?? (await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']))
@@ -101,7 +101,7 @@ async function issue(wish: Wish, issuer: Pair | null, now: number): Promise<Issu
   return issued
 }
 
-function* extensionsOf(wish: Wish): Generator<x509.Extension> {
+function* extensionsOf(wish: CertificateOptions): Generator<x509.Extension> {
   const { KeyUsageFlags } = x509
   const isCa = wish.ca !== undefined && wish.ca !== false
   if (isCa) {
@@ -129,7 +129,7 @@ export const keyUsage = {
 } as const
 
 /** How a CMS message is made. What is absent is what a well-made one says. */
-export interface MessageWish {
+export interface CmsOptions {
   readonly content: Uint8Array
   readonly signers: readonly Issued[]
   /** Certificates that travel in it. Default: those of the signers. */
@@ -164,7 +164,7 @@ export { der, derOid } from '@plat/keys'
 const NULL = Buffer.from([0x05, 0x00])
 
 /** A CMS message (RFC 5652, SignedData with its content inside) of RSA signers. */
-export function signedMessage(wish: MessageWish): Buffer {
+export function signedMessage(wish: CmsOptions): Buffer {
   const outer = wish.indefinite === true ? berOpen : der
   const digest = der(0x30, derOid(wish.digestOid ?? OIDS.sha256), NULL)
   const octets = wish.indefinite === true ? inPieces(wish.content) : der(0x04, wish.content)
@@ -190,7 +190,7 @@ function inPieces(content: Uint8Array): Buffer {
   return berOpen(0x24, der(0x04, content.subarray(0, half)), der(0x04, content.subarray(half)))
 }
 
-function signerInfo(signer: Issued, digest: Buffer, wish: MessageWish): Buffer {
+function signerInfo(signer: Issued, digest: Buffer, wish: CmsOptions): Buffer {
   const certificate = new x509.X509Certificate(new Uint8Array((wish.signerName ?? signer).der))
   const issuer = Buffer.from(certificate.issuerName.toArrayBuffer())
   const name = der(0x30, issuer, der(0x02, Buffer.from(certificate.serialNumber, 'hex')))

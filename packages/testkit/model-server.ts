@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { closed, listening } from './local.ts'
-import { type Answer, type Asked, completion, events, splitInto } from './model/answer.ts'
+import { completion, events, type ModelPrompt, type ModelReply, splitInto } from './model/answer.ts'
 import { type ApiError, judge, wrongKey } from './model/judge.ts'
 
 /** What the server got. */
@@ -19,7 +19,7 @@ export interface ModelServer {
   readonly url: string
   readonly calls: readonly ModelCall[]
   /** The next calls are answered so. */
-  answers(answer: Answer | ((call: ModelCall) => Answer)): void
+  answers(answer: ModelReply | ((call: ModelCall) => ModelReply)): void
   /** The `count`th call (from 1), once it has come. */
   call(count: number): Promise<ModelCall>
   close(): Promise<void>
@@ -28,7 +28,7 @@ export interface ModelServer {
 /** Starts a model server on a free port. Without `apiKey` it asks for none. */
 export async function startModelServer({ apiKey }: { readonly apiKey?: string } = {}): Promise<ModelServer> {
   const calls: ModelCall[] = []
-  let script: (call: ModelCall) => Answer = () => ({ text: ['Hello', ' world', '.'] })
+  let script: (call: ModelCall) => ModelReply = () => ({ text: ['Hello', ' world', '.'] })
   let arrived = Promise.withResolvers<void>()
   const server = createServer(async (request, response) => {
     const call = await received(request)
@@ -69,7 +69,11 @@ async function received(request: IncomingMessage): Promise<ModelCall> {
   return { path: url, headers, body: Buffer.concat(chunks).toString('utf8'), aborted: false }
 }
 
-async function respond(call: ModelCall, response: ServerResponse, script: (call: ModelCall) => Answer): Promise<void> {
+async function respond(
+  call: ModelCall,
+  response: ServerResponse,
+  script: (call: ModelCall) => ModelReply,
+): Promise<void> {
   if (call.path === '/v1/models') return models(response)
   if (call.path !== '/v1/chat/completions') {
     return refuse(response, { status: 404, message: `Invalid URL (${call.path})`, ...INVALID })
@@ -85,7 +89,7 @@ async function respond(call: ModelCall, response: ServerResponse, script: (call:
   }
   const options = body.stream_options
   const usageAsked = typeof options === 'object' && options !== null && 'include_usage' in options
-  const asked: Asked = {
+  const asked: ModelPrompt = {
     model: String(body.model),
     choices: Number(body.n ?? 1),
     usageAsked: usageAsked && options.include_usage === true,
@@ -95,7 +99,7 @@ async function respond(call: ModelCall, response: ServerResponse, script: (call:
   response.end(completion(answer, asked))
 }
 
-async function stream(answer: Answer, asked: Asked, response: ServerResponse): Promise<void> {
+async function stream(answer: ModelReply, asked: ModelPrompt, response: ServerResponse): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-request-id': 'req_testkit' })
   const told = events(answer, asked)
   if (answer.error !== undefined) {

@@ -49,7 +49,7 @@ export {
   wordsClaim,
 } from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
-export { ShownToken } from './shown-token.ts'
+export { PresentedToken } from './shown-token.ts'
 export { type KeyTenants, noKeyTenants, type TenantLookup } from './tenants/key-tenants.ts'
 export { decodeTransaction, TRANSACTION_TYPE, type TransactionClaims } from './transaction/claims.ts'
 export {
@@ -57,7 +57,7 @@ export {
   createVerifier,
   type JwtVerifierOptions,
   type TimedClaims,
-  type Verified,
+  type VerificationResult,
   type Verifier,
   type VerifierOptions,
 } from './verifier.ts'

@@ -7,7 +7,7 @@ const FINGERPRINT_CHARS = 13
 const FNV_PRIME = 16_777_619
 
 /** A token that may be shown more than once: what its text alone says is worked out once. Nothing in it is trusted yet. */
-export class ShownToken {
+export class PresentedToken {
   readonly text: string
   /** 32 bits of the signature's text. Those of other tokens differ, mostly: good for telling quickly what is not known. */
   readonly fingerprint: number

@@ -12,7 +12,7 @@ import {
   type SessionClaims,
   signJws,
   staticSource,
-  type Verified,
+  type VerificationResult,
 } from './index.ts'
 
 function setUp() {
@@ -34,7 +34,7 @@ function setUp() {
   return { clock, issuer, options, verifier, reason }
 }
 
-function claimsOf(answer: Verified | Promise<Verified>): SessionClaims {
+function claimsOf(answer: VerificationResult | Promise<VerificationResult>): SessionClaims {
   assert.ok(!(answer instanceof Promise), 'a known key answers at once')
   assert.ok(!isFault(answer), JSON.stringify(answer))
   return answer

@@ -5,7 +5,7 @@ import { decodeClaims, type SessionClaims } from './claims.ts'
 import { fault, isFault, type TokenFault } from './fault.ts'
 import { type Jws, parseJws } from './jws.ts'
 import type { KeySource } from './keyset.ts'
-import { ShownToken } from './shown-token.ts'
+import { PresentedToken } from './shown-token.ts'
 
 /** Places for marks of tokens that were verified once, four bytes each; a power of two. */
 const MET_PLACES = 4096
@@ -57,11 +57,11 @@ export interface JwtVerifierOptions<C extends TimedClaims> extends CommonOptions
 }
 
 /** What a verifier answers: claims or a fault, at once unless a key had to be asked for. */
-export type Verified<C = SessionClaims> = C | TokenFault
+export type VerificationResult<C = SessionClaims> = C | TokenFault
 
 export interface Verifier<C = SessionClaims> {
   /** Verifies a token for `audience` (the configured one when absent). A plain value when its key is known. */
-  verify(token: string | ShownToken, audience?: string): Verified<C> | Promise<Verified<C>>
+  verify(token: string | PresentedToken, audience?: string): VerificationResult<C> | Promise<VerificationResult<C>>
   trustedKeys(): number
   /** Forgets every verified token. */
   clear(): void
@@ -104,7 +104,7 @@ class MetTokens {
   readonly #marks = new Int32Array(MET_PLACES)
 
   /** Whether this token was met lately; it is from now on. */
-  again({ fingerprint }: ShownToken): boolean {
+  again({ fingerprint }: PresentedToken): boolean {
     const place = fingerprint & (MET_PLACES - 1)
     const met = this.#marks[place] === fingerprint
     this.#marks[place] = fingerprint
@@ -122,11 +122,11 @@ class KnownTokens<C> {
     return this.#claims.size
   }
 
-  get(token: ShownToken): Remembered<C> | undefined {
+  get(token: PresentedToken): Remembered<C> | undefined {
     return this.#marks[token.fingerprint & (KNOWN_PLACES - 1)] === 1 ? this.#claims.get(token.digest) : undefined
   }
 
-  set(token: ShownToken, remembered: Remembered<C>): void {
+  set(token: PresentedToken, remembered: Remembered<C>): void {
     this.#marks[token.fingerprint & (KNOWN_PLACES - 1)] = 1
     this.#claims.set(token.digest, remembered)
   }
@@ -152,8 +152,11 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     this.#algorithms = options.algorithms ?? CLASSICAL
   }
 
-  verify(token: string | ShownToken, audience = this.#options.audience): Verified<C> | Promise<Verified<C>> {
-    const shown = typeof token === 'string' ? new ShownToken(token) : token
+  verify(
+    token: string | PresentedToken,
+    audience = this.#options.audience,
+  ): VerificationResult<C> | Promise<VerificationResult<C>> {
+    const shown = typeof token === 'string' ? new PresentedToken(token) : token
     if (audience !== this.#options.audience) return this.#verifyNew(shown.text, audience, null)
     return this.#recall(shown) ?? this.#verifyNew(shown.text, audience, shown)
   }
@@ -167,7 +170,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     this.#old = new KnownTokens()
   }
 
-  #recall(token: ShownToken): C | null {
+  #recall(token: PresentedToken): C | null {
     if (this.#revision !== this.#options.keys.revision) {
       this.clear()
       this.#revision = this.#options.keys.revision
@@ -177,7 +180,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     return found !== undefined && this.#options.clock.now() < found.until ? found.claims : null
   }
 
-  #remember(token: ShownToken, claims: C): void {
+  #remember(token: PresentedToken, claims: C): void {
     const now = this.#options.clock.now()
     if (this.#young.size >= MAX_REMEMBERED / 2 || now >= this.#turnsAt) {
       this.#old = this.#young
@@ -188,7 +191,11 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     this.#young.set(token, { claims, until: Math.min(expiry, now + REMEMBER_MS) })
   }
 
-  #verifyNew(token: string, audience: string | null, shown: ShownToken | null): Verified<C> | Promise<Verified<C>> {
+  #verifyNew(
+    token: string,
+    audience: string | null,
+    shown: PresentedToken | null,
+  ): VerificationResult<C> | Promise<VerificationResult<C>> {
     const jws = parseJws(token)
     if (isFault(jws)) return jws
     if (!this.#algorithms.has(jws.header.alg)) return fault('signature', 'token algorithm is not accepted')
@@ -204,7 +211,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     })
   }
 
-  #verifyWith(key: PublicKey, jws: Jws, audience: string | null, shown: ShownToken | null): Verified<C> {
+  #verifyWith(key: PublicKey, jws: Jws, audience: string | null, shown: PresentedToken | null): VerificationResult<C> {
     // The key decides what verifies it; what the header says may only agree.
     if (key.algorithm.name !== jws.header.alg) return fault('signature', 'token algorithm is not that of its key')
     if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return fault('signature', 'token signature is wrong')

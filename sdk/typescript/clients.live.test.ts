@@ -18,9 +18,9 @@ import {
   type Session,
   untilApproved,
 } from './index.ts'
-import { type Ground, PUBLIC, startGround } from './testing/ground.ts'
+import { type GatewayFixture, PUBLIC, startGround } from './testing/ground.ts'
 
-let ground: Ground
+let ground: GatewayFixture
 const sessions: Record<string, Session> = {}
 
 before(async () => {

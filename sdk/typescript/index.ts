@@ -23,7 +23,7 @@ export {
 } from './server/transaction.ts'
 export {
   createTokenVerifier,
-  type ShownRequest,
+  type RequestFacts,
   type TokenVerifier,
   type TokenVerifierOptions,
 } from './server/verifier.ts'
@@ -34,4 +34,4 @@ export { type BrokerOptions, broker } from './token/broker.ts'
 export type { DelegateOptions, Exchanged, ExchangeOptions } from './token/exchange.ts'
 export { fixedToken, tokenFile } from './token/file.ts'
 export { readClaims } from './token/keeper.ts'
-export { type IssuedToken, type TokenSource, TokenUnavailableError, type TokenWish } from './token/source.ts'
+export { type IssuedToken, type TokenRequirements, type TokenSource, TokenUnavailableError } from './token/source.ts'

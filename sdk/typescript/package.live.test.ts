@@ -7,12 +7,12 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { tempFolder } from '@plat/testkit/local'
-import { type Ground, startGround } from './testing/ground.ts'
+import { type GatewayFixture, startGround } from './testing/ground.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-let ground: Ground
+let ground: GatewayFixture
 /** A folder in which the packed package is installed, and nothing else. */
 let consumer = ''
 

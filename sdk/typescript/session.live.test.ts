@@ -13,9 +13,9 @@ import {
   readClaims,
   type Session,
 } from './index.ts'
-import { type Ground, PUBLIC, startGround } from './testing/ground.ts'
+import { type GatewayFixture, PUBLIC, startGround } from './testing/ground.ts'
 
-let ground: Ground
+let ground: GatewayFixture
 
 before(async () => {
   ground = await startGround()

@@ -1,7 +1,7 @@
 import { type Clock, readBody, readJson } from '@plat/core'
 import type { SessionClaims } from '@plat/tokens'
-import { GovernedFetch, type Manner } from './call/fetch.ts'
-import { Reach } from './call/request.ts'
+import { GovernedFetch, type RefusalHandling } from './call/fetch.ts'
+import { GatewayAddresses } from './call/request.ts'
 import { denialIn } from './denied/error.ts'
 import { PlatError } from './error.ts'
 import { type DelegateOptions, type Exchanged, type ExchangeOptions, Exchanger } from './token/exchange.ts'
@@ -73,7 +73,7 @@ export class Session {
     const bases = publicURL === null ? [gatewayURL] : [gatewayURL, publicURL]
     this.#governed = new GovernedFetch({
       keeper,
-      reach: new Reach(bases, (message) => new PlatError(message)),
+      reach: new GatewayAddresses(bases, (message) => new PlatError(message)),
       fetch,
       clock,
       provenURL: (url) =>
@@ -247,7 +247,7 @@ export class Session {
     this.#parts.keeper?.close()
   }
 
-  #fetching(manner: Manner): typeof globalThis.fetch {
+  #fetching(manner: RefusalHandling): typeof globalThis.fetch {
     return (input, init) => this.#governed.send(input, init, manner)
   }
 

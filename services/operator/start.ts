@@ -11,7 +11,7 @@ import type { OperatorFlags } from './flags.ts'
 import { Mirror } from './kube/mirror.ts'
 import { Objects } from './kube/objects.ts'
 import { Outputs, OWNER } from './kube/outputs.ts'
-import { type Sandboxes, Term } from './kube/term.ts'
+import { LeaderTerm, type Sandboxes } from './kube/term.ts'
 import { operatorMetrics } from './metrics.ts'
 import { meterBillableNodes } from './nodes/billable.ts'
 import { Minter } from './sessions/mint.ts'
@@ -124,7 +124,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   const everywhere = storeOf({})
   const scopes = flags['watch-namespaces']
   const stores = scopes.length === 0 ? [everywhere] : scopes.map((scope) => storeOf({ namespace: scope }))
-  let term: Term | null = null
+  let term: LeaderTerm | null = null
   const mirror = new Mirror({ stores, clock, ids, log, onChange: (kind, keys) => term?.changed(kind, keys) })
   const outputs = new Outputs({ api, namespace, registry, log })
   const common = { api, namespace, clock, log }
@@ -136,7 +136,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
     const own = { mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere, sandboxes, ids }
-    term = new Term({ ...common, ...own })
+    term = new LeaderTerm({ ...common, ...own })
     const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
     await Promise.all([term.run(signal), counting])
     outputs.release()
@@ -168,7 +168,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
 /** What sandboxes are made with, where the flags name a broker to mint their tokens. */
 function sandboxesOf(
   { flags, broker, api, dialer, registry, clock, ids, log }: LoopParts,
-  term: () => Pick<Term, 'foreignChanged' | 'poolsChanged' | 'served'> | null,
+  term: () => Pick<LeaderTerm, 'foreignChanged' | 'poolsChanged' | 'served'> | null,
 ): Sandboxes | null {
   if (broker === null) return null
   const { token, caPEM } = broker

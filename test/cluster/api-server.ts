@@ -21,7 +21,7 @@ const LIMITS = { maxBytes: 16 * 1024 * 1024, timeoutMs: 60_000 }
 type Members = Readonly<Record<string, unknown>>
 
 /** An answer of the API server. */
-export interface Answered {
+export interface ApiServerResponse {
   readonly status: number
   readonly body: Members
 }
@@ -32,7 +32,7 @@ export interface ApiServer {
   readonly caFile: string
   readonly dir: string
   /** As administrator. A PATCH is a merge patch. */
-  ask(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<Answered>
+  ask(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<ApiServerResponse>
   stop(): Promise<void>
 }
 

@@ -23,12 +23,12 @@ async function setUp(t: TestContext): Promise<GatewayProcess> {
   return gateway
 }
 
-interface Answer {
+interface JsonResponse {
   readonly id: number
   readonly error: { readonly code: number; readonly data: Readonly<Record<string, unknown>> }
 }
 
-interface Asked {
+interface DeniedRequest {
   readonly server?: string
   readonly tool?: string
   readonly token?: string | null
@@ -37,7 +37,7 @@ interface Asked {
 }
 
 /** One `tools/call` of revision 2025-11-25. */
-async function ask(gateway: GatewayProcess, { server = 'notes', tool = 'add_note', token, bytes }: Asked) {
+async function ask(gateway: GatewayProcess, { server = 'notes', tool = 'add_note', token, bytes }: DeniedRequest) {
   const call = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: tool, arguments: { text: '' } } }
   const short = JSON.stringify(call).length
   call.params.arguments.text = 'x'.repeat(Math.max(0, (bytes ?? short) - short))
@@ -52,7 +52,7 @@ async function ask(gateway: GatewayProcess, { server = 'notes', tool = 'add_note
     },
     body: JSON.stringify(call),
   })
-  const answer: Answer = JSON.parse(await response.text())
+  const answer: JsonResponse = JSON.parse(await response.text())
   return { status: response.status, headers: response.headers, answer, id: response.headers.get('x-plat-decision-id') }
 }
 

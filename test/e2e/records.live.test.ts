@@ -25,14 +25,17 @@ async function started(t: TestContext): Promise<GatewayProcess> {
   return gateway
 }
 
-interface Asked {
+interface RecordedRequest {
   readonly server?: string
   readonly method: string
   readonly params?: object
 }
 
 /** Makes a call and answers its id. */
-async function ask(gateway: GatewayProcess, { server = 'notes', method, params = {} }: Asked): Promise<string> {
+async function ask(
+  gateway: GatewayProcess,
+  { server = 'notes', method, params = {} }: RecordedRequest,
+): Promise<string> {
   const response = await fetch(`${gateway.url}/mcp/${server}`, {
     method: 'POST',
     headers: {

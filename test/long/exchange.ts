@@ -1,14 +1,14 @@
 import { connect, type Socket } from 'node:net'
 
 /** An answer that came on a connection. */
-export interface Answer {
+export interface RawResponse {
   readonly status: number
   readonly head: string
 }
 
 /** What came before the connection was closed; `lost` when the server let it stand. */
 export interface Exchanged {
-  readonly answers: readonly Answer[]
+  readonly answers: readonly RawResponse[]
   readonly lost: boolean
 }
 
@@ -61,6 +61,6 @@ async function send(socket: Socket, bytes: Buffer, pieces: number): Promise<void
   }
 }
 
-function answersIn(text: string): Answer[] {
+function answersIn(text: string): RawResponse[] {
   return [...text.matchAll(ANSWER)].map(([, status, head = '']) => ({ status: Number(status), head }))
 }

@@ -13,7 +13,7 @@ export interface Citation {
 }
 
 /** How much of a document tests show. */
-export interface Shown {
+export interface Coverage {
   readonly document: DocumentName
   readonly shown: number
   readonly of: number
@@ -66,7 +66,7 @@ export function collectCitations(root: string): readonly Citation[] {
 }
 
 /** Counts, per document, the rows that some test cites. Pass the citations whose test passed to count what is shown. */
-export function countShown(rows: readonly Requirement[], citations: readonly Citation[]): readonly Shown[] {
+export function countShown(rows: readonly Requirement[], citations: readonly Citation[]): readonly Coverage[] {
   const cited = new Set(citations.filter(({ testLine }) => testLine !== null).map(({ id }) => id))
   return DOCUMENTS.map((document) => {
     const own = rows.filter((row) => row.document === document)
@@ -92,7 +92,7 @@ export function citationFaults(rows: readonly Requirement[], citations: readonly
 }
 
 /** Documents that show less than they once did. */
-export function belowFloor(shown: readonly Shown[], floor: Readonly<Record<string, unknown>>): readonly string[] {
+export function belowFloor(shown: readonly Coverage[], floor: Readonly<Record<string, unknown>>): readonly string[] {
   return shown
     .filter((it) => it.shown < Number(floor[it.document]))
     .map(

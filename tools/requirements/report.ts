@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { requirements } from '../../test/conformance/requirements.ts'
 import { LastRuns, SUITE_SCRIPTS } from '../test/results.ts'
-import { citationFaults, collectCitations, countShown, type Shown } from './collect.ts'
+import { type Coverage, citationFaults, collectCitations, countShown } from './collect.ts'
 import { passedCitations } from './shown.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
@@ -36,12 +36,12 @@ function main(args: readonly string[]): number {
   return faults.length === 0 ? 0 : 1
 }
 
-function idsOnly({ missing, ...counts }: Shown): object {
+function idsOnly({ missing, ...counts }: Coverage): object {
   return { ...counts, missing: missing.map(({ id }) => id) }
 }
 
 /** One line for the document, then one a section: `  D1.claim: iss sub …`. */
-function lines({ document, shown, of, missing }: Shown): readonly string[] {
+function lines({ document, shown, of, missing }: Coverage): readonly string[] {
   const sections = new Map<string, string[]>()
   for (const { id, key } of missing) {
     const section = id.slice(0, -key.length - 1)

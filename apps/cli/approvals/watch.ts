@@ -1,6 +1,6 @@
 import { type Clock, LruCache, systemClock } from '@plat/core'
 import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
-import { findHome, type Home, type HomeEnv, readHomeEnv } from '../shared/home.ts'
+import { findHome, type HomeEnv, type PlatFolder, readHomeEnv } from '../shared/home.ts'
 import { type Format, type Output, plain } from '../shared/output.ts'
 import {
   type ApprovalsOptions,
@@ -77,7 +77,7 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
 }
 
 /** A gateway that starts again may have another address: the file that says where it is is read each time. */
-async function fromHome<T>(home: Home, job: (env: HomeEnv) => Promise<T>): Promise<T> {
+async function fromHome<T>(home: PlatFolder, job: (env: HomeEnv) => Promise<T>): Promise<T> {
   const env = await readHomeEnv(home)
   if (env === null) throw new GatewayUnreachableError(`${home.env} is gone; start plat up again`)
   return job(env)
@@ -101,7 +101,7 @@ export class Cards {
   readonly #source: Source
   readonly #line: (text: string) => void
   readonly #clock: Clock
-  readonly #skipped = new Seen()
+  readonly #skipped = new RecentIds()
   #waiting: readonly ApprovalView[] = []
   #shown: ApprovalView | null = null
   #shownAt = 0
@@ -190,7 +190,7 @@ export class Lines {
   readonly #source: Source
   readonly #output: Output
   readonly #format: Format
-  readonly #seen = new Seen()
+  readonly #seen = new RecentIds()
   #away = false
 
   constructor(source: Source, to: { readonly output: Output; readonly format: Format }) {
@@ -215,7 +215,7 @@ export class Lines {
 }
 
 /** Ids, as many as a watch needs to remember. */
-class Seen {
+class RecentIds {
   readonly #ids = new LruCache<string, true>({ maxEntries: SEEN_MAX })
 
   has(id: string): boolean {

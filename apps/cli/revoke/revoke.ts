@@ -17,7 +17,7 @@ export interface RevokeOptions {
 }
 
 /** Body of `POST /v1/revocations`. */
-export interface AskedRevocation {
+export interface RevocationRequest {
   readonly target: Readonly<Record<string, string | true>>
   readonly mode?: 'revoke' | 'suspend'
   readonly reason?: string
@@ -83,7 +83,7 @@ export async function revocationsLift(
 }
 
 /** Revokes by the admin API; what comes back is in force. */
-export async function askToRevoke(env: HomeEnv, asked: AskedRevocation): Promise<RevocationView> {
+export async function askToRevoke(env: HomeEnv, asked: RevocationRequest): Promise<RevocationView> {
   const answer = await admin(env, 'POST', '/v1/revocations', asked)
   if (isRevocationView(answer)) return answer
   throw new CommandError('the gateway answered with something that is no revocation')
@@ -96,7 +96,7 @@ const HOW = 'write all, or jti:, session:<ns>/<agent>/<id>, agent:<ns>/<name>, n
  * `all`, or `<scope>:<name>`; an agent without a namespace is of `default`. What the names may look like the gateway judges.
  * @throws CommandError that says how to write it.
  */
-export function parseTarget(text: string): AskedRevocation['target'] {
+export function parseTarget(text: string): RevocationRequest['target'] {
   if (text === 'all') return { all: true }
   const colon = text.indexOf(':')
   const scope = colon === -1 ? text : text.slice(0, colon)
@@ -111,7 +111,7 @@ export function parseTarget(text: string): AskedRevocation['target'] {
 }
 
 /** A misspelt name is revoked all the same, and the agent that was meant goes on: whoever reaches for the switch must see it. */
-async function unknownAgent(dir: string, { agent }: AskedRevocation['target']): Promise<string | null> {
+async function unknownAgent(dir: string, { agent }: RevocationRequest['target']): Promise<string | null> {
   if (typeof agent !== 'string') return null
   return readAgent(dir, agent).then(
     () => null,

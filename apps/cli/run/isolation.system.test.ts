@@ -6,12 +6,12 @@ import { before, test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { unpackDebianPackage } from '@plat/testkit/processes/debian'
 import { until } from '@plat/testkit/until'
-import { type Home, homeOf, makeHome, writePrivate } from '../shared/home.ts'
+import { homeOf, makeHome, type PlatFolder, writePrivate } from '../shared/home.ts'
 import { chooseIsolation } from './isolation.ts'
 import { runProgram } from './program.ts'
 
 /** A governed directory with one key, one policy and the folder of one run. */
-async function setup(): Promise<{ readonly home: Home; readonly folder: string }> {
+async function setup(): Promise<{ readonly home: PlatFolder; readonly folder: string }> {
   const home = homeOf(tempFolder())
   await makeHome(home)
   await writePrivate(home.env, 'PLAT_ADMIN_TOKEN=admin\n')

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { reasonOf } from '@plat/core'
-import type { Home } from '../shared/home.ts'
+import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
 import { terminalFilter } from './terminal-filter.ts'
 
@@ -37,7 +37,7 @@ const ISOLATED =
  * Decides how the program is started. `folder` is the folder of this run, the only part of `.plat` that the program sees.
  * @throws CommandError if the mode is `on` and bubblewrap is not installed or cannot be used.
  */
-export function chooseIsolation(mode: IsolationMode, home: Home, folder: string): Isolation {
+export function chooseIsolation(mode: IsolationMode, home: PlatFolder, folder: string): Isolation {
   if (mode === 'off') return plain(`${NOT_ISOLATED} ${dirname(home.env)} (-isolate off)`)
   const bwrap = findOnPath('bwrap')
   const options = bwrap === null ? [] : sandboxOptions(home, folder)
@@ -67,7 +67,7 @@ function sandboxed(bwrap: string, options: readonly string[]): Isolation {
  * neither they nor a folder above them can be moved away (a mount point cannot be renamed). A pid namespace hides the processes that
  * hold keys in memory or have `.plat` open (`/proc/<pid>/root`).
  */
-function sandboxOptions(home: Home, folder: string): string[] {
+function sandboxOptions(home: PlatFolder, folder: string): string[] {
   const dir = realpathSync(home.dir)
   const plat = realpathSync(dirname(home.env))
   const bindToItself = (path: string) => ['--dev-bind', path, path]
@@ -89,7 +89,7 @@ function ancestors(path: string): string[] {
 }
 
 /** The files and folders outside `.plat` that decide what the program may do: resources, `gateway.json` and every file it names. */
-function governingPaths(home: Home): string[] {
+function governingPaths(home: PlatFolder): string[] {
   const own = [join(home.dir, 'resources'), join(home.dir, 'gateway.json')]
   const plat = `${dirname(home.env)}/`
   const named = stringsOf(readJson(home.gatewayConfig)).filter(

@@ -52,13 +52,13 @@ async function jsonOf(response: Response): Promise<unknown> {
   return bytes === null ? null : (readJson(bytes) ?? null)
 }
 
-interface Asked {
+interface AdminRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly body: object | undefined
   readonly answerMs: number
 }
 
-async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: Asked): Promise<Response> {
+async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: AdminRequest): Promise<Response> {
   const response = await fetch(`${env.PLAT_ADMIN_URL}${path}`, {
     method,
     headers: {

@@ -24,7 +24,7 @@ const envKeys = [
 ] as const
 
 /** The `.plat` folder of one directory: everything that plat keeps on a laptop. */
-export interface Home {
+export interface PlatFolder {
   /** The directory whose resources are governed. */
   readonly dir: string
   readonly env: string
@@ -52,7 +52,7 @@ export interface Home {
 }
 
 /** Where things are, without touching the disk. */
-export function homeOf(dir: string): Home {
+export function homeOf(dir: string): PlatFolder {
   const at = (...parts: string[]) => join(resolve(dir), '.plat', ...parts)
   return {
     dir: resolve(dir),
@@ -81,7 +81,7 @@ const GITIGNORE = '# Made by plat up: keys, tokens and state.\n*\n'
  * Makes the folders, for the owner alone: keys and tokens live here.
  * @throws CommandError if `.plat` is there already and somebody else owns it or can read it.
  */
-export async function makeHome(home: Home): Promise<void> {
+export async function makeHome(home: PlatFolder): Promise<void> {
   await checkPrivate(home)
   const { keys, rendered, credentials, secrets, configMaps, state, logs, runs } = home
   for (const folder of [dirname(home.env), keys, rendered, credentials, secrets, configMaps, state, logs, runs]) {
@@ -97,7 +97,7 @@ const OTHERS_MODE = 0o077
  * user could otherwise leave a `.plat` in a parent folder and have commands send tokens to an address of their choice.
  * @throws CommandError that names the path and the fix.
  */
-async function checkPrivate(home: Home): Promise<void> {
+async function checkPrivate(home: PlatFolder): Promise<void> {
   const uid = process.getuid?.()
   if (uid === undefined) return // Windows: the folder inherits the access list of the user's profile.
   for (const path of [dirname(home.env), home.env]) {
@@ -126,7 +126,7 @@ function absent(error: unknown): Stats | null {
  * Takes the folder for this process; the kernel gives it back when the process dies, however it dies.
  * @throws CommandError when another `plat up` has it.
  */
-export function lockHome(home: Home): { release(): void } {
+export function lockHome(home: PlatFolder): { release(): void } {
   try {
     return { release: lockFile(home.lock, home.dir) }
   } catch (error) {
@@ -149,12 +149,12 @@ export async function writePrivate(path: string, text: string): Promise<void> {
   await rename(temporary, path)
 }
 
-export async function writeHomeEnv(home: Home, env: HomeEnv): Promise<void> {
+export async function writeHomeEnv(home: PlatFolder, env: HomeEnv): Promise<void> {
   await writePrivate(home.env, envKeys.map((key) => `${key}=${env[key]}\n`).join(''))
 }
 
 /** Reads the env file of this directory, or null when there is none yet. */
-export async function readHomeEnv(home: Home): Promise<HomeEnv | null> {
+export async function readHomeEnv(home: PlatFolder): Promise<HomeEnv | null> {
   await checkPrivate(home)
   const text = await readFile(home.env, 'utf8').catch(() => null)
   if (text === null) return null
@@ -180,7 +180,10 @@ export async function readHomeEnv(home: Home): Promise<HomeEnv | null> {
  * Finds the home that commands talk to: `dir` when given, else the nearest folder upwards that holds `.plat/env`.
  * @throws CommandError that says how to start one.
  */
-export async function findHome(dir: string | undefined, from = process.cwd()): Promise<{ home: Home; env: HomeEnv }> {
+export async function findHome(
+  dir: string | undefined,
+  from = process.cwd(),
+): Promise<{ home: PlatFolder; env: HomeEnv }> {
   for (let folder = resolve(dir ?? from); ; folder = dirname(folder)) {
     const home = homeOf(folder)
     const env = await readHomeEnv(home)

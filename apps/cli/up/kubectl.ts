@@ -5,10 +5,10 @@ import { type ListenOptions, listen, parseAddress, type RawRoute } from '@plat/h
 import { createSelfSigned } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { stringify } from 'yaml'
-import { type Home, writePrivate } from '../shared/home.ts'
+import { type PlatFolder, writePrivate } from '../shared/home.ts'
 
 export interface KubectlOptions {
-  readonly home: Home
+  readonly home: PlatFolder
   /** `127.0.0.1:0`. */
   readonly listen: string
   /** The whole resource API; none: it is switched off. */
@@ -45,7 +45,7 @@ export async function openKubectl(options: KubectlOptions): Promise<{ close(): P
   return listener
 }
 
-function filesOf({ resourceKeys }: Home) {
+function filesOf({ resourceKeys }: PlatFolder) {
   return { certFile: join(resourceKeys, 'cert.pem'), keyFile: join(resourceKeys, 'key.pem') }
 }
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { JsonError, parseStrict } from '@plat/core'
 import { parseAddress } from '@plat/http'
-import type { Home } from '../shared/home.ts'
+import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
 
 /** gateway.json as keys and values; the gateway's own loader judges what they hold. */
@@ -18,7 +18,7 @@ interface Addresses {
  * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, the prices of `<dir>/prices.json`, its
  * own broker, and a ledger that must be durable before a call passes.
  */
-function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
+function defaults(home: PlatFolder, addresses: Addresses, own: Keys): Keys {
   const prices = join(home.dir, 'prices.json')
   // A free port is not known before it is taken.
   const publicURL = addresses.listen.endsWith(':0') ? null : `http://${addresses.listen}`
@@ -67,7 +67,7 @@ function isLoopback(listen: string): boolean {
 }
 
 /** The user's keys over the defaults: objects are merged member by member, everything else is replaced. */
-export async function gatewayKeys(home: Home, addresses: Addresses): Promise<Keys> {
+export async function gatewayKeys(home: PlatFolder, addresses: Addresses): Promise<Keys> {
   const path = join(home.dir, 'gateway.json')
   const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}
   return merge(defaults(home, addresses, own), own)

@@ -9,11 +9,11 @@ import { startRender, startStatus } from '@plat/operator'
 import { createLog, giveBackStartMemory, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
 import {
-  type Home,
   type HomeEnv,
   homeOf,
   lockHome,
   makeHome,
+  type PlatFolder,
   readHomeEnv,
   writeHomeEnv,
   writePrivate,
@@ -34,7 +34,7 @@ export interface UpOptions {
 
 /** A running plat: identity broker, gateway and the render loop in one process, on files. */
 export interface Up {
-  readonly home: Home
+  readonly home: PlatFolder
   readonly env: HomeEnv
   readonly store: ResourceStore
   /** One line for each resource that is refused; agents under it are denied. */
@@ -65,7 +65,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
 }
 
 async function startParts(context: {
-  readonly home: Home
+  readonly home: PlatFolder
   readonly options: UpOptions
   readonly undo: (() => Promise<void> | void)[]
   readonly stop: () => Promise<void>
@@ -117,7 +117,7 @@ async function startParts(context: {
 
 /** The gateway, and its resource API once more as kubectl asks it. */
 async function startServing(given: {
-  readonly home: Home
+  readonly home: PlatFolder
   readonly options: UpOptions
   readonly store: FileStore
   readonly undo: (() => Promise<void> | void)[]
@@ -144,19 +144,19 @@ async function startServing(given: {
   return gateway
 }
 
-function resourcesOf(home: Home): string {
+function resourcesOf(home: PlatFolder): string {
   return join(home.dir, 'resources')
 }
 
 /** The gateway starts from the written file by its ordinary loader, so that a mistake in the user's own keys is told as always. */
-function loadedConfig(home: Home): GatewayConfig {
+function loadedConfig(home: PlatFolder): GatewayConfig {
   const loaded = loadGatewayConfig({ env: {}, flags: { config: home.gatewayConfig, listen: '' } })
   if (loaded.ok) return loaded.config
   throw new CommandError(loaded.problems.map(formatProblem).join('\n'))
 }
 
 async function startRendering(
-  home: Home,
+  home: PlatFolder,
   using: { readonly currency: string; readonly clock: Clock; readonly log: Log },
 ) {
   const store = createFileStore({ dir: resourcesOf(home), clock: using.clock, log: using.log })
@@ -172,7 +172,7 @@ async function startRendering(
 }
 
 /** Tokens survive a restart, so that terminals and agents that hold them go on. */
-async function tokensOf(home: Home, ids: Ids): Promise<Pick<HomeEnv, 'PLAT_BROKER_TOKEN' | 'PLAT_ADMIN_TOKEN'>> {
+async function tokensOf(home: PlatFolder, ids: Ids): Promise<Pick<HomeEnv, 'PLAT_BROKER_TOKEN' | 'PLAT_ADMIN_TOKEN'>> {
   const known = await readHomeEnv(home)
   const fresh = () => Buffer.from(ids.random(TOKEN_BYTES)).toString('base64url')
   return {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Bag, NOWHERE } from './bag.ts'
+import { NOWHERE, SwapRemoveSet } from './bag.ts'
 
 test('a bag holds what a set would, whatever comes and goes in whatever order', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.boolean(), fc.nat(9))), (steps) => {
       const members = Array.from({ length: 10 }, (_, id) => ({ id, place: NOWHERE }))
-      const bag = new Bag<(typeof members)[number]>()
+      const bag = new SwapRemoveSet<(typeof members)[number]>()
       const set = new Set<number>()
       for (const [joins, id] of steps) {
         const member = members[id]
@@ -24,7 +24,7 @@ test('a bag holds what a set would, whatever comes and goes in whatever order', 
 })
 
 test('who leaves while all are asked keeps nobody from being asked', () => {
-  const bag = new Bag<{ place: number }>()
+  const bag = new SwapRemoveSet<{ place: number }>()
   for (let count = 0; count < 5; count++) bag.add({ place: NOWHERE })
   let asked = 0
   for (const member of bag) {

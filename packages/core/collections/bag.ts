@@ -1,4 +1,4 @@
-/** What can be in a `Bag`: it remembers its own place there, and nobody else writes to it. */
+/** What can be in a `SwapRemoveSet`: it remembers its own place there, and nobody else writes to it. */
 export interface Bagged {
   place: number
 }
@@ -10,7 +10,7 @@ export const NOWHERE = -1
  * What is under way right now, without order: each member joins once and leaves once. A `Set` would do, but one whose members come
  * and go by the thousand leaves a chain of old tables that keep their members alive until the next full collection.
  */
-export class Bag<T extends Bagged> implements Iterable<T> {
+export class SwapRemoveSet<T extends Bagged> implements Iterable<T> {
   readonly #members: T[] = []
 
   get size(): number {

@@ -4,7 +4,7 @@ import type { Clock } from '@plat/core'
  * A time limit that is set anew with each request and each read. A timer runs only towards the earliest moment that was ever asked
  * for, and looks at the limit when it gets there: a busy connection starts a handful of timers a minute, not two for each request.
  */
-export class Alarm {
+export class IdleTimer {
   readonly #clock: Clock
   readonly #ring: () => void
   #dueAt = Number.POSITIVE_INFINITY

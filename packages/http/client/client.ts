@@ -1,7 +1,7 @@
 import { type Clock, type PoolBound, poolTable, SharedPool } from '@plat/core'
 import { TooManyConnectionsError } from '../dial/errors.ts'
 import type { OpenSocket } from '../dial/socket.ts'
-import { Connection, type Home } from './connection.ts'
+import { Connection, type ConnectionOwner } from './connection.ts'
 import { MalformedResponseError } from './head.ts'
 import { type ClientRequest, RequestHeads } from './request.ts'
 import { type Receiver, type Sending, Transfer } from './transfer.ts'
@@ -28,7 +28,7 @@ export interface ClientOptions {
 const MAX_IDLE = 256
 
 /** A client of one origin, with its connections. The one used last is used next, so that those in excess grow old. */
-export class OriginClient implements HttpClient, Home {
+export class OriginClient implements HttpClient, ConnectionOwner {
   readonly clock: Clock
   readonly open: OpenSocket
   readonly #heads: RequestHeads

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from '@plat/core'
 import { TimeoutError } from '../dial/errors.ts'
 import type { OpenSocket } from '../dial/socket.ts'
-import { Alarm } from './alarm.ts'
+import { IdleTimer } from './alarm.ts'
 import { MalformedResponseError } from './head.ts'
 import { type ResponseEvents, ResponseParser } from './parser.ts'
 import { JOIN_BYTES, joined } from './request.ts'
@@ -21,7 +21,7 @@ const KEEP_ALIVE_MARGIN_MS = 1_000
 const RECHECK_AFTER_MS = 250
 
 /** What a connection tells the client that opened it. */
-export interface Home {
+export interface ConnectionOwner {
   readonly clock: Clock
   readonly open: OpenSocket
   /** It can carry another request. */
@@ -34,9 +34,9 @@ export interface Home {
 
 /** One connection: a request and its response at a time, no pipelining. */
 export class Connection implements Carrier, ResponseEvents {
-  readonly #home: Home
+  readonly #home: ConnectionOwner
   readonly #parser = new ResponseParser(this)
-  readonly #alarm: Alarm
+  readonly #alarm: IdleTimer
   readonly #socket: Socket
   #transfer: Transfer | null
   #connected = false
@@ -53,10 +53,10 @@ export class Connection implements Carrier, ResponseEvents {
   #paused = false
 
   /** Throws when the address is forbidden. */
-  constructor(home: Home, transfer: Transfer) {
+  constructor(home: ConnectionOwner, transfer: Transfer) {
     this.#home = home
     this.#transfer = transfer
-    this.#alarm = new Alarm(home.clock, () => this.#timeUp())
+    this.#alarm = new IdleTimer(home.clock, () => this.#timeUp())
     this.#socket = home.open((bytes) => this.#read(bytes), transfer.request.caller)
     this.#socket.once(home.open.ready, () => this.#ready())
     this.#socket.on('error', (error) => this.#lost(error))

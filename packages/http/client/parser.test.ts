@@ -5,12 +5,12 @@ import fc from 'fast-check'
 import { HeadReader, MalformedResponseError } from './head.ts'
 import { MAX_HEAD_BYTES, ResponseParser } from './parser.ts'
 import { type ClientRequest, joined, RequestHeads } from './request.ts'
-import { read, responseBytes, type Told } from './testing/responses.ts'
+import { type ParseResult, read, responseBytes } from './testing/responses.ts'
 
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 const parse = (text: string, how?: Parameters<typeof read>[1]) => read([bytesOf(text)], how)
 const requestHead = (request: ClientRequest, host: string) => new RequestHeads(host).of(request)
-const bodyOf = (told: Told | string) => (typeof told === 'string' ? told : told.body)
+const bodyOf = (told: ParseResult | string) => (typeof told === 'string' ? told : told.body)
 
 test('a response is read by its length, in chunks, or until the connection ends', () => {
   const told = parse('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX: \t a b\t \r\nContent-Length: 3\r\n\r\nabc')

@@ -32,10 +32,10 @@ function dialerOf(t: TestContext, options: Partial<DialerOptions>): Dialer {
 const at = (address: string) => ({ address, family: address.includes(':') ? 6 : 4 })
 
 /** How a request went: its status, or why there was none. */
-type Ask = (dialer: Dialer, url: URL, purpose: Purpose, options?: DialOptions) => Promise<string>
+type RequestOutcome = (dialer: Dialer, url: URL, purpose: Purpose, options?: DialOptions) => Promise<string>
 
 /** Over a connection of its own, through the client that carries calls. */
-const byClient: Ask = (dialer, url, purpose, options) =>
+const byClient: RequestOutcome = (dialer, url, purpose, options) =>
   new Promise((resolve) => {
     let status = 0
     const request = {
@@ -57,12 +57,12 @@ const byClient: Ask = (dialer, url, purpose, options) =>
   })
 
 /** The same, for the whole answer. */
-const byFetch: Ask = (dialer, url, purpose, options) =>
+const byFetch: RequestOutcome = (dialer, url, purpose, options) =>
   dialer
     .fetchBytes(url, purpose, { ...options, headers: { connection: 'close' }, maxBytes: 1000, timeoutMs: 60_000 })
     .then(({ status }) => String(status), dialFault)
 
-const ways: readonly Ask[] = [byClient, byFetch]
+const ways: readonly RequestOutcome[] = [byClient, byFetch]
 
 const GOOD = '127.0.0.2'
 const BLOCKED = ['127.0.0.1', '::ffff:127.0.0.1', '::ffff:7f00:1', '::7f00:1', '::1']

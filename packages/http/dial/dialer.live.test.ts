@@ -117,7 +117,9 @@ test('an address in the URL is judged in every spelling, by purpose', async () =
       await assert.rejects(dialer.fetchBytes('http://169.254.169.254/latest/meta-data', 'mcp', limits), {
         name: 'BlockedAddressError',
       })
-      await assert.rejects(dialer.fetchBytes('http://[fd00:ec2::254]/', 'model', limits), { name: 'BlockedAddressError' })
+      await assert.rejects(dialer.fetchBytes('http://[fd00:ec2::254]/', 'model', limits), {
+        name: 'BlockedAddressError',
+      })
     },
   )
 })

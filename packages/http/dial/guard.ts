@@ -28,8 +28,8 @@ export interface CallerAim extends Aim {
   readonly caller: string | undefined
 }
 
-type Found = { address: string; family: number }[]
-type LookupDone = (error: NodeJS.ErrnoException | null, found: Found) => void
+type ResolvedAddresses = { address: string; family: number }[]
+type LookupDone = (error: NodeJS.ErrnoException | null, found: ResolvedAddresses) => void
 
 export interface GuardOptions {
   readonly allowedCIDRs?: readonly string[] | undefined

@@ -7,7 +7,7 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
  * A response that names its request in `x-plat-request-id`, whoever writes the head. A header set beforehand would do the same, but
  * Node then sets and checks each further one by itself. Headers given as a list are this answer's own: they are added to.
  */
-export class Answer extends ServerResponse<Request> {
+export class ServerResponseWithId extends ServerResponse<Request> {
   /** UUIDv7. */
   requestId = ''
 

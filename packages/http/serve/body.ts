@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
-import { Bag, type Bagged, ByteBuffer, type Clock, NOWHERE } from '@plat/core'
+import { type Bagged, ByteBuffer, type Clock, NOWHERE, SwapRemoveSet } from '@plat/core'
 import { type BodyTaker, Request } from './request.ts'
 
 /** A body that was not read: 413 `too_large`, 400 `chunks`, 408 `timeout`, 415 `encoding`, 503 `memory`; `aborted`: the client has left. */
@@ -142,7 +142,7 @@ function fault(why: BodyFault['why']): BodyFault {
  */
 class Arriving {
   readonly #clock: Clock
-  readonly #bodies = new Bag<Collector>()
+  readonly #bodies = new SwapRemoveSet<Collector>()
   #looksAt = Number.POSITIVE_INFINITY
   #cancel: () => void = () => {}
 

@@ -2,11 +2,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { Bag, type Bagged, type Clock, type Ids, NOWHERE } from '@plat/core'
+import { type Bagged, type Clock, type Ids, NOWHERE, SwapRemoveSet } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from './address.ts'
-import { Answer } from './answer.ts'
+import { ServerResponseWithId } from './answer.ts'
 import { createApi } from './api.ts'
 import { limitConnections, type PeerOptions } from './connections/limit.ts'
 import { judgeOrigin } from './cors.ts'
@@ -86,7 +86,7 @@ export interface Listener {
 
 /** Starts to listen. Rejects with a sentence naming the address when it is malformed, taken or not ours. */
 export async function listen(options: ListenOptions): Promise<Listener> {
-  const front = new Front(options)
+  const front = new HttpFront(options)
   const address = parseAddress(options.address)
   if (address === null)
     throw new Error(`"${options.address}" is no address to listen on: write "host:port" or ":port".`)
@@ -116,7 +116,7 @@ function bind(server: Server, text: string, at: { host: string | undefined; port
 }
 
 /** One request that is not answered to the end yet. */
-class Visit implements Exchange, Bagged {
+class OpenExchange implements Exchange, Bagged {
   readonly id: string
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -130,14 +130,14 @@ class Visit implements Exchange, Bagged {
 }
 
 /** The one server: checks each head, gives the exchange its id, and hands it to a raw route or to the API. */
-class Front {
+class HttpFront {
   readonly server: Server | TlsServer
   readonly #options: ListenOptions
   readonly #limits: ListenLimits
   readonly #routes: readonly RawRoute[]
   readonly #names: ReadonlySet<string>
   readonly #render: RenderFault
-  readonly #inFlight = new Bag<Visit>()
+  readonly #inFlight = new SwapRemoveSet<OpenExchange>()
   /** Connections that are no longer the HTTP server's. */
   readonly #tunnels = new Set<Duplex>()
   /** Connections with a refused head: what the parser finds behind it in the same bytes is not looked at. */
@@ -204,7 +204,7 @@ class Front {
     const { tls } = this.#options
     const http = {
       IncomingMessage: Request,
-      ServerResponse: Answer,
+      ServerResponse: ServerResponseWithId,
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
       keepAliveTimeout: limits.keepAliveMs,
@@ -224,7 +224,7 @@ class Front {
     // One more than may come, so that `headFault` sees that there were too many.
     server.maxHeadersCount = limits.maxHeaders + 1
     server.maxRequestsPerSocket = limits.maxRequestsPerSocket
-    const take = (request: IncomingMessage, response: Answer) => this.#take(request, response)
+    const take = (request: IncomingMessage, response: ServerResponseWithId) => this.#take(request, response)
     // Expectations come by events of their own, so that a refused head is not told to go on (RFC 9110, section 10.1.1).
     server.on('request', take).on('checkContinue', take).on('checkExpectation', take)
     server.on('connect', (request, socket: Duplex, rest: Buffer) => this.#takeTunnel(request, socket, rest))
@@ -232,12 +232,12 @@ class Front {
     return server
   }
 
-  #take(request: IncomingMessage, response: Answer): void {
+  #take(request: IncomingMessage, response: ServerResponseWithId): void {
     if (this.#distrusted.has(request.socket)) return
     const id = this.#options.ids.uuid()
     response.requestId = id
     if (this.#draining) response.setHeader('connection', 'close')
-    const visit = new Visit(id, request, response)
+    const visit = new OpenExchange(id, request, response)
     this.#inFlight.add(visit)
     response.on('close', () => this.#finished(visit))
     const fault = headFault(request, this.#limits.maxHeaders) ?? this.#hostFault(request)
@@ -263,7 +263,7 @@ class Front {
     }
   }
 
-  #route(visit: Visit): void {
+  #route(visit: OpenExchange): void {
     const { id, request, response } = visit
     const url = request.url ?? ''
     const raw = this.#routes.find((route) => url.startsWith(route.prefix) && (route.takes?.(request) ?? true))
@@ -306,7 +306,7 @@ class Front {
   }
 
   /** An answer has left or died. A request whose body nobody read is drained by Node, but not for long. */
-  #finished(visit: Visit): void {
+  #finished(visit: OpenExchange): void {
     const { request } = visit
     this.#inFlight.delete(visit)
     if (!request.complete && !request.socket.destroyed) {
@@ -330,12 +330,12 @@ class Front {
   }
 
   /** The oldest request on a connection that is not answered to its end. */
-  #inFlightOn(socket: Duplex): Visit | null {
+  #inFlightOn(socket: Duplex): OpenExchange | null {
     for (const visit of this.#inFlight) if (visit.request.socket === socket) return visit
     return null
   }
 
-  #refuse({ request: { socket }, response, id }: Visit, fault: HttpFault): void {
+  #refuse({ request: { socket }, response, id }: OpenExchange, fault: HttpFault): void {
     // Node calls this once the answer is out.
     socket.destroySoon = () => this.#leave(socket)
     sendFault(response, fault, this.#render(fault, id))

@@ -5,7 +5,7 @@ import { isObject } from '@plat/tokens'
 import type { Rec } from '../types.ts'
 import { type Checkpoint, checkpointOfNote } from './checkpoint.ts'
 import { rootOfPath } from './inclusion.ts'
-import { isSignedBy, type Note, readNote, verifiesNote } from './note.ts'
+import { isSignedBy, readNote, type SignedNote, verifiesNote } from './note.ts'
 import { leafHash } from './tree.ts'
 
 /** What a transparency log answered when it took a checkpoint: enough to prove, without it, that the checkpoint stands there. */
@@ -42,7 +42,7 @@ export interface Anchor {
   /** Base URL of the log. */
   readonly url: string
   readonly proof: LogProof
-  readonly logNote: Note
+  readonly logNote: SignedNote
 }
 
 /** Member `to` of records `anchor` that are about a transparency log. */
@@ -88,7 +88,7 @@ export function readAnchor(rec: Members): Anchor | string {
 }
 
 /** Does the entry hold this note and one of its signatures? */
-function entryFault(note: Note, proof: LogProof): string | null {
+function entryFault(note: SignedNote, proof: LogProof): string | null {
   const stated = statedIn(proof.entry)
   if (stated === null) return 'the entry of the log is of no kind that is known'
   const isOurs =
@@ -97,7 +97,7 @@ function entryFault(note: Note, proof: LogProof): string | null {
   return isOurs ? null : 'the entry of the log is about something else than this checkpoint'
 }
 
-function inclusionFault({ entry, index, size, inclusion }: LogProof, logNote: Note): string | null {
+function inclusionFault({ entry, index, size, inclusion }: LogProof, logNote: SignedNote): string | null {
   const path = inclusion.map((one) => Buffer.from(one, 'hex'))
   const root = rootOfPath(leafHash(Buffer.from(entry, 'base64')), index, size, path)
   if (root === logNote.root && size === logNote.size) return null

@@ -3,7 +3,7 @@ import { encodeBase64url } from '@plat/core'
 import type { Signer } from '@plat/keys'
 import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
 import type { Rec } from '../types.ts'
-import { type Note, readNote, signNote } from './note.ts'
+import { readNote, type SignedNote, signNote } from './note.ts'
 
 /** What a checkpoint binds: the first `size` records of one ledger, by the chain's hash and by the tree's root (64 hex digits each). */
 export interface CheckpointBody {
@@ -35,7 +35,7 @@ export interface Checkpoint {
   readonly jws: Jws | null
   readonly pq: Jws | null
   readonly hmac: Jws | null
-  readonly note: Note | null
+  readonly note: SignedNote | null
 }
 
 /** `typ` of the signed statements. */
@@ -129,7 +129,7 @@ export function readCheckpointText(text: string): Checkpoint | string {
 }
 
 /** The checkpoint that a signed note is; a text says why it is none of a ledger. */
-export function checkpointOfNote(note: Note): Checkpoint | string {
+export function checkpointOfNote(note: SignedNote): Checkpoint | string {
   const { origin, size, root } = note
   if (!origin.startsWith(ORIGIN)) return `the note's origin is not ${ORIGIN}<ledgerId>`
   return { ledgerId: origin.slice(ORIGIN.length), size, head: null, root, jws: null, pq: null, hmac: null, note }

@@ -3,7 +3,7 @@ import { reasonOf } from '@plat/core'
 import type { Head } from '../format.ts'
 
 /** What the worker answers: the root, or why there is none. */
-type Answer = { readonly root: string } | { readonly fault: string }
+type TreeResult = { readonly root: string } | { readonly fault: string }
 
 /** Heap of the worker in MiB: it holds a chunk of the ledger at a time, and makes short-lived hashes. */
 const WORKER_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
@@ -15,7 +15,7 @@ const WORKER_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
 export class TreeKeeper {
   readonly #ledgerPath: string
   #worker: Worker | null = null
-  #answer: (answer: Answer) => void = () => {}
+  #answer: (answer: TreeResult) => void = () => {}
   #closed = false
 
   constructor(ledgerPath: string) {
@@ -31,7 +31,7 @@ export class TreeKeeper {
     const worker = this.#worker ?? this.#start()
     // It keeps the process alive while it is asked, and at no other time.
     worker.ref()
-    const answer = await new Promise<Answer>((resolve) => {
+    const answer = await new Promise<TreeResult>((resolve) => {
       this.#answer = resolve
       worker.postMessage(to)
     })
@@ -54,7 +54,7 @@ export class TreeKeeper {
       env: {},
       execArgv: [],
     })
-    worker.on('message', (answer: Answer) => this.#answer(answer))
+    worker.on('message', (answer: TreeResult) => this.#answer(answer))
     worker.on('error', (error) => this.#answer({ fault: reasonOf(error) }))
     worker.on('exit', () => {
       // One that ends while nobody asks it answers nobody who asks later.

@@ -19,7 +19,7 @@ export function treePath(ledgerPath: string): string {
 }
 
 /** A checkpoint's record, where it stands. */
-export interface KeptCheckpoint {
+export interface StoredCheckpoint {
   readonly seq: number
   readonly rec: Readonly<Record<string, unknown>>
   /** The line, without its LF. */
@@ -30,7 +30,7 @@ export interface KeptCheckpoint {
 export class LedgerRolledBackError extends Error {}
 
 /** The last of the checkpoints beside a ledger; null when there is none. */
-export async function lastCheckpoint(ledgerPath: string): Promise<KeptCheckpoint | null> {
+export async function lastCheckpoint(ledgerPath: string): Promise<StoredCheckpoint | null> {
   try {
     for await (const line of tailLedger(checkpointsPath(ledgerPath), { last: 1 })) return line
     return null

@@ -5,7 +5,7 @@ import type { PublicKey, Signer } from '@plat/keys'
  * Signed notes of C2SP (`signed-note`, `tlog-checkpoint`): a text of origin, size and root, and under it one line a signature.
  * Witnesses and transparency tools read them.
  */
-export interface Note {
+export interface SignedNote {
   /** The signed text, its last LF included. */
   readonly text: string
   readonly origin: string
@@ -31,7 +31,7 @@ export async function signNote(signer: Signer, body: { origin: string; size: num
 }
 
 /** Reads a note; null when it is none. */
-export function readNote(note: string): Note | null {
+export function readNote(note: string): SignedNote | null {
   const border = note.lastIndexOf('\n\n')
   if (border === -1 || !note.endsWith('\n')) return null
   const text = note.slice(0, border + 1)
@@ -48,7 +48,7 @@ export function readNote(note: string): Note | null {
 
 /** Does one of the note's signatures verify under one of the keys, in a name that is right? By default: in the origin's. */
 export function isSignedBy(
-  note: Note,
+  note: SignedNote,
   keys: readonly PublicKey[],
   isName: (name: string) => boolean = (name) => name === note.origin,
 ): boolean {
@@ -65,7 +65,7 @@ export function verifiesNote(key: PublicKey, text: Uint8Array, signature: Buffer
   return raw !== null && key.algorithm.verify(text, key.key, raw)
 }
 
-function readSignature(line: string): Note['signatures'][number] | null {
+function readSignature(line: string): SignedNote['signatures'][number] | null {
   const [, name, encoded] = SIGNATURE_LINE.exec(line) ?? []
   if (name === undefined || encoded === undefined) return null
   const blob = Buffer.from(encoded, 'base64')

@@ -21,7 +21,7 @@ const HASH = /^[0-9a-f]{64}$/
 const FILE_MODE = 0o600
 
 /** The end of a ledger, kept outside it. */
-export interface KeptHead extends Head {
+export interface StoredHead extends Head {
   readonly ledgerId: string
   /** Null without a key; unverified. Signs `ledgerId`, `seq` and `hash`. */
   readonly jws: Jws | null
@@ -68,7 +68,7 @@ export async function writeHead(ledgerId: string, { seq, hash }: Head, signer: S
 }
 
 /** Null when the text is no head, or its statement says something else. */
-export function readHead(text: string): KeptHead | null {
+export function readHead(text: string): StoredHead | null {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -88,7 +88,7 @@ export function readHead(text: string): KeptHead | null {
 }
 
 /** True when a trusted key signed the head; where an ML-DSA key is trusted, a head alone proves nothing. */
-export function isHeadSigned({ jws }: KeptHead, { keys }: Trust): boolean {
+export function isHeadSigned({ jws }: StoredHead, { keys }: Trust): boolean {
   if (jws === null || keys.some(({ algorithm }) => isPostQuantum(algorithm.name))) return false
   return isJwsSigned(jws, keys)
 }
@@ -96,10 +96,10 @@ export function isHeadSigned({ jws }: KeptHead, { keys }: Trust): boolean {
 /** The heads that a ledger must contain, and whether it does. */
 export class ExpectedHeads {
   readonly #path: string
-  readonly #heads: readonly (KeptHead & { readonly place: string })[]
+  readonly #heads: readonly (StoredHead & { readonly place: string })[]
   readonly #found = new Set<number>()
 
-  private constructor(path: string, heads: readonly (KeptHead & { readonly place: string })[]) {
+  private constructor(path: string, heads: readonly (StoredHead & { readonly place: string })[]) {
     this.#path = path
     this.#heads = heads
   }

@@ -20,7 +20,7 @@ export interface CedarQuestion {
 }
 
 /** What the policies of one text say: `none` where nothing permits and nothing forbids. */
-export interface CedarAnswer {
+export interface CedarResult {
   readonly action: 'allow' | 'deny' | 'none'
   /** The policy that decided: its `@id`, else where it stands (`line 3:1`); null: none did. */
   readonly policy: string | null
@@ -31,12 +31,12 @@ export interface CedarAnswer {
 /** A text made ready. */
 export interface CedarPolicies {
   /** Judges one call. Policies that fail count for the stricter side: a `permit` does not permit, a `forbid` forbids. */
-  decide(question: CedarQuestion): CedarAnswer
+  decide(question: CedarQuestion): CedarResult
   /**
    * Judges an entry of a list, whose arguments nobody knows: a `permit` permits if some arguments could make it, a `forbid` that asks
    * for arguments forbids nothing.
    */
-  decideEntry(question: CedarQuestion): CedarAnswer
+  decideEntry(question: CedarQuestion): CedarResult
 }
 
 /** The engine. */
@@ -123,15 +123,15 @@ class WasmPolicies implements CedarPolicies {
     this.#compiled = compiled
   }
 
-  decide(question: CedarQuestion): CedarAnswer {
+  decide(question: CedarQuestion): CedarResult {
     return this.#ask(this.#compiled.calls, question)
   }
 
-  decideEntry(question: CedarQuestion): CedarAnswer {
+  decideEntry(question: CedarQuestion): CedarResult {
     return this.#ask(this.#compiled.entries, question)
   }
 
-  #ask({ name }: ParsedSet, { principal, action, resource, context }: CedarQuestion): CedarAnswer {
+  #ask({ name }: ParsedSet, { principal, action, resource, context }: CedarQuestion): CedarResult {
     const answer = this.#wasm.statefulIsAuthorized({
       principal: { type: 'Agent', id: principal },
       action: { type: 'Action', id: action },
@@ -145,7 +145,7 @@ class WasmPolicies implements CedarPolicies {
   }
 
   /** Cedar leaves out what it cannot evaluate; a `forbid` that was left out must not let anything pass. */
-  #answered({ decision, diagnostics: { reason, errors } }: Response): CedarAnswer {
+  #answered({ decision, diagnostics: { reason, errors } }: Response): CedarResult {
     const failed = errors.find(({ policyId }) => this.#compiled.forbidding.has(policyId))
     if (decision === 'allow' && failed !== undefined) return { action: 'deny', policy: failed.policyId, failed: true }
     const policy = reason.toSorted()[0] ?? null

@@ -13,7 +13,7 @@ export interface EndpointPlace {
 }
 
 /** Where requests are processed. `isOneRegion`: a stated jurisdiction may name a part of the country. */
-interface Reach {
+interface ProcessingRegion {
   readonly code: string
   readonly isOneRegion: boolean
 }
@@ -44,7 +44,7 @@ export function jurisdictionOf(endpoint: EndpointPlace, model: string | null): s
 export function jurisdictionsOf(endpoint: EndpointPlace): (model: string | null) => string | null {
   const stated = endpoint.jurisdiction || null
   const own = ownReach(endpoint)
-  const judged = (reach: Reach | null): string | null =>
+  const judged = (reach: ProcessingRegion | null): string | null =>
     reach === null || (stated !== null && isPartOf(stated, reach)) ? stated : reach.code
   if (isBedrock(endpoint)) return (model) => judged(reachFrom(own, model))
   const everywhere = judged(own)
@@ -67,34 +67,34 @@ export function placeContradictions(
   return [['jurisdiction', `is ${stated}, but by region and model requests ${where}: correct it or leave it out`]]
 }
 
-function isPartOf(stated: string, { code, isOneRegion }: Reach): boolean {
+function isPartOf(stated: string, { code, isOneRegion }: ProcessingRegion): boolean {
   return isOneRegion && covers(code, stated)
 }
 
-function regionReach(region: string): Reach | null {
+function regionReach(region: string): ProcessingRegion | null {
   const code = SINGLE_REGIONS.get(region)
   if (code !== undefined) return { code, isOneRegion: true }
   const several = Object.hasOwn(MULTI_REGIONS, region) ? MULTI_REGIONS[region] : undefined
   return several === undefined ? null : { code: several, isOneRegion: false }
 }
 
-function reachOf(endpoint: EndpointPlace, model: string | null): Reach | null {
+function reachOf(endpoint: EndpointPlace, model: string | null): ProcessingRegion | null {
   const own = ownReach(endpoint)
   return isBedrock(endpoint) ? reachFrom(own, model) : own
 }
 
-function ownReach(endpoint: EndpointPlace): Reach | null {
+function ownReach(endpoint: EndpointPlace): ProcessingRegion | null {
   return regionReach(regionInURL(endpoint) ?? endpoint.region ?? '')
 }
 
 /** The reach of a model at Bedrock, asked for at an endpoint with a reach of its own. */
-function reachFrom(own: Reach | null, model: string | null): Reach | null {
+function reachFrom(own: ProcessingRegion | null, model: string | null): ProcessingRegion | null {
   const routed = model === null ? null : modelReach(model)
   return own === null || routed === null ? (routed ?? own) : joined(own, routed)
 }
 
 /** A request may be processed in either. */
-function joined(one: Reach, other: Reach): Reach {
+function joined(one: ProcessingRegion, other: ProcessingRegion): ProcessingRegion {
   if (one.code === other.code) return { code: one.code, isOneRegion: one.isOneRegion && other.isOneRegion }
   const wider = [one, other].find(({ code }) => covers(code, one.code) && covers(code, other.code))
   return { code: wider?.code ?? ANYWHERE, isOneRegion: false }
@@ -124,7 +124,7 @@ function regionInARN(model: string | null): string | null {
 }
 
 /** Where Bedrock may process requests for a model; null: in the region of the endpoint. */
-function modelReach(model: string): Reach | null {
+function modelReach(model: string): ProcessingRegion | null {
   const [, region = '', type = '', id = ''] = ARN.exec(model) ?? []
   if (type === '') return profileReach(model)
   const own = regionReach(region)
@@ -137,7 +137,7 @@ function modelReach(model: string): Reach | null {
 /** `<prefix>.<provider>.<model>`; a prefix that is not in the table, but looks like one, guarantees nothing. */
 const PROFILE = /^([a-z]{2}(?:-[a-z]+)?|apac|global)\.[^.]+\./
 
-function profileReach(model: string): Reach | null {
+function profileReach(model: string): ProcessingRegion | null {
   const prefix = PROFILE.exec(model)?.[1]
   if (prefix === undefined) return null
   return { code: (Object.hasOwn(PROFILES, prefix) && PROFILES[prefix]) || ANYWHERE, isOneRegion: false }

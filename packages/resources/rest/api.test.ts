@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { systemClock, systemIds } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { createFileStore } from '../store/file.ts'
-import { createResourceApi, type RestAnswer, type RestRequest } from './api.ts'
+import { createResourceApi, type RestRequest, type RestResponse } from './api.ts'
 import { type Face, restConformance } from './conformance/suite.ts'
 
 /** The API over a folder of its own, asked without a socket. */
@@ -56,7 +56,7 @@ function headerOf(warning: string): string {
   return `299 - "${warning.replaceAll('"', '\\"')}"`
 }
 
-function isStream(body: RestAnswer['body']): body is AsyncIterable<string> {
+function isStream(body: RestResponse['body']): body is AsyncIterable<string> {
   return Symbol.asyncIterator in body
 }
 

@@ -16,7 +16,7 @@ import { OpenApi } from './documents/openapi.ts'
 import { selfReview } from './documents/reviews.ts'
 import { GROUP, RestError } from './fault.ts'
 import { getOne, list, namespaces, type ReadParts } from './reads.ts'
-import { answered, type RestAnswer, type RestRequest } from './rest.ts'
+import { answered, type RestRequest, type RestResponse } from './rest.ts'
 import { type DocumentName, type Route, routeOf, type Target } from './route.ts'
 import { isOn, watch } from './watch.ts'
 import { changeOf, create, patch, remove, removeAll, replace, type WriteParts } from './writes.ts'
@@ -33,12 +33,12 @@ export interface ResourceApiOptions {
 }
 
 export { RestError } from './fault.ts'
-export { JSON_TYPE, type RestAnswer, type RestCaller, type RestRequest } from './rest.ts'
+export { JSON_TYPE, type RestCaller, type RestRequest, type RestResponse } from './rest.ts'
 
 /** The part of the Kubernetes API that clients of our kinds need, over any store. */
 export interface ResourceApi {
   /** Answers every request, with a Status where it is refused; never rejects. */
-  handle(request: RestRequest): Promise<RestAnswer>
+  handle(request: RestRequest): Promise<RestResponse>
 }
 
 /** Random bytes of a name that the server makes up. */
@@ -49,11 +49,11 @@ export function createResourceApi(options: ResourceApiOptions): ResourceApi {
 }
 
 /** A refusal as an answer. */
-export function refusal(fault: RestError): RestAnswer {
+export function refusal(fault: RestError): RestResponse {
   return answered(fault.body(), { status: fault.status })
 }
 
-type Handler = (parts: ReadParts & WriteParts, target: Target, request: RestRequest) => Promise<RestAnswer>
+type Handler = (parts: ReadParts & WriteParts, target: Target, request: RestRequest) => Promise<RestResponse>
 
 class Api implements ResourceApi {
   readonly #parts: ReadParts & WriteParts
@@ -68,7 +68,7 @@ class Api implements ResourceApi {
     this.#version = ours
   }
 
-  async handle(request: RestRequest): Promise<RestAnswer> {
+  async handle(request: RestRequest): Promise<RestResponse> {
     let change: string | null = null
     try {
       const route = routeOf(request.path)
@@ -81,7 +81,7 @@ class Api implements ResourceApi {
     }
   }
 
-  #answer(route: Route, request: RestRequest): Promise<RestAnswer> | RestAnswer {
+  #answer(route: Route, request: RestRequest): Promise<RestResponse> | RestResponse {
     if (route.to === 'objects') return this.#objects(route.target, request)
     if (route.to === 'review') {
       if (request.method !== 'POST') throw notAllowed(request)
@@ -93,7 +93,7 @@ class Api implements ResourceApi {
       : this.#document(route.document, request)
   }
 
-  #objects(target: Target, request: RestRequest): Promise<RestAnswer> {
+  #objects(target: Target, request: RestRequest): Promise<RestResponse> {
     const found = handlerOf(target, request)
     if (found === null) throw notAllowed(request)
     const [verb, handler] = found
@@ -101,7 +101,7 @@ class Api implements ResourceApi {
     return handler(this.#parts, target, request)
   }
 
-  #document(name: DocumentName, { accept }: RestRequest): RestAnswer {
+  #document(name: DocumentName, { accept }: RestRequest): RestResponse {
     const isAggregated = accept.replaceAll(' ', '').includes(AGGREGATED_TYPE)
     if (isAggregated && (name === 'core' || name === 'groups')) {
       return answered(aggregated(name), { contentType: AGGREGATED_TYPE })

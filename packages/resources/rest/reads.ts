@@ -3,7 +3,7 @@ import { isRecord } from '../check.ts'
 import { isClusterKind, isKind, kinds } from '../kinds/kinds.ts'
 import type { ResourceStore } from '../store/store.ts'
 import { notFound, RestError } from './fault.ts'
-import { answered, listOf, type RestAnswer, type RestRequest, wireOf } from './rest.ts'
+import { answered, listOf, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
 import { fieldSelector, labelSelector } from './selectors.ts'
 import { type IncludeObject, tableOf } from './table.ts'
@@ -40,7 +40,7 @@ function includeOf(text: string | null): IncludeObject {
 }
 
 /** One object. */
-export async function getOne({ store, clock }: ReadParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function getOne({ store, clock }: ReadParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const form = formOf(request)
   const { kind, namespace, name } = target
   const object = await store.get(kind, { namespace, name: name ?? '' })
@@ -54,7 +54,7 @@ export async function getOne({ store, clock }: ReadParts, target: Target, reques
 const WARNINGS_MAX = 5
 
 /** A list: selectors, pages, and what does not load as warnings. */
-export async function list(parts: ReadParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function list(parts: ReadParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const form = formOf(request)
   const { query } = request
   const { kind, namespace } = target
@@ -136,7 +136,7 @@ export async function namespaces(
   { store }: ReadParts,
   { caller }: RestRequest,
   name: string | null,
-): Promise<RestAnswer> {
+): Promise<RestResponse> {
   const known = new Set(['default'])
   for (const kind of Object.keys(kinds).filter(isKind)) {
     if (isClusterKind(kind)) continue

@@ -26,7 +26,7 @@ export interface RestRequest {
 }
 
 /** One answer: a JSON value, or lines of a watch. */
-export interface RestAnswer {
+export interface RestResponse {
   readonly status: number
   readonly contentType: string
   /** Sent as `Warning` headers (RFC 9111 had them; clients of Kubernetes print them). */
@@ -38,7 +38,7 @@ export interface RestAnswer {
 
 export const JSON_TYPE = 'application/json'
 
-export function answered(body: object, more: Partial<RestAnswer> = {}): RestAnswer {
+export function answered(body: object, more: Partial<RestResponse> = {}): RestResponse {
   return { status: 200, contentType: JSON_TYPE, warnings: [], change: null, body, ...more }
 }
 

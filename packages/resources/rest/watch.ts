@@ -2,7 +2,7 @@ import type { Resource } from '../kinds/kinds.ts'
 import type { WatchEvent } from '../store/store.ts'
 import { RestError } from './fault.ts'
 import { countOf, type Form, formOf, type ReadParts } from './reads.ts'
-import { answered, type RestAnswer, type RestRequest, wireOf } from './rest.ts'
+import { answered, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
 import { fieldSelector, labelSelector, type Selector } from './selectors.ts'
 import { tableOf } from './table.ts'
@@ -13,7 +13,7 @@ const WATCH_SECONDS = 1800
 const MAX_WATCH_SECONDS = 3600
 
 /** What a watch is asked for. */
-interface Asked {
+interface WatchRequest {
   readonly target: Target
   readonly form: Form
   /** Null: the present state is told first. */
@@ -26,9 +26,9 @@ interface Asked {
 }
 
 /** Changes as they happen, one JSON object a line, until the client leaves or its time is over. */
-export async function watch(parts: ReadParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function watch(parts: ReadParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const { query } = request
-  const asked: Asked = {
+  const asked: WatchRequest = {
     target,
     form: formOf(request),
     from: await fromOf(parts, target, query),
@@ -57,7 +57,12 @@ async function fromOf({ store }: ReadParts, { kind }: Target, query: URLSearchPa
   return query.get('sendInitialEvents') === 'false' ? (await store.list(kind, { limit: 1 })).revision : null
 }
 
-async function* lines(parts: ReadParts, asked: Asked, left: AbortSignal, seconds: number): AsyncGenerator<string> {
+async function* lines(
+  parts: ReadParts,
+  asked: WatchRequest,
+  left: AbortSignal,
+  seconds: number,
+): AsyncGenerator<string> {
   const over = new AbortController()
   const cancel = parts.clock.after(seconds * 1000, () => over.abort())
   const signal = AbortSignal.any([left, over.signal])
@@ -84,14 +89,14 @@ async function* lines(parts: ReadParts, asked: Asked, left: AbortSignal, seconds
 }
 
 /** An object at a revision: one that was deleted has that of its end. */
-function shown({ target, form }: Asked, object: Resource, resourceVersion: string, now: number): object {
+function shown({ target, form }: WatchRequest, object: Resource, resourceVersion: string, now: number): object {
   const there = { ...object, metadata: { ...object.metadata, resourceVersion } }
   return form === 'objects'
     ? wireOf(there)
     : tableOf(target.kind, [there], { ...form, metadata: { resourceVersion }, now })
 }
 
-function bookmark({ target, form }: Asked, resourceVersion: string, endsInitial: boolean): object {
+function bookmark({ target, form }: WatchRequest, resourceVersion: string, endsInitial: boolean): object {
   const annotations = { 'k8s.io/initial-events-end': 'true' }
   const metadata = { resourceVersion, creationTimestamp: null, ...(endsInitial && { annotations }) }
   if (form !== 'objects') return tableOf(target.kind, [], { ...form, metadata, now: 0 })
@@ -102,11 +107,11 @@ type Change = Exclude<WatchEvent<Resource['kind']>, { type: 'BOOKMARK' | 'GONE' 
 
 /** What a client sees through its selectors: an object that its labels lead in is added, one that they lead out is deleted. */
 class View {
-  readonly #asked: Asked
+  readonly #asked: WatchRequest
   /** Was an object chosen when it was last told? By uid. */
   readonly #chosen = new Map<string, boolean>()
 
-  constructor(asked: Asked) {
+  constructor(asked: WatchRequest) {
     this.#asked = asked
   }
 

@@ -5,7 +5,7 @@ import { isManifest, isStatus, validate, validateStatus } from '../validate.ts'
 import { mediaTypeOf, readJson, readSent, readValue, type Sent } from './body.ts'
 import { alreadyExists, conflicting, GROUP, invalid, notFound, RestError } from './fault.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
-import { answered, listOf, type RestAnswer, type RestRequest, wireOf } from './rest.ts'
+import { answered, listOf, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
 import { fieldSelector, labelSelector } from './selectors.ts'
 
@@ -18,7 +18,7 @@ export interface WriteParts {
 const CREATED = 201
 
 /** A collection's POST. */
-export async function create(parts: WriteParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function create(parts: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const sent = readSent(readValue(request), target, request.query, parts.freshName)
   const manifest = manifestOf(target.kind, sent)
   const dryRun = isDryRun(request)
@@ -32,7 +32,7 @@ export async function create(parts: WriteParts, target: Target, request: RestReq
 }
 
 /** An object's PUT. */
-export async function replace(parts: WriteParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function replace(parts: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const sent = readSent(readValue(request), target, request.query, parts.freshName)
   const held = await heldBy(parts, target)
   if (sent.revision === null) {
@@ -47,7 +47,7 @@ export async function replace(parts: WriteParts, target: Target, request: RestRe
 const PATCH_TRIES = 5
 
 /** An object's PATCH. */
-export async function patch(parts: WriteParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function patch(parts: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const change = patching(request)
   for (let left = PATCH_TRIES; ; left -= 1) {
     const held = await heldBy(parts, target)
@@ -88,7 +88,7 @@ async function put(
   target: Target,
   request: RestRequest,
   { held, sent }: { readonly held: Resource; readonly sent: Sent },
-): Promise<RestAnswer> {
+): Promise<RestResponse> {
   const { kind } = target
   const options = { dryRun: isDryRun(request), revision: held.metadata.resourceVersion }
   const applied =
@@ -100,7 +100,7 @@ async function put(
 }
 
 /** An object's DELETE. */
-export async function remove({ store }: WriteParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function remove({ store }: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const { kind, namespace } = target
   const name = target.name ?? ''
   const { uid, revision, dryRun } = deletionOf(request)
@@ -118,7 +118,7 @@ export async function remove({ store }: WriteParts, target: Target, request: Res
 }
 
 /** A collection's DELETE: every object that the selectors choose. */
-export async function removeAll({ store }: WriteParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+export async function removeAll({ store }: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const { kind, namespace } = target
   const { query } = request
   const labels = labelSelector(query.get('labelSelector') ?? '')
@@ -173,7 +173,7 @@ function written(
   request: RestRequest,
   object: Resource,
   { status, sent }: { readonly status: number; readonly sent: Sent },
-): RestAnswer {
+): RestResponse {
   const change = isDryRun(request) ? null : changeOf(target, request)
   return answered(wireOf(object), { status, warnings: sent.warnings, change })
 }

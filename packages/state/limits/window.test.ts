@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Calendar, windowEnd } from './window.ts'
+import { WindowCalendar, windowEnd } from './window.ts'
 
 const HOUR = 3_600_000
 
@@ -33,7 +33,7 @@ test('a month ends with its last day, in its zone', () => {
 })
 
 test('an hour that comes twice belongs to one day, and no instant to two', () => {
-  const berlin = new Calendar('Europe/Berlin')
+  const berlin = new WindowCalendar('Europe/Berlin')
   const at = (hour: number) => berlin.day(Date.UTC(2026, 9, 24, hour))
   const days = Array.from({ length: 52 }, (_, hour) => at(hour))
   assert.equal(days.filter((day) => day === '2026-10-25').length, 25)
@@ -48,7 +48,7 @@ test('whatever the zone, an instant lies before the end of its day and of its mo
   const instants = fc.integer({ min: Date.UTC(2010, 0, 1), max: Date.UTC(2037, 0, 1) })
   fc.assert(
     fc.property(fc.constantFrom(...zones), instants, (zone, now) => {
-      const calendar = new Calendar(zone)
+      const calendar = new WindowCalendar(zone)
       for (const window of [calendar.day(now), calendar.month(now)]) {
         const end = windowEnd(window, zone) ?? 0
         assert.ok(now < end)

@@ -29,7 +29,7 @@ export function windowEnd(window: string, zone = 'UTC'): number | null {
 }
 
 /** Days and months of one zone, as windows. The last day is remembered: most calls come on the same one. */
-export class Calendar {
+export class WindowCalendar {
   /** IANA. */
   readonly zone: string
   #day = ''

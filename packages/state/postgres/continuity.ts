@@ -10,7 +10,7 @@ const MAX_FILE_BYTES = 4096
 const OUT_OF_TIME = 'the state database has gone back in time: it lacks what it had acknowledged'
 
 /** What a gateway remembers of its database. */
-interface Seen {
+interface ObservedDatabase {
   /** Id of the database; empty: none was seen. */
   readonly origin: string
   readonly epoch: number
@@ -53,13 +53,13 @@ export interface ContinuityOptions {
  */
 export class Continuity {
   readonly #options: ContinuityOptions
-  #seen: Seen
+  #seen: ObservedDatabase
   #xid = 0
   #lost: string | null = null
   #written = 0
   #writing: Promise<void> = Promise.resolve()
 
-  private constructor(options: ContinuityOptions, seen: Seen) {
+  private constructor(options: ContinuityOptions, seen: ObservedDatabase) {
     this.#options = options
     this.#seen = seen
   }
@@ -176,7 +176,7 @@ function emptyIfMissing(error: unknown): string {
   throw error
 }
 
-function decodeSeen(text: string): Seen | null {
+function decodeSeen(text: string): ObservedDatabase | null {
   if (text.length > MAX_FILE_BYTES) return null
   try {
     const { origin, epoch, witness, beat } = JSON.parse(text)

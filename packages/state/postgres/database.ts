@@ -27,7 +27,7 @@ export const EVEN_LOST = 'even lost'
 type EvenLost = typeof EVEN_LOST
 
 /** Asks within a transaction. */
-export type Ask = <R extends QueryResultRow>(statement: string, values: readonly unknown[]) => Promise<R[]>
+export type RunQuery = <R extends QueryResultRow>(statement: string, values: readonly unknown[]) => Promise<R[]>
 
 export interface DatabaseOptions extends PoolOptions {
   /** Made when it is missing. */
@@ -174,9 +174,9 @@ export class Database {
   }
 
   /** A transaction that may take long. */
-  async long<T>(access: 'READ ONLY' | 'READ WRITE', work: (ask: Ask) => Promise<T>, even?: EvenLost): Promise<T> {
+  async long<T>(access: 'READ ONLY' | 'READ WRITE', work: (ask: RunQuery) => Promise<T>, even?: EvenLost): Promise<T> {
     const client = await this.#trusted(even)
-    const ask: Ask = async (text, values) => {
+    const ask: RunQuery = async (text, values) => {
       const asked = { text, values: [...values], query_timeout: WHOLE_MS }
       return (await client.query(asked)).rows
     }

@@ -4,7 +4,7 @@ import { closed, listening } from '../local.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-interface Kept {
+interface StoredObject {
   readonly metadata: Members & { readonly name: string; readonly namespace?: string; readonly resourceVersion: string }
   readonly [name: string]: unknown
 }
@@ -30,7 +30,7 @@ export class KubernetesApiServer {
   url = ''
   readonly #server: Server
   readonly #isTls: boolean
-  readonly #objects = new Map<string, Kept>()
+  readonly #objects = new Map<string, StoredObject>()
   readonly #watches = new Set<{ readonly covers: (path: string) => boolean; readonly response: ServerResponse }>()
   #version = 100
   /** Watches from an older version are gone. */
@@ -130,7 +130,7 @@ export class KubernetesApiServer {
     } else this.#write(url.pathname, status !== undefined, JSON.parse(body), response)
   }
 
-  #answer(response: ServerResponse, object: Kept | undefined): void {
+  #answer(response: ServerResponse, object: StoredObject | undefined): void {
     if (object === undefined) refuse(response, 404, 'NotFound')
     else send(response, 200, object)
   }
@@ -195,7 +195,7 @@ export class KubernetesApiServer {
     this.#answer(response, this.#objects.get(path))
   }
 
-  #tell(type: string, path: string, object: Kept): void {
+  #tell(type: string, path: string, object: StoredObject): void {
     for (const { covers, response } of this.#watches) if (covers(path)) response.write(lineOf(type, object))
   }
 }
@@ -214,7 +214,7 @@ function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function lineOf(type: string, object: Kept): string {
+function lineOf(type: string, object: StoredObject): string {
   return `${JSON.stringify({ type, object })}\n`
 }
 

@@ -12,7 +12,7 @@ export interface RestFaceOptions {
 }
 
 /** What a server answered. */
-interface RestAnswer {
+interface RestReply {
   readonly status: number
   readonly body: unknown
   /** `Warning` headers. */
@@ -27,7 +27,7 @@ interface AskOptions {
 
 /** A server of the Kubernetes API over its socket. */
 export interface RestFace {
-  ask(method: string, path: string, options?: AskOptions): Promise<RestAnswer>
+  ask(method: string, path: string, options?: AskOptions): Promise<RestReply>
   /** Objects of a watch, one for each line, until the loop over them ends. */
   watch(path: string): AsyncIterable<unknown>
   close(): Promise<void>

@@ -13,8 +13,8 @@ const PAUSE_MS = 20
 
 const nothing = fromJsonSchema<object>({ type: 'object', properties: {} })
 
-type Answer = CallToolResult | InputRequiredResult
-type Work = (context: ServerContext) => Answer | Promise<Answer>
+type ToolReply = CallToolResult | InputRequiredResult
+type Work = (context: ServerContext) => ToolReply | Promise<ToolReply>
 
 /** A tool without arguments. */
 export function addTool(server: McpServer, name: string, work: Work): void {

@@ -1,5 +1,5 @@
 /** What the server says to one request. */
-export interface Answer {
+export interface ModelReply {
   /** The pieces of the text; a stream sends one chunk for each. */
   readonly text: readonly string[]
   /** Default: 11 prompt tokens and one completion token a piece. */
@@ -17,13 +17,13 @@ export interface Answer {
 }
 
 /** What the answer depends on. */
-export interface Asked {
+export interface ModelPrompt {
   readonly model: string
   readonly choices: number
   readonly usageAsked: boolean
 }
 
-function usageOf({ text, usage }: Answer) {
+function usageOf({ text, usage }: ModelReply) {
   const { prompt, completion } = usage ?? { prompt: 11, completion: text.length }
   return {
     prompt_tokens: prompt,
@@ -37,7 +37,7 @@ function usageOf({ text, usage }: Answer) {
 const FIXED = { id: 'chatcmpl-testkit', created: 1_790_000_000, system_fingerprint: 'fp_testkit' }
 
 /** A whole answer, as the API writes it: indented. */
-export function completion(answer: Answer, asked: Asked): string {
+export function completion(answer: ModelReply, asked: ModelPrompt): string {
   const content = answer.text.join('')
   const choices = Array.from({ length: asked.choices }, (_, index) => ({
     index,
@@ -50,7 +50,7 @@ export function completion(answer: Answer, asked: Asked): string {
 }
 
 /** The events of a streamed answer. `usage` stands in every chunk once it was asked for, and in a chunk of its own at the end. */
-export function events(answer: Answer, { model, usageAsked }: Asked): string[] {
+export function events(answer: ModelReply, { model, usageAsked }: ModelPrompt): string[] {
   const chunk = (choices: unknown[], usage: unknown) => {
     const told = usageAsked ? { usage } : {}
     return `data: ${JSON.stringify({ ...FIXED, object: 'chat.completion.chunk', model, choices, ...told })}\n\n`

@@ -1,5 +1,5 @@
 import { until } from '../until.ts'
-import type { Browser, Shown } from './browser.ts'
+import type { Browser, BrowserPage } from './browser.ts'
 import { startProviderProcess } from './process.ts'
 
 /** Pages of interaction that one flow has at most. */
@@ -47,7 +47,7 @@ export async function passAs(
   provider: Pick<AccountsProvider, 'url'>,
   person: string,
   stopAt?: (url: URL) => boolean,
-): Promise<Shown> {
+): Promise<BrowserPage> {
   let shown = browser.page
   for (let pages = 0; pages < MAX_PAGES && shown.status !== 0 && shown.url.origin === provider.url; pages++) {
     if (!shown.text.includes('<form')) break

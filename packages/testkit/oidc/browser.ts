@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 const MAX_HOPS = 20
 
 /** What a browser shows after it went somewhere. */
-export interface Shown {
+export interface BrowserPage {
   readonly url: URL
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -27,25 +27,25 @@ interface Cookie {
 export class Browser {
   readonly #places: ReadonlyMap<string, string>
   readonly #cookies = new Map<string, Cookie>()
-  #shown: Shown | null = null
+  #shown: BrowserPage | null = null
 
   constructor(places: Readonly<Record<string, string>> = {}) {
     this.#places = new Map(Object.entries(places))
   }
 
   /** The page that it shows. */
-  get page(): Shown {
+  get page(): BrowserPage {
     if (this.#shown === null) throw new Error('the browser shows nothing yet')
     return this.#shown
   }
 
   /** Opens an address, from another site or by hand, and goes where it is led. `stopAt`: not any further than there. */
-  async open(url: string | URL, stopAt?: (url: URL) => boolean): Promise<Shown> {
+  async open(url: string | URL, stopAt?: (url: URL) => boolean): Promise<BrowserPage> {
     return this.#go(new URL(url), { stopAt })
   }
 
   /** Sends the form of the page, with its hidden fields and these; `button` by its value. */
-  async submit(fields: Readonly<Record<string, string>>, stopAt?: (url: URL) => boolean): Promise<Shown> {
+  async submit(fields: Readonly<Record<string, string>>, stopAt?: (url: URL) => boolean): Promise<BrowserPage> {
     const { text, url } = this.page
     const form = /<form[^>]*>[\s\S]*?<\/form>/.exec(text)?.[0] ?? ''
     const action = attribute(/<form[^>]*>/.exec(form)?.[0] ?? '', 'action')
@@ -73,7 +73,7 @@ export class Browser {
   async #go(
     start: URL,
     { body, stopAt = () => false }: { body?: string; stopAt?: ((url: URL) => boolean) | undefined },
-  ): Promise<Shown> {
+  ): Promise<BrowserPage> {
     const way: string[] = []
     let url = start
     let form = body
@@ -92,7 +92,7 @@ export class Browser {
     throw new Error(`led in circles:\n${way.join('\n')}`)
   }
 
-  #send(url: URL, body: string | undefined): Promise<Omit<Shown, 'url' | 'way'>> {
+  #send(url: URL, body: string | undefined): Promise<Omit<BrowserPage, 'url' | 'way'>> {
     const place = new URL(this.#places.get(url.origin) ?? url.origin)
     const cookie = this.#cookieFor(url)
     const headers = {
@@ -149,7 +149,7 @@ export class Browser {
 }
 
 /** Where a page leads by itself. */
-function nextOf({ status, headers, text }: Omit<Shown, 'url' | 'way'>, url: URL): URL | null {
+function nextOf({ status, headers, text }: Omit<BrowserPage, 'url' | 'way'>, url: URL): URL | null {
   if (status >= 300 && status < 400 && headers.location !== undefined) return new URL(headers.location, url)
   const refresh = /<meta[^>]*http-equiv="refresh"[^>]*>/.exec(text)?.[0]
   const target = refresh === undefined ? undefined : /url=(.*)$/.exec(attribute(refresh, 'content') ?? '')?.[1]

@@ -40,13 +40,13 @@ export function randomToken(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url')
 }
 
-interface Said {
+interface ServiceOutput {
   readonly name: string
   readonly lines: string[]
   readonly errors: readonly string[]
 }
 
-function listeningUrl(child: ChildProcess, { name, lines, errors }: Said): Promise<string> {
+function listeningUrl(child: ChildProcess, { name, lines, errors }: ServiceOutput): Promise<string> {
   return new Promise((resolve, reject) => {
     if (child.stdout === null) throw new Error(`plat-${name} has no output to read`)
     createInterface({ input: child.stdout }).on('line', (line) => {

@@ -6,7 +6,7 @@ const SPL = '1.3.6.1.4.1.3704.1.3.'
 const CHIP = randomBytes(64)
 
 /** What a chip's certificate differs in from the right one. */
-interface ChipWish {
+interface ChipOptions {
   readonly id?: Buffer | null
   readonly levels?: Readonly<Record<string, number>>
   readonly ucode?: number
@@ -14,7 +14,7 @@ interface ChipWish {
   readonly notAfter?: number
 }
 
-export interface SnpWish {
+export interface SnpOptions {
   /** The ARK that the chip's certificate is of. */
   readonly by: Issued
   readonly nonce: string
@@ -22,19 +22,19 @@ export interface SnpWish {
   readonly measurement: string
   /** Milliseconds since the epoch. */
   readonly now: number
-  readonly certificate?: ChipWish
+  readonly certificate?: ChipOptions
   /** Edits the report before it is signed. */
   readonly report?: (bytes: Buffer) => void
 }
 
 /** An attestation report of SEV-SNP over a nonce, as the firmware of a machine makes it, and the certificate of its chip. */
-export async function snpReport(wish: SnpWish): Promise<{ readonly report: Buffer; readonly x5c: string }> {
+export async function snpReport(wish: SnpOptions): Promise<{ readonly report: Buffer; readonly x5c: string }> {
   const vcek = await chip(wish)
   return { report: reportOf(vcek.privateKey, wish), x5c: vcek.x5c }
 }
 
 /** A chip's certificate, made as AMD makes them: for one chip at one patch level. */
-function chip({ by, now, certificate = {} }: SnpWish): Promise<Issued> {
+function chip({ by, now, certificate = {} }: SnpOptions): Promise<Issued> {
   const { id = CHIP, ucode = 0x44, key = 'P-384', notAfter = now + 1000, levels } = certificate
   const extensions = Object.entries(levels ?? { 1: 2, 2: 0, 3: 5, 8: ucode }).map(([component, level]) => ({
     oid: SPL + component,
@@ -45,7 +45,7 @@ function chip({ by, now, certificate = {} }: SnpWish): Promise<Issued> {
   return by.issue({ name: 'SEV-VCEK', key, keyUsage: null, notAfter, extensions })
 }
 
-function reportOf(key: KeyObject, { nonce, measurement, report: change = () => {} }: SnpWish): Buffer {
+function reportOf(key: KeyObject, { nonce, measurement, report: change = () => {} }: SnpOptions): Buffer {
   const bytes = Buffer.alloc(0x4a0)
   bytes.writeUInt32LE(2, 0)
   bytes.writeUInt32LE(1, 0x34)

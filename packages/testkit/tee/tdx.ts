@@ -10,7 +10,7 @@ const SGX = '1.2.840.113741.1.13.1'
 /** Bit SEPT_VE_DISABLE of the TD attributes, in their fourth byte. */
 const SEPT_VE_DISABLE = 0x10
 
-export interface TdxWish {
+export interface TdxOptions {
   /** The authority of the platform's certificate. */
   readonly by: Issued
   /** Authorities between it and the root, nearest first; they are in the quote. */
@@ -48,7 +48,7 @@ function platformExtension(svn: number): Buffer {
 }
 
 /** A quote, made as the quoting enclave of a platform makes it, and the certificate of the platform. */
-export async function tdxQuote(wish: TdxWish): Promise<{ readonly quote: Buffer; readonly platform: Issued }> {
+export async function tdxQuote(wish: TdxOptions): Promise<{ readonly quote: Buffer; readonly platform: Issued }> {
   const { by, above = [], nonce, key = 'P-256', copies = 1, notAfter, svn = 5, quote, enclave } = wish
   const extensions = [{ oid: SGX, critical: false, value: platformExtension(svn) }]
   const platform = await by.issue({ name: 'PCK', key, extensions, ...(notAfter !== undefined && { notAfter }) })
@@ -76,7 +76,7 @@ export async function tdxQuote(wish: TdxWish): Promise<{ readonly quote: Buffer;
   return { quote: Buffer.concat([signed, sized(4, Buffer.concat(data))]), platform }
 }
 
-export interface TcbInfoWish {
+export interface TcbInfoOptions {
   readonly signer: Issued
   /** Milliseconds since the epoch. */
   readonly issuedAt: number
@@ -89,7 +89,7 @@ export interface TcbInfoWish {
 }
 
 /** TCB info as Intel's service returns it. */
-export function tcbInfo({ signer, issuedAt, nextUpdate, levels, fmspc = FMSPC, module = [] }: TcbInfoWish): string {
+export function tcbInfo({ signer, issuedAt, nextUpdate, levels, fmspc = FMSPC, module = [] }: TcbInfoOptions): string {
   const components = (svn: number) => Array.from({ length: 16 }, (_, at) => ({ svn: at === 1 ? 0 : svn }))
   const body = JSON.stringify({
     id: 'TDX',

@@ -14,12 +14,12 @@ interface Sent {
   readonly body: string
 }
 
-type Answer = (sent: Sent) => Response
+type FakeResponse = (sent: Sent) => Response
 
-const ok: Answer = () => new Response('{}', { status: 200, headers: { 'content-type': 'application/json' } })
+const ok: FakeResponse = () => new Response('{}', { status: 200, headers: { 'content-type': 'application/json' } })
 
 /** A refusal as the gateway's plain ones are. */
-function refusing(status: number, code: string, headers: Readonly<Record<string, string>> = {}): Answer {
+function refusing(status: number, code: string, headers: Readonly<Record<string, string>> = {}): FakeResponse {
   const body = JSON.stringify({ error: code, message: `${code}, says the gateway`, requestId: 'd1' })
   return () => new Response(body, { status, headers: { 'content-type': 'application/json', ...headers } })
 }
@@ -29,7 +29,7 @@ async function bodyOf({ body = null }: RequestInit = {}): Promise<string> {
 }
 
 /** A session whose gateway gives these answers in turn, the last one again and again. */
-async function setUp(answers: readonly Answer[], more: Parameters<typeof connect>[0] = {}) {
+async function setUp(answers: readonly FakeResponse[], more: Parameters<typeof connect>[0] = {}) {
   const clock = new TestClock()
   const issuer = testIssuer({ clock })
   const sent: Sent[] = []
@@ -123,7 +123,7 @@ test('a denial of JSON-RPC on HTTP 200 is repeated as well, an answer never', as
 })
 
 test('what does not help is not repeated: told so, not told when, maybe done, too far away, streamed, or answered early', async () => {
-  const cases: readonly [Answer, RequestInit][] = [
+  const cases: readonly [FakeResponse, RequestInit][] = [
     [refusing(429, 'rate_limited', { 'retry-after': '1', 'x-should-retry': 'false' }), {}],
     [refusing(429, 'budget_exceeded', { 'retry-after': '1' }), {}],
     [refusing(502, 'upstream_error'), {}],

@@ -4,7 +4,7 @@ import { retryAfterIn } from '../denied/answer.ts'
 import type { DenialCode } from '../denied/codes.ts'
 import { denialIn, factsOfBody } from '../denied/error.ts'
 import type { LiveToken, TokenKeeper } from '../token/keeper.ts'
-import { type Reach, type Sendable, sendable } from './request.ts'
+import { type GatewayAddresses, type Sendable, sendable } from './request.ts'
 
 /** Sends of one call at most, and the longest pause between two, in milliseconds. */
 const MAX_SENDS = 4
@@ -16,7 +16,7 @@ const FOR_CLIENTS: ReadonlySet<number> = new Set([400, 404, 405])
 export interface GovernedOptions {
   /** Null: somebody on the way adds the token, as the forwarder of `plat run` does. */
   readonly keeper: TokenKeeper | null
-  readonly reach: Reach
+  readonly reach: GatewayAddresses
   readonly fetch: typeof globalThis.fetch
   readonly clock: Clock
   /** The URL that a proof names: the gateway may know itself by another address. */
@@ -24,7 +24,7 @@ export interface GovernedOptions {
 }
 
 /** What a client wants done with refusals. */
-export interface Manner {
+export interface RefusalHandling {
   /** `errors`: the call rejects with {@link DeniedError}. `answers`: the client reads them itself, and repeats by itself what may be repeated. */
   readonly refusals: 'errors' | 'answers'
 }
@@ -39,7 +39,7 @@ export class GovernedFetch {
     this.#options = options
   }
 
-  async send(input: string | URL | Request, init: RequestInit | undefined, manner: Manner): Promise<Response> {
+  async send(input: string | URL | Request, init: RequestInit | undefined, manner: RefusalHandling): Promise<Response> {
     const call = await sendable(input, init)
     this.#options.reach.check(call.url)
     if (manner.refusals === 'answers') return this.#authorized(call)

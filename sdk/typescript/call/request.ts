@@ -33,7 +33,7 @@ function isStream(body: unknown): boolean {
 }
 
 /** The addresses that are the gateway's: nothing else is sent a token. */
-export class Reach {
+export class GatewayAddresses {
   readonly #bases: readonly string[]
   readonly #complain: (message: string) => PlatError
 

@@ -35,7 +35,7 @@ export interface TokenVerifierOptions {
 }
 
 /** What a server tells of a request. */
-export interface ShownRequest {
+export interface RequestFacts {
   readonly method: string
   /** The whole URL as callers write it: not from the Host header, which callers choose. */
   readonly url: string
@@ -52,7 +52,7 @@ export interface TokenVerifier {
    * Who calls. Reads `Authorization` and `DPoP`.
    * @throws TokenRefusedError with the reason; answer 401.
    */
-  verifyRequest(request: ShownRequest): Promise<SessionClaims>
+  verifyRequest(request: RequestFacts): Promise<SessionClaims>
   /**
    * What a token says, whoever shows it.
    * @throws TokenRefusedError with the reason.
@@ -108,7 +108,7 @@ class SessionTokenVerifier implements TokenVerifier {
     return claims
   }
 
-  async verifyRequest(request: ShownRequest): Promise<SessionClaims> {
+  async verifyRequest(request: RequestFacts): Promise<SessionClaims> {
     const [shown = '', another] = valuesOf(request, 'authorization')
     if (another !== undefined) throw new TokenRefusedError('malformed', 'the header Authorization must come once')
     if (shown === '') throw new TokenRefusedError('missing', 'a session token is required')
@@ -122,7 +122,7 @@ class SessionTokenVerifier implements TokenVerifier {
   }
 
   async #prove(
-    request: ShownRequest,
+    request: RequestFacts,
     { token, claims, isProven }: { readonly token: string; readonly claims: SessionClaims; readonly isProven: boolean },
   ): Promise<void> {
     const { jkt } = claims
@@ -152,7 +152,7 @@ class SessionTokenVerifier implements TokenVerifier {
 }
 
 /** Every value of a header: one that came twice is none. */
-function valuesOf({ headers }: Pick<ShownRequest, 'headers'>, name: string): readonly string[] {
+function valuesOf({ headers }: Pick<RequestFacts, 'headers'>, name: string): readonly string[] {
   if (headers instanceof Headers) {
     const value = headers.get(name)
     return value === null ? [] : [value]

@@ -21,7 +21,7 @@ export const PUBLIC = 'https://gateway.example'
 const SECRETS = { broker: 'the-broker-token', admin: 'the-admin-token' } as const
 
 /** A gateway of its own process that trusts a broker, and what it governs: MCP, two models, an agent, a sandbox. */
-export interface Ground {
+export interface GatewayFixture {
   readonly gateway: GatewayProcess
   readonly identityURL: string
   readonly agent: TestAgent
@@ -36,7 +36,7 @@ export interface Ground {
 }
 
 /** Starts all of it. */
-export async function startGround(): Promise<Ground> {
+export async function startGround(): Promise<GatewayFixture> {
   const closers: (() => unknown)[] = []
   const close = async () => {
     for (const one of closers.reverse()) await one()
@@ -66,7 +66,7 @@ export async function startGround(): Promise<Ground> {
     },
   })
   const gateway = opened(started)
-  const source: Ground['source'] = (of = {}) =>
+  const source: GatewayFixture['source'] = (of = {}) =>
     broker({
       ...{ identityURL: identity.url, brokerToken: SECRETS.broker, namespace: 'default', agent: 'assistant' },
       ...{ session: 's1', user: 'ada', scopes: SCOPES, tier: 'tier-0' },

@@ -42,7 +42,7 @@ export class IdentityRefusedError extends PlatError {
 }
 
 /** How the broker is reached. */
-export interface Asking {
+export interface BrokerConnection {
   readonly fetch: typeof globalThis.fetch
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
@@ -57,7 +57,7 @@ export interface Asking {
  * One POST to the broker.
  * @throws IdentityRefusedError for what it refuses, TokenUnavailableError when it does not answer.
  */
-export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }: Asking): Promise<Members> {
+export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }: BrokerConnection): Promise<Members> {
   const isForm = body instanceof URLSearchParams
   const late = AbortSignal.timeout(ANSWER_MS + waitMs)
   const init: RequestInit = {

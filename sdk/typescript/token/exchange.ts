@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type Asking, ask, type Members, textIn } from './ask.ts'
+import { ask, type BrokerConnection, type Members, textIn } from './ask.ts'
 import type { Prover } from './prover.ts'
 import { TokenUnavailableError } from './source.ts'
 
@@ -81,7 +81,7 @@ export class Exchanger {
     const url = `${this.#options.identityURL}/v1/exchange`
     const proof = prover === null ? {} : { dpop: prover.proof({ method: 'POST', url, token: null }) }
     const body = new URLSearchParams({ grant_type: GRANT, ...parameters })
-    const asking: Asking = { fetch: this.#options.fetch, url, headers: proof, body }
+    const asking: BrokerConnection = { fetch: this.#options.fetch, url, headers: proof, body }
     return this.#read(await ask(signal === undefined ? asking : { ...asking, signal }))
   }
 

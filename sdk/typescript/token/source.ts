@@ -8,7 +8,7 @@ export interface IssuedToken {
 }
 
 /** What is wanted of a source. */
-export interface TokenWish {
+export interface TokenRequirements {
   /** Thumbprint of the session's DPoP key; a source that can have the token bound to it does. Null: no key. */
   readonly jkt: string | null
   /** Given up. */
@@ -26,7 +26,7 @@ export interface TokenSource {
   /** For messages: it must not hold a secret. */
   readonly name: string
   /** Rejects with {@link TokenUnavailableError}; anything else that it throws counts as one that is worth another try. */
-  issue(wish: TokenWish): Promise<IssuedToken>
+  issue(wish: TokenRequirements): Promise<IssuedToken>
 }
 
 /**

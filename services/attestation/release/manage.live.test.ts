@@ -6,9 +6,9 @@ import { verifyLedger } from '@plat/ledger'
 import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { isObject } from '@plat/tokens'
-import { createWorld, OTHER, startGround, terms, text, type World } from '../testing/ground.ts'
+import { type AttestationWorld, createWorld, OTHER, startGround, terms, text } from '../testing/ground.ts'
 
-let world: World
+let world: AttestationWorld
 before(async () => {
   world = await createWorld()
 })

@@ -6,7 +6,7 @@ import type { AttestationRegistry } from '../metrics.ts'
 import { liveRelease } from './find.ts'
 import { type Release, stateOf } from './release.ts'
 import type { Releases } from './releases.ts'
-import { type AskedRelease, decodeAskedRelease, releaseIdIn } from './request.ts'
+import { decodeAskedRelease, type ReleaseRequest, releaseIdIn } from './request.ts'
 
 /** 160 bits: nobody finds the release of somebody else by trying. */
 const ID_BYTES = 20
@@ -49,7 +49,7 @@ async function create(parts: ManageParts, bytes: Uint8Array): Promise<object> {
   })
 }
 
-function sameRelease(there: Release, { name, ...asked }: AskedRelease): Release {
+function sameRelease(there: Release, { name, ...asked }: ReleaseRequest): Release {
   const { session, checks, digests, isolation, endsAt } = there
   const same = isDeepStrictEqual({ session, checks, digests, isolation, endsAt }, asked)
   if (same && stateOf(there) === 'pending') return there

@@ -2,9 +2,18 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
 import { until } from '@plat/testkit/until'
-import { askBroker, claimsIn, createWorld, GOOD, OTHER, startGround, text, type World } from '../testing/ground.ts'
+import {
+  type AttestationWorld,
+  askBroker,
+  claimsIn,
+  createWorld,
+  GOOD,
+  OTHER,
+  startGround,
+  text,
+} from '../testing/ground.ts'
 
-let world: World
+let world: AttestationWorld
 before(async () => {
   world = await createWorld()
 })

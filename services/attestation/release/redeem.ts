@@ -52,14 +52,14 @@ export function redeemEndpoint(parts: ReleaseParts): Endpoint {
 }
 
 /** A request of a workload, as its endpoint got it. */
-export interface Asked {
+export interface RedeemRequest {
   readonly bytes: Uint8Array
   readonly request: IncomingMessage
   /** Is told which release it is about, for the record of a refusal. */
   about(release: Release): void
 }
 
-async function redeem(parts: ReleaseParts, { bytes, request, about }: Asked): Promise<object> {
+async function redeem(parts: ReleaseParts, { bytes, request, about }: RedeemRequest): Promise<object> {
   const asked = decodeEvidence(bytes)
   const { name } = liveRelease(parts.releases, asked.releaseId)
   const proof = checkProof(parts, request, { path: PATH })

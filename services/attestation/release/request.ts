@@ -3,7 +3,7 @@ import { isObject } from '@plat/tokens'
 import type { Release } from './release.ts'
 
 /** What a new release is to be, without what the service adds. */
-export type AskedRelease = Pick<Release, 'name' | 'session' | 'checks' | 'digests' | 'isolation' | 'endsAt'>
+export type ReleaseRequest = Pick<Release, 'name' | 'session' | 'checks' | 'digests' | 'isolation' | 'endsAt'>
 
 const FIELDS: ReadonlySet<string> = new Set(['session', 'checks', 'digests', 'isolation', 'endsAt'])
 
@@ -18,7 +18,7 @@ const DIGEST = /^[A-Za-z0-9:+._/-]{1,256}$/
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
 
 /** The body of `POST /v1/releases`. Throws a `Refusal` that names the field. */
-export function decodeAskedRelease(bytes: Uint8Array): AskedRelease {
+export function decodeAskedRelease(bytes: Uint8Array): ReleaseRequest {
   const body = Body.parse(bytes, FIELDS)
   const said = body.object('session', SESSION_FIELDS)
   const session = body.value('session')

@@ -1,4 +1,4 @@
-import { type Clock, Rounds } from '@plat/core'
+import { type Clock, PeriodicTask } from '@plat/core'
 import { CodedRefusalError } from '@plat/http/endpoints'
 import { type AuditParts, recordDone, recordRefused } from '../audit.ts'
 import type { AttestationRegistry } from '../metrics.ts'
@@ -15,7 +15,7 @@ export interface KeeperParts extends AuditParts {
 }
 
 /** Ends what is over: releases that nobody redeemed, sessions that ended, and sessions that did not renew their token in time. */
-export function keepReleases(parts: KeeperParts): Rounds {
+export function keepReleases(parts: KeeperParts): PeriodicTask {
   const { clock, log } = parts
   const job = async () => {
     for (const release of parts.releases.open()) {
@@ -24,7 +24,7 @@ export function keepReleases(parts: KeeperParts): Rounds {
     }
     await parts.releases.compact()
   }
-  return new Rounds({
+  return new PeriodicTask({
     clock,
     everyMs: LOOK_EVERY_MS,
     job,

@@ -5,20 +5,20 @@ import { after, before, type TestContext, test } from 'node:test'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import {
+  type AttestationFixture,
+  type AttestationWorld,
   askBroker,
   claimsIn,
   createWorld,
-  type Ground,
   OTHER,
   SERVICE_TOKEN,
   startGround,
   terms,
   text,
   type Workload,
-  type World,
 } from '../testing/ground.ts'
 
-let world: World
+let world: AttestationWorld
 before(async () => {
   world = await createWorld()
 })
@@ -32,7 +32,7 @@ interface Session {
   readonly token: string
 }
 
-async function redeemed(ground: Ground, session: string, more: object = {}): Promise<Session> {
+async function redeemed(ground: AttestationFixture, session: string, more: object = {}): Promise<Session> {
   const releaseId = await ground.release(session, more)
   const workload = ground.workload(releaseId)
   const { status, body } = await workload.redeem()

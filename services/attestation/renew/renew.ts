@@ -8,7 +8,7 @@ import { mintFor, refuseRevoked } from '../evidence/mint.ts'
 import { checkProof, refuseOtherKey, useProof } from '../evidence/possession.ts'
 import { decodeEvidence } from '../evidence/request.ts'
 import { liveRelease } from '../release/find.ts'
-import { type Asked, answerOf, type Evidence, hold, type ReleaseParts, useNonce } from '../release/redeem.ts'
+import { answerOf, type Evidence, hold, type RedeemRequest, type ReleaseParts, useNonce } from '../release/redeem.ts'
 import type { EndReason, Release } from '../release/release.ts'
 import type { Revoker } from './revoker.ts'
 
@@ -49,7 +49,7 @@ export function renewEndpoint(parts: RenewParts): Endpoint {
   }
 }
 
-async function renew(parts: RenewParts, { bytes, request, about }: Asked): Promise<object> {
+async function renew(parts: RenewParts, { bytes, request, about }: RedeemRequest): Promise<object> {
   const asked = decodeEvidence(bytes)
   const { name } = heldRelease(parts, asked.releaseId)
   const token = tokenOf(request)

@@ -9,7 +9,7 @@ import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { type TestProver, testProver } from '@plat/testkit/dpop'
 import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
-import { type SnpWish, snpReport } from '@plat/testkit/tee/snp'
+import { type SnpOptions, snpReport } from '@plat/testkit/tee/snp'
 import { boundNonce, isObject, type Members } from '@plat/tokens'
 import { type Attestation, type StartAttestationOptions, startAttestation } from '../index.ts'
 
@@ -20,7 +20,7 @@ export const OTHER = 'cd'.repeat(48)
 const HOUR_MS = 3_600_000
 
 /** Vendor, broker and what it reads: made once for all tests of a file. */
-export interface World {
+export interface AttestationWorld {
   readonly broker: TestIdentity
   readonly vendor: Issued
   readonly stranger: Issued
@@ -29,14 +29,14 @@ export interface World {
 }
 
 /** A vendor of machines, and a broker in a process of its own that trusts it and gives tokens of tier-2 for evidence alone. */
-export async function createWorld(): Promise<World> {
+export async function createWorld(): Promise<AttestationWorld> {
   const dir = tempFolder()
   const now = systemClock.now()
   const vendor = await createAuthority({ name: 'ARK', key: 'RSA', now })
   const stranger = await createAuthority({ name: 'ARK', key: 'RSA', now })
   const [roots, revocationsFile] = [path.join(dir, 'amd.pem'), path.join(dir, 'revocations.json')]
   writeFileSync(roots, vendor.pem)
-  const revoke: World['revoke'] = (target, mode = 'revoke') => {
+  const revoke: AttestationWorld['revoke'] = (target, mode = 'revoke') => {
     const entry = { id: 'r1', createdAt: '2026-01-01T00:00:00Z', target, mode, reason: 'test', expiresAt: null }
     writeFileSync(`${revocationsFile}.new`, JSON.stringify({ version: 1, revocations: target === null ? [] : [entry] }))
     renameSync(`${revocationsFile}.new`, revocationsFile)
@@ -50,19 +50,19 @@ export async function createWorld(): Promise<World> {
   return { broker, vendor, stranger, revoke }
 }
 
-export interface Answer {
+export interface AttestationResponse {
   readonly status: number
   readonly headers: Headers
   readonly body: Members
 }
 
 /** The service in this process on a clock of the test's own, beside a broker that is a process. */
-export interface Ground {
+export interface AttestationFixture {
   readonly service: Attestation
   readonly clock: TestClock
   readonly lines: readonly string[]
   /** With the service's token, unless `headers` says otherwise. */
-  post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
+  post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<AttestationResponse>
   /** A new release of a session, by its id. */
   release(session: string, more?: object): Promise<string>
   /** A machine with a key of its own, or with one that it had before. */
@@ -74,11 +74,11 @@ export interface Ground {
 /** A machine with a key, and what it asks. */
 export interface Workload {
   readonly prover: TestProver
-  challenge(check?: string): Promise<Answer>
+  challenge(check?: string): Promise<AttestationResponse>
   /** A proof over a nonce, or over a fresh one. A wish changes the evidence. */
-  prove(wish?: Partial<SnpWish>): Promise<Members>
-  redeem(proof?: Members): Promise<Answer>
-  renew(token: string, proof?: Members): Promise<Answer>
+  prove(wish?: Partial<SnpOptions>): Promise<Members>
+  redeem(proof?: Members): Promise<AttestationResponse>
+  renew(token: string, proof?: Members): Promise<AttestationResponse>
 }
 
 export function terms(session: string): Members {
@@ -92,9 +92,9 @@ export function terms(session: string): Members {
 
 export async function startGround(
   t: TestContext,
-  world: World,
+  world: AttestationWorld,
   options: Partial<StartAttestationOptions> = {},
-): Promise<Ground> {
+): Promise<AttestationFixture> {
   // Of this moment: the tokens of the broker are.
   const clock = new TestClock(systemClock.now())
   const lines: string[] = []
@@ -113,7 +113,7 @@ export async function startGround(
     ...options,
   })
   t.after(() => service.close())
-  const post: Ground['post'] = (where, body, headers = { authorization: `Bearer ${SERVICE_TOKEN}` }) =>
+  const post: AttestationFixture['post'] = (where, body, headers = { authorization: `Bearer ${SERVICE_TOKEN}` }) =>
     send(service.url + where, { headers, body })
   return {
     service,
@@ -136,14 +136,14 @@ export async function startGround(
 }
 
 /** Asks the broker itself, with the broker token. */
-export function askBroker({ broker }: World, where: string, body: object): Promise<Answer> {
+export function askBroker({ broker }: AttestationWorld, where: string, body: object): Promise<AttestationResponse> {
   return send(broker.url + where, { headers: { authorization: `Bearer ${broker.brokerToken}` }, body })
 }
 
 async function send(
   url: string,
   { headers, body }: { readonly headers: Readonly<Record<string, string>>; readonly body: unknown },
-): Promise<Answer> {
+): Promise<AttestationResponse> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
@@ -155,8 +155,8 @@ async function send(
 }
 
 interface Parts {
-  readonly world: World
-  readonly post: Ground['post']
+  readonly world: AttestationWorld
+  readonly post: AttestationFixture['post']
   readonly url: string
   readonly prover: TestProver
 }
@@ -186,7 +186,7 @@ function workload({ world, post, url, prover }: Parts, releaseId: string): Workl
 }
 
 /** A workload makes no evidence over a nonce that is not of its own key. */
-async function ownNonce(challenge: () => Promise<Answer>, jkt: string): Promise<string> {
+async function ownNonce(challenge: () => Promise<AttestationResponse>, jkt: string): Promise<string> {
   const { status, body } = await challenge()
   assert.equal(status, 200, JSON.stringify(body))
   assert.equal(body.nonce, boundNonce(text(body.salt), jkt))

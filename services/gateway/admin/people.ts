@@ -4,7 +4,7 @@ export type PeopleTable = Readonly<
 >
 
 /** What identifies a person: `sub:["<issuer>","<subject>"]`, and `name:<name>` for each name, in lower case. */
-export type Marks = readonly string[]
+export type PersonMarks = readonly string[]
 
 /** What is known of a person where the person acts. */
 export interface KnownPerson {
@@ -14,7 +14,7 @@ export interface KnownPerson {
 }
 
 /** The marks of a person, with those that the table adds. */
-export function marksOf({ names, subject }: KnownPerson, table: PeopleTable): Marks {
+export function marksOf({ names, subject }: KnownPerson, table: PeopleTable): PersonMarks {
   const own = [...names.map(nameMark), ...(subject === null ? [] : [subjectMark(subject)])]
   const all = new Set(own)
   for (const [name, person] of Object.entries(table)) {
@@ -25,12 +25,12 @@ export function marksOf({ names, subject }: KnownPerson, table: PeopleTable): Ma
 }
 
 /** Whether both may be one person: one mark in common is enough, so that doubt counts against a second vote. */
-export function isSamePerson(one: Marks, other: Marks): boolean {
+export function isSamePerson(one: PersonMarks, other: PersonMarks): boolean {
   return one.some((mark) => other.includes(mark))
 }
 
 /** The mark by issuer and subject; null: the person is known by name only, and nothing shows that another name is another person. */
-export function linkOf(marks: Marks): string | null {
+export function linkOf(marks: PersonMarks): string | null {
   return marks.find((mark) => mark.startsWith(SUBJECT)) ?? null
 }
 

@@ -1,4 +1,4 @@
-import { type KnownPerson, type Marks, marksOf, type PeopleTable } from './people.ts'
+import { type KnownPerson, marksOf, type PeopleTable, type PersonMarks } from './people.ts'
 
 /** What a caller of the admin API may do (document 3, "Authentication"). */
 export type Role = 'viewer' | 'approver' | 'auditor' | 'admin' | 'killswitch' | 'audit-forwarder'
@@ -13,7 +13,7 @@ export interface Principal {
   /** The name in the ledger and in votes: `token:admin`. */
   readonly by: string
   /** What identifies the person, whatever way in is used. */
-  readonly person: Marks
+  readonly person: PersonMarks
   /** Groups that the identity provider names; the static token has none. */
   readonly groups: readonly string[]
   /** Roles that hold everywhere. */

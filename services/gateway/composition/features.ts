@@ -47,7 +47,7 @@ import { createNotifications, listened } from '../operate/notifications/index.ts
 import { createSandboxUsage } from '../operate/sandbox-usage/index.ts'
 import { createSessions } from '../operate/sessions/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
-import type { AskingPlane } from '../planes/mcp/index.ts'
+import type { RequestingPlane } from '../planes/mcp/index.ts'
 import { createAnswered, createDemand } from '../planes/model/index.ts'
 import { createAgents } from '../targets/a2a/index.ts'
 import { createCloudLoans, createModels } from '../targets/models/index.ts'
@@ -265,7 +265,7 @@ export async function startSinks(shared: Shared) {
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */
-export async function startPins(shared: Shared, { servers, notifications }: Features, mcp: AskingPlane) {
+export async function startPins(shared: Shared, { servers, notifications }: Features, mcp: RequestingPlane) {
   const { audit, metrics, keep } = shared
   return keep(
     await createPins({

@@ -2,7 +2,7 @@ import { isDenial } from '../call/index.ts'
 import { abandonedMetrics, failoverMetrics } from '../counting.ts'
 import type { Plane } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
-import { type AskingPlane, bindingOf, createMcpPlane } from '../planes/mcp/index.ts'
+import { bindingOf, createMcpPlane, type RequestingPlane } from '../planes/mcp/index.ts'
 import { createModelPlane } from '../planes/model/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
 import type { Features } from './features.ts'
@@ -24,7 +24,7 @@ export function modelPlane(shared: Shared, { models, budgets }: Features): Plane
 }
 
 /** `/mcp/<name>`. */
-export async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {
+export async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<RequestingPlane> {
   const { config, sealer, log, metrics } = shared
   return createMcpPlane({
     upstreams: {

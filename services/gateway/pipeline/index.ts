@@ -6,7 +6,7 @@ export { resolveByPlane } from './resolve.ts'
 export { Incoming } from './runner/call.ts'
 export type { Sink } from './runner/exchange.ts'
 export { createRunner, type Runner, type RunnerOptions } from './runner/runner.ts'
-export { Stopper } from './runner/stopper.ts'
+export { CallAbort } from './runner/stopper.ts'
 export {
   type AnyReview,
   type AnyStage,

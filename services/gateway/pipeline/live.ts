@@ -1,4 +1,4 @@
-import { Bag, type Bagged, type Clock, type PoolObservers, type SharedPool, watchedPool } from '@plat/core'
+import { type Bagged, type Clock, type PoolObservers, type SharedPool, SwapRemoveSet, watchedPool } from '@plat/core'
 import { callingAgentOf, type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
 
 /** A call under way, as far as others may reach into it. */
@@ -41,7 +41,7 @@ const draining = deny('state_unavailable', 'the gateway is shutting down; call a
 
 /** One registry and one timer for all calls of a gateway. */
 export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls' | 'ending_calls'>): LiveCalls {
-  const calls = new Bag<LiveCall>()
+  const calls = new SwapRemoveSet<LiveCall>()
   const poolOf = createPools(pools)
   let whenEmpty: (() => void) | null = null
 

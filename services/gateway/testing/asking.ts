@@ -11,7 +11,7 @@ import { until } from '@plat/testkit/until'
 import { started, TOKEN } from './started.ts'
 
 /** What a receiver was sent. */
-export interface Told {
+export interface ReceivedMessage {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -22,15 +22,15 @@ export interface Told {
 export interface Receiver {
   /** `http://127.0.0.1:<port>` */
   readonly url: string
-  readonly told: readonly Told[]
+  readonly told: readonly ReceivedMessage[]
   /** From now on answers so; null: never. */
   answers(status: number | null, headers?: Readonly<Record<string, string>>): void
   /** The first message that fits, once it has come. */
-  first(fits: (told: Told) => boolean): Promise<Told>
+  first(fits: (told: ReceivedMessage) => boolean): Promise<ReceivedMessage>
 }
 
 export async function receiver(t: TestContext): Promise<Receiver> {
-  const told: Told[] = []
+  const told: ReceivedMessage[] = []
   let status: number | null = 200
   let more: Readonly<Record<string, string>> = {}
   const server = createServer(async (request, response) => {
@@ -73,7 +73,7 @@ export function callOf(secret: string): string {
   return JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
 }
 
-export interface Ground {
+export interface ApprovalFixture {
   readonly url: string
   readonly auditPath: string
   /** Holds a call; `answer` is what the agent is told at last. */
@@ -82,10 +82,10 @@ export interface Ground {
   call(secret: string, user: string): Promise<string>
   /** Asks the admin API. */
   admin(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: Members }>
-  callback(name: string, sent: { readonly headers: Record<string, string>; readonly body: string }): Promise<Answered>
+  callback(name: string, sent: { readonly headers: Record<string, string>; readonly body: string }): Promise<CallResult>
 }
 
-export interface Answered {
+export interface CallResult {
   readonly status: number
   readonly body: Members
 }
@@ -93,7 +93,7 @@ export interface Answered {
 type Members = Readonly<Record<string, unknown>>
 
 /** A gateway whose tool `delete` needs an approval, with these keys of gateway.json. */
-export async function gatewayWith(t: TestContext, own: object, log?: Log): Promise<Ground> {
+export async function gatewayWith(t: TestContext, own: object, log?: Log): Promise<ApprovalFixture> {
   const dir = tempFolder()
   const policyFile = join(dir, 'policies.json')
   await writeFile(policyFile, POLICIES)
@@ -107,7 +107,7 @@ export async function gatewayWith(t: TestContext, own: object, log?: Log): Promi
   const config = { policyFile, auditPath, upstreams: { notes: upstream.url }, adminAuth: DEV, ...QUICK, ...own }
   const { gateway, issuer } = await started(t, config, false, log && { log })
   const { url } = gateway
-  const admin: Ground['admin'] = (method, path, body) =>
+  const admin: ApprovalFixture['admin'] = (method, path, body) =>
     asked(url + path, method, adminHeaders, body && JSON.stringify(body))
   const pendingIds = async () => {
     const { body } = await admin('GET', '/v1/approvals?state=pending')
@@ -150,7 +150,7 @@ async function asked(
   method: string,
   headers: Record<string, string>,
   body: string | undefined,
-): Promise<Answered> {
+): Promise<CallResult> {
   const response = await fetch(url, { method, headers, ...(body !== undefined && { body }) })
   const answer: unknown = JSON.parse((await response.text()) || '{}')
   assert.ok(typeof answer === 'object' && answer !== null)

@@ -9,7 +9,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { started } from './started.ts'
 
 /** How one server stands in the registry. */
-export interface ServerWish {
+export interface ServerOptions {
   readonly url: string
   readonly auth: AuthEntry
   readonly caPEM?: string
@@ -17,7 +17,7 @@ export interface ServerWish {
 }
 
 /** A gateway with a registry and credential files that the test writes. */
-export interface RegistryGround {
+export interface RegistryFixture {
   readonly url: string
   readonly issuer: TestIssuer
   /** Calls a tool of a server; the answer's text, and the word of its error. */
@@ -25,7 +25,7 @@ export interface RegistryGround {
   /** Writes a credential file; null removes it. */
   secret(file: string, text: string | null): Promise<void>
   /** Writes the registry anew: servers of namespace `default`, or any text. */
-  publish(servers: Readonly<Record<string, ServerWish>> | string): Promise<void>
+  publish(servers: Readonly<Record<string, ServerOptions>> | string): Promise<void>
   /** Everything that was logged and recorded so far. */
   written(): Promise<string>
 }
@@ -36,11 +36,11 @@ const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ad
 export async function registryGround(
   t: TestContext,
   setup: {
-    readonly servers: Readonly<Record<string, ServerWish>>
+    readonly servers: Readonly<Record<string, ServerOptions>>
     readonly secrets?: Readonly<Record<string, string>>
     readonly config?: object
   },
-): Promise<RegistryGround> {
+): Promise<RegistryFixture> {
   const dir = tempFolder()
   const place = { upstreamsFile: join(dir, 'upstreams.json'), upstreamCredentialsDir: join(dir, 'credentials') }
   const lines: string[] = []
@@ -51,11 +51,11 @@ export async function registryGround(
     await writeFile(join(dir, 'new'), text)
     await rename(join(dir, 'new'), path)
   }
-  const secret: RegistryGround['secret'] = (file, text) => {
+  const secret: RegistryFixture['secret'] = (file, text) => {
     const path = join(place.upstreamCredentialsDir, file)
     return text === null ? rm(path) : put(path, text)
   }
-  const publish: RegistryGround['publish'] = (servers) =>
+  const publish: RegistryFixture['publish'] = (servers) =>
     put(place.upstreamsFile, typeof servers === 'string' ? servers : JSON.stringify(registryOf(servers)))
   await mkdir(place.upstreamCredentialsDir)
   for (const [file, text] of Object.entries(setup.secrets ?? {})) await secret(file, text)
@@ -86,7 +86,7 @@ export async function registryGround(
   }
 }
 
-function registryOf(servers: Readonly<Record<string, ServerWish>>): object {
+function registryOf(servers: Readonly<Record<string, ServerOptions>>): object {
   const fixed = { namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal' }
   const entries = Object.entries(servers).map(([name, wish]) => [`default/${name}`, { ...fixed, ...wish }])
   return { version: 1, servers: Object.fromEntries(entries), bindings: {}, agentWeb: {} }

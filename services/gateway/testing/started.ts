@@ -14,7 +14,7 @@ import { type Gateway, startGateway } from '../gateway.ts'
 /** The admin token of these gateways. */
 export const TOKEN = 'a-token-of-the-test'
 
-export interface Ground {
+export interface GatewayFixture {
   readonly gateway: Gateway
   readonly issuer: TestIssuer
 }
@@ -25,7 +25,7 @@ export async function started(
   own: object,
   drained = false,
   { log = silentLog, overload }: { readonly log?: Log; readonly overload?: OverloadState } = {},
-): Promise<Ground> {
+): Promise<GatewayFixture> {
   const dir = tempFolder()
   const issuer = testIssuer()
   await writeFile(join(dir, 'pub.pem'), issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' }))

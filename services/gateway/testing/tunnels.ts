@@ -8,7 +8,7 @@ import { wholeLines } from '@plat/testkit/ledger'
 import { listening, tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { type Ground, started, TOKEN } from './started.ts'
+import { type GatewayFixture, started, TOKEN } from './started.ts'
 
 /** What a test changes of what it stands on. */
 export interface TunnelSetup {
@@ -23,7 +23,7 @@ export interface TunnelSetup {
 }
 
 /** A caller's side of a tunnel, or of its refusal. */
-export interface Asked {
+export interface TunnelResponse {
   readonly status: number
   /** The head as it came, in lower case. */
   readonly head: string
@@ -33,7 +33,7 @@ export interface Asked {
   readonly told: Readonly<Record<string, unknown>>
 }
 
-export interface TunnelGround extends Ground {
+export interface TunnelFixture extends GatewayFixture {
   /** Of the host at the other end. */
   readonly port: number
   /** Connections that the host took. */
@@ -45,7 +45,7 @@ export interface TunnelGround extends Ground {
     readonly authorization?: string | null
     readonly lines?: readonly string[]
     readonly early?: string
-  }): Promise<Asked>
+  }): Promise<TunnelResponse>
   rules(rules: readonly object[]): Promise<void>
   records(): readonly Record<string, unknown>[]
   /** The one outcome of the last tunnel, once it is written. */
@@ -56,7 +56,7 @@ export interface TunnelGround extends Ground {
 }
 
 /** A gateway with its egress proxy on, and a host that its callers may reach. */
-export async function tunnelGround(t: TestContext, setup: TunnelSetup = {}): Promise<TunnelGround> {
+export async function tunnelGround(t: TestContext, setup: TunnelSetup = {}): Promise<TunnelFixture> {
   const { host = (socket) => void socket.pipe(socket) } = setup
   const taken: Socket[] = []
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -120,7 +120,7 @@ async function stopped(server: Server, taken: readonly Socket[]): Promise<void> 
   await once(server, 'close')
 }
 
-async function ask(t: TestContext, port: number, lines: readonly string[], early: string): Promise<Asked> {
+async function ask(t: TestContext, port: number, lines: readonly string[], early: string): Promise<TunnelResponse> {
   const socket = dial({ port, host: '127.0.0.1', allowHalfOpen: true })
   t.after(() => socket.destroy())
   socket.on('error', () => {})

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
 import { tempFolder } from '@plat/testkit/local'
 import type { StartIdentityOptions } from '../index.ts'
-import { type Answer, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
+import { type BrokerResponse, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
 import { newKeyPem } from '../testing/keys.ts'
 
 async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}) {
@@ -16,7 +16,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
   return { ...broker, url, prover, bindWith }
 }
 
-function assertRefused(answer: Answer, status: number, error: string): void {
+function assertRefused(answer: BrokerResponse, status: number, error: string): void {
   assert.deepEqual([answer.status, answer.body.error], [status, error], JSON.stringify(answer.body))
   assert.equal(answer.headers.get('www-authenticate'), `DPoP algs="EdDSA ES256", error="${error}"`)
   assert.equal(typeof answer.body.error_description, 'string')

@@ -19,7 +19,7 @@ import { variablesOf } from './environment.ts'
 import type { KubernetesObject } from './objects.ts'
 import { denied, NotReadyError, unavailable } from './refusals.ts'
 import { type ReadySession, readSession, suspended } from './session.ts'
-import { MAX_WAIT_SECONDS, Waits } from './waits.ts'
+import { MAX_WAIT_SECONDS, PendingBootstraps } from './waits.ts'
 
 const PATH = '/v1/bootstrap'
 /** Other writers of a session that one request gives way to. */
@@ -46,7 +46,7 @@ export interface Bootstrap {
 }
 
 /** Document 1, `POST /v1/bootstrap`, response 200. `token` and `jti` are absent for attested sessions. */
-interface Answer {
+interface BootstrapResponse {
   readonly namespace: string
   readonly session: string
   readonly agent: string
@@ -62,7 +62,7 @@ interface Answer {
 /** A pod that was started before anybody knew for whom asks which session it serves. */
 export function createBootstrap(parts: BootstrapParts): Bootstrap {
   const { api, clock, settings } = parts
-  const waits = new Waits({
+  const waits = new PendingBootstraps({
     api,
     clock,
     cap: settings.bootstrapMaxConcurrent,
@@ -124,7 +124,7 @@ function invalidToken(description: string): OAuthError {
 }
 
 /** Follows the pod to its session, binds it, and answers for it; again when the session changed meanwhile. */
-async function serve(parts: BootstrapParts, bound: BoundPod): Promise<Answer> {
+async function serve(parts: BootstrapParts, bound: BoundPod): Promise<BootstrapResponse> {
   for (let left = MAX_TRIES; left > 0; left--) {
     const answer = await tryToServe(parts, bound)
     if (answer !== null) return answer
@@ -133,7 +133,7 @@ async function serve(parts: BootstrapParts, bound: BoundPod): Promise<Answer> {
 }
 
 /** Null: somebody else wrote the session while it was judged. */
-async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Answer | null> {
+async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<BootstrapResponse | null> {
   const { api, clock, isolation, settings } = parts
   const chain = await followPod(api, bound)
   const ready = await readSession(api, { clock, namespace: bound.namespace, chain })
@@ -161,7 +161,7 @@ async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Answe
 
 function nameIn({
   request: { namespace, session, agent },
-}: ReadySession): Pick<Answer, 'namespace' | 'session' | 'agent'> {
+}: ReadySession): Pick<BootstrapResponse, 'namespace' | 'session' | 'agent'> {
   return { namespace, session, agent }
 }
 

@@ -30,7 +30,7 @@ export interface WaitRequest {
 }
 
 /** The requests of pods: how many there are at once, and how long each waits for what is not there yet. */
-export class Waits {
+export class PendingBootstraps {
   readonly #options: WaitsOptions
   readonly #waiting = new Map<string, AbortController>()
   readonly #running: SharedPool

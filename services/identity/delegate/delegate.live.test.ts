@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
 import { testIssuer } from '@plat/testkit/identity'
 import type { StartIdentityOptions } from '../index.ts'
-import { type Answer, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
+import { type BrokerResponse, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
 
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token'
@@ -36,7 +36,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
   return { ...broker, delegate, url: `${broker.identity.url}/v1/exchange` }
 }
 
-function assertRefused({ status, body }: Answer, expectedStatus: number, error: string): void {
+function assertRefused({ status, body }: BrokerResponse, expectedStatus: number, error: string): void {
   assert.deepEqual([status, body.error], [expectedStatus, error], JSON.stringify(body))
   assert.equal(typeof body.error_description, 'string')
 }
@@ -198,7 +198,7 @@ async function chain(t: TestContext, length: number, options: Partial<StartIdent
     broker.mint({ agent: `a${index}`, session: `s${index}`, user: 'ada', scopes: [`agents:a${index + 1}`] })
   const minted = await Promise.all(Array.from({ length: length + 1 }, (_, index) => agent(index)))
   let token = minted[0]?.token ?? ''
-  let answer: Answer | null = null
+  let answer: BrokerResponse | null = null
   for (const { token: actor } of minted.slice(1)) {
     answer = await broker.delegate(token, actor)
     if (answer.status !== 200) break

@@ -5,7 +5,7 @@ import { agentOf, ancestryOf, MAX_LINEAGE, MAX_TOKEN_CHARS, type SessionClaims }
 import {
   answer,
   boundTo,
-  type ExchangeAnswer,
+  type ExchangeResponse,
   type IssuingParts,
   keptClaims,
   proveHolder,
@@ -47,7 +47,7 @@ export async function delegate(
   asked: DelegationRequest,
   request: IncomingMessage,
   who: Asker,
-): Promise<ExchangeAnswer> {
+): Promise<ExchangeResponse> {
   const actor = await actorOf(parts, asked)
   who.sub = actor.subject
   who.jti = actor.jti
@@ -124,7 +124,7 @@ async function onlyOnce(
   parts: DelegationParts,
   request: DelegationRequest,
   delegation: Delegation & { readonly txn: string },
-): Promise<ExchangeAnswer> {
+): Promise<ExchangeResponse> {
   const { actor, delegator, actorKey: jkt, txn, scopes } = delegation
   const { expiresAt } = delegator.claims
   const use = { txn, actor: actor.subject, agent: agentOf(actor), jkt, expiresAt, request }
@@ -137,7 +137,7 @@ async function onlyOnce(
 }
 
 /** The identical request has the same scopes, and its token has less to live by now. */
-function repeated(verdict: OnceVerdict, scopes: readonly string[]): ExchangeAnswer {
+function repeated(verdict: OnceVerdict, scopes: readonly string[]): ExchangeResponse {
   if (verdict.kind === 'full') {
     throw new OAuthError(503, 'temporarily_unavailable', 'too many transactions at once: try again later')
   }
@@ -148,11 +148,11 @@ function repeated(verdict: OnceVerdict, scopes: readonly string[]): ExchangeAnsw
 
 /** A delegated token, and what is recorded when it is handed out. */
 interface IssuedDelegation {
-  readonly answer: ExchangeAnswer
+  readonly answer: ExchangeResponse
   readonly facts: IssuedFacts
 }
 
-async function recorded(parts: DelegationParts, issued: IssuedDelegation): Promise<ExchangeAnswer> {
+async function recorded(parts: DelegationParts, issued: IssuedDelegation): Promise<ExchangeResponse> {
   await recordIssued(parts, 'delegation', issued.facts)
   return issued.answer
 }

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
 import { testTransactions } from '@plat/testkit/tokens/transactions'
 import type { StartIdentityOptions } from '../index.ts'
-import { type Answer, claimsIn, jsonFile, startTestBroker } from '../testing/broker.ts'
+import { type BrokerResponse, claimsIn, jsonFile, startTestBroker } from '../testing/broker.ts'
 
 const TXN_TOKEN = 'urn:ietf:params:oauth:token-type:txn_token'
 const helper = { agent: 'helper', session: 'h1', scopes: ['tools:a'], inheritedTaints: ['mail'] }
@@ -24,7 +24,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
   return { ...broker, token, stranger: testTransactions({ clock: broker.clock }), jwks: issuing.jwks, delegate }
 }
 
-function assertRefused({ status, body }: Answer, expectedStatus: number, error: string): void {
+function assertRefused({ status, body }: BrokerResponse, expectedStatus: number, error: string): void {
   assert.deepEqual([status, body.error], [expectedStatus, error], JSON.stringify(body))
 }
 

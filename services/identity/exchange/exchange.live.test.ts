@@ -5,7 +5,7 @@ import { testProver } from '@plat/testkit/dpop'
 import { testIssuer } from '@plat/testkit/identity'
 import { until } from '@plat/testkit/until'
 import type { StartIdentityOptions } from '../index.ts'
-import { type Answer, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
+import { type BrokerResponse, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
 import type { CredentialProvider, CredentialRequest } from './provider.ts'
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
@@ -56,7 +56,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
   return { ...broker, url, subject, asked, outcomeIs, exchangeConfig }
 }
 
-function assertRefused({ status, headers, body }: Answer, expectedStatus: number, error: string): void {
+function assertRefused({ status, headers, body }: BrokerResponse, expectedStatus: number, error: string): void {
   assert.deepEqual([status, body.error], [expectedStatus, error], JSON.stringify(body))
   assert.equal(typeof body.error_description, 'string')
   assert.equal(headers.get('cache-control'), 'no-store')

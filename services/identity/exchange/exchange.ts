@@ -7,7 +7,7 @@ import type { Audience } from './config.ts'
 import {
   answer,
   boundTo,
-  type ExchangeAnswer,
+  type ExchangeResponse,
   type IssuingParts,
   keptClaims,
   proveHolder,
@@ -38,7 +38,7 @@ export async function exchange(
   asked: ExchangeRequest,
   request: IncomingMessage,
   who: Asker,
-): Promise<ExchangeAnswer> {
+): Promise<ExchangeResponse> {
   const verified = sessionOf(parts, asked.subjectToken, 'subject_token')
   const subject = verified instanceof Promise ? await verified : verified
   who.sub = subject.subject
@@ -94,7 +94,7 @@ function lifetime({ ttlSeconds }: ExchangeRequest, { maxTTLSeconds }: Audience, 
   return Math.min(ttlSeconds ?? maxTTLSeconds, maxTTLSeconds, left)
 }
 
-function sessionToken(parts: IssuingParts, granted: Granted): ExchangeAnswer | Promise<ExchangeAnswer> {
+function sessionToken(parts: IssuingParts, granted: Granted): ExchangeResponse | Promise<ExchangeResponse> {
   const { subject, audienceName, scopes, boundTo: jkt, issuedAt, lifetimeSeconds, jti } = granted
   const { members } = subject
   const token = signFor(parts, subject.namespace, {
@@ -125,7 +125,7 @@ async function credential(
   parts: IssuingParts,
   granted: Granted,
   provider: CredentialProvider,
-): Promise<ExchangeAnswer> {
+): Promise<ExchangeResponse> {
   const result = await issuedBy(provider, granted)
   if (result.kind === 'failed') {
     parts.log.error({ provider: provider.name, audience: granted.audienceName, reason: result.reason }, 'no credential')

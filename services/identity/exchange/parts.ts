@@ -25,7 +25,7 @@ export interface IssuingParts extends AuditParts {
 }
 
 /** Document 1, `POST /v1/exchange`, response 200. */
-export interface ExchangeAnswer {
+export interface ExchangeResponse {
   readonly access_token: string
   readonly issued_token_type: typeof JWT_TOKEN_TYPE
   /** `Bearer` as documented, for a bound token too (RFC 9449 would say `DPoP`). */
@@ -34,7 +34,7 @@ export interface ExchangeAnswer {
   readonly scope: string
 }
 
-export function answer(accessToken: string, expiresIn: number, scopes: readonly string[]): ExchangeAnswer {
+export function answer(accessToken: string, expiresIn: number, scopes: readonly string[]): ExchangeResponse {
   return {
     access_token: accessToken,
     issued_token_type: JWT_TOKEN_TYPE,

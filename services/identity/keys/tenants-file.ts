@@ -47,13 +47,13 @@ function decode(bytes: Uint8Array, problems: string[]): Tenants {
   return { names, byNamespace }
 }
 
-interface Found {
+interface TenantEntries {
   readonly names: Set<string>
   readonly byNamespace: Map<string, string>
   readonly problems: string[]
 }
 
-function addTenant(tenant: unknown, where: string, { names, byNamespace, problems }: Found): void {
+function addTenant(tenant: unknown, where: string, { names, byNamespace, problems }: TenantEntries): void {
   if (!isObject(tenant)) {
     problems.push(`${where}: must be an object`)
     return

@@ -2,8 +2,8 @@ import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import {
   type Access,
-  type Answer,
   type ApiRequest,
+  type ApiResponse,
   fileAccess,
   KubernetesApi,
   KubernetesApiError,
@@ -52,7 +52,7 @@ export class ClusterApi {
   }
 
   /** Whatever the API server answers is an answer, without a body where it refuses; only what prevents one is `unreachable`. */
-  async ask(request: ApiRequest): Promise<Answer | Unreachable> {
+  async ask(request: ApiRequest): Promise<ApiResponse | Unreachable> {
     try {
       return await this.#api.ask(request)
     } catch (error) {

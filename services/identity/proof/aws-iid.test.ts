@@ -3,7 +3,7 @@ import { sign } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { createAuthority, type MessageWish, signedMessage } from '@plat/testkit/authority'
+import { type CmsOptions, createAuthority, signedMessage } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
 import { awsIidCheck } from './aws-iid.ts'
 import type { Proof, Substrate } from './check.ts'
@@ -51,7 +51,7 @@ function raw(change: object = {}, key = region.privateKey) {
 }
 
 /** The same in its form `rsa2048`. */
-function message(wish: Partial<MessageWish> = {}, change: object = {}) {
+function message(wish: Partial<CmsOptions> = {}, change: object = {}) {
   const content = Buffer.from(documentOf(change))
   return { format: 'rsa2048', signature: signedMessage({ content, signers: [region], ...wish }).toString('base64') }
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { createAuthority, der, derOid, keyUsage, type MessageWish, signedMessage } from '@plat/testkit/authority'
+import { type CmsOptions, createAuthority, der, derOid, keyUsage, signedMessage } from '@plat/testkit/authority'
 import { azureImdsCheck } from './azure-imds.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 
@@ -69,7 +69,7 @@ const content = (change: object = {}) =>
     }),
   )
 
-interface Change extends Partial<MessageWish> {
+interface Change extends Partial<CmsOptions> {
   readonly fields?: object
   readonly rootsFile?: string
   readonly subscriptions?: readonly string[]

@@ -58,13 +58,16 @@ function driverKeys(bytes: Uint8Array, path: string): readonly AssertionKey[] {
   return readPublicKeys(text, path).map(({ kid, algorithm, key }) => ({ kid, alg: algorithm.name, key }))
 }
 
-interface Asked {
+interface SandboxProof {
   readonly driver: string
   readonly proof: Proof
   readonly context: ProofContext
 }
 
-function judgeStatement(claims: Readonly<Record<string, unknown>>, { driver, proof, context }: Asked): ProofVerdict {
+function judgeStatement(
+  claims: Readonly<Record<string, unknown>>,
+  { driver, proof, context }: SandboxProof,
+): ProofVerdict {
   const { iss, sub, nonce, plat_ns, plat_agent, plat_session } = claims
   if (iss !== driver) return failed('the statement is of another driver')
   if (nonce !== proof.nonce) return failed('the statement carries another nonce')

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { encodeBase64url } from '@plat/core'
-import { createAuthority, type Issued, keyUsage, type Wish } from '@plat/testkit/authority'
+import { type CertificateOptions, createAuthority, type Issued, keyUsage } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
 import type { Proof } from './check.ts'
 import { SPIFFE_PROOF_PREFIX, spiffeCheck } from './spiffe.ts'
@@ -40,7 +40,7 @@ async function world({ bundle = true }: { readonly bundle?: boolean } = {}) {
       { sub: ID, aud: ['plat-identity'], exp: now + 300, ...claims },
       key.privateKey,
     )
-  const svid = async (wish: Partial<Wish> = {}, by = authority): Promise<Attempt> => {
+  const svid = async (wish: Partial<CertificateOptions> = {}, by = authority): Promise<Attempt> => {
     const leaf = await by.issue({ name: 'runner', uris: [ID], ...wish })
     return { check, proof: held(leaf, {}) }
   }

@@ -4,8 +4,8 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
-import { type SnpWish, snpReport } from '@plat/testkit/tee/snp'
-import { QE_SIGNER, TD_MEASUREMENT, type TdxWish, tdxQuote } from '@plat/testkit/tee/tdx'
+import { type SnpOptions, snpReport } from '@plat/testkit/tee/snp'
+import { QE_SIGNER, TD_MEASUREMENT, type TdxOptions, tdxQuote } from '@plat/testkit/tee/tdx'
 import { verifySnp } from './tee/snp.ts'
 import { INTEL_QE_SIGNER, verifyTdx } from './tee/tdx.ts'
 import { teeCheck } from './tee.ts'
@@ -43,7 +43,7 @@ function ask(
   return { check: teeCheck(settings, testParts()), proof: proofOf('tee', { nonce: NONCE, evidence }) }
 }
 
-interface SnpChange extends Pick<SnpWish, 'certificate' | 'report'> {
+interface SnpChange extends Pick<SnpOptions, 'certificate' | 'report'> {
   readonly by?: Issued
   readonly after?: (bytes: Buffer) => void
 }
@@ -54,7 +54,7 @@ async function snp({ by = amd, after: edit = () => {}, ...wish }: SnpChange = {}
   return ask({ kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }, options)
 }
 
-interface TdxChange extends Partial<TdxWish> {
+interface TdxChange extends Partial<TdxOptions> {
   readonly after?: (bytes: Buffer) => void
 }
 

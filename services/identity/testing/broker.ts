@@ -13,7 +13,7 @@ export const base = { namespace: 'default', agent: 'assistant', session: 's1' }
 
 type Members = Readonly<Record<string, unknown>>
 
-export interface Answer {
+export interface BrokerResponse {
   readonly status: number
   readonly headers: Headers
   readonly body: Members
@@ -34,12 +34,12 @@ export interface TestBroker {
   /** What it logged, one JSON text a line. */
   readonly lines: string[]
   /** With the broker token, unless `headers` says otherwise. */
-  post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
+  post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<BrokerResponse>
   mint(more?: object): Promise<MintedToken>
   verify(token: string, audience?: string): Promise<Members>
-  bind(token: string, proof: string | null): Promise<Answer>
+  bind(token: string, proof: string | null): Promise<BrokerResponse>
   /** As a form, with a DPoP proof when one is given. */
-  exchange(parameters: Readonly<Record<string, string>>, proof?: string | null): Promise<Answer>
+  exchange(parameters: Readonly<Record<string, string>>, proof?: string | null): Promise<BrokerResponse>
 }
 
 export async function startTestBroker(
@@ -59,7 +59,7 @@ export async function startTestBroker(
     ...options,
   })
   t.after(() => identity.close())
-  const send = async (where: string, init: RequestInit): Promise<Answer> => {
+  const send = async (where: string, init: RequestInit): Promise<BrokerResponse> => {
     const response = await fetch(identity.url + where, { method: 'POST', ...init })
     return { status: response.status, headers: response.headers, body: await json(response) }
   }

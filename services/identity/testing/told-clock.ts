@@ -8,7 +8,7 @@ const TIMEOUT_MS = 5_000
 const PAUSE_MS = 1_000
 
 /** Tells what it is asked to wait for, so that time goes by then, and never while a request is on its way. */
-export class ToldClock extends TestClock {
+export class RecordingClock extends TestClock {
   readonly waits: number[] = []
 
   override after(ms: number, job: () => void): () => void {
@@ -18,14 +18,14 @@ export class ToldClock extends TestClock {
 }
 
 /** Whoever asks a cloud that keeps time by a clock of the test. */
-export interface Asking<T> {
-  readonly cloudClock: ToldClock
+export interface CloudRequester<T> {
+  readonly cloudClock: RecordingClock
   readonly calls: readonly CloudCall[]
   ask(): Promise<T>
 }
 
 /** Asks, and lets time go by whenever the cloud is to be asked again after a pause. */
-export async function askThroughPauses<T>({ ask, cloudClock }: Asking<T>): Promise<T> {
+export async function askThroughPauses<T>({ ask, cloudClock }: CloudRequester<T>): Promise<T> {
   cloudClock.waits.length = 0
   const { asked, over } = watched(ask())
   await until(over, 'the last try', async () => {
@@ -38,7 +38,7 @@ export async function askThroughPauses<T>({ ask, cloudClock }: Asking<T>): Promi
 }
 
 /** Asks a cloud that never answers, and lets exactly its time go by. */
-export async function askUntilTimeout<T>({ ask, calls, cloudClock }: Asking<T>): Promise<T> {
+export async function askUntilTimeout<T>({ ask, calls, cloudClock }: CloudRequester<T>): Promise<T> {
   const { asked, over } = watched(ask())
   await until(() => calls.length > 0, 'the request')
   await cloudClock.advance(TIMEOUT_MS - 1)

@@ -20,7 +20,7 @@ export interface ElectorOptions {
 }
 
 /** A Lease as it was seen, and when: clocks of other machines are not believed. */
-interface Seen {
+interface ObservedLease {
   readonly holder: string
   /** Changes whenever somebody writes it. */
   readonly version: string
@@ -34,7 +34,7 @@ interface Seen {
 /** One of several replicas leads: the holder of a Lease of coordination.k8s.io. */
 export class Elector {
   readonly #options: ElectorOptions
-  #seen: Seen | null = null
+  #seen: ObservedLease | null = null
   #leads = false
 
   constructor(options: ElectorOptions) {
@@ -103,7 +103,7 @@ export class Elector {
     }
   }
 
-  async #look(signal: AbortSignal): Promise<Seen | null> {
+  async #look(signal: AbortSignal): Promise<ObservedLease | null> {
     const { api } = this.#options
     try {
       const { body } = await api.ask({ method: 'GET', path: this.#path(), signal })
@@ -116,7 +116,7 @@ export class Elector {
   }
 
   /** What was seen before, unless somebody has written since. */
-  #saw(object: Members): Seen {
+  #saw(object: Members): ObservedLease {
     const { leaseMs, clock } = this.#options
     const spec = member(object, 'spec')
     const version = textOf(member(object, 'metadata'), 'resourceVersion')
@@ -133,7 +133,7 @@ export class Elector {
   }
 
   /** Answers whether the Lease is ours; a conflict says that another was faster. */
-  async #write(method: 'POST' | 'PUT', seen: Seen | null, signal: AbortSignal): Promise<boolean> {
+  async #write(method: 'POST' | 'PUT', seen: ObservedLease | null, signal: AbortSignal): Promise<boolean> {
     const { api, namespace, name, identity, leaseMs, clock } = this.#options
     const now = rfc3339Micros(clock.now())
     const before = member(seen?.object ?? {}, 'spec')

@@ -60,7 +60,7 @@ export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' 
 }
 
 /** What one leader does while it leads: renders what is declared, and then says of each object how it stands. */
-export class Term {
+export class LeaderTerm {
   readonly #parts: TermParts
   readonly #render: Controller
   readonly #statuses: Readonly<Record<RenderedKind, Controller>>

@@ -45,7 +45,7 @@ export interface ReconcileParts {
 }
 
 /** What one look at a session sees. */
-interface Look {
+interface SessionView {
   readonly session: Session
   readonly now: number
   readonly plan: Plan | Hindrance
@@ -89,7 +89,7 @@ export class SessionReconciler {
     return wakes.length === 0 ? {} : { requeueAfterMs: Math.max(0, Math.min(...wakes) - look.now) }
   }
 
-  async #look(session: Session, signal: AbortSignal): Promise<Look> {
+  async #look(session: Session, signal: AbortSignal): Promise<SessionView> {
     const { mirror, objects, clock, revocations } = this.#parts
     const now = clock.now()
     const plan = await this.#plan(session, signal)
@@ -128,7 +128,7 @@ export class SessionReconciler {
   }
 
   /** Makes, stops and deletes; what fails is told and tried again. */
-  async #act(look: Look, signal: AbortSignal): Promise<{ minted: Minted | null; failure: Failure | null }> {
+  async #act(look: SessionView, signal: AbortSignal): Promise<{ minted: Minted | null; failure: Failure | null }> {
     const { session, decision, raw } = look
     const { objects } = this.#parts
     let minted: Minted | null = null
@@ -148,7 +148,7 @@ export class SessionReconciler {
     return { minted, failure: null }
   }
 
-  async #make({ session, plan }: Look, signal: AbortSignal): Promise<void> {
+  async #make({ session, plan }: SessionView, signal: AbortSignal): Promise<void> {
     const { objects, settings } = this.#parts
     const mode = session.status?.mode
     if (!isPlan(plan) || mode === undefined || (mode === 'claim' && objects.claimOf(session) !== null)) return
@@ -157,7 +157,7 @@ export class SessionReconciler {
   }
 
   /** Mints a token where the session has a pod of its own, and none or one that is old. */
-  async #refresh({ session, plan, now, endsAt }: Look, signal: AbortSignal): Promise<Minted | null> {
+  async #refresh({ session, plan, now, endsAt }: SessionView, signal: AbortSignal): Promise<Minted | null> {
     const { uid } = session.metadata
     if (session.status?.mode !== 'direct' || !isPlan(plan) || !hasToken(plan.tier.spec)) return null
     const due = this.#tokens.get(uid) ?? (await this.#dueAt(session, now, signal))
@@ -197,7 +197,7 @@ export class SessionReconciler {
   }
 
   /** Writes what is new, and counts what has changed. */
-  async #tell(key: string, look: Look, minted: Minted | null): Promise<void> {
+  async #tell(key: string, look: SessionView, minted: Minted | null): Promise<void> {
     const { session, decision } = look
     const { statusStore, known, log, onRoom } = this.#parts
     const status = statusOf({ ...look, plan: isPlan(look.plan) ? look.plan : null, minted })
@@ -214,7 +214,7 @@ export class SessionReconciler {
     if (isTerminal(decision.phase)) this.#tokens.delete(session.metadata.uid)
   }
 
-  #count({ session, decision, now }: Look, from: string | undefined): void {
+  #count({ session, decision, now }: SessionView, from: string | undefined): void {
     const { registry } = this.#parts
     const { phase, reason } = decision
     registry.counter('plat_session_phase_transitions_total').inc({ from: from ?? 'New', to: phase, reason })
@@ -250,7 +250,7 @@ interface Failure {
 }
 
 /** A session that is not there yet says what it waits for; one that runs goes on. */
-function withFailure(look: Look, { message }: Failure): Look {
+function withFailure(look: SessionView, { message }: Failure): SessionView {
   const { decision, session } = look
   if (decision.phase === 'Preparing') return { ...look, decision: { ...decision, reason: 'NotPrepared', message } }
   // What could not be ended has not ended.

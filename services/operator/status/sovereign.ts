@@ -1,6 +1,6 @@
 import type { Manifest, Resource } from '@plat/resources'
 import { jurisdictionOf } from '@plat/resources/regions'
-import { type Place, residencyFault, type Sovereignty } from '@plat/resources/sovereignty'
+import { residencyFault, type Sovereignty, type UpstreamPlacement } from '@plat/resources/sovereignty'
 import { endpointPlace } from '../render/declared.ts'
 import type { Finding } from './conditions.ts'
 
@@ -8,7 +8,7 @@ import type { Finding } from './conditions.ts'
 const DEFAULT_CLASS = 'internal'
 
 /** What an object relies on: where it is said, and the place. */
-type Relied = readonly (readonly [field: string, place: Place])[]
+type Relied = readonly (readonly [field: string, place: UpstreamPlacement])[]
 
 /** What an Agent names. */
 interface Known {
@@ -28,7 +28,7 @@ export function reliedOnByAgent(
   { metadata, spec: { tier, model, tools = [] } }: Manifest<'Agent'>,
   { servers, tiers }: Known,
 ): Relied {
-  const relied: [string, Place][] = []
+  const relied: [string, UpstreamPlacement][] = []
   const { jurisdiction } = tiers.get(tier)?.spec ?? {}
   if (jurisdiction !== undefined) relied.push(['tier', placeOf({ jurisdiction })])
   if (model?.endpoint !== undefined) relied.push(['model', placeOfModel(model, model.name)])
@@ -55,11 +55,14 @@ function serverOf(namespace: string, { name, serverRef }: Tool): string {
   return `${serverRef?.namespace ?? namespace}/${serverRef?.name ?? name}`
 }
 
-function placeOfModel(endpoint: Parameters<typeof endpointPlace>[0], model: string | undefined): Place {
+function placeOfModel(endpoint: Parameters<typeof endpointPlace>[0], model: string | undefined): UpstreamPlacement {
   return { jurisdiction: jurisdictionOf(endpointPlace(endpoint), model ?? null), dataClass: DEFAULT_CLASS }
 }
 
-function placeOf(spec: { readonly jurisdiction?: string; readonly dataClass?: Place['dataClass'] }): Place {
+function placeOf(spec: {
+  readonly jurisdiction?: string
+  readonly dataClass?: UpstreamPlacement['dataClass']
+}): UpstreamPlacement {
   return { jurisdiction: spec.jurisdiction, dataClass: spec.dataClass ?? DEFAULT_CLASS }
 }
 

@@ -11,7 +11,7 @@ import type { ClientRequest } from '../request.ts'
 import type { Receiver } from '../transfer.ts'
 
 /** The response to one request; `over` resolves with the end or the failure. */
-export class Answer implements Receiver {
+export class TestResponse implements Receiver {
   status = 0
   headers: IncomingHttpHeaders = {}
   body = ''
@@ -60,7 +60,7 @@ export const plain: ClientRequest = {
 export const get = { ...plain, method: 'GET', body: null }
 
 export function ask(client: HttpClient, request: ClientRequest = plain) {
-  const answer = new Answer()
+  const answer = new TestResponse()
   return { answer, sending: client.send(request, answer) }
 }
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { ResponseParser } from '../parser.ts'
 
 /** What a parser made of some bytes. */
-export interface Told {
+export interface ParseResult {
   status: number
   headers: IncomingHttpHeaders
   /** As latin-1 text. */
@@ -16,8 +16,8 @@ export interface Told {
 }
 
 /** Reads parts one after the other; a string is the refusal. */
-export function read(parts: readonly Buffer[], { method = 'GET', ended = false } = {}): Told | string {
-  const told: Told = { status: 0, headers: {}, body: '', done: false, keeps: false, hintMs: null, unused: 0 }
+export function read(parts: readonly Buffer[], { method = 'GET', ended = false } = {}): ParseResult | string {
+  const told: ParseResult = { status: 0, headers: {}, body: '', done: false, keeps: false, hintMs: null, unused: 0 }
   const parser = new ResponseParser({
     head(status, headers) {
       told.status = status

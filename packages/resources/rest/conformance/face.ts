@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isRecord } from '../../check.ts'
 
 /** What an API answered. */
-export interface Answer {
+export interface FaceResponse {
   readonly status: number
   readonly body: unknown
   /** `Warning` headers. */
@@ -18,7 +18,7 @@ export interface AskOptions {
 
 /** An API that serves our kinds, without objects of them. */
 export interface Face {
-  ask(method: string, path: string, options?: AskOptions): Promise<Answer>
+  ask(method: string, path: string, options?: AskOptions): Promise<FaceResponse>
   /** Objects of a watch, one for each line, until the loop over them ends. */
   watch(path: string): AsyncIterable<unknown>
   close(): Promise<void>

@@ -3,7 +3,7 @@ import type { Face, Promised } from './face.ts'
 import { descriptions, documents, lists, tables, watches } from './reads.ts'
 import { creations, patches, refusals, removals, statuses, updates } from './writes.ts'
 
-export type { Answer, AskOptions, Face } from './face.ts'
+export type { AskOptions, Face, FaceResponse } from './face.ts'
 
 /**
  * What clients of Kubernetes rely on, of any API that serves our kinds: ours, and a real API server with our definitions.

@@ -8,7 +8,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type CibaProvider, startCibaProvider } from '@plat/testkit/oidc/ciba'
 import { until } from '@plat/testkit/until'
-import { type Ground, gatewayWith } from '../../testing/asking.ts'
+import { type ApprovalFixture, gatewayWith } from '../../testing/asking.ts'
 
 const CLIENT = 'plat gateway'
 const SECRET = 'a secret: of the tests/of ciba'
@@ -24,7 +24,7 @@ before(async () => {
 })
 after(() => Promise.all([basic.close(), post.close()]))
 
-async function withCiba(t: TestContext, { ciba = {}, quorum = USER_ALONE, at = basic, ...own }: Wish = {}) {
+async function withCiba(t: TestContext, { ciba = {}, quorum = USER_ALONE, at = basic, ...own }: CibaOptions = {}) {
   const clientSecretFile = join(tempFolder(), 'secret')
   await writeFile(clientSecretFile, `${SECRET}\n`)
   return gatewayWith(t, {
@@ -34,26 +34,26 @@ async function withCiba(t: TestContext, { ciba = {}, quorum = USER_ALONE, at = b
   })
 }
 
-interface Wish {
+interface CibaOptions {
   readonly ciba?: object
   readonly quorum?: object
   readonly at?: CibaProvider
   readonly approvalTimeoutSeconds?: number
 }
 
-interface Shown {
+interface DeviceMessage {
   readonly state: unknown
   readonly quorum: Readonly<Record<string, unknown>>
 }
 
-async function shown({ admin }: Ground, id: string): Promise<Shown> {
+async function shown({ admin }: ApprovalFixture, id: string): Promise<DeviceMessage> {
   const { body } = await admin('GET', `/v1/approvals/${id}`)
   const { quorum, state } = body
   assert.ok(typeof quorum === 'object' && quorum !== null)
   return { state, quorum: { ...quorum } }
 }
 
-const confirmation = async (here: Ground, id: string) => {
+const confirmation = async (here: ApprovalFixture, id: string) => {
   const { userConfirmation } = (await shown(here, id)).quorum
   assert.ok(typeof userConfirmation === 'object' && userConfirmation !== null && 'state' in userConfirmation)
   return userConfirmation

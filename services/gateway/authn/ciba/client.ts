@@ -36,7 +36,7 @@ const ERROR_CODE = /^[a-z0-9_]{1,64}$/
 const GRANT = 'urn:openid:params:grant-type:ciba'
 
 /** A question that the provider has taken. */
-export interface Asked {
+export interface PendingAuthentication {
   readonly requestId: string
   readonly code: string
   /** Milliseconds since the epoch. */
@@ -73,9 +73,9 @@ const CANNOT_BE_ASKED: ReadonlySet<string> = new Set([
 export interface Ciba {
   readonly fallback: 'approvers' | 'deny'
   /** Asks this user; the question is over after so many milliseconds. Never rejects. */
-  ask(user: string, leftMs: number): Promise<Asked | Unavailable | NotAgreed>
+  ask(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed>
   /** Returns the state of a question that was asked. Silence and errors are no agreement. Never rejects. */
-  poll(asked: Asked, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
+  poll(asked: PendingAuthentication, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
   close(): void
 }
 
@@ -123,7 +123,7 @@ class Client implements Ciba {
     this.close = parts.close
   }
 
-  async ask(user: string, leftMs: number): Promise<Asked | Unavailable | NotAgreed> {
+  async ask(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed> {
     const { clock, ids, config } = this.#parts
     const { scopes, acrValues, requestedExpirySeconds, bindingMessagePrefix } = config.ciba
     const code = base32(ids.random(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()
@@ -147,7 +147,7 @@ class Client implements Ciba {
     return { requestId, code: message, until, intervalMs: interval * 1000 }
   }
 
-  async poll({ requestId, until }: Asked, user: string): ReturnType<Ciba['poll']> {
+  async poll({ requestId, until }: PendingAuthentication, user: string): ReturnType<Ciba['poll']> {
     const { clock, log } = this.#parts
     if (clock.now() >= until) return notAgreed('the user did not answer in time')
     const answer = await this.#post('tokenEndpoint', { grant_type: GRANT, auth_req_id: requestId })
@@ -186,7 +186,7 @@ class Client implements Ciba {
   async #post(
     name: 'backchannelAuthenticationEndpoint' | 'tokenEndpoint',
     form: Readonly<Record<string, string>>,
-  ): Promise<Answer | Unavailable> {
+  ): Promise<ProviderResponse | Unavailable> {
     const { dialer, caPEM, config } = this.#parts
     try {
       const secret = await this.#secret()
@@ -230,7 +230,7 @@ class Client implements Ciba {
   }
 }
 
-interface Answer {
+interface ProviderResponse {
   readonly status: number
   readonly members: Members
 }
@@ -246,7 +246,7 @@ function clientAuth(
   return { headers: { authorization: `Basic ${Buffer.from(encoded.join(':')).toString('base64')}` }, members: {} }
 }
 
-function errorIn({ status, members: { error } }: Answer): string {
+function errorIn({ status, members: { error } }: ProviderResponse): string {
   return typeof error === 'string' && ERROR_CODE.test(error) ? error : `the provider answered ${status}`
 }
 

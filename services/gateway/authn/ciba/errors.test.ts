@@ -8,9 +8,12 @@ const ISSUER = 'https://login.example'
 const GOOD_ASK = { auth_req_id: 'r', expires_in: 120, interval: 5 }
 
 /** A client whose provider answers the two endpoints with these. */
-async function clientOf(answers: { ask?: Answer; poll?: Answer }): Promise<{ ciba: Ciba; clock: TestClock }> {
+async function clientOf(answers: {
+  ask?: ProviderResponse
+  poll?: ProviderResponse
+}): Promise<{ ciba: Ciba; clock: TestClock }> {
   const clock = new TestClock()
-  const answerOf = (url: string): Answer => {
+  const answerOf = (url: string): ProviderResponse => {
     if (url.endsWith('/jwks')) return { status: 200, body: { keys: [] } }
     return (url.endsWith('/token') ? answers.poll : answers.ask) ?? { status: 200, body: GOOD_ASK }
   }
@@ -40,15 +43,18 @@ async function clientOf(answers: { ask?: Answer; poll?: Answer }): Promise<{ cib
   return { ciba: await openCiba({ ...parts, dialer: { fetchBytes } }), clock }
 }
 
-interface Answer {
+interface ProviderResponse {
   /** 0: no connection. */
   readonly status: number
   readonly body: object
 }
 
-const error = (status: number, code: string): Answer => ({ status, body: { error: code } })
+const error = (status: number, code: string): ProviderResponse => ({ status, body: { error: code } })
 
-const ASKING: readonly (readonly [Answer, 'cannot be asked' | 'try again' | 'not agreed' | 'refused by the user'])[] = [
+const ASKING: readonly (readonly [
+  ProviderResponse,
+  'cannot be asked' | 'try again' | 'not agreed' | 'refused by the user',
+])[] = [
   [error(400, 'unknown_user_id'), 'cannot be asked'],
   [error(400, 'expired_login_hint_token'), 'cannot be asked'],
   [error(400, 'missing_user_code'), 'cannot be asked'],
@@ -84,7 +90,10 @@ test('each error of the backchannel endpoint: the fallback is for users who cann
   }
 })
 
-const POLLING: readonly (readonly [Answer, 'pending' | 'slow_down' | 'not agreed' | 'refused by the user'])[] = [
+const POLLING: readonly (readonly [
+  ProviderResponse,
+  'pending' | 'slow_down' | 'not agreed' | 'refused by the user',
+])[] = [
   [error(400, 'authorization_pending'), 'pending'],
   [error(400, 'slow_down'), 'slow_down'],
   [error(400, 'access_denied'), 'refused by the user'],

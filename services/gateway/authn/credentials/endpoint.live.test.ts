@@ -10,14 +10,14 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import { askToken } from './endpoint.ts'
 import { TokenSources } from './sources.ts'
 
-interface Asked {
+interface EndpointRequest {
   readonly headers: IncomingHttpHeaders
   readonly form: Readonly<Record<string, string>>
 }
 
 /** A token endpoint that answers what the test says. */
 async function endpoint(t: TestContext) {
-  const asked: Asked[] = []
+  const asked: EndpointRequest[] = []
   let answer: { status: number; body: string; location?: string } = { status: 500, body: '' }
   const server = createServer(async (request, response) => {
     let text = ''

@@ -12,10 +12,10 @@ import {
   type UpstreamAuth,
 } from '../../call/index.ts'
 import { CredentialFolder } from './folder.ts'
-import { type Shown, TokenSources } from './sources.ts'
+import { type CredentialTarget, TokenSources } from './sources.ts'
 import type { Token } from './tokens.ts'
 
-export type { Shown } from './sources.ts'
+export type { CredentialTarget } from './sources.ts'
 
 export interface CredentialsOptions {
   readonly config: {
@@ -49,11 +49,11 @@ export interface Credentials {
   /** Reads what these servers need, and forgets everything else. */
   follow(auths: readonly UpstreamAuth[]): Promise<void>
   /** Why it is plain already that this caller can make no call of the server; null: nothing is known against it. */
-  missing(server: Pick<Shown, 'key' | 'auth'>, identity: Identity): Denial | null
+  missing(server: Pick<CredentialTarget, 'key' | 'auth'>, identity: Identity): Denial | null
   /** What a call shows its server: a plain value when it is known, `upstream_credential` when there is none. */
-  of(server: Shown, identity: Identity): Credential | Denial | Promise<Credential | Denial>
+  of(server: CredentialTarget, identity: Identity): Credential | Denial | Promise<Credential | Denial>
   /** What to show instead of what the server has just refused; null: there is nothing else; a denial says what its user can do. */
-  renewed(server: Shown, identity: Identity, refused: Credential): Promise<Credential | Denial | null>
+  renewed(server: CredentialTarget, identity: Identity, refused: Credential): Promise<Credential | Denial | null>
   close(): void
 }
 
@@ -90,7 +90,7 @@ class UpstreamCredentials implements Credentials {
     await this.#folder.follow(filed)
   }
 
-  missing({ key, auth }: Pick<Shown, 'key' | 'auth'>, identity: Identity): Denial | null {
+  missing({ key, auth }: Pick<CredentialTarget, 'key' | 'auth'>, identity: Identity): Denial | null {
     switch (auth.type) {
       case 'none':
         return null
@@ -108,7 +108,7 @@ class UpstreamCredentials implements Credentials {
     }
   }
 
-  of(server: Shown, identity: Identity): Credential | Denial | Promise<Credential | Denial> {
+  of(server: CredentialTarget, identity: Identity): Credential | Denial | Promise<Credential | Denial> {
     const { auth } = server
     if (auth.type === 'none') return NO_CREDENTIAL
     if (auth.type === 'perUser') return this.#ofUser(server.key, auth, identity)
@@ -121,7 +121,11 @@ class UpstreamCredentials implements Credentials {
     return token instanceof Promise ? token.then(orDenied) : orDenied(token)
   }
 
-  async renewed(server: Shown, identity: Identity, refused: Credential): Promise<Credential | Denial | null> {
+  async renewed(
+    server: CredentialTarget,
+    identity: Identity,
+    refused: Credential,
+  ): Promise<Credential | Denial | null> {
     const { auth } = server
     if (auth.type === 'perUser') {
       const { provider, mtls } = auth
@@ -172,7 +176,7 @@ class UpstreamCredentials implements Credentials {
     )
   }
 
-  #token(server: Shown, auth: Fetched, identity: Identity): Token | null {
+  #token(server: CredentialTarget, auth: Fetched, identity: Identity): Token | null {
     if (auth.type === 'oauthClientCredentials') return this.#sources.granted(server, auth)
     const subject = this.#options.sessionToken(identity)
     return subject === null ? null : this.#sources.exchanged(server, auth.audience, identity, subject)

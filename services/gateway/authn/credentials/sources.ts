@@ -16,7 +16,7 @@ const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 
 /** A server, as far as it concerns what it is shown. */
-export interface Shown {
+export interface CredentialTarget {
   /** `<ns>/<name>` */
   readonly key: string
   readonly auth: UpstreamAuth
@@ -69,7 +69,7 @@ export class TokenSources {
   }
 
   /** The token of a client credentials grant (RFC 6749, section 4.4), shared by all calls; null: there is no client. */
-  granted({ key, caPEM }: Shown, auth: OAuth): Token | null {
+  granted({ key, caPEM }: CredentialTarget, auth: OAuth): Token | null {
     const client = this.#options.client(auth.credentialKey)
     if (client === null) return null
     const held = this.#granted.get(auth.credentialKey)
@@ -83,7 +83,7 @@ export class TokenSources {
   }
 
   /** The token that the broker gives for a session's (RFC 8693); null: there is no broker to ask. */
-  exchanged({ key: server }: Shown, audience: string, identity: Identity, subject: string): Token | null {
+  exchanged({ key: server }: CredentialTarget, audience: string, identity: Identity, subject: string): Token | null {
     const { tokenExchangeURL: url, extraCA: caPEM } = this.#options
     if (url === '') return null
     const { jti, expiresAt } = identity

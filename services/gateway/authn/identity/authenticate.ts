@@ -24,7 +24,7 @@ import { createScopeRules, type ScopeRules } from './issuers/scopes.ts'
 import { createMetadataRoute } from './metadata.ts'
 import { Resources } from './resource.ts'
 import { Credentials } from './shown.ts'
-import { type Vouched, Vouchers } from './vouchers.ts'
+import { TokenVerifiers, type Vouched } from './vouchers.ts'
 
 /** The keys of block `identity` (document 3) that authentication reads. */
 export interface AuthenticatorConfig {
@@ -101,7 +101,7 @@ export async function createAuthenticator(options: AuthenticatorOptions): Promis
   const issuers = await openTrustedIssuers(config.trustedIssuers, { leewaySeconds, tenantOf, dialer, clock, log })
   const resources = new Resources(config.resourceBaseURL)
   const { keepsTokens } = options
-  const vouchers = new Vouchers({ sessions, leewaySeconds, issuers, resources, keepsTokens })
+  const vouchers = new TokenVerifiers({ sessions, leewaySeconds, issuers, resources, keepsTokens })
   const everyKey = joinSources([keys, ...issuers.all().map((one) => one.keys)])
   await everyKey.start()
   metrics.trustedKeys(everyKey.size)
@@ -125,7 +125,7 @@ function keySources({ config, dialer, clock, log }: AuthenticatorOptions, algori
 }
 
 interface Parts {
-  readonly vouchers: Vouchers
+  readonly vouchers: TokenVerifiers
   readonly issuers: TrustedIssuers
   readonly resources: Resources
   readonly tenantOf: (namespace: string) => string

@@ -1,16 +1,16 @@
-import { ShownToken } from '@plat/tokens'
+import { PresentedToken } from '@plat/tokens'
 import type { WireRequest } from '../../call/index.ts'
 
 /** Exactly one token in the alphabet of a compact JWS; the scheme's case does not matter (RFC 9110 section 11.1). */
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9_.-]+)$/i
 
 /** The header `Authorization`, taken apart. */
-export interface Shown {
+export interface AuthorizationHeader {
   readonly scheme: 'bearer' | 'dpop'
-  readonly token: ShownToken
+  readonly token: PresentedToken
 }
 
-interface LastShown extends Shown {
+interface LastAuthorization extends AuthorizationHeader {
   readonly authorization: string
 }
 
@@ -20,10 +20,10 @@ interface LastShown extends Shown {
  * is compared with nobody else's, so that how long the comparison takes tells nothing.
  */
 export class Credentials {
-  readonly #last = new WeakMap<object, LastShown>()
+  readonly #last = new WeakMap<object, LastAuthorization>()
 
   /** Null: not one token in a scheme that is known. */
-  read(authorization: string, body: WireRequest['body']): Shown | null {
+  read(authorization: string, body: WireRequest['body']): AuthorizationHeader | null {
     const connection = connectionOf(body)
     const last = connection === null ? undefined : this.#last.get(connection)
     if (last?.authorization === authorization) return last
@@ -32,7 +32,7 @@ export class Credentials {
     const shown = {
       authorization,
       scheme: scheme.toLowerCase() === 'dpop' ? 'dpop' : 'bearer',
-      token: new ShownToken(token),
+      token: new PresentedToken(token),
     } as const
     if (connection !== null) this.#last.set(connection, shown)
     return shown

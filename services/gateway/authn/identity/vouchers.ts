@@ -1,10 +1,10 @@
 import {
   fault,
   isFault,
+  type PresentedToken,
   type SessionClaims,
-  type ShownToken,
   type TokenFault,
-  type Verified,
+  type VerificationResult,
   type Verifier,
 } from '@plat/tokens'
 import type { Identity } from '../../call/index.ts'
@@ -25,7 +25,7 @@ export interface VouchersOptions {
 }
 
 /** Asks whoever a token claims to be of: the broker, or a customer's identity provider. */
-export class Vouchers {
+export class TokenVerifiers {
   readonly #options: VouchersOptions
   /** A remembered token has its identity ready. */
   readonly #identities = new WeakMap<SessionClaims, Identity>()
@@ -37,7 +37,7 @@ export class Vouchers {
   }
 
   /** A plain value when the token's key is known. `path` is what the request asks for. */
-  identify(token: ShownToken, path: string): Vouched | Promise<Vouched> {
+  identify(token: PresentedToken, path: string): Vouched | Promise<Vouched> {
     const { issuers, resources, sessions } = this.#options
     const issuer = issuers.claimed(token)
     if (issuer !== null) {
@@ -68,7 +68,7 @@ export class Vouchers {
     for (const issuer of this.#options.issuers.all()) issuer.clear()
   }
 
-  #session(claims: Verified, token: string): Vouched {
+  #session(claims: VerificationResult, token: string): Vouched {
     if (isFault(claims)) return claims
     const known = this.#identities.get(claims)
     if (known !== undefined) return known

@@ -1,7 +1,7 @@
 import { reasonOf, rfc3339 } from '@plat/core'
 import type { Log } from '@plat/process'
 import { AdminError, type AdminRoutes, page, parameter, queried } from '../../admin/index.ts'
-import type { Accounts, Kept } from './store/accounts.ts'
+import type { Accounts, StoredAccount } from './store/accounts.ts'
 import type { Vault } from './vault.ts'
 
 /** `/v1/accounts`: which users have connected what, and taking it from them. Never a token. */
@@ -31,7 +31,7 @@ export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log):
   }
 }
 
-function accountView({ id, account }: Kept) {
+function accountView({ id, account }: StoredAccount) {
   const { user, realm, provider, scopes, expiresAt, connectedAt } = account
   return {
     id,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { PUBLIC, startProviders, VaultGround } from './testing/ground.ts'
+import { PUBLIC, startProviders, VaultFixture } from './testing/ground.ts'
 
 const CONNECT = `${PUBLIC}/v1/connect/hub`
 
@@ -14,7 +14,7 @@ const isBackFromLogin = (url: URL) => url.href.startsWith(`${PUBLIC}/v1/connect/
 const STRANGE = /This was not begun in this browser, was done already, or took too long/
 
 test('what came back from the provider is good in the browser that began alone, and once', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const mine = ground.browser()
   const { url: back } = await ground.connect(mine, 'mallory', 'ada-at-hub', isBack)
   const theirs = ground.browser()
@@ -31,7 +31,7 @@ test('what came back from the provider is good in the browser that began alone, 
 })
 
 test('a login is good in the browser that began alone, and once, and so is the question after it', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const mine = ground.browser()
   await mine.open(CONNECT)
   const login = await mine.submit({ login: 'mallory', password: 'any' }, isBackFromLogin)
@@ -55,7 +55,7 @@ test('a login is good in the browser that began alone, and once, and so is the q
 
 test('a code of another flow, another issuer and no issuer are refused, and nothing is connected', async (t) => {
   // Shows D3.tokenVault.providers.issuer.
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const { url: others } = await ground.connect(ground.browser(), 'mallory', 'mallory-at-hub', isBack)
   const changes: [(url: URL) => void, RegExp][] = [
     [(url) => url.searchParams.set('code', others.searchParams.get('code') ?? ''), /invalid_grant/],
@@ -86,7 +86,7 @@ test('what came back to the address of another provider is refused: a code goes 
     clientID: 'vault',
     allowedServers: ['default/notes'],
   })
-  const ground = await VaultGround.start(t, providers, { vault: { providers: [provider('hub'), provider('nub')] } })
+  const ground = await VaultFixture.start(t, providers, { vault: { providers: [provider('hub'), provider('nub')] } })
   const browser = ground.browser()
   await ground.login(browser, 'ada', 'nub')
   const [, other = ''] = /name="flow" value="([^"]+)"/.exec(browser.page.text) ?? []
@@ -103,7 +103,7 @@ test('what came back to the address of another provider is refused: a code goes 
 })
 
 test('whoever opens somebody else’s link connects an account of his own', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const link = (await ground.callAs('mallory')).connectURL ?? ''
   const victim = ground.browser()
   await victim.open(link)
@@ -113,7 +113,7 @@ test('whoever opens somebody else’s link connects an account of his own', asyn
 })
 
 test('a flow leads to the login and to the provider, whatever the link says, and no page runs a script or stands in a frame', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const browser = ground.browser()
   const begun = await browser.open(
     `${CONNECT}?return_to=https://evil.example&redirect_uri=https://evil.example&next=//evil.example`,
@@ -144,13 +144,13 @@ test('a flow leads to the login and to the provider, whatever the link says, and
 })
 
 test('the cookie of a flow is for this host over TLS alone, and no script reads it', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const response = await fetch(`${ground.url}/v1/connect/hub`, { redirect: 'manual' })
   assert.match(
     response.headers.get('set-cookie') ?? '',
     /^__Host-plat-connect=[A-Za-z0-9_-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/,
   )
-  const plain = await VaultGround.start(t, providers, { vault: { publicBaseURL: 'http://127.0.0.1:8080/gateway/' } })
+  const plain = await VaultFixture.start(t, providers, { vault: { publicBaseURL: 'http://127.0.0.1:8080/gateway/' } })
   const begun = await fetch(`${plain.url}/v1/connect/hub`, { redirect: 'manual' })
   assert.match(
     begun.headers.get('set-cookie') ?? '',
@@ -161,7 +161,7 @@ test('the cookie of a flow is for this host over TLS alone, and no script reads 
 })
 
 test('a page of another site cannot send the form', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const body = new URLSearchParams({ flow: 'x', action: 'connect' })
   const send = (origin: string) => fetch(`${ground.url}/v1/connect/hub`, { method: 'POST', body, headers: { origin } })
   assert.equal((await send('https://evil.example')).status, 403)
@@ -169,7 +169,7 @@ test('a page of another site cannot send the form', async (t) => {
 })
 
 test('an account whose seal is broken is nobody’s: its user is asked to connect it again', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
   await ground.connect(ground.browser(), 'mallory', 'mallory-at-hub')
   await ground.restart({}, async () => {

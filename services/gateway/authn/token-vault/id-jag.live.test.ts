@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { until } from '@plat/testkit/until'
-import { startVouchingProviders, VaultGround } from './testing/ground.ts'
+import { startVouchingProviders, VaultFixture } from './testing/ground.ts'
 
 const providers = await startVouchingProviders()
 after(() => providers.close())
@@ -13,7 +13,7 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
   // D3.tokenVault.providers.idJag.idpTokenURL, D3.tokenVault.providers.idJag.idpClientID, D3.tokenVault.login.scopes,
   // D3.tokenVault.providers.idJag.idpClientSecretFile.
   const { idp, hub } = providers
-  const ground = await VaultGround.start(t, providers, {
+  const ground = await VaultFixture.start(t, providers, {
     clientID: 'vault-brief',
     provider: {
       ...grant,
@@ -50,7 +50,7 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
 })
 
 test('a user for whom the identity provider vouches no more is asked to connect again', async (t) => {
-  const ground = await VaultGround.start(t, providers, {
+  const ground = await VaultFixture.start(t, providers, {
     clientID: 'vault-brief',
     provider: { ...grant, idJag: { audience: providers.hub.url } },
     login: { scopes: ['offline_access'] },

@@ -129,7 +129,7 @@ export class ConnectRoutes {
     return this.#keep(reply, taken, await provider.redeem(queryOf(request), { ...flow, state, redirectURI }))
   }
 
-  async #keep(reply: FastifyReply, { flow, provider }: Taken, tokens: Tokens | Refusal): Promise<FastifyReply> {
+  async #keep(reply: FastifyReply, { flow, provider }: ClaimedFlow, tokens: Tokens | Refusal): Promise<FastifyReply> {
     if (isRefusal(tokens)) return this.#refused(reply, provider, tokens)
     const { vault, isRevoked } = this.#parts
     const owner = this.#owner(flow)
@@ -162,7 +162,7 @@ export class ConnectRoutes {
   }
 
   /** The step that this request goes on with; null: it was not begun in this browser, for this provider, or its time is over. */
-  #open(step: Step, request: FastifyRequest, text: string): Taken | null {
+  #open(step: Step, request: FastifyRequest, text: string): ClaimedFlow | null {
     const { flows, cookie, providers } = this.#parts
     const browser = cookie.read(request.headers.cookie)
     const flow = browser === null ? null : flows.open(step, browser, text)
@@ -173,7 +173,7 @@ export class ConnectRoutes {
   }
 
   /** The same, once. */
-  #take(step: Step, request: FastifyRequest, text: string): Taken | null {
+  #take(step: Step, request: FastifyRequest, text: string): ClaimedFlow | null {
     const taken = this.#open(step, request, text)
     return taken !== null && this.#parts.flows.spend(taken.flow, taken.flow.user) ? taken : null
   }
@@ -187,7 +187,7 @@ export class ConnectRoutes {
   }
 }
 
-interface Taken {
+interface ClaimedFlow {
   readonly flow: Flow
   readonly provider: Provider
   readonly browser: string

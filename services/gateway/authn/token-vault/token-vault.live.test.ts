@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { until } from '@plat/testkit/until'
-import { PUBLIC, startProviders, VaultGround } from './testing/ground.ts'
+import { PUBLIC, startProviders, VaultFixture } from './testing/ground.ts'
 
 const CONNECT = `${PUBLIC}/v1/connect/hub`
 
@@ -13,7 +13,7 @@ test('a user without an account is told where to connect it, connects it, and th
   // Shows D2.auth.perUser, D3.endpoint.connect, D3.tokenVault.enabled, D3.tokenVault.publicBaseURL, D3.tokenVault.login.issuer,
   // D3.tokenVault.login.clientID, D3.tokenVault.login.clientSecretFile, D3.tokenVault.providers.name, D3.tokenVault.providers.clientID,
   // D3.tokenVault.providers.clientSecretFile, D3.tokenVault.storePath, D3.tokenVault.keyURI.
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const before = await ground.callAs('ada')
   assert.deepEqual([before.error, before.connectURL], ['upstream_credential', CONNECT])
   assert.match(before.reason, /your hub account is not connected: open https:\/\/gateway.example\/v1\/connect\/hub/)
@@ -38,7 +38,7 @@ test('a user without an account is told where to connect it, connects it, and th
 })
 
 test('a session that acts for nobody, or whose user nobody has verified, may use no account', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
   const nobody = await ground.callAs(null)
   assert.deepEqual([nobody.error, nobody.connectURL], ['upstream_credential', null])
@@ -50,7 +50,7 @@ test('a session that acts for nobody, or whose user nobody has verified, may use
 test('a token is renewed before it ends, by one call however many wait, and the next refresh token is the one that is used then', async (t) => {
   // Half of a life that is shorter than two minutes is used, so these tokens are renewed each second. The provider takes everything
   // back when a refresh token is shown twice.
-  const ground = await VaultGround.start(t, providers, { clientID: 'vault-brief' })
+  const ground = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
   await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
   const before = ground.hub.said().length
   const said = (word: string) =>
@@ -70,7 +70,7 @@ test('a token is renewed before it ends, by one call however many wait, and the 
 
 test('a user disconnects his own account: the provider takes the tokens back, and calls ask for the account again', async (t) => {
   // Shows D3.tokenVault.providers.revocationURL.
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const browser = ground.browser()
   await ground.connect(browser, 'ada', 'ada-at-hub')
   assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
@@ -85,7 +85,7 @@ test('a user disconnects his own account: the provider takes the tokens back, an
 })
 
 test('what the provider has ended is removed, and the user is asked again', async (t) => {
-  const ground = await VaultGround.start(t, providers, { clientID: 'vault-brief' })
+  const ground = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
   await ground.connect(ground.browser(), 'ada', 'ada-who-ends')
   await ground.hub.end('ada-who-ends')
   const isRemoved = async () => (await ground.written()).includes('"action":"account.invalid_grant"')
@@ -97,7 +97,7 @@ test('what the provider has ended is removed, and the user is asked again', asyn
 
 test('the kill switch on a user removes his accounts and nobody else’s, and keeps him from connecting new ones', async (t) => {
   // Shows D3.tokenVault.keepOnKillSwitch.
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const browser = ground.browser()
   await ground.connect(browser, 'ada', 'ada-at-hub')
   await ground.connect(ground.browser(), 'bob', 'bob-at-hub')
@@ -113,7 +113,7 @@ test('the kill switch on a user removes his accounts and nobody else’s, and ke
 
 test('keepOnKillSwitch leaves the account in place for when the revocation is lifted', async (t) => {
   // Shows D3.tokenVault.keepOnKillSwitch.
-  const ground = await VaultGround.start(t, providers, { vault: { keepOnKillSwitch: true } })
+  const ground = await VaultFixture.start(t, providers, { vault: { keepOnKillSwitch: true } })
   await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
   const { body } = await ground.admin('POST', '/v1/revocations', { target: { user: 'ada' } })
   assert.ok(typeof body === 'object' && body !== null && 'id' in body)
@@ -123,7 +123,7 @@ test('keepOnKillSwitch leaves the account in place for when the revocation is li
 })
 
 test('an admin sees accounts without tokens, and removes one', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
   const { body } = await ground.admin('GET', '/v1/accounts?provider=hub')
   const id = /"id":"([^"]+)"/.exec(JSON.stringify(body))?.[1]
@@ -134,7 +134,7 @@ test('an admin sees accounts without tokens, and removes one', async (t) => {
 })
 
 test('a token that the server does not accept leads to the page where a fresh one is had', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   await ground.connect(ground.browser(), 'ada', 'ada-who-leaves')
   await ground.hub.end('ada-who-leaves')
   const called = await ground.callAs('ada')
@@ -144,7 +144,7 @@ test('a token that the server does not accept leads to the page where a fresh on
 
 test('accounts survive a restart, under a new key as well while the old one is listed; without it the gateway does not start', async (t) => {
   // Shows D3.tokenVault.keyURI, D3.tokenVault.retiredKeyURIs.
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
   await ground.restart({})
   assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
@@ -163,7 +163,7 @@ test('accounts survive a restart, under a new key as well while the old one is l
 })
 
 test('without a vault a server for each user refuses every call, and there is nothing to connect', async (t) => {
-  const ground = await VaultGround.start(t, providers, { vault: { enabled: false } })
+  const ground = await VaultFixture.start(t, providers, { vault: { enabled: false } })
   const called = await ground.callAs('ada')
   assert.deepEqual([called.error, called.connectURL], ['upstream_credential', null])
   assert.match(called.reason, /tokenVault.enabled is off/)
@@ -175,7 +175,7 @@ test('the login’s addresses and the claim with the user can be said', async (t
   // D3.tokenVault.login.usernameClaim, D3.tokenVault.userRealm.
   const { url } = providers.idp
   const addresses = { authorizationURL: `${url}/auth`, tokenURL: `${url}/token`, jwksURL: `${url}/jwks` }
-  const ground = await VaultGround.start(t, providers, {
+  const ground = await VaultFixture.start(t, providers, {
     clientID: 'vault-basic',
     provider: { clientAuth: 'basic' },
     login: { ...addresses, usernameClaim: 'nick' },
@@ -194,14 +194,14 @@ test('an ID token that somebody else has signed logs nobody in', async (t) => {
   // Shows D3.tokenVault.login.jwksURL.
   const { idp, hub } = providers
   const addresses = { authorizationURL: `${idp.url}/auth`, tokenURL: `${idp.url}/token`, jwksURL: `${hub.url}/jwks` }
-  const ground = await VaultGround.start(t, providers, { login: addresses })
+  const ground = await VaultFixture.start(t, providers, { login: addresses })
   const shown = await ground.login(ground.browser(), 'ada')
   assert.equal(shown.status, 502)
   assert.match(shown.text, /Nothing was connected/)
 })
 
 test('a user who is revoked while he is at the provider connects nothing', async (t) => {
-  const ground = await VaultGround.start(t, providers)
+  const ground = await VaultFixture.start(t, providers)
   const browser = ground.browser()
   const isBack = ({ pathname }: URL) => pathname.endsWith('/hub/callback')
   const { url } = await ground.connect(browser, 'ada', 'ada-at-hub', isBack)

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal } from './providers/client.ts'
 import type { Provider } from './providers/provider.ts'
 import { accountRecord } from './record.ts'
 import { type Owner, ownerKey, type RemovedWhy, type Tokens } from './store/account.ts'
-import type { Accounts, Kept } from './store/accounts.ts'
+import type { Accounts, StoredAccount } from './store/accounts.ts'
 
 /** Before it expires, a token that can be renewed is not used any more; in milliseconds. */
 const MARGIN_MS = 60_000
@@ -58,7 +58,7 @@ export interface UserTokens {
 export class Vault implements UserTokens {
   readonly #parts: VaultParts
   /** What is open goes with the account as it stands. */
-  readonly #held = new WeakMap<Kept, Held>()
+  readonly #held = new WeakMap<StoredAccount, Held>()
   /** One call asks, however many wait; by owner. */
   readonly #asking = new Map<string, Promise<Credential | Denial>>()
   readonly #leaving = new Set<Promise<void>>()
@@ -109,7 +109,7 @@ export class Vault implements UserTokens {
     this.#record(owner, 'connected', tokens.scopes)
   }
 
-  account(owner: Owner): Kept | null {
+  account(owner: Owner): StoredAccount | null {
     return this.#parts.accounts.get(ownerKey(owner))
   }
 
@@ -136,7 +136,7 @@ export class Vault implements UserTokens {
     await Promise.all(this.#leaving)
   }
 
-  #find(server: string, name: string, identity: Identity): Found | Denial {
+  #find(server: string, name: string, identity: Identity): UsableAccount | Denial {
     const { providers, rules, accounts } = this.#parts
     const provider = providers.get(name)
     if (provider === undefined) return refused(`tokenVault.providers has no provider ${name}`)
@@ -160,7 +160,7 @@ export class Vault implements UserTokens {
     })
   }
 
-  #once(found: Found, isRefused: boolean): Promise<Credential | Denial> {
+  #once(found: UsableAccount, isRefused: boolean): Promise<Credential | Denial> {
     const asking = this.#asking.get(found.key)
     if (asking !== undefined) return asking
     const asked = this.#fresh(found, isRefused).finally(() => this.#asking.delete(found.key))
@@ -169,7 +169,7 @@ export class Vault implements UserTokens {
   }
 
   /** `isRefused`: a server does not take the token that is held. */
-  async #fresh({ key, kept, provider }: Found, isRefused: boolean): Promise<Credential | Denial> {
+  async #fresh({ key, kept, provider }: UsableAccount, isRefused: boolean): Promise<Credential | Denial> {
     const { accounts, clock } = this.#parts
     const held = this.#held.get(kept) ?? (await this.#open(kept, provider))
     if (held === null)
@@ -197,7 +197,7 @@ export class Vault implements UserTokens {
     return this.#connect(provider, kept.account.tenant, `your ${provider.title} account is not connected`)
   }
 
-  async #open(kept: Kept, provider: VaultProvider): Promise<Held | null> {
+  async #open(kept: StoredAccount, provider: VaultProvider): Promise<Held | null> {
     const { accounts, log } = this.#parts
     const tokens = await accounts.tokens(kept)
     if (tokens === null) {
@@ -213,7 +213,7 @@ export class Vault implements UserTokens {
   }
 
   /** Null: the account has changed meanwhile. What cannot be kept is used all the same: the provider has taken the one before back. */
-  async #keep(kept: Kept, provider: VaultProvider, tokens: Tokens): Promise<Held | null> {
+  async #keep(kept: StoredAccount, provider: VaultProvider, tokens: Tokens): Promise<Held | null> {
     const { accounts, log } = this.#parts
     try {
       const after = await accounts.renew(kept, tokens)
@@ -224,7 +224,7 @@ export class Vault implements UserTokens {
     }
   }
 
-  #hold(kept: Kept, provider: VaultProvider, tokens: Tokens): Held {
+  #hold(kept: StoredAccount, provider: VaultProvider, tokens: Tokens): Held {
     const held: Held = {
       tokens,
       credential: { headers: { authorization: `Bearer ${tokens.accessToken}` }, clientCert: null },
@@ -235,19 +235,19 @@ export class Vault implements UserTokens {
     return held
   }
 
-  async #ended(kept: Kept, provider: VaultProvider): Promise<Denial> {
+  async #ended(kept: StoredAccount, provider: VaultProvider): Promise<Denial> {
     await this.#remove(kept, 'invalid_grant')
     return this.#connect(provider, kept.account.tenant, `${provider.title} has ended the connection of your account`)
   }
 
-  #postpone(held: Held, { id }: Kept, { why }: Refusal): void {
+  #postpone(held: Held, { id }: StoredAccount, { why }: Refusal): void {
     const { clock, log } = this.#parts
     held.askAgainAt = clock.now() + ASK_AGAIN_MS
     log.warn({ account: id, problem: why }, 'no new token for a connected account')
   }
 
   /** False: it has changed meanwhile. */
-  async #remove(kept: Kept, why: RemovedWhy, by?: string): Promise<boolean> {
+  async #remove(kept: StoredAccount, why: RemovedWhy, by?: string): Promise<boolean> {
     const { accounts, providers } = this.#parts
     const tokens = await accounts.tokens(kept)
     if (!(await accounts.remove(kept, why))) return false
@@ -274,9 +274,9 @@ export class Vault implements UserTokens {
 }
 
 /** An account that a call may use. */
-interface Found {
+interface UsableAccount {
   readonly key: string
-  readonly kept: Kept
+  readonly kept: StoredAccount
   readonly provider: VaultProvider
 }
 

@@ -45,7 +45,7 @@ export interface ApiParts {
 }
 
 /** What one call of a tool asks the API server. Everything that it asked is told in its answer. */
-export class Visit {
+export class ApiSession {
   readonly attempts: Outcome['attempts'][number][] = []
   readonly #parts: ApiParts
   readonly #signal: ToolCall['signal']

@@ -5,7 +5,7 @@ import type { BuiltinServer, ToolLabels } from '../../call/index.ts'
 import type { ClusterSettings } from './api.ts'
 import type { k8sOpsBlock } from './config.ts'
 import { Kinds } from './kinds.ts'
-import { Reach } from './reach.ts'
+import { ClusterScope } from './reach.ts'
 import { createGetTool } from './read/get-tool.ts'
 import { createListTool } from './read/list-tool.ts'
 import { createLogsTool } from './read/logs-tool.ts'
@@ -32,7 +32,14 @@ export async function createK8sOps({ config, env, dialer, clock }: K8sOpsParts):
   if (!config.enabled) return null
   const { maxListItems, maxLogLines, maxLogBytes } = config
   const api = { settings: await settingsOf(config, env), dialer, clock }
-  const parts = { api, kinds: new Kinds(clock), reach: new Reach(config), maxListItems, maxLogLines, maxLogBytes }
+  const parts = {
+    api,
+    kinds: new Kinds(clock),
+    reach: new ClusterScope(config),
+    maxListItems,
+    maxLogLines,
+    maxLogBytes,
+  }
   const reads = [createListTool(parts), createGetTool(parts), createLogsTool(parts)]
   const tools = [...reads, ...createWriteTools(parts, config.writes)]
   const labels: ToolLabels = { ...NO_LABELS, taints: config.taintLabels }

@@ -1,5 +1,5 @@
 import { type Clock, ExpiringMap } from '@plat/core'
-import { type Members, objectsIn, type Refused, refused, type Visit } from './api.ts'
+import { type ApiSession, type Members, objectsIn, type Refused, refused } from './api.ts'
 import { NO_SECRETS } from './reach.ts'
 
 /** Lists of kinds that are kept, one for each version of a group. */
@@ -71,7 +71,7 @@ export class Kinds {
   }
 
   async find(
-    visit: Visit,
+    visit: ApiSession,
     { kind, apiVersion = VERSION_OF.get(kind.toLowerCase()) }: KindName,
   ): Promise<Kind | Refused> {
     if (apiVersion === undefined) return visit.fails(`arguments/apiVersion: say which one ${kind} belongs to`)
@@ -84,7 +84,7 @@ export class Kinds {
     return isSecret(found.kind) || isSecret(found.plural) ? refused(NO_SECRETS) : found
   }
 
-  async #read(visit: Visit, apiVersion: string): Promise<readonly Kind[] | Refused> {
+  async #read(visit: ApiSession, apiVersion: string): Promise<readonly Kind[] | Refused> {
     const answer = await visit.object({ path: apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}` })
     if (answer.kind === 'refused') return answer
     const kinds = objectsIn(answer.value, 'resources').flatMap((one) => kindOf(apiVersion, one))

@@ -1,12 +1,12 @@
 import type { ApiParts } from './api.ts'
 import type { Kinds } from './kinds.ts'
-import type { Reach } from './reach.ts'
+import type { ClusterScope } from './reach.ts'
 
 /** What the tools share. */
 export interface ClusterParts {
   readonly api: ApiParts
   readonly kinds: Kinds
-  readonly reach: Reach
+  readonly reach: ClusterScope
   readonly maxListItems: number
   readonly maxLogLines: number
   readonly maxLogBytes: number

@@ -17,7 +17,7 @@ export interface ReachConfig {
 export const NO_SECRETS: Denial = deny('policy_denied', 'Secrets cannot be read here')
 
 /** Which parts of the cluster may be read and changed (document 3, `k8sOps`). */
-export class Reach {
+export class ClusterScope {
   readonly #config: ReachConfig
   readonly #read: ReadonlySet<string>
   readonly #written: ReadonlySet<string>

@@ -8,10 +8,10 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import type { BuiltinServer, Snapshots, ToolLabels } from '../../call/index.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import { decodeMemoryEvent } from './events.ts'
-import { type Brought, createMemoryMark, type Labels } from './mark.ts'
+import { createMemoryMark, type Labels, type LabelsBySignal } from './mark.ts'
 import { Memory } from './memory.ts'
 import type { Owner } from './owner.ts'
-import { Places, type PlacesParts } from './places.ts'
+import { MemoryScopes, type PlacesParts } from './places.ts'
 import { createMemoryRoutes } from './routes.ts'
 import { storesSlot, watchStores } from './stores.ts'
 import { createMemoryTools } from './tools.ts'
@@ -70,8 +70,11 @@ export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
     pool: watchedPool({ name: 'memory_bytes', observer: pools?.of('memory_bytes') }),
   })
   const watch = watchStores(parts)
-  const places = new Places({ trusted: new Set(config.identity.trustedIssuers.map(({ issuer }) => issuer)), screens })
-  const brought: Brought = new WeakMap()
+  const places = new MemoryScopes({
+    trusted: new Set(config.identity.trustedIssuers.map(({ issuer }) => issuer)),
+    screens,
+  })
+  const brought: LabelsBySignal = new WeakMap()
   const tools = createMemoryTools({
     memory,
     places,

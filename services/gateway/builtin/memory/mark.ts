@@ -8,12 +8,16 @@ export interface Labels {
 }
 
 /** What the answers of calls bring, by the signal of each. */
-export type Brought = WeakMap<StopSignal, ReadonlySet<string>>
+export type LabelsBySignal = WeakMap<StopSignal, ReadonlySet<string>>
 
 type MarkedCall = Call<'identity' | 'target'>
 
 /** Gives a session the labels of the items that it is told of, durably before the answer leaves. */
-export function createMemoryMark(labels: Labels, brought: Brought, server: string): Review<'identity' | 'target'> {
+export function createMemoryMark(
+  labels: Labels,
+  brought: LabelsBySignal,
+  server: string,
+): Review<'identity' | 'target'> {
   return review({
     name: 'mark',
     needs: ['identity', 'target'],
@@ -23,12 +27,12 @@ export function createMemoryMark(labels: Labels, brought: Brought, server: strin
 
 class MemoryMark implements Running, Marking {
   readonly #labels: Labels
-  readonly #brought: Brought
+  readonly #brought: LabelsBySignal
   readonly #call: MarkedCall
   readonly cleared: readonly string[] = []
   added: readonly string[] = []
 
-  constructor(labels: Labels, brought: Brought, call: MarkedCall) {
+  constructor(labels: Labels, brought: LabelsBySignal, call: MarkedCall) {
     this.#labels = labels
     this.#brought = brought
     this.#call = call

@@ -15,7 +15,7 @@ export interface PlacesParts {
 }
 
 /** What a call may use of a store. */
-export interface Place {
+export interface MemoryScope {
   readonly store: Store
   readonly owner: Owner
   /** For whom it writes; null: for nobody. */
@@ -25,7 +25,7 @@ export interface Place {
 }
 
 /** Leads each caller to its own memory, and to nobody else's. */
-export class Places {
+export class MemoryScopes {
   readonly #parts: PlacesParts
 
   constructor(parts: PlacesParts) {
@@ -44,7 +44,7 @@ export class Places {
   }
 
   /** A store of the caller's own namespace: the one that is named, or the only one. */
-  find(name: string | undefined, caller: Caller): (Place & { readonly kind: 'place' }) | Denial | Unknown {
+  find(name: string | undefined, caller: Caller): (MemoryScope & { readonly kind: 'place' }) | Denial | Unknown {
     const { identity, snapshot } = caller
     const stores = snapshot.get(storesSlot).of(identity.namespace)
     const store = name === undefined ? onlyOf(stores) : stores.get(name)

@@ -13,14 +13,14 @@ const COUNTS_MAX = 8
 const KEY_WEIGHT = 4
 
 /** One item that was found. */
-export interface Found {
+export interface FoundItem {
   readonly item: Item
   readonly snippet: string
 }
 
 /** What a search found, the best first, and how many items it did not read. */
 export interface SearchResult {
-  readonly found: readonly Found[]
+  readonly found: readonly FoundItem[]
   readonly unread: number
 }
 
@@ -31,7 +31,7 @@ export interface SearchResult {
 export function searchItems(items: readonly Item[], query: string, most: number): SearchResult {
   const words = wordsOf(query)
   const newestFirst = items.toSorted((a, b) => b.at - a.at)
-  const ranked: (Found & { readonly words: number; readonly times: number })[] = []
+  const ranked: (FoundItem & { readonly words: number; readonly times: number })[] = []
   let left = SEARCH_MAX_CHARS
   let read = 0
   for (const item of newestFirst) {

@@ -13,7 +13,7 @@ import {
   toolText,
 } from '../../call/index.ts'
 import type { Item, Memory, NoRoom } from './memory.ts'
-import type { Place, Places } from './places.ts'
+import type { MemoryScope, MemoryScopes } from './places.ts'
 import { searchItems } from './search.ts'
 import type { Store } from './stores.ts'
 
@@ -40,7 +40,7 @@ const key = Type.String({
 
 export interface MemoryToolParts {
   readonly memory: Memory
-  readonly places: Places
+  readonly places: MemoryScopes
   /** The taint labels of a caller now. */
   readonly labelsOf: (caller: Identity) => readonly string[]
   /** The answer of this call brings its session these labels. */
@@ -51,13 +51,13 @@ export interface MemoryToolParts {
 
 /** The tools of `plat-memory`. */
 export function createMemoryTools(parts: MemoryToolParts): readonly BuiltinTool[] {
-  const desk = new Desk(parts)
+  const desk = new MemoryTools(parts)
   return [writeTool(desk), readTool(desk), searchTool(desk), listTool(desk), deleteTool(desk)]
 }
 
 const READS = { readOnlyHint: true, openWorldHint: false, destructiveHint: false, idempotentHint: true } as const
 
-function writeTool(desk: Desk): BuiltinTool {
+function writeTool(desk: MemoryTools): BuiltinTool {
   return desk.tool({
     name: 'memory_write',
     title: 'Remember',
@@ -73,7 +73,7 @@ function writeTool(desk: Desk): BuiltinTool {
   })
 }
 
-function readTool(desk: Desk): BuiltinTool {
+function readTool(desk: MemoryTools): BuiltinTool {
   return desk.tool({
     name: 'memory_read',
     title: 'Recall',
@@ -85,7 +85,7 @@ function readTool(desk: Desk): BuiltinTool {
   })
 }
 
-function searchTool(desk: Desk): BuiltinTool {
+function searchTool(desk: MemoryTools): BuiltinTool {
   return desk.tool({
     name: 'memory_search',
     title: 'Search the memory',
@@ -105,7 +105,7 @@ function searchTool(desk: Desk): BuiltinTool {
   })
 }
 
-function listTool(desk: Desk): BuiltinTool {
+function listTool(desk: MemoryTools): BuiltinTool {
   return desk.tool({
     name: 'memory_list',
     title: 'List the memory',
@@ -123,7 +123,7 @@ function listTool(desk: Desk): BuiltinTool {
   })
 }
 
-function deleteTool(desk: Desk): BuiltinTool {
+function deleteTool(desk: MemoryTools): BuiltinTool {
   return desk.tool({
     name: 'memory_delete',
     title: 'Forget',
@@ -138,11 +138,11 @@ type WithStore = ReturnType<typeof Type.Object<{ store: typeof store }>>
 
 interface ToolOf<Schema extends WithStore> extends Omit<BuiltinTool, 'judge' | 'asks' | 'run' | 'inputSchema'> {
   readonly inputSchema: Schema
-  run(args: Static<Schema>, place: Place, call: ToolCall): Promise<ToolResult | Denial>
+  run(args: Static<Schema>, place: MemoryScope, call: ToolCall): Promise<ToolResult | Denial>
 }
 
 /** Does what the tools say, each in the one place of its caller. */
-class Desk {
+class MemoryTools {
   readonly #parts: MemoryToolParts
 
   constructor(parts: MemoryToolParts) {
@@ -165,7 +165,7 @@ class Desk {
 
   async write(
     args: { readonly key: string; readonly text: string },
-    { store, owner, person, screen }: Place,
+    { store, owner, person, screen }: MemoryScope,
     { identity }: ToolCall,
   ): Promise<ToolResult | Denial> {
     const { memory, labelsOf, clock } = this.#parts
@@ -188,7 +188,7 @@ class Desk {
     return toolText(JSON.stringify({ key: args.key, bytes: Buffer.byteLength(text), redacted: text !== given.text }))
   }
 
-  async read(key: string, place: Place, call: ToolCall): Promise<ToolResult | Denial> {
+  async read(key: string, place: MemoryScope, call: ToolCall): Promise<ToolResult | Denial> {
     const item = this.#standing(place).find((one) => one.key === key)
     if (item === undefined) return toolFailure(`arguments/key: nothing is kept under this key`)
     return this.#told([item], { ...toldOf(item), text: item.text }, { place, call })
@@ -212,7 +212,7 @@ class Desk {
     return this.#told(shown, { items, ...(next !== undefined && { next }) }, at)
   }
 
-  async delete(key: string, place: Place): Promise<ToolResult | Denial> {
+  async delete(key: string, place: MemoryScope): Promise<ToolResult | Denial> {
     const { memory } = this.#parts
     if (memory.get(place.owner, key) === null) return toolText(JSON.stringify({ key, deleted: false }))
     const failed = await this.#kept(memory.remove(place.owner, key))
@@ -220,7 +220,7 @@ class Desk {
   }
 
   /** What is not too old, in the order of the keys, whether or not it was swept away already. */
-  #standing({ owner, store }: Place): readonly Item[] {
+  #standing({ owner, store }: MemoryScope): readonly Item[] {
     const { memory, clock } = this.#parts
     const oldest = clock.now() - store.retentionMs
     return memory.list(owner).filter(({ at }) => at > oldest)
@@ -249,7 +249,7 @@ class Desk {
 }
 
 interface At {
-  readonly place: Place
+  readonly place: MemoryScope
   readonly call: ToolCall
 }
 

@@ -64,7 +64,7 @@ export interface FetchToolParts {
 }
 
 /** Which part of a page is asked for, and how. */
-interface Wish {
+interface PageSelection {
   readonly startIndex: number
   readonly maxLength: number
   readonly raw: boolean
@@ -105,7 +105,7 @@ class Pages {
     this.#fits = parts.contentTypes.map((type) => glob(type.toLowerCase()))
   }
 
-  async read(address: URL, wish: Wish, call: ToolCall): ReturnType<BuiltinTool['run']> {
+  async read(address: URL, wish: PageSelection, call: ToolCall): ReturnType<BuiltinTool['run']> {
     const { follower, robots, clock, maxBytes, timeoutMs } = this.#parts
     const attempts: ToolResult['attempts'][number][] = []
     const until = clock.monotonic() + timeoutMs
@@ -137,7 +137,11 @@ function untaken(media: MediaType | null): string {
     : `its type ${media.type} is not among web.contentTypes`
 }
 
-async function told(answer: Arrived, { type, charset }: MediaType, wish: Wish): Promise<Omit<ToolResult, 'attempts'>> {
+async function told(
+  answer: Arrived,
+  { type, charset }: MediaType,
+  wish: PageSelection,
+): Promise<Omit<ToolResult, 'attempts'>> {
   const { startIndex, maxLength, raw } = wish
   const source = decodeText(answer.bytes, charset)
   const end = startIndex + maxLength

@@ -18,13 +18,13 @@ export interface GateConfig extends Required<Domains> {
 export type AgentDomains = (snapshot: Snapshot, identity: Pick<Identity, 'namespace' | 'agent'>) => Domains | null
 
 /** Where the lists of one level stand. */
-interface Places {
+interface ListPaths {
   readonly allowedAt: string
   readonly deniedAt: string
 }
 
 /** The lists of one level. */
-interface Level extends Places {
+interface Level extends ListPaths {
   readonly allowed: DomainSet
   readonly denied: DomainSet
 }
@@ -38,13 +38,13 @@ const OF_AGENT = placesAt('Agent.spec.web')
 export class Gates {
   readonly #config: GateConfig
   readonly #agentDomains: AgentDomains
-  readonly #agentAt: Places
+  readonly #agentAt: ListPaths
   readonly #gateway: Level
   readonly #namespaces: ReadonlyMap<string, Level>
   readonly #agents = new WeakMap<Domains, Level>()
   readonly #ports: ReadonlySet<number>
 
-  constructor(config: GateConfig, agentDomains: AgentDomains, agentAt: Places = OF_AGENT) {
+  constructor(config: GateConfig, agentDomains: AgentDomains, agentAt: ListPaths = OF_AGENT) {
     this.#config = config
     this.#agentDomains = agentDomains
     this.#agentAt = agentAt
@@ -54,12 +54,12 @@ export class Gates {
     this.#ports = new Set(config.allowedPorts)
   }
 
-  of({ snapshot, identity }: Caller): Gate {
+  of({ snapshot, identity }: Caller): DomainFilter {
     const own = this.#agentDomains(snapshot, identity)
     const namespace = this.#namespaces.get(identity.namespace) ?? null
     const agent = own === null ? null : this.#agentLevel(own)
     const levels = [this.#gateway, namespace, agent].filter((level) => level !== null)
-    return new Gate({ ...this.#config, ports: this.#ports, levels })
+    return new DomainFilter({ ...this.#config, ports: this.#ports, levels })
   }
 
   #agentLevel(own: Domains): Level {
@@ -71,11 +71,11 @@ export class Gates {
   }
 }
 
-function placesAt(at: string): Places {
+function placesAt(at: string): ListPaths {
   return { allowedAt: `${at}.allowedDomains`, deniedAt: `${at}.deniedDomains` }
 }
 
-function levelOf(places: Places, { allowedDomains = [], deniedDomains = [] }: Domains): Level {
+function levelOf(places: ListPaths, { allowedDomains = [], deniedDomains = [] }: Domains): Level {
   return { ...places, allowed: domainSet(allowedDomains), denied: domainSet(deniedDomains) }
 }
 
@@ -85,7 +85,7 @@ interface GateParts extends Pick<GateConfig, 'defaultAllow' | 'allowIPLiterals'>
 }
 
 /** What one caller may read. */
-export class Gate {
+export class DomainFilter {
   readonly #parts: GateParts
 
   constructor(parts: GateParts) {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { page, type WebGround, webGround } from './testing/ground.ts'
+import { page, type WebFixture, webGround } from './testing/ground.ts'
 
 const denied = (why: string) => `policy_denied: the page redirects to an address that may not be read: ${why}`
 const INSIDE = 'it leads inside a private network, which web.allowedCIDRs does not allow'
 
 test('every redirect passes what the first address passed, and nothing of where it leads is told', async (t) => {
   // Shows D3.web.allowedCIDRs and D3.web.allowIPLiterals.
-  let ground: WebGround | null = null
+  let ground: WebFixture | null = null
   const targets: Record<string, () => string> = {
     '/denied': () => `${ground?.site('secret.example')}/x`,
     '/foreign': () => `${ground?.site('elsewhere.net')}/ignore-all-rules`,

@@ -13,8 +13,8 @@ import {
   toolFailure,
   toolText,
 } from '../../call/index.ts'
-import type { Gate, Gates } from './gate.ts'
-import type { Backend, Found, SearchConfig } from './search/backends.ts'
+import type { DomainFilter, Gates } from './gate.ts'
+import type { Backend, SearchConfig, SearchResult } from './search/backends.ts'
 
 /** Longest question, in characters. */
 const MAX_QUERY = 1_024
@@ -139,7 +139,7 @@ function jsonOrNull(bytes: Uint8Array): unknown {
 }
 
 /** What the caller may not read it is not shown a piece of either. */
-function told(found: readonly Found[], gate: Gate, most: number): string {
+function told(found: readonly SearchResult[], gate: DomainFilter, most: number): string {
   const readable = found.filter(({ url }) => {
     const address = URL.parse(url)
     return address !== null && gate.fault(address) === null

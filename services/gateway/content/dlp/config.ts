@@ -45,9 +45,9 @@ const detectorsWork: Rule = ({ dlpProfiles }) =>
     ),
   )
 
-type Found = Pick<Problem, 'path' | 'message'>
+type DetectorProblem = Pick<Problem, 'path' | 'message'>
 
-function detectorProblems(profile: unknown): Found[] {
+function detectorProblems(profile: unknown): DetectorProblem[] {
   return listOf(memberOf(profile, 'detectors')).flatMap((id, index) => {
     if (typeof id !== 'string' || DETECTOR_IDS.includes(id)) return []
     const near = closest(id, DETECTOR_IDS)
@@ -56,9 +56,9 @@ function detectorProblems(profile: unknown): Found[] {
   })
 }
 
-function customProblems(profile: unknown): Found[] {
+function customProblems(profile: unknown): DetectorProblem[] {
   const seen = new Set(DETECTOR_IDS)
-  return listOf(memberOf(profile, 'custom')).flatMap((custom, index): Found[] => {
+  return listOf(memberOf(profile, 'custom')).flatMap((custom, index): DetectorProblem[] => {
     const [id, regex] = [memberOf(custom, 'id'), memberOf(custom, 'regex')]
     const path = `.custom[${index}]`
     const fault = typeof regex === 'string' && regex !== '' ? expressionFault(regex) : null

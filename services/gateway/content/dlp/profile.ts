@@ -49,9 +49,9 @@ export function compileProfile(name: string, config: ProfileConfig): Profile {
   }
 }
 
-type Said = (typeof ORDER)[number]
+type DlpAction = (typeof ORDER)[number]
 
-function directionOf(config: ProfileConfig, said: Said): Direction | null {
+function directionOf(config: ProfileConfig, said: DlpAction): Direction | null {
   const forSecrets = stricter(said, config.onSecret ?? 'off')
   const isWanted = ({ secret }: Pick<Row, 'secret'>) => (secret ? forSecrets : said) !== 'off'
   if (forSecrets === 'off') return null
@@ -63,7 +63,7 @@ function directionOf(config: ProfileConfig, said: Said): Direction | null {
   }
 }
 
-function stricter(one: Said, other: Said): Said {
+function stricter(one: DlpAction, other: DlpAction): DlpAction {
   return ORDER[Math.max(ORDER.indexOf(one), ORDER.indexOf(other))] ?? one
 }
 

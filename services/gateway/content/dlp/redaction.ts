@@ -1,7 +1,7 @@
 import { checkJson, findSpan, JsonError, type Span } from '@plat/core'
 import { type Denial, deny, isDenial, type Pieces, type Redactor, type Where } from '../../call/index.ts'
 import type { Detector } from './detectors/detector.ts'
-import { type Found, findInJson, redactedJson } from './json/strings.ts'
+import { findInJson, redactedJson, type ScannedText } from './json/strings.ts'
 import { type Action, actionFor, type Direction, type Profile } from './profile.ts'
 import type { Hit } from './scan/look.ts'
 import { type Released, TextStream } from './stream.ts'
@@ -17,7 +17,7 @@ export const OVERSIZE = 'oversize'
 const WORDS = { arguments: 'the arguments hold', response: 'the answer holds' } as const
 
 /** A message as it may go on. */
-export interface Judged {
+export interface RedactedMessage {
   /** The input itself when nothing in it is replaced. */
   readonly bytes: Uint8Array
   /** With every hit replaced, also those that pass: for people and classifiers. */
@@ -47,7 +47,7 @@ export class Redaction implements Redactor {
     return isDenial(judged) ? judged : judged.bytes
   }
 
-  judge(json: Uint8Array, where: Where): Judged | Denial {
+  judge(json: Uint8Array, where: Where): RedactedMessage | Denial {
     const { found, isCut } = findInJson(json, this.#direction.scanner, this.#profile.maxScanBytes)
     const tooLong = isCut ? this.#tooLong() : null
     if (tooLong !== null) return tooLong
@@ -62,7 +62,7 @@ export class Redaction implements Redactor {
     }
   }
 
-  #judgeFound(json: Uint8Array, found: readonly Found[], where: Where): Judged | Denial {
+  #judgeFound(json: Uint8Array, found: readonly ScannedText[], where: Where): RedactedMessage | Denial {
     const hits = found.flatMap((one) => one.hits)
     const fixed = spansOf(json, where.fixed)
     const inName = found.some((one) => fixed.some((span) => isWithin(one, span)))
@@ -160,7 +160,7 @@ class RedactedPieces implements Pieces {
   }
 }
 
-function allowedBy(json: Uint8Array, { within, except, left }: Where): (found: Found) => boolean {
+function allowedBy(json: Uint8Array, { within, except, left }: Where): (found: ScannedText) => boolean {
   const inside = within === undefined ? null : spansOf(json, within)
   const outside = spansOf(json, except)
   return (found) =>
@@ -177,7 +177,7 @@ function spansOf(json: Uint8Array, paths: Where['within']): readonly Span[] {
 }
 
 /** What stands between strings may reach further than the value that it belongs to; its hits say where they are. */
-function isWithin({ start, end, hits, kind }: Found, [first, last]: Span): boolean {
+function isWithin({ start, end, hits, kind }: ScannedText, [first, last]: Span): boolean {
   if (kind === 'gap') return hits.every((hit) => hit.start >= first && hit.end <= last)
   return start > first && end < last
 }
@@ -186,7 +186,7 @@ function isWithin({ start, end, hits, kind }: Found, [first, last]: Span): boole
 const NAME_CHARS = 48
 
 /** The plain name of the member whose value a string is; null: it is none, or has another name. */
-function nameBefore(json: Uint8Array, { start, kind }: Found): string | null {
+function nameBefore(json: Uint8Array, { start, kind }: ScannedText): string | null {
   if (kind !== 'value') return null
   const before = Buffer.from(json.subarray(Math.max(0, start - 1 - NAME_CHARS), start - 1)).toString('latin1')
   return /(?<!\\)"([A-Za-z]+)"\s*:\s*$/.exec(before)?.[1] ?? null

@@ -4,7 +4,7 @@ import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
 import type { Identity, Target } from '../../call/index.ts'
 import type { GuardConfig, GuardTarget } from './config.ts'
-import type { Asked, GuardType } from './types/type.ts'
+import type { ClassifierRequest, GuardType } from './types/type.ts'
 import { windowsOf } from './windows.ts'
 
 /** Largest answer of a classifier, in bytes. */
@@ -16,7 +16,7 @@ const WINDOWS_AT_ONCE = 8
  * The verdict of a guard over a text: `flagged` is bad, `unavailable` is not known. `busy`: the guard works, but has too many texts at
  * once, so the text was not sent to it; callers can bring that about, so `failOpen` does not hold for it.
  */
-export type Judgement = 'clean' | 'flagged' | 'unavailable' | 'busy'
+export type GuardVerdict = 'clean' | 'flagged' | 'unavailable' | 'busy'
 
 export interface GuardParts {
   readonly config: GuardConfig
@@ -78,7 +78,7 @@ export class Guard {
   }
 
   /** Reads a text of the session `caller`, in windows where it is long. Never rejects. */
-  async judge(text: string, target: GuardTarget, caller: string): Promise<Judgement> {
+  async judge(text: string, target: GuardTarget, caller: string): Promise<GuardVerdict> {
     if (this.#texts.acquire(caller) !== null) return 'busy'
     const { clock, onTook } = this.#parts
     const began = clock.monotonic()
@@ -91,9 +91,9 @@ export class Guard {
   }
 
   /** One bad window is enough; without one, one that nobody could read leaves the whole open. */
-  async #read(text: string, target: GuardTarget): Promise<Judgement> {
+  async #read(text: string, target: GuardTarget): Promise<GuardVerdict> {
     const { parts, whole } = windowsOf(text, this.config.maxBytes)
-    let judged: Judgement = whole ? 'clean' : 'unavailable'
+    let judged: GuardVerdict = whole ? 'clean' : 'unavailable'
     for (let at = 0; at < parts.length; at += WINDOWS_AT_ONCE) {
       const asked = parts.slice(at, at + WINDOWS_AT_ONCE).map((part) => this.#score(part, target))
       for (const score of await Promise.all(asked)) {
@@ -114,7 +114,14 @@ export class Guard {
     }
     try {
       if (config.apiKeyFile !== '' && key === null) return failed('its apiKeyFile cannot be read')
-      const { url, headers, body }: Asked = type.ask({ config, url: this.#url, text, target, key, now: clock.now() })
+      const { url, headers, body }: ClassifierRequest = type.ask({
+        config,
+        url: this.#url,
+        text,
+        target,
+        key,
+        now: clock.now(),
+      })
       const request = {
         method: 'POST',
         headers,

@@ -1,7 +1,7 @@
 import type { Denial, Identity, Target } from '../../call/index.ts'
 import { callerOf, deny } from '../../call/index.ts'
 import type { GuardTarget } from './config.ts'
-import type { Guard, Judgement } from './guard.ts'
+import type { Guard, GuardVerdict } from './guard.ts'
 
 /** What a call is, as far as guards ask. */
 export interface GuardedCall {
@@ -18,7 +18,7 @@ export interface GuardsOptions {
   readonly onUnread: (call: GuardedCall, guard: string, target: GuardTarget) => void
   readonly metrics: {
     /** `plat_gateway_guard_checks_total`. */
-    checked(guard: string, target: GuardTarget, outcome: Exclude<Judgement, 'busy'>): void
+    checked(guard: string, target: GuardTarget, outcome: Exclude<GuardVerdict, 'busy'>): void
     /** `plat_gateway_guard_blocked_total`. */
     blocked(guard: string, target: GuardTarget): void
   }

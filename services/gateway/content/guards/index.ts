@@ -9,7 +9,7 @@ import type { GuardConfig } from './config.ts'
 import { Guard } from './guard.ts'
 import { type GuardedCall, Guards, type GuardsOptions } from './guards.ts'
 import { createGuardReview } from './review.ts'
-import { type Brought, createGuardStage } from './stage.ts'
+import { createGuardStage, type GuardLabels } from './stage.ts'
 import { typeOf } from './types/types.ts'
 
 export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
@@ -64,7 +64,7 @@ export function createGuards(parts: GuardsParts): GuardsFeature {
       .catch(failed)
   }
   const all = new Guards({ guards, taint, labelsOf, onUnread, metrics })
-  const brought: Brought = new WeakMap()
+  const brought: GuardLabels = new WeakMap()
   const watches = guards.filter((guard) => guard.config.apiKeyFile !== '').map((guard) => watchKey(guard, parts))
   return {
     stage: createGuardStage(all, brought),

@@ -2,13 +2,13 @@ import { type Call, type Frame, isDenial, type Passed } from '../../call/index.t
 import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
 import type { Guard } from './guard.ts'
 import type { Guards } from './guards.ts'
-import type { Brought } from './stage.ts'
+import type { GuardLabels } from './stage.ts'
 import { textOf, textOfHosted, textOfMessage } from './texts.ts'
 
 type Readers = Pick<Guards, 'none' | 'of' | 'judge'>
 
 /** Has guards read what tools answer. Each message of a stream waits for them, so nothing bad leaves before it is known to be. */
-export function createGuardReview(guards: Readers, brought: Brought): Review<'identity' | 'target'> {
+export function createGuardReview(guards: Readers, brought: GuardLabels): Review<'identity' | 'target'> {
   return review({
     name: 'guard',
     needs: ['identity', 'target'],

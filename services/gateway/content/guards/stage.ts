@@ -5,12 +5,12 @@ import type { Guards } from './guards.ts'
 import { textOf } from './texts.ts'
 
 /** Labels that a call's own words brought, until its reply tells them in the record. Empty for nearly all calls. */
-export type Brought = WeakMap<object, readonly string[]>
+export type GuardLabels = WeakMap<object, readonly string[]>
 
 /** Has guards read what a call says before it is sent: arguments of tools, prompts of models. */
 export function createGuardStage(
   guards: Guards,
-  brought: Brought,
+  brought: GuardLabels,
 ): Stage<'guard', 'identity' | 'target' | 'redacted', never> {
   return stage({
     name: 'guard',

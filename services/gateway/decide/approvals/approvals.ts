@@ -1,6 +1,6 @@
 import { type Clock, type Ids, LruCache, type PoolBound, poolTable } from '@plat/core'
 import type { Journal } from '@plat/state'
-import { linkOf, type Marks } from '../../admin/index.ts'
+import { linkOf, type PersonMarks } from '../../admin/index.ts'
 import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
 import { denialReason, NOBODY_IN_TIME, QUORUM_NOT_MET, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
@@ -8,7 +8,7 @@ import { digestOf } from './question/digest.ts'
 import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
 import { type Ballot, type BallotFault, ballotFault, counted, isStanding, personOf } from './quorum/ballot.ts'
-import type { AskingRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
+import type { ApprovalRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
 import { isFree } from './stage.ts'
 import { type Entry, isOpen, type SessionName, sessionKey } from './store/book.ts'
 import type { Approval, ApprovalEvent, Vote } from './store/events.ts'
@@ -27,7 +27,7 @@ const ASK_TRIES_MAX = 1_000
 const PEOPLE_MAX = 10_000
 
 /** A call with a decision of policy. */
-export type JudgedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>
+export type DecidedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>
 
 /** What a call was held for in its first pass. */
 interface Held {
@@ -51,14 +51,14 @@ export interface ApprovalsOptions {
   /** The least that the gateway asks of every approval. */
   readonly floor: QuorumFloor
   /** Every rule that asks for an approval of this call. */
-  readonly asking: (call: JudgedCall) => readonly AskingRule[]
+  readonly asking: (call: DecidedCall) => readonly ApprovalRule[]
   /** Whether users can be asked to confirm. */
   readonly asksUsers: boolean
   /** Whether this person may approve anything now; absent: whoever may decide may. */
   readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
   /** Sees each event that the journal holds at start, with when it was written. */
   /** What identifies the user that a session acts for. */
-  readonly personOf: (user: string) => Marks
+  readonly personOf: (user: string) => PersonMarks
   readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
   /** Told once of each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
@@ -71,9 +71,9 @@ export interface ApprovalsOptions {
 }
 
 /** Why nothing was decided. */
-export type Refused = 'unknown' | 'decided' | 'offline' | BallotFault
+export type RefusedDecision = 'unknown' | 'decided' | 'offline' | BallotFault
 
-export type Decided = { readonly approval: Approval } | { readonly refused: Refused }
+export type Decided = { readonly approval: Approval } | { readonly refused: RefusedDecision }
 
 /**
  * Approvals: durable, single use, bound to a digest of what is asked. A held call waits here; decisions come from the
@@ -134,7 +134,7 @@ export class Approvals {
   }
 
   /** The verdict over a call that needs an approval: a grant that it used, a wait, or a refusal. Rejects with the journal. */
-  async ask(call: JudgedCall): Promise<ApprovalUse | Wait | Denial> {
+  async ask(call: DecidedCall): Promise<ApprovalUse | Wait | Denial> {
     const ruleSha256 = call.facts.decision.ruleSha256 ?? null
     const digest = digestOf(call, ruleSha256)
     if (digest === null)
@@ -154,7 +154,7 @@ export class Approvals {
    * A released call in its second pass: what policy says now must be an allow, or the same rule unchanged, over the same
    * arguments. Null: the call was not held.
    */
-  async release(call: JudgedCall): Promise<ApprovalUse | Denial | null> {
+  async release(call: DecidedCall): Promise<ApprovalUse | Denial | null> {
     const held = this.#held.get(call)
     if (held === undefined) return null
     const { approvalId } = held
@@ -176,7 +176,7 @@ export class Approvals {
   }
 
   /** People and quorum are judged as of now; a grant that does not meet them is ended, so that an identical call asks anew. */
-  #useOrEnd(call: JudgedCall, approval: Approval): ApprovalEvent {
+  #useOrEnd(call: DecidedCall, approval: Approval): ApprovalEvent {
     const quorum = isFree(call) ? null : this.#quorumOf(call)
     const isMet =
       quorum === null || (typeof quorum !== 'string' && isStanding(approval, quorum, this.#peopleOf(approval)))
@@ -224,7 +224,7 @@ export class Approvals {
 
   /** Appends what follows for an approval that is still pending. Rejects when the journal cannot be written. */
   async advance(id: string, next: (approval: Approval) => readonly ApprovalEvent[] | BallotFault): Promise<Decided> {
-    const changed = await this.#log.change<Refused>(id, (entry) => {
+    const changed = await this.#log.change<RefusedDecision>(id, (entry) => {
       if (entry === null) return { result: 'unknown' }
       if (entry.approval.state !== 'pending' || this.#isOver(entry)) return { result: 'decided' }
       const events = next(entry.approval)
@@ -249,7 +249,7 @@ export class Approvals {
     this.#log.close()
   }
 
-  async #tryToAsk(call: JudgedCall, digest: string): Promise<ApprovalUse | Wait | Denial | 'changed'> {
+  async #tryToAsk(call: DecidedCall, digest: string): Promise<ApprovalUse | Wait | Denial | 'changed'> {
     const open = this.#log.book.open(digest, this.#options.clock.now())
     if (open !== null) return this.#join(call, open.approval.question.id)
     const busy = this.#creating.get(digest)
@@ -258,7 +258,7 @@ export class Approvals {
     return 'changed'
   }
 
-  async #join(call: JudgedCall, id: string): Promise<ApprovalUse | Wait | 'changed'> {
+  async #join(call: DecidedCall, id: string): Promise<ApprovalUse | Wait | 'changed'> {
     const joined = await this.#log.change<'changed'>(id, (entry) => {
       if (entry === null || this.#isOver(entry)) return { result: 'changed' }
       const { state } = entry.approval
@@ -271,7 +271,7 @@ export class Approvals {
     return approval.state === 'cancelled' ? 'changed' : this.#wait(call, id)
   }
 
-  async #create(call: JudgedCall, digest: string): Promise<Wait | Denial | 'changed'> {
+  async #create(call: DecidedCall, digest: string): Promise<Wait | Denial | 'changed'> {
     const session = sessionKey(call.facts.identity)
     const bound = this.#boundFor(call.facts.identity)
     if (bound !== null) {
@@ -292,7 +292,7 @@ export class Approvals {
   }
 
   /** A text says why nobody could approve it. */
-  #quorumOf(call: JudgedCall): Quorum | string {
+  #quorumOf(call: DecidedCall): Quorum | string {
     const { floor, asking, asksUsers } = this.#options
     const { policy, rule } = call.facts.decision
     const rules = asking(call)
@@ -317,7 +317,7 @@ export class Approvals {
   }
 
   /** The call waits from here on; what was decided while its event was written counts at once. */
-  #wait(call: JudgedCall, id: string): Wait {
+  #wait(call: DecidedCall, id: string): Wait {
     const waiter = this.#waiters.add(id)
     const leave = () => {
       if (this.#waiters.remove(id, waiter)) void this.#left(call, id)
@@ -329,7 +329,7 @@ export class Approvals {
   }
 
   /** A caller that left may come back; one that may not call any more takes the question with it. */
-  async #left(call: JudgedCall, id: string): Promise<void> {
+  async #left(call: DecidedCall, id: string): Promise<void> {
     const cut = call.signal.reason === 'revoked' && call.facts.identity.expiresAt > this.#options.clock.now()
     const event: ApprovalEvent = { t: cut && !this.#waiters.has(id) ? 'cancelled' : 'detached' }
     await this.#log

@@ -1,11 +1,11 @@
 import { AdminError } from '../../admin/index.ts'
 import type { ErrorCode } from '../../call/index.ts'
-import type { Approvals, Refused } from './approvals.ts'
+import type { Approvals, RefusedDecision } from './approvals.ts'
 import type { Ballot } from './quorum/ballot.ts'
 import { type ApprovalView, approvalView } from './view.ts'
 
 /** What a decision is told that does not count. */
-const refusals: Readonly<Record<Refused, readonly [ErrorCode, string]>> = {
+const refusals: Readonly<Record<RefusedDecision, readonly [ErrorCode, string]>> = {
   unknown: ['not_found', 'there is no approval with this id'],
   offline: ['offline', 'this edge is disconnected: offline.approvals and offline.localApprovers say who approves now'],
   decided: ['conflict', 'the approval is decided already'],

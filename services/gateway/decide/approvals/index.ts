@@ -3,12 +3,12 @@ import type { Ledgers, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals, Leadership } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
-import { Approvals, type ApprovalsOptions, type JudgedCall } from './approvals.ts'
+import { Approvals, type ApprovalsOptions, type DecidedCall } from './approvals.ts'
 import type { ApprovalQuorumConfig } from './config.ts'
 import { createDecisions, type Decisions } from './decisions.ts'
 import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { type Confirmations, type Confirmer, leadConfirmations } from './quorum/confirmations.ts'
-import { type AskingRule, QuorumFloor } from './quorum/quorum.ts'
+import { type ApprovalRule, QuorumFloor } from './quorum/quorum.ts'
 import { approvalRecord, Unrecorded } from './record.ts'
 import { createApprovalRoutes } from './routes.ts'
 import { type ApprovalStage, createApprovalStage } from './stage.ts'
@@ -32,7 +32,7 @@ export interface ApprovalsParts {
   /** Users are asked to confirm by one replica. */
   readonly leadership: Leadership
   /** Every rule of the policies that asks for an approval of this call. */
-  readonly asking: (call: JudgedCall) => readonly AskingRule[]
+  readonly asking: (call: DecidedCall) => readonly ApprovalRule[]
   /** Whether this person may approve anything now; absent: whoever may decide may. */
   readonly mayApprove?: ApprovalsOptions['mayApprove']
   /** Asks users to confirm; null: nobody can. */

@@ -1,6 +1,6 @@
 import { type Denial, deny, isDenial } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
-import type { Approvals, JudgedCall } from './approvals.ts'
+import type { Approvals, DecidedCall } from './approvals.ts'
 
 export type ApprovalStage = Stage<
   'approval',
@@ -16,7 +16,7 @@ const NOT_NEEDED = { approval: null } as const
  * only stage that lets a decision other than allow go on.
  */
 export function createApprovalStage(approvals: Approvals, onFault: (error: unknown) => void): ApprovalStage {
-  const judge = async (call: JudgedCall): Promise<Verdict<'approval'>> => {
+  const judge = async (call: DecidedCall): Promise<Verdict<'approval'>> => {
     const used = call.pass === 2 ? await approvals.release(call) : null
     if (used === null && isFree(call)) return NOT_NEEDED
     const answer = used ?? (await approvals.ask(call))
@@ -43,6 +43,6 @@ export function createApprovalStage(approvals: Approvals, onFault: (error: unkno
 }
 
 /** Neither policy nor a changed definition nor the server asks for a person. */
-export function isFree({ facts: { decision, pin, target } }: JudgedCall): boolean {
+export function isFree({ facts: { decision, pin, target } }: DecidedCall): boolean {
   return decision.action === 'allow' && pin?.approve !== true && !target.asks?.approval
 }

@@ -1,11 +1,11 @@
 import type { Denial } from '../../call/index.ts'
 
-export type Answer = 'granted' | Denial
+export type WaitResult = 'granted' | Denial
 
 /** A call that waits. */
 export interface Waiter {
-  readonly until: Promise<Answer>
-  readonly answer: (answer: Answer) => void
+  readonly until: Promise<WaitResult>
+  readonly answer: (answer: WaitResult) => void
 }
 
 /** The calls that wait on this replica, by approval. Each leaves when it is answered or its caller left. */
@@ -13,7 +13,7 @@ export class Waiters {
   readonly #byApproval = new Map<string, Waiter[]>()
 
   add(id: string): Waiter {
-    const { promise, resolve } = Promise.withResolvers<Answer>()
+    const { promise, resolve } = Promise.withResolvers<WaitResult>()
     const waiter = { until: promise, answer: resolve }
     const others = this.#byApproval.get(id)
     if (others === undefined) this.#byApproval.set(id, [waiter])

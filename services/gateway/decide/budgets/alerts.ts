@@ -21,14 +21,14 @@ export interface BudgetAlert {
 }
 
 /** Percents of one key in one window that were told. */
-export interface Told {
+export interface SentPercents {
   readonly key: string
   readonly window: string
   readonly percents: readonly number[]
 }
 
 /** Resolves when the alert is durable. One that cannot be kept is told again when more is spent. */
-type Tell = (alert: BudgetAlert) => Promise<unknown>
+type SendAlert = (alert: BudgetAlert) => Promise<unknown>
 
 export interface AlertsOptions {
   readonly now: () => number
@@ -38,17 +38,17 @@ export interface AlertsOptions {
 
 /** Tells once for each budget, window and percent that so much is spent; what an earlier process told is not told again. */
 export class Alerts {
-  readonly #told = new Map<string, Told & { readonly percents: number[] }>()
+  readonly #told = new Map<string, SentPercents & { readonly percents: number[] }>()
   readonly #options: AlertsOptions
   #sweepAt = SWEEP_EVERY
-  #tell: Tell = async () => {}
+  #tell: SendAlert = async () => {}
 
   constructor(options: AlertsOptions) {
     this.#options = options
   }
 
   /** To whom alerts are told from now on. */
-  begin(tell: Tell): void {
+  begin(tell: SendAlert): void {
     this.#tell = tell
   }
 
@@ -69,7 +69,7 @@ export class Alerts {
   }
 
   /** Everything that was told of windows that are not over. */
-  told(): readonly Told[] {
+  told(): readonly SentPercents[] {
     this.#sweep()
     return [...this.#told.values()]
   }
@@ -88,7 +88,7 @@ export class Alerts {
     const known = this.#told.get(name)
     if (known !== undefined) return known
     if (this.#told.size >= this.#sweepAt) this.#sweep()
-    const fresh: Told & { readonly percents: number[] } = { key, window, percents: [] }
+    const fresh: SentPercents & { readonly percents: number[] } = { key, window, percents: [] }
     this.#told.set(name, fresh)
     return fresh
   }

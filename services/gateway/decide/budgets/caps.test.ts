@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { Calendar, type Hold, LocalLimits } from '@plat/state'
+import { type Hold, LocalLimits, WindowCalendar } from '@plat/state'
 import { type Denial, type Identity, isDenial, type Outcome, Snapshots } from '../../call/index.ts'
 import type { Cap } from './caps/budget.ts'
 import { BudgetTable, type Match, type Selecting } from './caps/table.ts'
@@ -29,7 +29,7 @@ const session = { window: 'session', scope: 'session' } as const
 const month = { window: 'month' } as const
 const tokens = { unit: 'tokens' } as const
 
-interface World {
+interface CapsFixture {
   /** Null: they could not be read yet. */
   readonly budgets: readonly Selecting[] | null
   readonly currency?: string
@@ -39,7 +39,7 @@ interface World {
 }
 
 /** A model that costs one micro-unit a token of input and ten one of output; a prompt of 100 tokens. */
-function world({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026, 0, 1), demand = {} }: World) {
+function world({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026, 0, 1), demand = {} }: CapsFixture) {
   const clock = new TestClock(start)
   const snapshots = new Snapshots()
   const prices = { version: 1, currency: 'USD', id: 'p', models: { 'openai/m': { input: '1', output: '10' } } }
@@ -55,7 +55,7 @@ function world({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026,
   const stage = createReserveStage({
     limits,
     budgetsOf: () => table,
-    calendar: new Calendar(zone),
+    calendar: new WindowCalendar(zone),
     demandOf: () => (demand === null ? null : demandOf({ maxTokens: 100, ...demand })),
     clock,
     denied: (scope) => denied.push(scope),

@@ -2,12 +2,12 @@ import { type Clock, quantityToMicros, reasonOf } from '@plat/core'
 import { type Ledgers, tailLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import {
-  Calendar,
   type Limits,
   LocalLimits,
   type Overrun,
   type SharedLimits,
   type SharedLimitsOptions,
+  WindowCalendar,
 } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Call, Snapshots, Usage } from '../../call/index.ts'
@@ -135,7 +135,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
   const { config, counters, demandOf, snapshots, clock, log, metrics } = options
   const pricing = watchPricing({ config, snapshots, clock, log })
   const budgets = watchBudgets({ config, session: capOf(config.sessionBudgetUSD), snapshots, clock, log })
-  const calendar = new Calendar(config.budgetTimezone)
+  const calendar = new WindowCalendar(config.budgetTimezone)
   const currency = () => snapshots.current.get(pricingSlot).currency
   let totalMicros = await totalOf(options)
   const metered = (micros: number) => {
@@ -207,7 +207,7 @@ async function totalOf({ config, limits, alerts, spending, log }: BudgetsOptions
 async function tellReached(
   { limits, counters, alerts, clock }: BudgetsOptions,
   table: BudgetTable | null,
-  calendar: Calendar,
+  calendar: WindowCalendar,
 ) {
   // Of budgets that are counted together the replica tells that spent it.
   if (counters.shared) return

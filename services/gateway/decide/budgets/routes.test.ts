@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
-import { Calendar, LocalLimits } from '@plat/state'
+import { LocalLimits, WindowCalendar } from '@plat/state'
 import fastify from 'fastify'
 import { createAdmin } from '../../admin/index.ts'
 import { inNamespaces } from '../../testing/admin.ts'
@@ -24,7 +24,7 @@ function served(table: BudgetTable | null) {
   const routes = createBudgetRoutes({
     counters: localCounters(limits),
     table: () => table,
-    calendar: new Calendar('UTC'),
+    calendar: new WindowCalendar('UTC'),
     currency: () => 'EUR',
     now,
   })

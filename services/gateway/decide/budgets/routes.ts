@@ -1,5 +1,5 @@
 import { rfc3339 } from '@plat/core'
-import { type Calendar, windowEnd } from '@plat/state'
+import { type WindowCalendar, windowEnd } from '@plat/state'
 import { AdminError, type AdminRoutes, page } from '../../admin/index.ts'
 import type { Counters } from './book/counters.ts'
 import type { Budget } from './caps/budget.ts'
@@ -10,7 +10,7 @@ export interface BudgetRoutesOptions {
   readonly counters: Counters
   /** Null: `budgetsFile` could not be read yet. */
   readonly table: () => BudgetTable | null
-  readonly calendar: Calendar
+  readonly calendar: WindowCalendar
   /** ISO 4217. */
   readonly currency: () => string
   readonly now: () => number

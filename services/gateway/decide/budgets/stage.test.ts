@@ -12,7 +12,7 @@ import { budgetParts, callOf, decision, demandOf, modelTarget, outcomeOf } from 
 
 const KEY = 'usd/session/default/assistant/s'
 
-interface World {
+interface StageFixture {
   readonly capMicros?: number | null
   readonly budgets?: readonly Selecting[]
   /** Absent: the call is one of a tool. */
@@ -23,7 +23,7 @@ interface World {
 /** One micro-unit a token of input, ten for one of output. */
 const plain = { 'openai/m': { input: '1', output: '10' } }
 
-function world({ capMicros = 10_000, budgets = [], demand, prices = { models: plain } }: World) {
+function world({ capMicros = 10_000, budgets = [], demand, prices = { models: plain } }: StageFixture) {
   const clock = new TestClock()
   const snapshots = new Snapshots()
   const decoded = decodePricing(Buffer.from(JSON.stringify({ version: 1, currency: 'USD', id: 'p', ...prices })))

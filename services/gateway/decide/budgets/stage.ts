@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type Calendar, type Hold, type HoldItem, isShort, type Limits, type Short, windowOf } from '@plat/state'
+import { type Hold, type HoldItem, isShort, type Limits, type Short, type WindowCalendar, windowOf } from '@plat/state'
 import { type Body, type Call, type Denial, isDenial, type Outcome, type Snapshot } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
@@ -31,7 +31,7 @@ export interface ReserveOptions {
   readonly limits: Limits
   /** Null: `budgetsFile` could not be read yet. */
   readonly budgetsOf: (snapshot: Snapshot) => BudgetTable | null
-  readonly calendar: Calendar
+  readonly calendar: WindowCalendar
   readonly demandOf: DemandOf
   readonly clock: Clock
   /** A call was refused because a budget of this scope is used up. */
@@ -47,11 +47,11 @@ export interface ReserveOptions {
 /** Every item of a hold has spent what it held. */
 const NOTHING_ELSE: ReadonlyMap<string, number> = new Map()
 
-type Judged = Call<'identity' | 'target' | 'decision'>
+type DecidedCall = Call<'identity' | 'target' | 'decision'>
 type Reserved = Verdict<'hold'>
 
 /** A model call with all that bounds it. */
-interface Asked {
+interface BudgetedDemand {
   readonly demand: ModelDemand
   readonly budgets: readonly Applied[]
   /** Of the endpoints that may answer, the dearest first: so much is held. At least one. */
@@ -87,12 +87,12 @@ class Reserve {
     this.#options = options
   }
 
-  admit(call: Judged): Reserved | Promise<Reserved> {
+  admit(call: DecidedCall): Reserved | Promise<Reserved> {
     const demand = this.#options.demandOf(call)
     return demand === null ? this.#admitTool(call) : this.#admitModel(call, demand)
   }
 
-  #admitTool(call: Judged): Reserved | Promise<Reserved> {
+  #admitTool(call: DecidedCall): Reserved | Promise<Reserved> {
     const rates = ratesOf(call)
     const { key, tool } = call.facts.target
     const micros = tool === null ? 0 : call.snapshot.get(pricingSlot).tool(`${key}/${tool}`)
@@ -103,7 +103,7 @@ class Reserve {
     return items.length === 0 ? NOTHING_HELD : this.#take(call, items, null)
   }
 
-  #admitModel(call: Judged, demand: ModelDemand): Reserved | Promise<Reserved> {
+  #admitModel(call: DecidedCall, demand: ModelDemand): Reserved | Promise<Reserved> {
     const budgets = this.#budgetsOf(call)
     if (isDenial(budgets)) return budgets
     const limit = smaller(demand.maxTokens, demand.routeMaxTokens)
@@ -120,7 +120,7 @@ class Reserve {
   }
 
   /** What the caller's calls count in, or why nothing that costs may pass. */
-  #budgetsOf(call: Judged): readonly Applied[] | Denial {
+  #budgetsOf(call: DecidedCall): readonly Applied[] | Denial {
     const table = this.#options.budgetsOf(call.snapshot)
     if (table === null) return unreadBudgets()
     const found = table.matching(call.facts.identity)
@@ -129,7 +129,7 @@ class Reserve {
     return currency !== table.currency && found.some(isMoney) ? foreignBudgets(table.currency, currency) : found
   }
 
-  #ask(call: Judged, asked: Asked): Reserved | Promise<Reserved> {
+  #ask(call: DecidedCall, asked: BudgetedDemand): Reserved | Promise<Reserved> {
     const { demand, budgets, prices, maxTokens } = asked
     const [price] = prices
     const output = maxTokens * demand.choices
@@ -144,7 +144,7 @@ class Reserve {
 
   /** The rates of the policy, and what the call may take of each budget. */
   #items(
-    call: Judged,
+    call: DecidedCall,
     budgets: readonly Applied[],
     { micros, tokens }: { readonly micros: number; readonly tokens: number },
     tokensPerMinute: number | null = null,
@@ -162,9 +162,9 @@ class Reserve {
 
   /** A plain value where the limits answer at once. `asked`: null where less cannot be asked for. */
   #take(
-    call: Judged,
+    call: DecidedCall,
     items: readonly HoldItem[],
-    asked: Asked | null,
+    asked: BudgetedDemand | null,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
     const answer = this.#options.limits.take(call.id, items, this.#options.clock.now() + HOLD_LIFE_MS)
@@ -178,15 +178,20 @@ class Reserve {
   }
 
   #taken(
-    call: Judged,
+    call: DecidedCall,
     answer: Hold | Short,
-    { items, asked, body }: { items: readonly HoldItem[]; asked: Asked | null; body: Body | null },
+    { items, asked, body }: { items: readonly HoldItem[]; asked: BudgetedDemand | null; body: Body | null },
   ): Reserved | Promise<Reserved> {
     return isShort(answer) ? this.#short(call, answer, items, asked) : given(answer, body)
   }
 
   /** Asks again for what is left of the budget that was too short, as long as enough output fits into it; each may be the next one. */
-  #short(call: Judged, short: Short, items: readonly HoldItem[], asked: Asked | null): Reserved | Promise<Reserved> {
+  #short(
+    call: DecidedCall,
+    short: Short,
+    items: readonly HoldItem[],
+    asked: BudgetedDemand | null,
+  ): Reserved | Promise<Reserved> {
     const item = items.find(({ key }) => key === short.key)
     if (!(item instanceof BudgetItem)) return this.#limited(call, item, short)
     const cheaper = item.unit === 'micros' ? withoutDearest(asked) : null
@@ -197,12 +202,12 @@ class Reserve {
   }
 
   /** A rate of the policy, or the tokens of the minute. */
-  #limited({ facts: { decision } }: Judged, item: HoldItem | undefined, short: Short): Denial {
+  #limited({ facts: { decision } }: DecidedCall, item: HoldItem | undefined, short: Short): Denial {
     if (item?.unit === 'tokens') this.#options.rateLimited()
     return limitUsedUp(short, { policy: decision.policy, rule: decision.rule, now: this.#options.clock.now() })
   }
 
-  #usedUp(call: Judged, { budget }: BudgetItem, short: Short): Denial {
+  #usedUp(call: DecidedCall, { budget }: BudgetItem, short: Short): Denial {
     this.#options.denied(budget.scope)
     const { currency } = call.snapshot.get(pricingSlot)
     return budgetUsedUp(budget, short, { currency, now: this.#options.clock.now() })
@@ -256,12 +261,12 @@ class Reserve {
 }
 
 /** Nothing has a price that nobody asks for. */
-const FREE: Asked['prices'] = [
+const FREE: BudgetedDemand['prices'] = [
   { base: { input: 0n, output: 0n, cachedRead: 0n, cachedWrite: 0n, reasoning: 0n }, tiers: [], perCall: 0 },
 ]
 
 /** The rates of the policy, and what else the gateway counts the call in where it is the server itself. */
-function ratesOf({ facts: { decision, target } }: Judged): readonly HoldItem[] {
+function ratesOf({ facts: { decision, target } }: DecidedCall): readonly HoldItem[] {
   const { asks } = target
   return asks === undefined || asks.holds.length === 0 ? decision.rates : [...decision.rates, ...asks.holds]
 }
@@ -278,14 +283,14 @@ function isCounted({ usageSource, result, code }: Outcome): boolean {
 }
 
 /** What is left is too little for the dearest endpoint: another one may still answer, and this one is passed over then. Null: there is none. */
-function withoutDearest(asked: Asked | null): Asked | null {
+function withoutDearest(asked: BudgetedDemand | null): BudgetedDemand | null {
   const [, next, ...rest] = asked?.prices ?? []
   return asked === null || next === undefined ? null : { ...asked, prices: [next, ...rest] }
 }
 
 /** Output tokens of each choice that what is left of a budget allows; null: too few, or others were faster again and again. */
 function fits(
-  { demand, budgets, prices, maxTokens, again }: Asked,
+  { demand, budgets, prices, maxTokens, again }: BudgetedDemand,
   { budget }: BudgetItem,
   left: number,
 ): number | null {
@@ -304,7 +309,7 @@ function enough(output: number, wanted: number): number | null {
   return output < Math.min(FEWEST_TOKENS, wanted) ? null : Math.min(output, wanted)
 }
 
-function minuteItem({ facts: { identity, target } }: Judged, now: number, cap: number, amount: number): HoldItem {
+function minuteItem({ facts: { identity, target } }: DecidedCall, now: number, cap: number, amount: number): HoldItem {
   const key = ['tpm', identity.namespace, identity.agent, identity.session, target.key].join('/')
   return { key, window: windowOf(now, MINUTE_SECONDS), cap, amount, unit: 'tokens' }
 }

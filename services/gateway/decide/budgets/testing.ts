@@ -1,5 +1,5 @@
 import type { TestClock } from '@plat/core'
-import { Calendar } from '@plat/state'
+import { WindowCalendar } from '@plat/state'
 import type { Body, Call, Facts, Identity, Outcome, Snapshot, Target } from '../../call/index.ts'
 import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
@@ -91,7 +91,7 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
 export function budgetParts(capMicros: number | null, more: readonly Selecting[] = []) {
   const session = capMicros === null ? [] : [{ cap: everySession(capMicros), match: {} }]
   const table = new BudgetTable(null, [...session, ...more])
-  return { budgetsOf: () => table, calendar: new Calendar('UTC') }
+  return { budgetsOf: () => table, calendar: new WindowCalendar('UTC') }
 }
 
 /** Output tokens that `ask` may have. */

@@ -10,7 +10,7 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 /** So long that no test meets its end, in seconds. */
 const A_LONG_WINDOW = 100_000_000
 
-interface World {
+interface ToolsFixture {
   readonly upstream: ScriptedUpstream
   /** Starts a gateway on the ledger of this test. */
   start(): Promise<GatewayProcess>
@@ -18,7 +18,7 @@ interface World {
   records(): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
 
-async function setUp(t: TestContext, rules: readonly object[], config: object = {}): Promise<World> {
+async function setUp(t: TestContext, rules: readonly object[], config: object = {}): Promise<ToolsFixture> {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())

@@ -38,7 +38,7 @@ export interface ToolState {
   readonly source: 'resources' | 'journal' | null
 }
 
-interface Seen {
+interface ObservedTool {
   digest: string
   /** Monotonic, in milliseconds. */
   at: number
@@ -53,7 +53,7 @@ class ServerTools {
   /** `<tool>\n<digest>` of what was told as drift. */
   readonly told = new Set<string>()
   /** The last definition that anybody was offered. */
-  readonly seen = new Map<string, Seen>()
+  readonly seen = new Map<string, ObservedTool>()
 }
 
 /** Characters of all definitions that are kept for people to read; the one that was offered longest ago makes room. */

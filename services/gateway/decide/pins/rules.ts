@@ -13,9 +13,9 @@ export interface PinRules {
 export type Standing = 'pinned' | 'drifted' | 'unpinned'
 
 /** What becomes of a tool. */
-export type Treatment = 'pass' | 'approve' | 'refuse'
+export type PinDecision = 'pass' | 'approve' | 'refuse'
 
-export function treatment(rules: PinRules, standing: Standing): Treatment {
+export function treatment(rules: PinRules, standing: Standing): PinDecision {
   if (rules.mode === 'learn' || standing === 'pinned') return 'pass'
   if (standing === 'unpinned') return rules.allowUnpinned ? 'pass' : 'refuse'
   return rules.onChange === 'alert' ? 'pass' : rules.onChange === 'approve' ? 'approve' : 'refuse'

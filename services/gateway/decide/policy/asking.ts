@@ -6,7 +6,7 @@ import { type PolicyInput, Variables } from './question.ts'
 import type { Matcher } from './rules/conditions.ts'
 
 /** A rule that asks for an approval. */
-export interface AskingRule {
+export interface ApprovalRule {
   /** `<namespace>/<name>` */
   readonly policy: string | null
   readonly rule: string | null
@@ -21,7 +21,7 @@ export interface AskingRule {
  * Every rule in force that asks for an approval of this message. A decision names one of them; who must approve is for all of them to
  * say, so that the order of rules never matters. Asked only when a call is to be held.
  */
-export function askingRules(set: PolicySet, input: PolicyInput): readonly AskingRule[] {
+export function askingRules(set: PolicySet, input: PolicyInput): readonly ApprovalRule[] {
   const { namespace, agent } = input.identity
   const variables = new Variables(input)
   const policies = set.byAgent.get(namespace)?.get(agent)?.rules ?? []

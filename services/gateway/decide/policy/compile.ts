@@ -4,7 +4,7 @@ import type { Cedar } from '@plat/resources/cedar'
 import { compileExpression, type Expression } from '@plat/resources/expression'
 import { type PolicyEntry, type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
-import type { AskingRule } from './asking.ts'
+import type { ApprovalRule } from './asking.ts'
 import { type CedarText, cedarText } from './engines/cedar.ts'
 import { Governance } from './governance.ts'
 import { allOf, conditionsOf } from './rules/conditions.ts'
@@ -30,7 +30,7 @@ export interface CompiledPolicy {
   readonly name: string
   readonly rules: RuleIndex<CompiledRule>
   /** Those that ask for an approval, each with all that it matches: the index may leave out one that another makes needless. */
-  readonly asking: readonly AskingRule[]
+  readonly asking: readonly ApprovalRule[]
   readonly byDefault: Decision
 }
 

@@ -4,7 +4,7 @@ import type { Log } from '@plat/process'
 import { cedarInstalled, loadCedar } from '@plat/resources/cedar'
 import type { Call, Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
-import { type AskingRule, askingRules } from './asking.ts'
+import { type ApprovalRule, askingRules } from './asking.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
 import type { Rego } from './engines/rego.ts'
@@ -15,7 +15,7 @@ import { createPolicyStage, policySlot } from './stage.ts'
 export type { PolicySet } from './compile.ts'
 export { createRego } from './engines/rego.ts'
 export { judge, judgeTool } from './judge.ts'
-export type { Listing, PolicyInput, Shown } from './question.ts'
+export type { ListedTool, Listing, PolicyInput } from './question.ts'
 export { createSimulation } from './simulate/routes.ts'
 export { createPolicyStage, policySlot } from './stage.ts'
 
@@ -52,7 +52,7 @@ export interface Policies {
     tools: readonly string[],
   ): readonly boolean[] | Promise<readonly boolean[]>
   /** Every rule that asks for an approval of this call, whichever of them the decision names. */
-  asking(call: Call<'identity' | 'target' | 'taints'>): readonly AskingRule[]
+  asking(call: Call<'identity' | 'target' | 'taints'>): readonly ApprovalRule[]
   /** Reads the file now; the first check comes before the gateway serves. */
   check(): Promise<void>
   close(): void

@@ -5,7 +5,7 @@ import { type CompiledPolicy, type CompiledRule, type PolicySet, undecided } fro
 import { judgeCedar } from './engines/cedar.ts'
 import { joined } from './engines/verdict.ts'
 import type { Governance } from './governance.ts'
-import { asksForUnknown, type PolicyInput, questionOfTool, type Shown, Variables } from './question.ts'
+import { asksForUnknown, type ListedTool, type PolicyInput, questionOfTool, Variables } from './question.ts'
 
 /**
  * Judges one message by everything that can be asked here: deny over require_approval over allow over the default. An agent without a
@@ -78,7 +78,7 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
 }
 
 /** Is a tool shown in a list? Hidden when a call would be denied whatever its arguments. */
-export function judgeTool(set: PolicySet, shown: Shown & { readonly now: number }, tool: string): boolean {
+export function judgeTool(set: PolicySet, shown: ListedTool & { readonly now: number }, tool: string): boolean {
   return judge(set, questionOfTool(shown, tool, shown.now)).action !== 'deny'
 }
 

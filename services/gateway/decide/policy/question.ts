@@ -51,7 +51,7 @@ function argumentsOf({ operation, body }: Call): PolicyInput['args'] {
 }
 
 /** Who is shown one entry of a `tools/list`, and what is known of it. */
-export interface Shown {
+export interface ListedTool {
   readonly identity: Identity
   readonly target: Target
   /** Labels of the session. */
@@ -61,14 +61,14 @@ export interface Shown {
 }
 
 /** The question for one entry of a `tools/list`: as if it were called, with arguments that nobody knows. */
-export function questionOfTool(shown: Shown, tool: string, now: number): PolicyInput {
+export function questionOfTool(shown: ListedTool, tool: string, now: number): PolicyInput {
   const { identity, target, taints, sinks } = shown
   const asked = { operation: 'mcp.call', method: 'tools/call', args: 'unknown', beside: 'unknown' } as const
   return { ...asked, identity, target, tool, taints, sinks, now }
 }
 
 /** Who is shown a list. */
-export interface Listing extends Omit<Shown, 'sinks'> {
+export interface Listing extends Omit<ListedTool, 'sinks'> {
   /** What a tool of the list can carry data out to. */
   sinksOf(tool: string): readonly string[]
 }

@@ -2,7 +2,7 @@ import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { Place } from '@plat/resources/sovereignty'
+import type { UpstreamPlacement } from '@plat/resources/sovereignty'
 import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { residentDialer } from './dialer.ts'
@@ -34,7 +34,7 @@ export interface ResidencyFeature {
   /** The resolve stage, after which only what complies is reached. */
   resolve(inner: Resolve, placesOf: PlacesOf): Resolve
   /** Why data must not go to a place, by the rules of this snapshot; null: it may. */
-  fault(snapshot: Snapshot, place: Place): string | null
+  fault(snapshot: Snapshot, place: UpstreamPlacement): string | null
   /** Returns the place of sessions of a tier by the rules of this snapshot; null when it is not known. */
   tierJurisdiction(snapshot: Snapshot, tier: string): string | null
   /** Reads the file now; the first check comes before anything is dialled. */

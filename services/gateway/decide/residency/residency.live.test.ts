@@ -53,7 +53,7 @@ test('whatever a connection is for, it keeps to the rules in force when it is as
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'add', arguments: {} } }
 
-interface Ground {
+interface ResidencyFixture {
   /** The error code of one call of a server or a route by a session of this tier; `ok` when it was answered. */
   ask(path: string, model?: string, tier?: string): Promise<string>
   /** The rules, in force when it resolves. */
@@ -97,7 +97,7 @@ function routesTo(upstream: string) {
   }
 }
 
-async function ground(t: TestContext): Promise<Ground> {
+async function ground(t: TestContext): Promise<ResidencyFixture> {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())

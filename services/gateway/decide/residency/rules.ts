@@ -1,13 +1,18 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
 import { createRangeCheck, type Residency } from '@plat/http'
-import { decodeSovereignty, type Place, residencyFault, type Sovereignty } from '@plat/resources/sovereignty'
+import {
+  decodeSovereignty,
+  residencyFault,
+  type Sovereignty,
+  type UpstreamPlacement,
+} from '@plat/resources/sovereignty'
 import type { Slot } from '../../call/index.ts'
 
 /** What one sovereigntyPolicyFile asks, ready to be asked itself; immutable. */
 export interface Rules {
   /** Why data must not go there, as the end of a sentence about the place; null: it may. */
-  fault(place: Place): string | null
+  fault(place: UpstreamPlacement): string | null
   /** Returns the place of sessions of a tier, as their TrustTier states it; null when it states none. */
   tierJurisdiction(tier: string): string | null
   /** What the dialer asks of addresses; null: nothing. */

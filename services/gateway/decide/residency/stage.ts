@@ -1,4 +1,4 @@
-import type { Place } from '@plat/resources/sovereignty'
+import type { UpstreamPlacement } from '@plat/resources/sovereignty'
 import { type Call, type Denial, deny, type Snapshot, type Snapshots, type Target } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import { type Rules, residencySlot } from './rules.ts'
@@ -6,7 +6,7 @@ import { type Rules, residencySlot } from './rules.ts'
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
 /** All places that may answer a call for a target. */
-export type PlacesOf = (call: Pick<Call, 'name'>, snapshot: Snapshot, target: Target) => readonly Place[]
+export type PlacesOf = (call: Pick<Call, 'name'>, snapshot: Snapshot, target: Target) => readonly UpstreamPlacement[]
 
 /**
  * The stage, after which a call is refused when its session runs where the data of the target must not go, or when none of the target's

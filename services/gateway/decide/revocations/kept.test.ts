@@ -8,7 +8,7 @@ import { MemoryDisk } from '@plat/testkit/disk'
 import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import { decodeEvent, type Revocation, type RevocationEvent } from './format.ts'
-import { KeptRevocations } from './kept.ts'
+import { StoredRevocations } from './kept.ts'
 
 const folder = tempFolder()
 
@@ -20,12 +20,18 @@ function entry(id: string, clock: TestClock, forMs: number | null = null): Revoc
 
 async function opened(journal: Journal<RevocationEvent>, clock: TestClock, onRevoked = () => 0) {
   const faults: unknown[] = []
-  const kept = new KeptRevocations({ journal, clock, onRevoked, onLifted() {}, onFault: (error) => faults.push(error) })
+  const kept = new StoredRevocations({
+    journal,
+    clock,
+    onRevoked,
+    onLifted() {},
+    onFault: (error) => faults.push(error),
+  })
   await kept.open()
   return { kept, faults }
 }
 
-const ids = (kept: KeptRevocations, clock: TestClock) =>
+const ids = (kept: StoredRevocations, clock: TestClock) =>
   kept.list
     .inForce(clock.now())
     .map(({ id }) => id)
@@ -115,7 +121,7 @@ test('what is read at start is in force, and is not told as if it had just been 
   const { kept } = await opened(journal, clock)
   await kept.add(entry('old', clock))
   const told: string[] = []
-  const again = new KeptRevocations({
+  const again = new StoredRevocations({
     journal,
     clock,
     onRevoked: ({ id }) => told.push(id),

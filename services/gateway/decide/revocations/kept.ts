@@ -6,7 +6,7 @@ import { RevocationList } from './list.ts'
 /** Events of the journal that no longer count before it is written anew. */
 const COMPACT_AFTER_EVENTS = 1_000
 
-export interface KeptParts {
+export interface StoredRevocationsOptions {
   readonly journal: Journal<RevocationEvent>
   readonly clock: Clock
   /** An entry came into force; answers how many live calls it ended. Not told of those that are read at start. */
@@ -31,9 +31,9 @@ export interface Added {
  * Break-glass revocations: what people revoke here and now. Each change is an event of the journal first, and the list is
  * what the events say, so that a restart finds the same.
  */
-export class KeptRevocations {
+export class StoredRevocations {
   readonly list = new RevocationList()
-  readonly #parts: KeptParts
+  readonly #parts: StoredRevocationsOptions
   readonly #stop = new AbortController()
   /** Calls that were ended by entries whose makers wait for the number. */
   readonly #cut = new Map<string, number>()
@@ -44,7 +44,7 @@ export class KeptRevocations {
   #events = 0
   #compacting = false
 
-  constructor(parts: KeptParts) {
+  constructor(parts: StoredRevocationsOptions) {
     this.#parts = parts
   }
 

@@ -5,7 +5,7 @@ import type { Journal } from '@plat/state'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import { ListFile } from './file.ts'
 import type { DecodedFile, Revocation, RevocationEvent } from './format.ts'
-import { type Added, KeptRevocations } from './kept.ts'
+import { type Added, StoredRevocations } from './kept.ts'
 import { RevocationList, type RevocationScope } from './list.ts'
 import { Copies } from './mirrored.ts'
 import { fileRecord, liftRecord, revokeRecord } from './record.ts'
@@ -62,7 +62,7 @@ export interface RevocationsParts {
  */
 export class Revocations {
   readonly #parts: RevocationsParts
-  readonly #kept: KeptRevocations
+  readonly #kept: StoredRevocations
   readonly #file: ListFile | null
   /** What the file said last; null before its first good content. */
   #listed: RevocationList | null = null
@@ -76,7 +76,7 @@ export class Revocations {
     this.#parts = parts
     const { journal, file, mirrorNamespace, clock, log } = parts
     this.#copies = new Copies(mirrorNamespace)
-    this.#kept = new KeptRevocations({
+    this.#kept = new StoredRevocations({
       journal,
       clock,
       onRevoked: (revocation) => this.#revoked(revocation),

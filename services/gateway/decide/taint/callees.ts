@@ -37,7 +37,7 @@ export function openPlace(self: SessionKey): string {
 }
 
 /** Labels at one place, each with the number of sessions that have it. */
-interface Place {
+interface LabelCounts {
   sessions: number
   readonly counts: Map<string, number>
 }
@@ -47,7 +47,7 @@ interface Place {
  * every change of a session, so that reading costs as much as there are labels.
  */
 export class CalleeLabels {
-  readonly #places = new Map<string, Place>()
+  readonly #places = new Map<string, LabelCounts>()
   readonly #counted = new Map<TaintedSession, ReadonlyMap<string, readonly string[]>>()
 
   /**

@@ -1,6 +1,6 @@
 import type { Call, Denial, Frame, Passed, Snapshot } from '../../call/index.ts'
 import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
-import { Seen } from './stage.ts'
+import { LabelSnapshot } from './stage.ts'
 import type { Taints } from './taints.ts'
 
 export interface MarkOptions {
@@ -67,7 +67,7 @@ class Marker implements Running, Marking {
 
   async sent(): Promise<void> {
     const { identity, target, taints } = this.#call.facts
-    if (!this.#succeeded || !(taints instanceof Seen)) return
+    if (!this.#succeeded || !(taints instanceof LabelSnapshot)) return
     this.cleared = await this.#taints.clear(identity, { wanted: target.labels.clearTaints, turn: taints.turn })
   }
 

@@ -13,7 +13,7 @@ const EVERY_TOKEN = ''
 export const NO_TOKEN = ''
 
 /** The token of a call, and what it says of its session. */
-export interface ShownToken {
+export interface SessionToken {
   readonly jti: string
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
@@ -23,7 +23,7 @@ export interface ShownToken {
   readonly brought: readonly string[]
 }
 
-export function shownToken({ jti, expiresAt, delegators, inheritedTaints }: Identity): ShownToken {
+export function shownToken({ jti, expiresAt, delegators, inheritedTaints }: Identity): SessionToken {
   return { jti, expiresAt, delegators: delegators.map(sessionKey), brought: inheritedTaints }
 }
 
@@ -150,7 +150,7 @@ export class TaintedSession {
   }
 
   /** A call with this token. */
-  use(now: number, token: ShownToken): void {
+  use(now: number, token: SessionToken): void {
     this.usedAt = now
     this.#keepToken(token)
   }
@@ -191,7 +191,7 @@ export class TaintedSession {
     for (const agent of event.listensTo ?? []) this.listensTo.add(agent)
   }
 
-  #keepToken({ jti, expiresAt, delegators, brought }: ShownToken): void {
+  #keepToken({ jti, expiresAt, delegators, brought }: SessionToken): void {
     this.#rememberToken(jti, expiresAt)
     if (jti !== NO_TOKEN) this.#place(delegators, brought)
   }

@@ -3,7 +3,7 @@ import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Taints, Turn } from './taints.ts'
 
 /** The labels that a call began with, and when that was: what its tool clears, it clears of these. */
-export class Seen implements TaintView {
+export class LabelSnapshot implements TaintView {
   readonly labels: readonly string[]
   readonly turn: Turn
 
@@ -28,7 +28,7 @@ export function createTaintStage(taints: Taints): Stage<'taints', 'identity' | '
       const clears = target.labels.clearTaints.length > 0
       const facts = () => {
         const seen = taints.seen(identity)
-        return { taints: clears ? new Seen(seen.labels, taints.turn) : seen }
+        return { taints: clears ? new LabelSnapshot(seen.labels, taints.turn) : seen }
       }
       const noting = taints.note(identity)
       if (noting instanceof Promise) return noting.then((denial) => denial ?? facts())

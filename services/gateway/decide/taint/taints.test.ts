@@ -13,7 +13,7 @@ import { COMPACT_AFTER_EVENTS, LABELS_MAX, Taints } from './taints.ts'
 
 const HOUR_MS = 3_600_000
 
-interface World {
+interface TaintFixture {
   readonly clock: TestClock
   readonly taints: Taints
   readonly journal: Journal<TaintEvent>
@@ -32,7 +32,7 @@ async function world(
     readonly clock?: TestClock
     readonly maxSessions?: number
   } = {},
-): Promise<World> {
+): Promise<TaintFixture> {
   const clock = given.clock ?? new TestClock()
   const own = createMemoryJournal<TaintEvent>(() => clock.now())
   const journal = given.journal?.(own) ?? own

@@ -4,7 +4,7 @@ import { type Denial, deny, type Identity, type SessionRef, type TaintView } fro
 import { ByCaller } from './by-caller.ts'
 import { type AgentKey, CalleeLabels, type SessionKey } from './callees.ts'
 import type { TaintEvent } from './events.ts'
-import { NO_TOKEN, type ShownToken, shownToken, TaintedSession } from './session.ts'
+import { NO_TOKEN, type SessionToken, shownToken, TaintedSession } from './session.ts'
 
 /** Sessions with labels in one gateway. One more is refused: none is forgotten before its time. */
 const SESSIONS_MAX = 200_000
@@ -203,7 +203,7 @@ export class Taints {
     return cleared
   }
 
-  async #write(session: TaintedSession, token: ShownToken, labels: readonly string[]): Promise<null | Denial> {
+  async #write(session: TaintedSession, token: SessionToken, labels: readonly string[]): Promise<null | Denial> {
     const denial = await this.#append(session, { t: 'added', ...this.#heard(token), labels: [...labels] }, labels)
     if (denial === null) for (const label of labels) this.#options.onChange('added', label)
     return denial
@@ -241,7 +241,7 @@ export class Taints {
   }
 
   /** What every event says of the call that caused it. */
-  #heard({ jti, expiresAt, delegators, brought }: ShownToken) {
+  #heard({ jti, expiresAt, delegators, brought }: SessionToken) {
     return {
       at: this.#options.clock.now(),
       jti,

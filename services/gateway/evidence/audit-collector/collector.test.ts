@@ -8,8 +8,8 @@ import { openLedger, readSegmentReceipt } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { staticSource } from '@plat/tokens'
-import { Collector, type CollectorParts, type Taken } from './collector.ts'
-import { Places } from './places.ts'
+import { Collector, type CollectorParts, type SegmentResult } from './collector.ts'
+import { EdgePositions } from './places.ts'
 import { EdgeStore } from './store.ts'
 import { type TestEdge, testEdge } from './testing/edge.ts'
 
@@ -24,11 +24,11 @@ async function ground(t: TestContext, edges: Readonly<Record<string, PublicKey>>
   const path = join(tempFolder(), 'audit.jsonl')
   const ledger = await openLedger({ path, tenant: '', replica: 'hub', clock, ids: systemIds(clock) })
   t.after(() => ledger.close())
-  const opened: Places[] = []
+  const opened: EdgePositions[] = []
   t.after(() => Promise.all(opened.map((places) => places.close())))
   const open = async () => {
     await opened.pop()?.close()
-    const places = await Places.open({ path: `${dir}.jsonl`, clock, log: silentLog })
+    const places = await EdgePositions.open({ path: `${dir}.jsonl`, clock, log: silentLog })
     opened.push(places)
     const known = Object.entries(edges).map(async ([edge, key]) => {
       const store = await EdgeStore.open({ edge, dir, places })
@@ -61,12 +61,12 @@ async function ground(t: TestContext, edges: Readonly<Record<string, PublicKey>>
   return { dir, open, counted, seqs, records, stored }
 }
 
-function upTo(taken: Taken): number {
+function upTo(taken: SegmentResult): number {
   assert.equal(taken.kind, 'receipt', JSON.stringify(taken))
   return taken.kind === 'receipt' ? taken.receipt.upTo : Number.NaN
 }
 
-function reason(taken: Taken): string {
+function reason(taken: SegmentResult): string {
   return taken.kind === 'refused' ? taken.reason : taken.kind
 }
 

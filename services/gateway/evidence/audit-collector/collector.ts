@@ -49,7 +49,7 @@ export interface CollectorParts {
   readonly metrics: CollectorMetrics
 }
 
-export type Taken =
+export type SegmentResult =
   | { readonly kind: 'receipt'; readonly text: string; readonly receipt: SegmentReceipt }
   /** Bytes of the segment are missing: somebody is copying it, or cut it. */
   | { readonly kind: 'incomplete' }
@@ -72,7 +72,7 @@ export class Collector {
   }
 
   /** Rejects when it cannot be stored, recorded or signed for: nothing is acknowledged then. */
-  async take(bytes: Buffer): Promise<Taken> {
+  async take(bytes: Buffer): Promise<SegmentResult> {
     const { metrics, log } = this.#parts
     try {
       const taken = await this.#take(bytes)
@@ -89,7 +89,7 @@ export class Collector {
     }
   }
 
-  async #take(bytes: Buffer): Promise<Taken> {
+  async #take(bytes: Buffer): Promise<SegmentResult> {
     const { edges, maxSegmentBytes } = this.#parts
     if (bytes.length > maxSegmentBytes) {
       return refused(
@@ -116,7 +116,7 @@ export class Collector {
     return await mine
   }
 
-  async #store(segment: Segment, store: EdgeStore): Promise<Taken> {
+  async #store(segment: Segment, store: EdgeStore): Promise<SegmentResult> {
     const { seal } = segment
     const { stored } = store
     const { edge, ledgerId, from, to, head } = seal
@@ -145,7 +145,7 @@ export class Collector {
     return this.#answer(segment, store.stored)
   }
 
-  async #answer({ seal: { edge, ledgerId }, sealId }: Segment, { upTo, head }: Stored): Promise<Taken> {
+  async #answer({ seal: { edge, ledgerId }, sealId }: Segment, { upTo, head }: Stored): Promise<SegmentResult> {
     const { id, signer, clock } = this.#parts
     const at = rfc3339Micros(clock.now())
     const receipt = { collector: id, edge, ledgerId, upTo, head, seal: sealId, at }
@@ -153,7 +153,7 @@ export class Collector {
   }
 
   /** Two histories of one edge: somebody must look. */
-  async #forked({ seal: { edge, ledgerId, from, to } }: Segment, what: string): Promise<Taken> {
+  async #forked({ seal: { edge, ledgerId, from, to } }: Segment, what: string): Promise<SegmentResult> {
     if (this.#forks.get(edge) !== what) {
       await this.#parts.ledger.append({ kind: 'alert', reason: `fork: ${what}`, edge, ledgerId, from, upTo: to })
       this.#forks.set(edge, what)
@@ -173,6 +173,6 @@ async function forkOf({ seal }: Segment, followed: FollowedSegment, store: EdgeS
   return meets ? null : `the stored record ${seal.to} is another one`
 }
 
-function refused(reason: RefusalReason, message: string): Taken {
+function refused(reason: RefusalReason, message: string): SegmentResult {
   return { kind: 'refused', reason, message }
 }

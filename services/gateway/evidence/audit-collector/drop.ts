@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readUpTo } from '@plat/config'
-import { type Clock, Rounds, reasonOf } from '@plat/core'
+import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Collector } from './collector.ts'
 
@@ -23,12 +23,12 @@ const SEGMENT = /\.segment$/
  */
 export class DropFolder {
   readonly #options: DropOptions
-  readonly #looks: Rounds
+  readonly #looks: PeriodicTask
 
   constructor(options: DropOptions) {
     const { dir, log } = options
     this.#options = options
-    this.#looks = new Rounds({
+    this.#looks = new PeriodicTask({
       ...options,
       job: () => this.#look(),
       onFault: (error) => log.error({ dir, error: reasonOf(error) }, 'auditCollector.dropDir cannot be used'),

@@ -7,7 +7,7 @@ import { type KeySource, pemSource } from '@plat/tokens'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { Collector, type CollectorMetrics, type KnownEdge } from './collector.ts'
 import { DropFolder } from './drop.ts'
-import { Places } from './places.ts'
+import { EdgePositions } from './places.ts'
 import { createCollectorRoutes } from './routes.ts'
 import { EdgeStore } from './store.ts'
 
@@ -49,7 +49,7 @@ export async function createAuditCollector(options: AuditCollectorOptions): Prom
   if (!enabled) return { routes: { mount() {} }, async close() {} }
   await using started = new AsyncDisposableStack()
   const dir = config.auditCollector.dir || `${config.auditPath}.edges`
-  const places = started.adopt(await Places.open({ path: `${dir}.jsonl`, clock, log }), (one) => one.close())
+  const places = started.adopt(await EdgePositions.open({ path: `${dir}.jsonl`, clock, log }), (one) => one.close())
   const known = new Map<string, KnownEdge>()
   for (const edge of edges) {
     const keys = started.adopt(pemSource(edge.publicKeyFiles, { clock, log }), (source: KeySource) => source.close())

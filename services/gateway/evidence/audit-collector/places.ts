@@ -20,7 +20,7 @@ const NOTHING_STORED: Stored = { ledgerId: '', upTo: NO_RECORD.seq, head: NO_REC
 const COMPACT_AFTER_EVENTS = 20_000
 
 /** The journal that says how far the ledger of each edge is stored. */
-export class Places {
+export class EdgePositions {
   readonly #journal: OpenJournal<Stored>
   readonly #log: Log
   readonly #last = new Map<string, { readonly version: number; readonly event: Stored }>()
@@ -34,8 +34,8 @@ export class Places {
   }
 
   /** Rejects when the journal cannot be read, or another process has it. */
-  static async open({ path, clock, log }: { path: string; clock: Clock; log: Log }): Promise<Places> {
-    const places = new Places(await openFileJournal({ path, clock, decode: decodeStored }), log)
+  static async open({ path, clock, log }: { path: string; clock: Clock; log: Log }): Promise<EdgePositions> {
+    const places = new EdgePositions(await openFileJournal({ path, clock, decode: decodeStored }), log)
     places.#follow()
     return places
   }

@@ -2,7 +2,7 @@ import { mkdir, open, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LineReader } from '@plat/ledger'
 import { isMissing } from '@plat/state'
-import type { Places, Stored } from './places.ts'
+import type { EdgePositions, Stored } from './places.ts'
 
 const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
@@ -11,7 +11,7 @@ export interface EdgeStoreParts {
   readonly edge: string
   /** `<dir>/<edge>/ledger.jsonl`: the edge's ledger as the edge wrote it. */
   readonly dir: string
-  readonly places: Places
+  readonly places: EdgePositions
 }
 
 /**

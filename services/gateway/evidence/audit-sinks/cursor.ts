@@ -9,12 +9,12 @@ const schema = Type.Object(
 )
 
 /** The last record that a sink is done with. */
-export type Place = Pick<Static<typeof schema>, 'seq' | 'hash'>
+export type DeliveredPosition = Pick<Static<typeof schema>, 'seq' | 'hash'>
 
 const FILE_MODE = 0o600
 
 /** Where a sink stands; null: it has delivered nothing yet. Throws for a file that holds no place. */
-export async function readCursor(path: string): Promise<Place | null> {
+export async function readCursor(path: string): Promise<DeliveredPosition | null> {
   let value: unknown
   try {
     value = JSON.parse(await readFile(path, 'utf8'))
@@ -30,7 +30,7 @@ export async function readCursor(path: string): Promise<Place | null> {
  * Puts the place on disk as a whole. The folder is not synced: after a power cut an older place may come back, which delivers some
  * records again and loses none.
  */
-export async function writeCursor(path: string, { seq, hash }: Place): Promise<void> {
+export async function writeCursor(path: string, { seq, hash }: DeliveredPosition): Promise<void> {
   const temporary = `${path}.tmp`
   {
     await using file = await open(temporary, 'w', FILE_MODE)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Pace } from './pace.ts'
+import { SinkBackoff } from './pace.ts'
 
 const drawing = (byte: number) => ({ random: () => Uint8Array.of(byte) })
 
 test('pauses double to a minute, and are drawn from their upper half', () => {
   const pauses = (byte: number) => {
-    const pace = new Pace(100, drawing(byte))
+    const pace = new SinkBackoff(100, drawing(byte))
     return Array.from({ length: 9 }, () => pace.failed())
   }
   assert.deepEqual(pauses(255), [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
@@ -14,7 +14,7 @@ test('pauses double to a minute, and are drawn from their upper half', () => {
 })
 
 test('after a success the next pause is the first one again', () => {
-  const pace = new Pace(100, drawing(255))
+  const pace = new SinkBackoff(100, drawing(255))
   pace.failed()
   pace.failed()
   assert.equal(pace.isFailing, true)
@@ -24,7 +24,7 @@ test('after a success the next pause is the first one again', () => {
 })
 
 test('a refused batch is halved down to one record, and grows back to what was told', () => {
-  const pace = new Pace(100, drawing(0))
+  const pace = new SinkBackoff(100, drawing(0))
   const limits = []
   for (let size = pace.limit; size > 1; size = pace.limit) {
     pace.narrow(size)

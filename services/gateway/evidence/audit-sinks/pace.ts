@@ -5,7 +5,7 @@ const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
 
 /** How many records go at once, and how long to wait after a failure. */
-export class Pace {
+export class SinkBackoff {
   readonly #ids: Pick<Ids, 'random'>
   readonly #batchSize: number
   #limit: number

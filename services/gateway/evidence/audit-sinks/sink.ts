@@ -2,9 +2,9 @@ import { type Clock, type Ids, reasonOf, rfc3339 } from '@plat/core'
 import { LedgerReader, type ReadLine } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { batchBytesOf, type SinkConfig } from './config.ts'
-import { type Place, readCursor, writeCursor } from './cursor.ts'
+import { type DeliveredPosition, readCursor, writeCursor } from './cursor.ts'
 import { type DeadLetter, DeadLetters } from './dead-letters.ts'
-import { Pace } from './pace.ts'
+import { SinkBackoff } from './pace.ts'
 import type { Delivery, Item, Receiver } from './receivers/receiver.ts'
 
 /** A record that is refused alone so many times, with pauses between, is given up: receivers refuse for passing reasons too. */
@@ -43,7 +43,7 @@ export class Sink {
   readonly #cursor: string
   readonly #reader: LedgerReader
   readonly #deadLetters: DeadLetters
-  readonly #pace: Pace
+  readonly #pace: SinkBackoff
   /** The last record that the cursor covers. */
   #done: number
   /** What the receiver has taken and the disk does not know yet: letters to bury, and where the cursor goes after that. */
@@ -53,7 +53,7 @@ export class Sink {
   #wake: () => void = () => {}
   #running: Promise<void> = Promise.resolve()
 
-  private constructor(parts: SinkParts, reader: LedgerReader, place: Place | null) {
+  private constructor(parts: SinkParts, reader: LedgerReader, place: DeliveredPosition | null) {
     const { config, dir, ids } = parts
     this.#parts = parts
     this.#reader = reader
@@ -62,7 +62,7 @@ export class Sink {
       config.deadLetterPath || `${dir}/${config.name}.deadletter.jsonl`,
       config.deadLetterMaxBytes,
     )
-    this.#pace = new Pace(config.batchSize, ids)
+    this.#pace = new SinkBackoff(config.batchSize, ids)
     this.#done = place?.seq ?? -1
   }
 

@@ -5,7 +5,6 @@ import {
   type FileLedger,
   type HeadStore,
   headFile,
-  type KeptCheckpoint,
   keysPath,
   type LedgerMeter,
   type Ledgers,
@@ -14,6 +13,7 @@ import {
   openLedger,
   type Rec,
   refuseRolledBack,
+  type StoredCheckpoint,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type Files, systemFiles } from '@plat/state'
@@ -69,7 +69,7 @@ export interface CheckpointsView {
   /** What signs now, what signed since the start, and what is retired. */
   keys(): readonly PublicKey[]
   /** The last checkpoint; `fresh`: after one was made over all that none covers, as far as that can be done. Null: there is none. */
-  last(fresh: boolean): Promise<KeptCheckpoint | null>
+  last(fresh: boolean): Promise<StoredCheckpoint | null>
   /** The last anchor in the transparency log, as the ledger held it at start. */
   lastAnchor(): Rec | null
 }

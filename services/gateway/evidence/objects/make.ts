@@ -4,8 +4,8 @@ import type { PublicKey, Signer } from '@plat/keys'
 import {
   type EvidenceHead,
   gatherEvidence,
-  type KeptCheckpoint,
   type LedgerMoment,
+  type StoredCheckpoint,
   sealEvidence,
   verifyEvidence,
 } from '@plat/ledger'
@@ -16,7 +16,7 @@ import type { EvidenceStore } from './store.ts'
 export const ABOUT = ['namespace', 'agent', 'session', 'call', 'kind'] as const
 
 /** What somebody wants evidence of. */
-export interface EvidenceWish {
+export interface EvidenceRequest {
   readonly about: Readonly<Record<string, string>>
   readonly from: LedgerMoment | null
   readonly to: LedgerMoment | null
@@ -29,7 +29,7 @@ export interface MakerParts {
   readonly checkpoints: {
     signer(): Promise<Signer>
     keys(): readonly PublicKey[]
-    last(fresh: boolean): Promise<KeptCheckpoint | null>
+    last(fresh: boolean): Promise<StoredCheckpoint | null>
   }
   readonly store: EvidenceStore
   readonly clock: Clock
@@ -53,13 +53,13 @@ export class EvidenceMaker {
   }
 
   /** Resolves when it is durable. Rejects with `AdminError` where there is no evidence, and with what else fails. */
-  make(wish: EvidenceWish): Promise<Made> {
+  make(wish: EvidenceRequest): Promise<Made> {
     const made = this.#running.then(() => this.#make(wish))
     this.#running = made.catch(() => {})
     return made
   }
 
-  async #make({ about, from, to, by }: EvidenceWish): Promise<Made> {
+  async #make({ about, from, to, by }: EvidenceRequest): Promise<Made> {
     const { auditPath, maxBytes, checkpoints, store, clock, ids } = this.#parts
     const signer = await checkpoints.signer().catch(() => {
       throw new AdminError('conflict', 'checkpoints are what proves evidence: set auditCheckpointKey')

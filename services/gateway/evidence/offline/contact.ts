@@ -16,7 +16,7 @@ export interface ContactOptions {
 }
 
 /** When the collector was last heard, and what its receipts do to the spool. */
-export class Contact {
+export class CollectorContact {
   readonly #options: ContactOptions
   /** Monotonic milliseconds. */
   #heardAt: number

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
-import { type Clock, Rounds, reasonOf } from '@plat/core'
+import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Contact } from './contact.ts'
+import type { CollectorContact } from './contact.ts'
 import type { Sealer } from './sealer.ts'
 import type { Spool } from './spool.ts'
 import { AT_EASE, type Standing } from './stage.ts'
@@ -12,7 +12,7 @@ const LOOK_EVERY_MS = 1000
 export interface EdgeOptions {
   readonly sealer: Sealer
   readonly spool: Spool
-  readonly contact: Contact
+  readonly contact: CollectorContact
   /** `offline.disconnectedAfterSeconds`, in milliseconds. */
   readonly disconnectedAfterMs: number
   /** `offline.maxRevocationStalenessSeconds`, in milliseconds; 0: lists never grow old. */
@@ -29,7 +29,7 @@ export interface EdgeOptions {
 export class Edge {
   readonly standing: Standing = { ...AT_EASE }
   readonly #options: EdgeOptions
-  #looks: Rounds | null = null
+  #looks: PeriodicTask | null = null
   #closed = false
   #problem = ''
   #wasConnected: boolean | null = null
@@ -40,7 +40,7 @@ export class Edge {
 
   /** Looks for the first time, so that the first call meets the edge as it stands, then every second. */
   async start(): Promise<void> {
-    this.#looks = new Rounds({
+    this.#looks = new PeriodicTask({
       clock: this.#options.clock,
       everyMs: LOOK_EVERY_MS,
       job: () => this.#look(),

@@ -6,7 +6,7 @@ import type { Log } from '@plat/process'
 import { type KeySource, pemSource } from '@plat/tokens'
 import type { Stage } from '../../pipeline/stage.ts'
 import { type ApproverCheck, createApproverCheck } from './approvers.ts'
-import { Contact } from './contact.ts'
+import { CollectorContact } from './contact.ts'
 import { Edge } from './edge.ts'
 import { type ForwardConfig, Forwarder } from './forwarder.ts'
 import { ReceiptFolder } from './receipts.ts'
@@ -108,7 +108,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
     source.close(),
   )
   await keys.start()
-  const contact = new Contact({ edge, ledgerId, keys, spool, hashOf: (seq) => sealer.hashOf(seq), clock, log })
+  const contact = new CollectorContact({ edge, ledgerId, keys, spool, hashOf: (seq) => sealer.hashOf(seq), clock, log })
   const asksLocally = offline.approvals === 'localApprovers'
   const here = new Edge({
     sealer,
@@ -137,7 +137,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
 /** The ways in which segments leave and receipts come, as far as they are configured. */
 function startExchange(
   { config: { offline }, signer, dialer, clock, ids, log, metrics }: OfflineOptions,
-  { ledgerId, spool, contact }: { ledgerId: string; spool: Spool; contact: Contact },
+  { ledgerId, spool, contact }: { ledgerId: string; spool: Spool; contact: CollectorContact },
   started: AsyncDisposableStack,
 ): void {
   const { edgeId: edge, forward, receiptDropDir } = offline

@@ -1,10 +1,10 @@
 import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readText } from '@plat/config'
-import { type Clock, Rounds, reasonOf } from '@plat/core'
+import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import { readSegmentReceipt } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import type { Contact } from './contact.ts'
+import type { CollectorContact } from './contact.ts'
 
 /** Longest receipt, in bytes. */
 const MAX_RECEIPT_BYTES = 16 * 1024
@@ -14,7 +14,7 @@ export interface ReceiptFolderOptions {
   readonly dir: string
   readonly everyMs: number
   readonly edge: string
-  readonly contact: Contact
+  readonly contact: CollectorContact
   readonly clock: Clock
   readonly log: Log
   readonly onError: () => void
@@ -23,12 +23,12 @@ export interface ReceiptFolderOptions {
 /** Takes receipts that people carry: `<dir>/*.receipt`. One that counts goes away, one that does not is renamed; those of other edges stay. */
 export class ReceiptFolder {
   readonly #options: ReceiptFolderOptions
-  readonly #looks: Rounds
+  readonly #looks: PeriodicTask
 
   constructor(options: ReceiptFolderOptions) {
     const { dir, log, onError } = options
     this.#options = options
-    this.#looks = new Rounds({
+    this.#looks = new PeriodicTask({
       ...options,
       job: () => this.#look(),
       onFault(error) {

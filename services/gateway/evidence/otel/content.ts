@@ -4,7 +4,7 @@ import type { Attributes } from './spans/span.ts'
 /** Takes out whatever a profile finds; null: it cannot be read, and nothing of it may be told. */
 export type Erase = (json: Uint8Array) => Uint8Array | null
 
-export interface Said {
+export interface CallContent {
   readonly prompt: Prompt | null
   /** What the model answered; null: not all of it was kept. */
   readonly messages: readonly object[] | null
@@ -15,7 +15,7 @@ export interface Said {
  * dropped as a whole and counted.
  */
 export function contentOf(
-  { prompt, messages }: Said,
+  { prompt, messages }: CallContent,
   { erase, maxBytes }: { readonly erase: Erase; readonly maxBytes: number },
 ): { readonly attributes: Attributes; readonly dropped: number } {
   const attributes: Record<string, string> = {}

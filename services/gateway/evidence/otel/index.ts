@@ -13,7 +13,7 @@ import { Exporter, type ExporterMetrics } from './export/exporter.ts'
 import { Collector } from './export/post.ts'
 import type { ModelWords } from './models.ts'
 import { createNotesReview } from './notes.ts'
-import type { Told } from './spans/of-call.ts'
+import type { CallFacts } from './spans/of-call.ts'
 import { type CallMetrics, Tracer } from './tracer.ts'
 
 export type { ModelWords } from './models.ts'
@@ -39,8 +39,8 @@ export interface OtelFeature {
   /** Undefined: nobody watches how calls end. */
   readonly watcher:
     | {
-        ended(call: Call<Fact>, outcome: Outcome, record: Told | null): void
-        turnedAway(arrival: Arrival, record: Told): void
+        ended(call: Call<Fact>, outcome: Outcome, record: CallFacts | null): void
+        turnedAway(arrival: Arrival, record: CallFacts): void
       }
     | undefined
   close(): Promise<void>

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import type { Seen } from './testing/collector.ts'
-import { type Ground, startGround } from './testing/ground.ts'
+import type { ReceivedSpan } from './testing/collector.ts'
+import { startGround, type TelemetryFixture } from './testing/ground.ts'
 
 /** Asks for a chat completion, and gives the span of the model's side. */
-async function chat({ gateway, collector }: Ground, body: object): Promise<Seen> {
+async function chat({ gateway, collector }: TelemetryFixture, body: object): Promise<ReceivedSpan> {
   const response = await fetch(`${gateway.url}/llm/small/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
@@ -64,7 +64,7 @@ test('a model call is told in the words of the conventions, without what was sai
   await counts(ground)
 })
 
-async function counts({ metrics }: Ground) {
+async function counts({ metrics }: TelemetryFixture) {
   const text = await metrics()
   const common = 'gen_ai_operation_name="chat",gen_ai_provider_name="openai"'
   const models = 'gen_ai_request_model="gpt-small",gen_ai_response_model="gpt-small",error_type=""'

@@ -12,7 +12,7 @@ export interface ModelWords {
   /** What the model was told; null: nothing that has words of its own. */
   prompt(body: Body | null): Prompt | null
   /** Listens to the answer of a call; null: it generates nothing. */
-  listen(body: Body | null, content: Content): ModelAnswer | null
+  listen(body: Body | null, content: Content): ModelResponse | null
 }
 
 /** Messages in the shape of the conventions' JSON schemas. */
@@ -27,14 +27,14 @@ export interface Content {
 }
 
 /** Hears an answer as its caller gets it. */
-export interface ModelAnswer {
+export interface ModelResponse {
   frame(frame: Frame): void
   /** Events that pass as they are. */
   skim(run: FrameRun): void
-  told(): ModelTold
+  told(): ModelFacts
 }
 
-export interface ModelTold {
+export interface ModelFacts {
   readonly id: string | null
   /** The model that answered, as the provider names it. */
   readonly model: string | null

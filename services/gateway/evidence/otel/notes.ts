@@ -2,14 +2,14 @@ import type { Call, Frame, Passed } from '../../call/index.ts'
 import { type Review, type Running, review } from '../../pipeline/stage.ts'
 import { CallTrace } from './context/trace.ts'
 import { memberOf } from './member.ts'
-import type { Content, ModelAnswer, ModelTold, ModelWords } from './models.ts'
+import type { Content, ModelFacts, ModelResponse, ModelWords } from './models.ts'
 
 /** What the answer to a call said of itself. */
-export interface AnswerNotes {
+export interface ResponseNotes {
   /** `error.type` of an answer that tells an error; null: it tells none. */
   readonly errorType: string | null
   /** Null: no model answered. */
-  told(): ModelTold | null
+  told(): ModelFacts | null
 }
 
 /** Takes notes of the answers to calls that have a trace. It changes and holds back nothing. */
@@ -27,17 +27,17 @@ export function createNotesReview(models: ModelWords, content: Content): Review<
   })
 }
 
-function notesOf({ operation, body }: Call, models: ModelWords, content: Content): (Running & AnswerNotes) | null {
+function notesOf({ operation, body }: Call, models: ModelWords, content: Content): (Running & ResponseNotes) | null {
   if (operation.startsWith('mcp.')) return new MessageNotes()
   const answer = models.listen(body, content)
   return answer === null ? null : new ModelNotes(answer)
 }
 
-class ModelNotes implements Running, AnswerNotes {
+class ModelNotes implements Running, ResponseNotes {
   readonly errorType = null
-  readonly #answer: ModelAnswer
+  readonly #answer: ModelResponse
 
-  constructor(answer: ModelAnswer) {
+  constructor(answer: ModelResponse) {
     this.#answer = answer
   }
 
@@ -46,7 +46,7 @@ class ModelNotes implements Running, AnswerNotes {
     return [frame]
   }
 
-  skim(run: Parameters<ModelAnswer['skim']>[0]): void {
+  skim(run: Parameters<ModelResponse['skim']>[0]): void {
     this.#answer.skim(run)
   }
 
@@ -54,7 +54,7 @@ class ModelNotes implements Running, AnswerNotes {
     return []
   }
 
-  told(): ModelTold {
+  told(): ModelFacts {
     return this.#answer.told()
   }
 }
@@ -63,7 +63,7 @@ const ERROR = Buffer.from('"error"')
 const IS_ERROR = Buffer.from('"isError"')
 
 /** Looks at the last message of an answer of JSON-RPC (OpenTelemetry's conventions for MCP, `error.type`). */
-class MessageNotes implements Running, AnswerNotes {
+class MessageNotes implements Running, ResponseNotes {
   errorType: string | null = null
 
   frame(frame: Frame): Passed {

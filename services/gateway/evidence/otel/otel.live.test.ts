@@ -2,19 +2,22 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { json } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import type { Seen } from './testing/collector.ts'
-import { ANSWER, CALLER, type Ground, startGround, TRACE } from './testing/ground.ts'
+import type { ReceivedSpan } from './testing/collector.ts'
+import { ANSWER, CALLER, startGround, type TelemetryFixture, TRACE } from './testing/ground.ts'
 
 const FROM_CALLER = { traceparent: `00-${TRACE}-${CALLER}-01`, tracestate: 'vendor=x' }
 
-function kinds(spans: readonly Seen[]): { readonly server: Seen; readonly client: Seen | undefined } {
+function kinds(spans: readonly ReceivedSpan[]): {
+  readonly server: ReceivedSpan
+  readonly client: ReceivedSpan | undefined
+} {
   const server = spans.find(({ kind }) => kind === 2)
   assert.ok(server !== undefined)
   return { server, client: spans.find(({ kind }) => kind === 3) }
 }
 
 /** The record of a call, once it is there. */
-async function recordOf({ gateway }: Ground, call: string) {
+async function recordOf({ gateway }: TelemetryFixture, call: string) {
   const own = async () =>
     (await gateway.ledger()).map((line) => JSON.parse(line).rec).filter((rec) => rec.call === call)
   await until(async () => (await own()).some(({ kind }) => kind !== 'intent'), 'the record')
@@ -49,7 +52,7 @@ test('spans that find the queue full are counted in /metrics', async (t) => {
   )
 })
 
-async function goesOn(_: TestContext, ground: Ground) {
+async function goesOn(_: TestContext, ground: TelemetryFixture) {
   const { collector, notes } = ground
   const { decision } = await ground.call({ args: { to: 'somebody' }, headers: FROM_CALLER })
   const { server, client } = kinds(await collector.trace(TRACE, 2))
@@ -104,7 +107,7 @@ async function goesOn(_: TestContext, ground: Ground) {
   assert.equal(first.resource['deployment.environment.name'], 'test')
 }
 
-async function begins(_: TestContext, ground: Ground) {
+async function begins(_: TestContext, ground: TelemetryFixture) {
   // A state without a trace it belongs to goes nowhere.
   const { decision } = await ground.call({ headers: { traceparent: '00-zz', tracestate: 'vendor=y' } })
   const trace = decision.replaceAll('-', '')
@@ -114,7 +117,7 @@ async function begins(_: TestContext, ground: Ground) {
   assert.deepEqual([heard?.traceparent, heard?.tracestate], [`00-${trace}-${client?.spanId}-03`, undefined])
 }
 
-async function fromMessage(_: TestContext, ground: Ground) {
+async function fromMessage(_: TestContext, ground: TelemetryFixture) {
   const [trace, span] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
   const meta = { traceparent: `00-${trace}-${span}-01`, tracestate: 'm=1', baggage: 'a=b' }
   await ground.call({ args: { n: 1 }, meta, headers: FROM_CALLER })
@@ -128,7 +131,7 @@ async function fromMessage(_: TestContext, ground: Ground) {
   assert.equal(heard?.body, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
 }
 
-async function tellsErrors(_: TestContext, { collector, notes, call }: Ground) {
+async function tellsErrors(_: TestContext, { collector, notes, call }: TelemetryFixture) {
   const spansOf = async (asked: Parameters<typeof call>[0], count: number) =>
     kinds(await collector.trace((await call(asked)).decision.replaceAll('-', ''), count))
   const denied = await spansOf({ tool: 'forbidden' }, 1)
@@ -148,7 +151,7 @@ async function tellsErrors(_: TestContext, { collector, notes, call }: Ground) {
   notes.answers(json(ANSWER))
 }
 
-async function unsampled(_: TestContext, ground: Ground) {
+async function unsampled(_: TestContext, ground: TelemetryFixture) {
   const trace = 'a'.repeat(32)
   const { decision } = await ground.call({ headers: { traceparent: `00-${trace}-${CALLER}-00` } })
   assert.match(String(ground.notes.received.at(-1)?.headers.traceparent), new RegExp(`^00-${trace}-[0-9a-f]{16}-00$`))
@@ -159,7 +162,7 @@ async function unsampled(_: TestContext, ground: Ground) {
   assert.equal(record.traceId, trace)
 }
 
-async function counts(_: TestContext, ground: Ground) {
+async function counts(_: TestContext, ground: TelemetryFixture) {
   let text = ''
   const counted = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
   await until(async () => {

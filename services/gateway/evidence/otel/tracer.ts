@@ -8,7 +8,7 @@ import { CallTrace } from './context/trace.ts'
 import { spanJson } from './export/encode.ts'
 import type { Exporter } from './export/exporter.ts'
 import type { ModelWords } from './models.ts'
-import { clientSpan, type EndedCall, type ModelCall, refusedSpan, serverSpan, type Told } from './spans/of-call.ts'
+import { type CallFacts, clientSpan, type EndedCall, type ModelCall, refusedSpan, serverSpan } from './spans/of-call.ts'
 import type { Span } from './spans/span.ts'
 
 /** What calls count in the words of OpenTelemetry (document 3, metrics). An empty error type: there was no error. */
@@ -65,19 +65,19 @@ export class Tracer implements Tracing {
   }
 
   /** Never throws. */
-  ended(call: Call<Fact>, outcome: Outcome, record: Told | null): void {
+  ended(call: Call<Fact>, outcome: Outcome, record: CallFacts | null): void {
     const { trace } = call.wire
     if (trace instanceof CallTrace) this.#safely(() => this.#ended(call, trace, outcome, record))
   }
 
   /** Never throws. */
-  turnedAway({ wire }: Arrival, record: Told): void {
+  turnedAway({ wire }: Arrival, record: CallFacts): void {
     const { trace } = wire
     if (!(trace instanceof CallTrace) || !trace.sampled) return
     this.#safely(() => this.#add(refusedSpan(trace, wire, record, trace.ms(this.monotonic()))))
   }
 
-  #ended(call: Call<Fact>, trace: CallTrace, outcome: Outcome, record: Told | null): void {
+  #ended(call: Call<Fact>, trace: CallTrace, outcome: Outcome, record: CallFacts | null): void {
     const { config } = this.#options
     const left = outcome.result === 'cancelled' ? 'cancelled' : null
     const errorType = outcome.code ?? trace.notes?.errorType ?? left ?? failedStatus(outcome)

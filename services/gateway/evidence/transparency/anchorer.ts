@@ -3,12 +3,12 @@ import type { PublicKey } from '@plat/keys'
 import {
   anchorRecord,
   isSignedBy,
-  type KeptCheckpoint,
   type Ledger,
   logFault,
   type Rec,
   readAnchor,
   readNote,
+  type StoredCheckpoint,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type Rekor, type Statement, TransparencyLogError } from './rekor.ts'
@@ -31,7 +31,7 @@ export interface AnchorerParts {
   /** Public keys of the log; none: its signatures are not checked. */
   readonly logKeys: readonly PublicKey[]
   /** The last checkpoint; `fresh`: after one was made over all that none covers. */
-  readonly checkpoint: (fresh: boolean) => Promise<KeptCheckpoint | null>
+  readonly checkpoint: (fresh: boolean) => Promise<StoredCheckpoint | null>
   /** Keys that sign checkpoints, the retired ones too. */
   readonly keys: () => readonly PublicKey[]
   readonly ledger: Ledger
@@ -136,12 +136,12 @@ export class Anchorer {
   }
 
   /** The records of the last checkpoint and of its anchor alone are no reason for a further one. */
-  #isNew({ rec }: KeptCheckpoint): boolean {
+  #isNew({ rec }: StoredCheckpoint): boolean {
     return this.#anchored === -1 || Number(rec.size) > this.#anchored + 2
   }
 
   /** What was signed for the checkpoint is what is anchored: no key signs anything else here. */
-  #statementOf({ rec }: KeptCheckpoint): Statement {
+  #statementOf({ rec }: StoredCheckpoint): Statement {
     const note = typeof rec.note === 'string' ? readNote(rec.note) : null
     const key = note === null ? undefined : this.#parts.keys().find((one) => isSignedBy(note, [one]))
     const [signed] = note?.signatures ?? []

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import { type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
-import type { KeptCheckpoint, Ledgers, Rec } from '@plat/ledger'
+import type { Ledgers, Rec, StoredCheckpoint } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { Anchorer, type AnchorMetrics } from './anchorer.ts'
@@ -26,7 +26,7 @@ export interface TransparencyOptions {
   readonly checkpoints: {
     signer(): Promise<Signer>
     keys(): readonly PublicKey[]
-    last(fresh: boolean): Promise<KeptCheckpoint | null>
+    last(fresh: boolean): Promise<StoredCheckpoint | null>
     lastAnchor(): Rec | null
   }
   readonly ledgers: Ledgers

@@ -1,4 +1,4 @@
-import { type Clock, Rounds, reasonOf, rfc3339 } from '@plat/core'
+import { type Clock, PeriodicTask, reasonOf, rfc3339 } from '@plat/core'
 import { type KubernetesApi, KubernetesApiError } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
@@ -37,7 +37,7 @@ export interface ActivityParts {
 /** Remembers who has called, and writes it once in each interval: a call costs one entry of a map, however slow the API server is. */
 export class Activity {
   readonly #parts: ActivityParts
-  readonly #rounds: Rounds
+  readonly #rounds: PeriodicTask
   readonly #stop = new AbortController()
   /** Since the last round: last use, by the path of the AgentSession. */
   #seen = new Map<string, Use>()
@@ -47,7 +47,7 @@ export class Activity {
 
   constructor(parts: ActivityParts) {
     this.#parts = parts
-    this.#rounds = new Rounds({
+    this.#rounds = new PeriodicTask({
       clock: parts.clock,
       everyMs: parts.everyMs,
       job: () => this.#round(),

@@ -4,10 +4,10 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
 import { systemFiles } from '@plat/state'
-import { type Ground, ground, type Texts } from './testing/ground.ts'
+import { type BundleFixture, ground, type Texts } from './testing/ground.ts'
 
 /** What stands in the folder of bundles, as a reader sees it. */
-async function seen({ dir }: Ground): Promise<Texts> {
+async function seen({ dir }: BundleFixture): Promise<Texts> {
   const names = (await readdir(dir, { recursive: true })).filter((name) => !name.startsWith('.'))
   const texts: Record<string, string> = {}
   for (const name of names.toSorted()) {

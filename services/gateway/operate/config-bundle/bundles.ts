@@ -39,7 +39,7 @@ export interface BundlesOptions {
   readonly metrics: BundleMetrics
 }
 
-export type Taken =
+export type OfferResult =
   | { readonly kind: 'applied' | 'unchanged'; readonly issuer: string; readonly revision: number }
   /** It may come again later: it is still being copied, or not valid yet. */
   | { readonly kind: 'waits'; readonly message: string }
@@ -63,7 +63,7 @@ export class Bundles {
   }
 
   /** Rejects when a good bundle cannot be put into force: the one before stays, and this one may come again. */
-  take(offer: Offer): Promise<Taken> {
+  take(offer: Offer): Promise<OfferResult> {
     const mine = this.#last.then(() => this.#take(offer))
     this.#last = mine.catch(() => {})
     return mine
@@ -74,7 +74,7 @@ export class Bundles {
     await this.#last
   }
 
-  async #take(offer: Offer): Promise<Taken> {
+  async #take(offer: Offer): Promise<OfferResult> {
     const { metrics, log } = this.#options
     const { source } = offer
     try {
@@ -93,7 +93,7 @@ export class Bundles {
     }
   }
 
-  async #judge({ bytes, source, isWhole }: Offer): Promise<Taken> {
+  async #judge({ bytes, source, isWhole }: Offer): Promise<OfferResult> {
     const { config, keys, store } = this.#options
     const bundle = await readBundle(bytes, config.maxBytes)
     if ('kind' in bundle) {
@@ -116,7 +116,7 @@ export class Bundles {
   }
 
   /** What speaks against a bundle that is signed; null: nothing. */
-  #refusal({ statement, id, files }: Bundle): Taken | null {
+  #refusal({ statement, id, files }: Bundle): OfferResult | null {
     const { config, store, clock, problemsOf } = this.#options
     const { issuer, revision, issuedAt, notBefore, expiresAt } = statement
     const { trustedIssuers, leewaySeconds } = config
@@ -152,6 +152,6 @@ export class Bundles {
   }
 }
 
-function refused(reason: RefusalReason, message: string): Taken {
+function refused(reason: RefusalReason, message: string): OfferResult {
   return { kind: 'refused', reason, message }
 }

@@ -11,7 +11,7 @@ import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { type Ground, ground, type Texts } from './testing/ground.ts'
+import { type BundleFixture, ground, type Texts } from './testing/ground.ts'
 
 const ADMIN = 'an-admin-token-of-the-test'
 
@@ -32,7 +32,7 @@ const DENY = policiesFile([testPolicy({ rules: [{ name: 'none', action: 'deny' }
 
 /** A gateway whose policies and revocations come in bundles. */
 async function serve(t: TestContext, configBundle: object): Promise<Served> {
-  const g: Ground = await ground()
+  const g: BundleFixture = await ground()
   const root = tempFolder()
   const { keyPath, pubPath } = await generateKeyFiles(root)
   const signer = await openSigner(keyPath)

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { readUpTo } from '@plat/config'
-import { type Clock, Rounds, reasonOf } from '@plat/core'
+import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Bundles } from './bundles.ts'
 
@@ -20,7 +20,7 @@ export interface DropOptions {
 }
 
 /** A file as it was when it was looked at last. */
-interface Seen {
+interface ObservedFile {
   /** What changes with its content. */
   readonly stamp: string
   /** Nothing more will become of it. */
@@ -33,13 +33,13 @@ interface Seen {
  */
 export class DropFolder {
   readonly #options: DropOptions
-  readonly #looks: Rounds
-  #seen: ReadonlyMap<string, Seen> = new Map()
+  readonly #looks: PeriodicTask
+  #seen: ReadonlyMap<string, ObservedFile> = new Map()
   #told = ''
 
   constructor(options: DropOptions) {
     this.#options = options
-    this.#looks = new Rounds({
+    this.#looks = new PeriodicTask({
       ...options,
       job: () => this.#look(),
       onFault: (error) => this.#tell(reasonOf(error)),
@@ -65,13 +65,13 @@ export class DropFolder {
     const names = (await readdir(this.#options.dir)).filter((name) => BUNDLE.test(name)).toSorted()
     if (names.length > MAX_BUNDLES) throw new Error(`it holds more than ${MAX_BUNDLES} bundles: take old ones away`)
     const before = this.#seen
-    const seen = new Map<string, Seen>()
+    const seen = new Map<string, ObservedFile>()
     this.#seen = seen
     for (const name of names) seen.set(name, await this.#take(name, before.get(name) ?? null))
     this.#told = ''
   }
 
-  async #take(name: string, before: Seen | null): Promise<Seen> {
+  async #take(name: string, before: ObservedFile | null): Promise<ObservedFile> {
     const { dir, maxBytes, bundles, log } = this.#options
     const file = path.join(dir, name)
     const { size, mtimeMs, ino } = await stat(file)

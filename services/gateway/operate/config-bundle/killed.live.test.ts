@@ -5,20 +5,20 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
-import { type Ground, ground } from './testing/ground.ts'
+import { type BundleFixture, ground } from './testing/ground.ts'
 
 const APPLIER = path.join(import.meta.dirname, '../../fixtures/bundles/apply.ts')
 /** Bundles that a process puts into force before it is killed, at most; each has so many files. */
 const BUNDLES = 12
 const FILES = 6
 
-function bundleOf(g: Ground, revision: number): Buffer {
+function bundleOf(g: BundleFixture, revision: number): Buffer {
   const names = Array.from({ length: FILES }, (_, index) => `${index}.json`)
   return g.bundle(revision, Object.fromEntries(names.map((name) => [name, `${revision}`])))
 }
 
 /** Puts bundles from `first` on into force, and is killed somewhere after the `after`th; the last revision that it acknowledged. */
-async function killed(t: TestContext, g: Ground, first: number, after: number): Promise<number> {
+async function killed(t: TestContext, g: BundleFixture, first: number, after: number): Promise<number> {
   const paths: string[] = []
   for (let revision = first; revision < first + BUNDLES; revision++) {
     const file = path.join(path.dirname(g.dir), `${revision}.tgz`)

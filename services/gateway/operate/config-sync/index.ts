@@ -1,5 +1,5 @@
 import { access } from 'node:fs/promises'
-import { type Clock, Rounds, reasonOf } from '@plat/core'
+import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { ConfigSyncConfig, SyncedItem } from './config.ts'
@@ -53,14 +53,14 @@ export async function openConfigSync(parts: ConfigSyncParts): Promise<ConfigSync
 class ConfigSync {
   readonly #maps: readonly SyncedConfigMap[]
   readonly #parts: ConfigSyncParts
-  readonly #rounds: Rounds
+  readonly #rounds: PeriodicTask
   /** Why each could not be read last. */
   readonly #faults = new Map<string, string>()
 
   constructor(maps: readonly SyncedConfigMap[], parts: ConfigSyncParts) {
     this.#maps = maps
     this.#parts = parts
-    this.#rounds = new Rounds({
+    this.#rounds = new PeriodicTask({
       clock: parts.clock,
       everyMs: parts.config.configSync.pollMillis,
       job: () => this.#round(),

@@ -10,7 +10,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import { type Ground, started } from '../../testing/started.ts'
+import { type GatewayFixture, started } from '../../testing/started.ts'
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
@@ -25,7 +25,7 @@ function callOf(bytes: number): string {
 
 const USUAL_BYTES = 200
 
-function headersOf({ issuer }: Ground): Record<string, string> {
+function headersOf({ issuer }: GatewayFixture): Record<string, string> {
   return {
     authorization: `Bearer ${issuer.token()}`,
     accept: 'application/json, text/event-stream',
@@ -34,7 +34,7 @@ function headersOf({ issuer }: Ground): Record<string, string> {
 }
 
 /** HTTP status, and the code of the refusal where there is one. */
-async function asked(ground: Ground, body: string): Promise<[number, string | null]> {
+async function asked(ground: GatewayFixture, body: string): Promise<[number, string | null]> {
   const response = await fetch(`${ground.gateway.url}/mcp/notes`, { method: 'POST', headers: headersOf(ground), body })
   const error = /"error":"(\w+)"/.exec(await response.text())?.[1] ?? null
   return [response.status, error]

@@ -4,7 +4,7 @@ import { request } from 'node:https'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
-import { createAuthority, type Issued, type Wish } from '@plat/testkit/authority'
+import { type CertificateOptions, createAuthority, type Issued } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { certified, keyOf } from '../../testing/certified.ts'
@@ -13,7 +13,7 @@ import { started, TOKEN } from '../../testing/started.ts'
 const ME = 'spiffe://plat.local/ns/default/agent/assistant/session/s1'
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 
-interface Answer {
+interface SvidResponse {
   readonly status: number
   readonly text: string
   readonly challenge: string
@@ -29,7 +29,7 @@ async function secured(t: TestContext, own: object) {
     response.end('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}')
   })
   const { gateway, issuer } = await started(t, { tls: { ...files, ...own }, upstreams: { notes: upstream.url } })
-  const send = (path: string, init: { body?: string; token: string; svid?: Issued }): Promise<Answer> =>
+  const send = (path: string, init: { body?: string; token: string; svid?: Issued }): Promise<SvidResponse> =>
     new Promise((resolve, reject) => {
       const { svid, body, token } = init
       const headers = {
@@ -77,7 +77,7 @@ test('a token is worth something only with the certificate of its session, and e
   // D3.metric.plat_gateway_svid_checks_total.
   const { clients, call, counted, now, gateway } = await secured(t, { svidMode: 'required' })
   assert.match(gateway.url, /^https:/)
-  const svid = (wish: Partial<Wish>) => clients.issue({ name: 'svid', uris: [ME], ...wish })
+  const svid = (wish: Partial<CertificateOptions>) => clients.issue({ name: 'svid', uris: [ME], ...wish })
   assert.equal((await call(await svid({}))).status, 200)
   assert.deepEqual(await counted(), { match: 1 })
   const other = await call(await svid({ uris: [ME.replace('s1', 's2')] }))

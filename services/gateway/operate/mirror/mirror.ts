@@ -1,4 +1,4 @@
-import { type Clock, canonicalJson, Rounds, reasonOf } from '@plat/core'
+import { type Clock, canonicalJson, PeriodicTask, reasonOf } from '@plat/core'
 import { isMembers, type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 
@@ -46,7 +46,7 @@ export class Mirror {
   #askedAt = 0
   #due = true
   #fault: string | null = null
-  #rounds: Rounds | null = null
+  #rounds: PeriodicTask | null = null
   #isGathering = false
   #signal: AbortSignal | undefined
 
@@ -71,7 +71,7 @@ export class Mirror {
     this.#signal = signal
     // What another replica wrote meanwhile is not known.
     this.#there = null
-    const rounds = new Rounds({
+    const rounds = new PeriodicTask({
       clock: this.#parts.clock,
       everyMs: RETRY_MS,
       job: () => this.#round(),

@@ -5,7 +5,7 @@ import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import type { Decider } from './callbacks/routes.ts'
 import type { NotifierConfig } from './config.ts'
-import type { ApprovalShown } from './notice.ts'
+import type { ApprovalView } from './notice.ts'
 
 export interface NotificationsOptions {
   readonly config: {
@@ -22,7 +22,7 @@ export interface NotificationsOptions {
 }
 
 /** Approvals as the admin API shows them; null: there is none of this id. */
-export type ApprovalOf = (id: string) => ApprovalShown | null
+export type ApprovalOf = (id: string) => ApprovalView | null
 
 /** Telling people of approvals, budgets, revocations, pins and the ledger (document 3, `notifiers`). Nothing waits for it. */
 export interface Notifications {

@@ -4,11 +4,11 @@ import path from 'node:path'
 import { test } from 'node:test'
 import type { Rec } from '@plat/ledger'
 import { REPOSITORY } from '../../reference.ts'
-import { type ApprovalShown, NOTICE_TYPES, noticeOf } from './notice.ts'
+import { type ApprovalView, NOTICE_TYPES, noticeOf } from './notice.ts'
 
 const AT = Date.UTC(2026, 0, 1)
 
-const approval: ApprovalShown = {
+const approval: ApprovalView = {
   id: 'a-1',
   session: 's',
   namespace: 'default',
@@ -31,7 +31,7 @@ const approval: ApprovalShown = {
   expiresAt: '2026-01-01T00:05:00Z',
 }
 
-const told = (rec: Rec, shown: ApprovalShown | null = approval) => noticeOf(rec, () => shown, AT)
+const told = (rec: Rec, shown: ApprovalView | null = approval) => noticeOf(rec, () => shown, AT)
 
 test('what is recorded of an approval is told once of each kind, with who is still missing', () => {
   const types = (['created', 'granted', 'denied', 'expired', 'cancelled'] as const).map((event) => {

@@ -53,7 +53,7 @@ export function isApproval({ type }: Notice): boolean {
 }
 
 /** An approval as the admin API shows it: what of it notices tell in words. */
-export interface ApprovalShown {
+export interface ApprovalView {
   readonly id: string
   readonly session: string
   readonly namespace: string
@@ -78,7 +78,7 @@ export interface ApprovalShown {
 }
 
 /** The notice of a record of the ledger; null: nobody is told of such. `at`: of a record that is only being written. */
-export function noticeOf(rec: Rec, approvalOf: (id: string) => ApprovalShown | null, at: number): Notice | null {
+export function noticeOf(rec: Rec, approvalOf: (id: string) => ApprovalView | null, at: number): Notice | null {
   const told = rec.kind === 'approval' ? ofApproval(rec, approvalOf) : ofOther(rec)
   return told === null ? null : { ...told, at: textOf(rec.at) ?? rfc3339(at) }
 }
@@ -96,7 +96,7 @@ export function auditNotice(reason: string, { id, at }: { readonly id: string; r
   }
 }
 
-type Told = Omit<Notice, 'at'>
+type NoticeFacts = Omit<Notice, 'at'>
 
 const APPROVAL_EVENTS: ReadonlyMap<unknown, readonly [NoticeType, string]> = new Map([
   ['created', ['approval.created', 'Approval needed']],
@@ -106,7 +106,7 @@ const APPROVAL_EVENTS: ReadonlyMap<unknown, readonly [NoticeType, string]> = new
   ['cancelled', ['approval.cancelled', 'Withdrawn']],
 ] as const)
 
-function ofApproval(rec: Rec, approvalOf: (id: string) => ApprovalShown | null): Told | null {
+function ofApproval(rec: Rec, approvalOf: (id: string) => ApprovalView | null): NoticeFacts | null {
   const event = APPROVAL_EVENTS.get(rec.event)
   const approval = event === undefined ? null : approvalOf(String(rec.approval))
   if (event === undefined || approval === null) return null
@@ -138,7 +138,7 @@ function ofApproval(rec: Rec, approvalOf: (id: string) => ApprovalShown | null):
 }
 
 /** Arguments as approvers see them everywhere: whole, with invisible characters written as escapes. */
-export function argumentsOf({ preview, argsBytes }: ApprovalShown): NonNullable<Notice['arguments']> {
+export function argumentsOf({ preview, argsBytes }: ApprovalView): NonNullable<Notice['arguments']> {
   if (preview === null) return { text: `${argsBytes} bytes, not shown (approvalPreview.mode)`, cut: false }
   return { text: escaped(preview.text), cut: preview.truncated }
 }
@@ -153,7 +153,7 @@ function escaped(text: string): string {
 /** Members that every record has, or that are for verifiers alone. */
 const NOT_FOR_PROGRAMS: ReadonlySet<string> = new Set(['kind', 'alert', 'at', 'tenant', 'replica'])
 
-function ofOther(rec: Rec): Told | null {
+function ofOther(rec: Rec): NoticeFacts | null {
   const data = Object.fromEntries(Object.entries(rec).filter(([name]) => !NOT_FOR_PROGRAMS.has(name)))
   const { budget, key, window, percent, spent, cap, unit, currency, server, tool, digest } = rec
   const { revocation, action, scope, target, reason, by } = rec
@@ -184,7 +184,7 @@ function toldOf(
   type: NoticeType,
   of: Values,
   { title, said, data }: { readonly title: string; readonly said: Values; readonly data: Record<string, unknown> },
-): Told {
+): NoticeFacts {
   const id = `${hash('sha256', JSON.stringify(Object.values(of)), 'hex').slice(0, 32)}.${type}`
   return { id, type, approval: null, title, facts: facts(said), data }
 }

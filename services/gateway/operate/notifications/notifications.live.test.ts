@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import type { Log } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import OpenAI from 'openai'
-import { gatewayWith, receiver, type Told } from '../../testing/asking.ts'
+import { gatewayWith, type ReceivedMessage, receiver } from '../../testing/asking.ts'
 
 async function file(text: string): Promise<string> {
   const path = join(tempFolder(), 'secret')
@@ -14,8 +14,8 @@ async function file(text: string): Promise<string> {
   return path
 }
 
-const typeOf = ({ body }: Told): unknown => JSON.parse(body).type
-const is = (type: string) => (told: Told) => typeOf(told) === type
+const typeOf = ({ body }: ReceivedMessage): unknown => JSON.parse(body).type
+const is = (type: string) => (told: ReceivedMessage) => typeOf(told) === type
 
 test('a webhook hears of an approval from its beginning to its end, signed so that another library verifies it', async (t) => {
   // Shows D3.approvals.notifiers, D3.approvals.consoleURL, D3.notifiers.name, D3.notifiers.type.webhook, D3.notifiers.url,

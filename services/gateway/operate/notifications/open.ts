@@ -4,7 +4,7 @@ import { createMemoryJournal, openFileJournal } from '@plat/state'
 import { openBearer } from './callbacks/bearer.ts'
 import { CallbackRoutes, type Caller } from './callbacks/routes.ts'
 import type { NotifierConfig } from './config.ts'
-import { Courier } from './delivery/courier.ts'
+import { Deliverer } from './delivery/courier.ts'
 import { decodeOutboxEvent, Outbox, type OutboxEvent } from './delivery/outbox.ts'
 import type { ApprovalOf, Notifications, NotificationsOptions } from './index.ts'
 import { auditNotice, type Notice, noticeOf } from './notice.ts'
@@ -80,14 +80,14 @@ export async function openNotifications(options: NotificationsOptions): Promise<
   }
 }
 
-function couriersOf(options: NotificationsOptions, outbox: Outbox): Map<string, Courier> {
+function couriersOf(options: NotificationsOptions, outbox: Outbox): Map<string, Deliverer> {
   const { config, clock, log } = options
   const { consoleURL } = config
   return new Map(
     config.notifiers.map((notifier, index) => {
       const target = TARGETS[notifier.type]({ config: notifier, field: `notifiers[${index}]`, consoleURL, clock })
       const send = (notice: Notice) => sendOnce(() => target.message(notice), notifier, options)
-      return [notifier.name, new Courier({ name: notifier.name, send, outbox, clock, log })]
+      return [notifier.name, new Deliverer({ name: notifier.name, send, outbox, clock, log })]
     }),
   )
 }

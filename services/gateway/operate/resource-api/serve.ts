@@ -4,7 +4,7 @@ import { type Clock, type PoolObserver, reasonOf, type SharedPool, watchedPool }
 import { type BodyFault, type Exchange, readBody } from '@plat/http'
 import type { Ledger } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { type ResourceApi, type RestAnswer, type RestCaller, RestError, refusal } from '@plat/resources/rest'
+import { type ResourceApi, type RestCaller, RestError, type RestResponse, refusal } from '@plat/resources/rest'
 import { type AdminAuthentication, AdminError, may, type Principal } from '../../admin/index.ts'
 
 /** Largest body, in bytes: an object of the largest size, and what it was before as `kubectl apply` notes it. */
@@ -127,7 +127,7 @@ export class Server {
   async #record(
     { id }: Exchange,
     path: string,
-    { principal, answer }: { readonly principal: Principal; readonly answer: RestAnswer },
+    { principal, answer }: { readonly principal: Principal; readonly answer: RestResponse },
   ): Promise<void> {
     if (answer.change === null) return
     const { log, ledger } = this.#options
@@ -142,7 +142,7 @@ export class Server {
   /** A watch lasts until its lines end: by its own time, because the client left, or because we leave. */
   async #stream(
     exchange: Exchange,
-    { status, contentType }: RestAnswer,
+    { status, contentType }: RestResponse,
     { lines, left, by }: { readonly lines: AsyncIterable<string>; readonly left: AbortController; readonly by: string },
   ): Promise<void> {
     const { response } = exchange
@@ -169,7 +169,7 @@ export class Server {
 
 const NO_BODY = new Uint8Array(0)
 
-function isStream(body: RestAnswer['body']): body is AsyncIterable<string> {
+function isStream(body: RestResponse['body']): body is AsyncIterable<string> {
   return Symbol.asyncIterator in body
 }
 
@@ -189,7 +189,7 @@ function faultOf({ why }: BodyFault): RestError {
   return new RestError(408, 'the body did not arrive in time')
 }
 
-function send({ response }: Exchange, { status, contentType, warnings, body }: RestAnswer): void {
+function send({ response }: Exchange, { status, contentType, warnings, body }: RestResponse): void {
   const text = JSON.stringify(body)
   if (warnings.length > 0) response.setHeader('warning', warnings.map(warningOf))
   response.writeHead(status, {

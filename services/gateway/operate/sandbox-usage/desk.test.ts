@@ -8,7 +8,7 @@ import { createMemoryJournal, isShort, LocalLimits } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { Spending } from '../../decide/budgets/book/spending.ts'
 import { UsageBook } from './book.ts'
-import { type DeskParts, UsageDesk } from './desk.ts'
+import { type DeskParts, UsageReports } from './desk.ts'
 import type { UsageEvent } from './events.ts'
 
 const ids = systemIds(clock)
@@ -28,7 +28,7 @@ function fail(): never {
 }
 
 /** A gateway whose process ends at step `diesAt`, of those in which something is written. */
-class World {
+class UsageFixture {
   readonly path = join(tempFolder(), 'audit.jsonl')
   readonly journal = createMemoryJournal<UsageEvent>(() => clock.now())
   limits = new LocalLimits({ clock })
@@ -43,7 +43,7 @@ class World {
     if (this.#steps++ >= this.diesAt) throw new Error('the process has ended')
   }
 
-  async start(): Promise<UsageDesk> {
+  async start(): Promise<UsageReports> {
     this.limits = new LocalLimits({ clock })
     const spending = new Spending({ limits: this.limits, alerts: { restore() {} }, saved: null })
     const ledger = await openLedger({ path: this.path, tenant: '', replica: 'r', clock, ids, onRecord: spending.see })
@@ -91,7 +91,7 @@ class World {
       clock,
       ids,
     }
-    return new UsageDesk(parts)
+    return new UsageReports(parts)
   }
 
   async end(): Promise<void> {
@@ -112,7 +112,7 @@ class World {
 
 for (const diesAt of [0, 1, 2, 3, 4]) {
   test(`a report whose gateway dies at its step ${diesAt} counts once, whether the next start finishes it or it is sent again`, async () => {
-    const world = new World()
+    const world = new UsageFixture()
     const desk = await world.start()
     world.diesAt = diesAt
     const sent = desk.take(report, 'meter')
@@ -136,7 +136,7 @@ for (const diesAt of [0, 1, 2, 3, 4]) {
 
 test('a report that could not be recorded counts once when it is sent again, to the same process', async () => {
   for (const diesAt of [1, 2, 3]) {
-    const world = new World()
+    const world = new UsageFixture()
     const desk = await world.start()
     world.diesAt = diesAt
     await assert.rejects(desk.take(report, 'meter'))
@@ -152,7 +152,7 @@ test('a report that could not be recorded counts once when it is sent again, to 
 })
 
 test('a report of a session without a budget is metered once, however often it could not be recorded', async () => {
-  const world = new World()
+  const world = new UsageFixture()
   world.isCapped = false
   const desk = await world.start()
   world.diesAt = 1

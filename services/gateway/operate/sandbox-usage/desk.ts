@@ -66,7 +66,7 @@ export interface Accepted {
  * Takes reports, each once. It is claimed in the journal first, then charged and recorded, then marked as counted: whatever ends in between,
  * the same report, or the next start, goes on where it stopped, and the ledger says how far that was.
  */
-export class UsageDesk {
+export class UsageReports {
   readonly #parts: DeskParts
   /** The last report of each session that is on its way: those of one session come one after another. */
   readonly #queues = new Map<string, Promise<unknown>>()

@@ -42,7 +42,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   const { enabled, reporters, audience } = config.sandboxUsage
   if (!enabled) return null
   const { clusterAccess, KubernetesApi, kubeconfigAccess } = await import('@plat/kubernetes')
-  const [{ UsageBook }, { UsageDesk }, { decodeUsageEvent }, { Reporters }, { mountUsage }] = await Promise.all([
+  const [{ UsageBook }, { UsageReports }, { decodeUsageEvent }, { Reporters }, { mountUsage }] = await Promise.all([
     import('./book.ts'),
     import('./desk.ts'),
     import('./events.ts'),
@@ -62,7 +62,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   await book.open(stop.signal, failed)
   const ledger = ledgers.of('')
   const { auditPath } = config
-  const desk = new UsageDesk({ ...options, book, ledger, auditPath, replica: hostname() })
+  const desk = new UsageReports({ ...options, book, ledger, auditPath, replica: hostname() })
   const finished = desk.finish((error) =>
     log.error(
       { error: reasonOf(error) },

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AdminError } from '../../admin/index.ts'
-import type { UsageDesk } from './desk.ts'
+import type { UsageReports } from './desk.ts'
 import { readReport } from './report.ts'
 import type { Reporters } from './reporters.ts'
 
@@ -11,7 +11,7 @@ const PATH = '/v1/usage/sandbox'
 const MAX_REPORT_BYTES = 16 * 1024
 
 export interface UsageRoute {
-  readonly desk: UsageDesk
+  readonly desk: UsageReports
   readonly reporters: Reporters
   readonly clock: Clock
 }

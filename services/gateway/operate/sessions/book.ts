@@ -28,7 +28,7 @@ export interface Session extends SessionName {
 }
 
 /** A record as the ledger takes it or holds it. */
-export type Told = Readonly<Record<string, unknown>>
+export type SessionRecord = Readonly<Record<string, unknown>>
 
 /**
  * The sessions that records tell of. A record is the last of its call when it is a refusal (`decision`) or an `outcome`: the book looks at no
@@ -44,7 +44,7 @@ export class SessionBook {
   }
 
   /** Takes one record into account; `at` in milliseconds since the epoch. */
-  see(rec: Told, at: number): void {
+  see(rec: SessionRecord, at: number): void {
     const { kind, namespace, agent, session } = rec
     if (kind !== 'outcome' && kind !== 'decision') return
     if (typeof namespace !== 'string' || typeof agent !== 'string' || typeof session !== 'string') return

@@ -1,7 +1,7 @@
 import { reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
-import { type Session, SessionBook, type SessionName, type Told } from './book.ts'
+import { type Session, SessionBook, type SessionName, type SessionRecord } from './book.ts'
 import { restore } from './restore.ts'
 import { createSessionRoutes, type SessionRoutesOptions } from './routes.ts'
 
@@ -16,7 +16,7 @@ export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'conf
 export interface SessionsFeature {
   readonly routes: AdminRoutes
   /** Takes a record into account that is on its way to the ledger. */
-  see(rec: Told, at: number): void
+  see(rec: SessionRecord, at: number): void
   /** What is known of a session; null: nothing calls itself so. Waits until the sessions of before this start are known. */
   find(name: SessionName): Promise<Readonly<Session> | null>
   close(): Promise<void>

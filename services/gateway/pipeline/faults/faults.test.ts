@@ -9,7 +9,7 @@ import { createRunner } from '../runner/runner.ts'
 import { brokenPromises } from './judge.ts'
 import { fakeLedgers, fakePlane, fakeReviews, fakeStages } from './parts.ts'
 import { type Scenario, scenarios, shapes } from './scenario.ts'
-import { faultMatrix, type Ground, World } from './world.ts'
+import { faultMatrix, type ScenarioFixture, ScenarioResult } from './world.ts'
 
 /** Scenarios that run side by side on one clock; more would make each step of the clock slower. */
 const TOGETHER = 250
@@ -34,7 +34,7 @@ for (const shape of shapes) {
   })
 }
 
-async function runTogether(batch: readonly Scenario[]): Promise<readonly World[]> {
+async function runTogether(batch: readonly Scenario[]): Promise<readonly ScenarioResult[]> {
   const clock = new TestClock()
   const live = createLiveCalls(clock)
   let bell = Promise.withResolvers<void>()
@@ -42,8 +42,8 @@ async function runTogether(batch: readonly Scenario[]): Promise<readonly World[]
     bell.resolve()
     bell = Promise.withResolvers()
   })
-  const ground: Ground = { clock, live, tenMinutes: () => bell.promise }
-  const worlds = batch.map((scenario, index) => new World(`s${index}`, scenario, ground))
+  const ground: ScenarioFixture = { clock, live, tenMinutes: () => bell.promise }
+  const worlds = batch.map((scenario, index) => new ScenarioResult(`s${index}`, scenario, ground))
   for (const world of worlds) start(world)
   await clock.advance(A_WHILE_MS)
   if (batch[0]?.shape === 'hour') await clock.advance(6 * TEN_MINUTES_MS)
@@ -51,7 +51,7 @@ async function runTogether(batch: readonly Scenario[]): Promise<readonly World[]
   return worlds
 }
 
-function start(world: World): void {
+function start(world: ScenarioResult): void {
   const { clock, live } = world.ground
   const runner = createRunner({
     stages: fakeStages(world),

@@ -1,8 +1,8 @@
 import { type End, isHeld, type Scenario } from './scenario.ts'
-import type { World } from './world.ts'
+import type { ScenarioResult } from './world.ts'
 
 /** Every promise of the runner that this scenario broke, in words; empty when it kept them all. */
-export function brokenPromises(world: World): readonly string[] {
+export function brokenPromises(world: ScenarioResult): readonly string[] {
   const broken = [...world.mistakes]
   const expect = (holds: boolean, promise: string) => {
     if (!holds) broken.push(promise)
@@ -29,7 +29,7 @@ export function brokenPromises(world: World): readonly string[] {
 }
 
 /** In reverse order of admission, once each; a first pass that was rewound before the second began. */
-function settledRight({ admits, settles, scenario }: World): boolean {
+function settledRight({ admits, settles, scenario }: ScenarioResult): boolean {
   const second = admits.some(({ pass }) => pass === 2)
   const first = admits.filter(({ pass }) => pass === 1).map(({ name }) => name)
   const last = second ? admits.filter(({ pass }) => pass === 2).map(({ name }) => name) : first

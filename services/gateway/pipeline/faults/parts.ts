@@ -12,7 +12,7 @@ import {
 import type { Plane } from '../plane.ts'
 import { type AnyReview, type AnyStage, admitted, type Running } from '../stage.ts'
 import { isHeld, type ReviewFault, reviewNames, type StageName, stageNames } from './scenario.ts'
-import { body, frame, gives, goodFacts, pipeEnd, type World } from './world.ts'
+import { body, frame, gives, goodFacts, pipeEnd, type ScenarioResult } from './world.ts'
 
 /** How long a person thinks, in milliseconds. */
 const THINKING_MS = 3_000
@@ -22,7 +22,7 @@ const LATE_MS = 40_000
 const no = deny('policy_denied', 'rule no')
 const never = new Promise<never>(() => {})
 
-export function fakeStages(world: World): readonly AnyStage[] {
+export function fakeStages(world: ScenarioResult): readonly AnyStage[] {
   return stageNames.map((name) => ({
     name,
     needs: [],
@@ -50,7 +50,7 @@ export function fakeStages(world: World): readonly AnyStage[] {
 }
 
 /** Undefined: this fault does not show in the verdict. */
-function admitWrong(world: World, name: StageName, call: Call<Fact>): { verdict: unknown } | undefined {
+function admitWrong(world: ScenarioResult, name: StageName, call: Call<Fact>): { verdict: unknown } | undefined {
   switch (world.scenario.stage?.fault) {
     case 'throws':
       throw new Error('admit')
@@ -88,14 +88,14 @@ function admitWrong(world: World, name: StageName, call: Call<Fact>): { verdict:
   }
 }
 
-function works(world: World, name: StageName, pass: number): unknown {
+function works(world: ScenarioResult, name: StageName, pass: number): unknown {
   world.admits.push({ pass, name })
   const facts = goodFacts(world, name)
   if (name === 'redact') return { kind: 'replace', body, facts }
   return gives[name] === undefined ? admitted : facts
 }
 
-function waitFor(world: World): unknown {
+function waitFor(world: ScenarioResult): unknown {
   const { clock } = world.ground
   const revoked = world.scenario.ending === 'held, then revoked'
   const until = new Promise<'granted'>((resolve) => {
@@ -104,7 +104,7 @@ function waitFor(world: World): unknown {
   return { kind: 'wait', approvalId: 'ap-1', until }
 }
 
-export function fakeReviews(world: World): readonly AnyReview[] {
+export function fakeReviews(world: ScenarioResult): readonly AnyReview[] {
   return reviewNames.map((name) => {
     const fault = world.scenario.review?.name === name ? world.scenario.review : null
     return {
@@ -139,7 +139,7 @@ function wrong(fault: ReviewFault): Frame[] | Denial | Promise<Frame[] | Denial>
   return JSON.parse(fault === 'undefined' ? '[null]' : '["frames"]')[0] ?? JSON.parse('{"undefined":1}').none
 }
 
-export function fakeLedgers(world: World): Ledgers {
+export function fakeLedgers(world: ScenarioResult): Ledgers {
   const { ledger: fault } = world.scenario
   const append = async (rec: Rec) => {
     world.records.push(rec)
@@ -161,7 +161,7 @@ export function fakeLedgers(world: World): Ledgers {
   return { of: () => ledger }
 }
 
-export function fakePlane(world: World): Plane {
+export function fakePlane(world: ScenarioResult): Plane {
   const { scenario } = world
   const operation = scenario.shape === 'tunnel' ? 'tunnel' : scenario.shape === 'hour' ? 'mcp.listen' : 'mcp.call'
   return {
@@ -187,7 +187,7 @@ export function fakePlane(world: World): Plane {
 const json = { status: 200, headers: { 'content-type': 'application/json' } }
 const eventStream = { status: 200, headers: { 'content-type': 'text/event-stream' } }
 
-function forward(world: World): Promise<Reply | Denial> {
+function forward(world: ScenarioResult): Promise<Reply | Denial> {
   switch (world.scenario.plane) {
     case 'forward throws':
       throw new Error('forward')
@@ -209,12 +209,12 @@ function forward(world: World): Promise<Reply | Denial> {
   }
 }
 
-function framesReply(world: World): Reply {
+function framesReply(world: ScenarioResult): Reply {
   const stream = world.scenario.shape !== 'one' && world.scenario.shape !== 'held'
   return { kind: 'frames', head: stream ? eventStream : json, frames: frames(world), attempts: [] }
 }
 
-async function* frames(world: World): AsyncGenerator<readonly Frame[]> {
+async function* frames(world: ScenarioResult): AsyncGenerator<readonly Frame[]> {
   const { shape } = world.scenario
   if (shape === 'one' || shape === 'held') {
     await ending(world)
@@ -231,14 +231,14 @@ async function* frames(world: World): AsyncGenerator<readonly Frame[]> {
 }
 
 /** What the scenario does to a reply that is under way. */
-async function ending(world: World): Promise<void> {
+async function ending(world: ScenarioResult): Promise<void> {
   await Promise.resolve()
   if (world.scenario.ending === 'dies') throw new UpstreamError('the upstream died')
   if (world.scenario.ending === 'client leaves') world.leave()
   if (world.scenario.ending === 'cut') world.revoke()
 }
 
-function tunnelReply(world: World): Reply {
+function tunnelReply(world: ScenarioResult): Reply {
   const socket = pipeEnd()
   const { clock } = world.ground
   socket.push('hello')

@@ -5,24 +5,24 @@ import { type Body, deny, type Fact, type Facts, type Frame, type Identity, Snap
 import type { LiveCalls } from '../live.ts'
 import { matrix } from '../matrix.ts'
 import type { Sink } from '../runner/exchange.ts'
-import { Stopper } from '../runner/stopper.ts'
+import { CallAbort } from '../runner/stopper.ts'
 import type { StepName } from '../stage.ts'
 import type { Scenario } from './scenario.ts'
 
 /** The ground that many scenarios share: one clock, one registry of live calls, one beat every ten minutes. */
-export interface Ground {
+export interface ScenarioFixture {
   readonly clock: TestClock
   readonly live: LiveCalls
   tenMinutes(): Promise<void>
 }
 
 /** All that one scenario did, to be judged when it is over. */
-export class World {
+export class ScenarioResult {
   readonly id: string
   readonly scenario: Scenario
-  readonly ground: Ground
+  readonly ground: ScenarioFixture
   readonly identity: Identity
-  readonly stopper = new Stopper()
+  readonly stopper = new CallAbort()
   readonly snapshots = new Snapshots()
   readonly sink: FakeSink
   readonly records: Rec[] = []
@@ -36,7 +36,7 @@ export class World {
   forwards = 0
   over = false
 
-  constructor(id: string, scenario: Scenario, ground: Ground) {
+  constructor(id: string, scenario: Scenario, ground: ScenarioFixture) {
     this.id = id
     this.scenario = scenario
     this.ground = ground
@@ -79,14 +79,14 @@ const somebody: Omit<Identity, 'session' | 'expiresAt'> = {
 
 /** A caller that notes every break of the rules of a response. */
 class FakeSink implements Sink {
-  readonly #world: World
+  readonly #world: ScenarioResult
   headSent = false
   finished = false
   gone = false
   writes = 0
   tunnelled: Duplex | null = null
 
-  constructor(world: World) {
+  constructor(world: ScenarioResult) {
     this.#world = world
   }
 
@@ -180,7 +180,7 @@ const good: Omit<Facts, 'identity' | 'hold'> = {
 }
 
 /** The facts that a working stage gives; `reserve` takes a hold for real. */
-export function goodFacts(world: World, name: StepName): Partial<Facts> {
+export function goodFacts(world: ScenarioResult, name: StepName): Partial<Facts> {
   if (name === 'reserve') {
     world.held++
     const items = [{ key: 'usd/x', window: 'life', cap: 10, amount: 1, unit: 'micros' } as const]

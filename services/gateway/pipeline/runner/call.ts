@@ -23,7 +23,7 @@ import type { Marking } from '../stage.ts'
 import type { Sink } from './exchange.ts'
 import type { Plan, Runnable } from './plan.ts'
 import type { Described } from './record.ts'
-import type { Stopper } from './stopper.ts'
+import type { CallAbort } from './stopper.ts'
 
 /** No deadline is set. */
 const NEVER = Number.POSITIVE_INFINITY
@@ -37,7 +37,7 @@ export class Incoming implements Arrival {
   /** Monotonic milliseconds. */
   readonly startedAt: number
   readonly sink: Sink
-  readonly stopper: Stopper
+  readonly stopper: CallAbort
   readonly #log: RunnerLog
   /** Where the bytes that it retains are counted; null: nowhere. */
   #pool: SharedPool | null = null
@@ -50,7 +50,7 @@ export class Incoming implements Arrival {
     readonly id: string
     readonly wire: WireRequest
     readonly sink: Sink
-    readonly stopper: Stopper
+    readonly stopper: CallAbort
     readonly snapshot: Snapshot
     readonly clock: Clock
     readonly log: RunnerLog
@@ -144,7 +144,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   readonly identity: Identity
   readonly incoming: Incoming
   readonly sink: Sink
-  readonly stopper: Stopper
+  readonly stopper: CallAbort
   readonly plan: Plan
   /** The body as it came: what the record hashes, and what a second pass begins with. */
   readonly received: Body | null

@@ -29,7 +29,7 @@ import {
   unreadRecord,
 } from './record.ts'
 import { encodeFrames } from './relay.ts'
-import { type Ended, Stopper, stopped } from './stopper.ts'
+import { CallAbort, type Ended, stopped } from './stopper.ts'
 import { accept } from './verdict.ts'
 
 /** How long one stage or review may take to settle, in milliseconds. */
@@ -252,7 +252,7 @@ export class Closing {
   }
 
   async #inTime(call: GovernedCall, what: string, settling: Promise<void>): Promise<void> {
-    const limit = new Stopper()
+    const limit = new CallAbort()
     const cancel = this.#clock.after(SETTLE_DEADLINE_MS, () => limit.stop('deadline', null))
     try {
       if ((await limit.until(settling)) === stopped) throw new Error('it did not end in time')

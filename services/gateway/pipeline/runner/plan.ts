@@ -24,7 +24,7 @@ export interface Runnable {
 }
 
 /** A review as the runner sees it, widened like `Runnable`. */
-export interface Opener {
+export interface ReviewFactory {
   readonly name: StepName
   open(call: Call<Fact>): Running | null
 }
@@ -33,7 +33,7 @@ export interface Opener {
 export interface Plan {
   readonly row: Row
   readonly stages: readonly Runnable[]
-  readonly reviews: readonly Opener[]
+  readonly reviews: readonly ReviewFactory[]
   /** What the facts are before any stage has given one, and stay where the row leaves the stage out. */
   readonly initial: Omit<Facts, 'identity'>
 }
@@ -101,7 +101,9 @@ function planRow(row: Row, stages: readonly AnyStage[], reviews: readonly AnyRev
     if (everywhere.has(stage.name) || row.stages.includes(stage.name)) running.push(stage)
     else Object.assign(initial, stage.skipped)
   }
-  const openers = row.reviews.flatMap((name): readonly Opener[] => reviews.filter((review) => review.name === name))
+  const openers = row.reviews.flatMap((name): readonly ReviewFactory[] =>
+    reviews.filter((review) => review.name === name),
+  )
   return { row, stages: running, reviews: openers, initial }
 }
 

@@ -7,7 +7,7 @@ import type { Running } from '../stage.ts'
 import { GovernedCall, Incoming } from './call.ts'
 import { rowless } from './plan.ts'
 import { ReviewChain, type Reviewed } from './reviews.ts'
-import { Stopper } from './stopper.ts'
+import { CallAbort } from './stopper.ts'
 import { ada } from './testing/world.ts'
 
 const clock = new TestClock()
@@ -29,7 +29,7 @@ function chainOf(...running: readonly Running[]): ReviewChain {
     id: 'c',
     wire,
     sink,
-    stopper: new Stopper(),
+    stopper: new CallAbort(),
     snapshot,
     clock,
     log: { error: () => {} },

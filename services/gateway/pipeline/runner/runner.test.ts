@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { Rec } from '@plat/ledger'
 import { type Denial, deny, type Frame, type Reply, UpstreamError } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
-import { Stopper, stopped } from './stopper.ts'
+import { CallAbort, stopped } from './stopper.ts'
 import { ada, args, eventStream, frame, json, only, world } from './testing/world.ts'
 
 test('with a closed ledger the intent is there before the call is forwarded, and the outcome after', async () => {
@@ -140,7 +140,7 @@ test('what an upstream asks of the caller is recorded before the caller sees it,
 })
 
 test('an answer that comes after the stop is for nobody, and a call that was stopped waits for none', async () => {
-  const waiting = new Stopper()
+  const waiting = new CallAbort()
   const tell: ((value: string) => void)[] = []
   const answer = waiting.answer<string>((told) => void tell.push(told))
   waiting.stop('client', null)
@@ -198,7 +198,7 @@ test('a plane that fails while it forwards is broken, and says so in one way', a
 })
 
 test('who listens for the stop of a call hears it once, and not after it has left', () => {
-  const stopper = new Stopper()
+  const stopper = new CallAbort()
   const heard: string[] = []
   const gone = () => void heard.push('gone')
   stopper.addEventListener('abort', gone)
@@ -209,7 +209,7 @@ test('who listens for the stop of a call hears it once, and not after it has lef
   stopper.stop('drain', null)
   stopper.addEventListener('abort', gone)
   assert.deepEqual(heard, ['first true client', 'second'])
-  const alone = new Stopper()
+  const alone = new CallAbort()
   alone.addEventListener('abort', gone)
   alone.removeEventListener('abort', () => {})
   alone.stop('client', null)

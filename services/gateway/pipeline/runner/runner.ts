@@ -28,7 +28,7 @@ import { hold } from './hold.ts'
 import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
 import type { Prices } from './record.ts'
 import { relay } from './relay.ts'
-import { died, type Ended, refused, Stopper, stopped, stoppedBy } from './stopper.ts'
+import { CallAbort, died, type Ended, refused, stopped, stoppedBy } from './stopper.ts'
 import { TunnelSink, tunnel, wireOfTunnel } from './tunnel.ts'
 import { accept } from './verdict.ts'
 
@@ -107,7 +107,7 @@ class PipelineRunner implements Runner {
 
   run({ id, request, response }: Exchange, plane: Plane): Promise<void> {
     const { snapshots, clock, log } = this.#options
-    const stopper = new Stopper()
+    const stopper = new CallAbort()
     const sink = new ResponseSink(id, response, (complete) => {
       if (!complete) stopper.stop('client', null)
       incoming.release()
@@ -120,7 +120,7 @@ class PipelineRunner implements Runner {
   connect(asked: TunnelRequest, plane: Plane): Promise<void> {
     const { snapshots, clock, log } = this.#options
     const { id } = asked
-    const stopper = new Stopper()
+    const stopper = new CallAbort()
     const sink = new TunnelSink(asked, () => stopper.stop('client', null))
     const wire = wireOfTunnel(asked)
     const incoming = new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log })

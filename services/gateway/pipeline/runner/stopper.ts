@@ -13,7 +13,7 @@ export const stopped: unique symbol = Symbol('stopped')
 const NOBODY: readonly StopListener[] = []
 
 /** The switch that ends a call from outside: once, with a reason, and seen at once by whatever the call waits for. */
-export class Stopper implements StopSignal {
+export class CallAbort implements StopSignal {
   #listeners: readonly StopListener[] = NOBODY
   /** Resolves what the call waits for, or waited for last: to wake what is awake does nothing. */
   #wake: ((value: typeof stopped) => void) | null = null
@@ -120,6 +120,6 @@ export function died(denial: Denial): Ended {
 }
 
 /** The call was stopped from outside. */
-export function stoppedBy({ reason, denial }: Stopper): Ended {
+export function stoppedBy({ reason, denial }: CallAbort): Ended {
   return reason === 'client' ? left : refused(denial ?? deny('internal', 'the call was stopped'))
 }

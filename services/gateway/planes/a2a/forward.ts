@@ -49,7 +49,7 @@ export interface Forwarder {
 }
 
 /** The parts of an endpoint that a request needs. */
-interface Way {
+interface EndpointAddress {
   readonly origin: string
   /** Path and query. */
   readonly path: string
@@ -57,9 +57,9 @@ interface Way {
 }
 
 /** Taken apart once: an agent lives as long as the table that holds it. */
-const ways = new WeakMap<AgentPlace, Way>()
+const ways = new WeakMap<AgentPlace, EndpointAddress>()
 
-function wayTo(agent: AgentPlace, extraCA: string | null): Way {
+function wayTo(agent: AgentPlace, extraCA: string | null): EndpointAddress {
   const known = ways.get(agent)
   if (known !== undefined) return known
   const { protocol, host, pathname, search } = new URL(agent.endpoint)
@@ -75,7 +75,7 @@ function wayTo(agent: AgentPlace, extraCA: string | null): Way {
 }
 
 /** One call on its way to an agent. */
-export interface Passage {
+export interface A2aForward {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: A2aRequest
   readonly agent: AgentPlace
@@ -91,12 +91,12 @@ export interface Passage {
  */
 export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   readonly #forwarder: Forwarder
-  readonly #passage: Passage
+  readonly #passage: A2aForward
   readonly #progress = new StreamProgress()
   #exchange: UpstreamExchange | null = null
   #late = false
 
-  constructor(forwarder: Forwarder, passage: Passage) {
+  constructor(forwarder: Forwarder, passage: A2aForward) {
     this.#forwarder = forwarder
     this.#passage = passage
   }

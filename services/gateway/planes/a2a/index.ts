@@ -16,7 +16,7 @@ import type { BodyLimits } from '../wire/body.ts'
 import { hasLengthUpTo, STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
-import { type AgentPlace, type Forwarder, Forwarding, type Passage } from './forward.ts'
+import { type A2aForward, type AgentPlace, type Forwarder, Forwarding } from './forward.ts'
 import { A2aFrame } from './frame.ts'
 import type { ListView } from './list.ts'
 import { CANCEL_TASK } from './methods.ts'
@@ -115,7 +115,7 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     return noting ?? forwarded()
   }
 
-  #forwarded(passage: Omit<Passage, 'transaction'>): Denial | Promise<Reply | Denial> {
+  #forwarded(passage: Omit<A2aForward, 'transaction'>): Denial | Promise<Reply | Denial> {
     const transaction = this.transactions?.token(passage.call) ?? null
     return isDenial(transaction) ? transaction : new Forwarding(this, { ...passage, transaction }).run()
   }

@@ -166,14 +166,14 @@ test('an agent has its own time to begin its answer', async (t) => {
   await until(async () => (await post(rpc('SendMessage', saying('hello')))).error === null, 'an answer in time')
 })
 
-interface Answered {
+interface A2aReply {
   readonly code: number
   readonly status?: number
   readonly type?: string
   readonly body: string
 }
 
-const ANSWERS: Readonly<Record<string, Answered>> = {
+const ANSWERS: Readonly<Record<string, A2aReply>> = {
   text: { code: -32006, type: 'text/html', body: 'secret' },
   broken: { code: -32006, body: '{"jsonrpc":"2.0","secret"' },
   twice: { code: -32006, body: '{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"a"}},"result":{"message":{}}}' },

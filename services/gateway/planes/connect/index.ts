@@ -23,7 +23,7 @@ const PORT = /:\d{1,5}$/
 const MAX_HOST = 253
 
 /** Where a CONNECT leads. */
-class Place {
+class ConnectTarget {
   /** `https://<host>:<port>`, whatever is spoken there: the host as every list spells it. */
   readonly url: URL
   readonly port: number
@@ -51,7 +51,7 @@ export function createConnectPlane(options: ConnectPlaneOptions): Plane {
 
 /** Where a call of this plane leads; null: it was not read. */
 export function placeOf({ wire: { note } }: Pick<Call, 'wire'>): URL | null {
-  return note instanceof Place ? note.url : null
+  return note instanceof ConnectTarget ? note.url : null
 }
 
 class ConnectPlane implements Plane {
@@ -72,7 +72,7 @@ class ConnectPlane implements Plane {
   }
 
   async forward({ wire: { note }, facts: { identity } }: Call<'identity'>): Promise<Reply | Denial> {
-    if (!(note instanceof Place)) return deny('internal', 'the request was not read')
+    if (!(note instanceof ConnectTarget)) return deny('internal', 'the request was not read')
     const { authority } = note
     const started = this.#clock.monotonic()
     try {
@@ -113,7 +113,7 @@ class ConnectPlane implements Plane {
 }
 
 /** The host in the spelling of URLs, which has one for each address and name. Null: it leads nowhere. */
-function placeIn(authority: string): Place | null {
+function placeIn(authority: string): ConnectTarget | null {
   const url = PORT.test(authority) ? URL.parse(`https://${authority}/`) : null
   if (url === null || url.pathname !== '/' || url.host.length > MAX_HOST) return null
   if (url.username !== '' || url.search !== '' || url.hash !== '') return null
@@ -121,7 +121,7 @@ function placeIn(authority: string): Place | null {
   if (host === '' || host.endsWith('.')) return null
   // A name with the dot of the root at its end leads where the name without it does.
   url.hostname = host
-  return new Place(url, url.port === '' ? 443 : Number(url.port))
+  return new ConnectTarget(url, url.port === '' ? 443 : Number(url.port))
 }
 
 function unreached(host: string, error: unknown): Denial {

@@ -4,13 +4,13 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import { TOKEN } from '../../testing/started.ts'
-import { heard, type TunnelGround, tunnelGround } from '../../testing/tunnels.ts'
+import { heard, type TunnelFixture, tunnelGround } from '../../testing/tunnels.ts'
 
 /** What neither side can hold in its buffers. */
 const MUCH = 32 * 1024 * 1024
 
 /** A tunnel through which something has passed, so that both sides of it stand. */
-async function opened(ground: TunnelGround): Promise<{ readonly socket: Socket; readonly host: Socket }> {
+async function opened(ground: TunnelFixture): Promise<{ readonly socket: Socket; readonly host: Socket }> {
   const { status, socket } = await ground.ask({ early: 'hello' })
   assert.equal(status, 200)
   socket.once('end', () => socket.end())

@@ -20,9 +20,9 @@ interface Run {
 }
 
 /** How a sandbox answers; by default it prints its code. */
-type Answer = (run: Run, response: ServerResponse) => void
+type SandboxResponse = (run: Run, response: ServerResponse) => void
 
-const print: Answer = ({ body }, response) => {
+const print: SandboxResponse = ({ body }, response) => {
   const { code } = JSON.parse(body)
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ stdout: code, exitCode: 0 }))
 }
@@ -31,7 +31,7 @@ interface Setup {
   readonly exec?: object
   readonly config?: object
   readonly rules?: readonly object[]
-  readonly answer?: Answer
+  readonly answer?: SandboxResponse
 }
 
 /** A gateway before a sandbox that really listens, at a path with the names of its session. */
@@ -215,7 +215,7 @@ test('the key of the file is shown to the sandbox alone, and without it nothing 
 })
 
 test('a sandbox that refuses the gateway, fails, or speaks no JSON is an error of the sandbox', async (t) => {
-  const answers: readonly Answer[] = [
+  const answers: readonly SandboxResponse[] = [
     (_, response) => response.writeHead(401).end(),
     (_, response) => response.writeHead(500).end(),
     (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),

@@ -74,7 +74,7 @@ export function takesStream(arrival: Arrival): boolean {
 const BEAT_STEP = 1e-6
 
 /** What goes over an open stream while a person decides: progress for a client that asked for it, else a comment. */
-export class Beats {
+export class KeepAliveEvents {
   readonly #request: McpRequest
   readonly #approvalId: string
   #sent = 0

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { json, type Received, type ScriptedUpstream, startScriptedUpstream, stream } from '@plat/testkit/mcp-upstream'
-import { type Ask, askAt, call, errorOf, modernHeaders } from './testing/client.ts'
+import { askAt, call, errorOf, modernHeaders, type TestRequest } from './testing/client.ts'
 import { type PlaneUnderTest, startPlane } from './testing/gateway.ts'
 
 let upstream: ScriptedUpstream
@@ -19,7 +19,7 @@ after(async () => {
   await upstream.close()
 })
 
-const ask = (request: Ask) => askAt(gateway.url, request)
+const ask = (request: TestRequest) => askAt(gateway.url, request)
 const last = (): Received => upstream.received.at(-1) ?? assert.fail('nothing came')
 const records = (kind: string) => gateway.records.filter((one) => one.kind === kind)
 

@@ -17,7 +17,7 @@ import {
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
-import { Beats, refusal, takesStream, terminalError } from './answer.ts'
+import { KeepAliveEvents, refusal, takesStream, terminalError } from './answer.ts'
 import { answerBuiltin, shownTools } from './builtin/answer.ts'
 import { Cancellations } from './cancellation.ts'
 import { spokenRevisions } from './capabilities.ts'
@@ -26,7 +26,7 @@ import type { McpRequest } from './message.ts'
 import { type Reader, read } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
 import { AbandonedCalls, type AbandonedMetrics } from './upstream/abandoned.ts'
-import { Forwarding, type Passage } from './upstream/forward.ts'
+import { Forwarding, type McpForward } from './upstream/forward.ts'
 import type { Credentials, Forwarder, McpUpstream } from './upstream/open.ts'
 import { listTools } from './upstream/tools.ts'
 
@@ -74,17 +74,17 @@ export interface McpPlaneOptions {
 }
 
 /** A plane that can also ask a server for itself. */
-export interface AskingPlane extends Plane {
+export interface RequestingPlane extends Plane {
   /** The tools that the call's server offers its caller, all pages. Numbers keep their source text. Never rejects. */
   listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial>
 }
 
 /** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28, relayed and never translated. */
-export function createMcpPlane(options: McpPlaneOptions): AskingPlane {
+export function createMcpPlane(options: McpPlaneOptions): RequestingPlane {
   return new McpPlane(options)
 }
 
-class McpPlane implements AskingPlane, Reader, Forwarder {
+class McpPlane implements RequestingPlane, Reader, Forwarder {
   readonly dialer: Forwarder['dialer']
   readonly credentials: Credentials
   readonly sealer: Sealer
@@ -138,7 +138,7 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     return this.#forward(credential, { call, request, upstream, sent })
   }
 
-  #forward(credential: Credential | Denial, passage: Passage): Denial | Promise<Reply | Denial> {
+  #forward(credential: Credential | Denial, passage: McpForward): Denial | Promise<Reply | Denial> {
     return isDenial(credential) ? credential : new Forwarding(this, passage, credential).run()
   }
 
@@ -170,7 +170,7 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     const request = noted(call.wire)
     if (request === undefined || request.kind !== 'request' || !takesStream(call)) return null
     this.#cancellations.held(call, request, leave)
-    const beats = new Beats(request, approvalId)
+    const beats = new KeepAliveEvents(request, approvalId)
     return { head: { status: 200, headers: STREAM_HEADERS }, beat: () => beats.next() }
   }
 
@@ -195,7 +195,7 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
   }
 
   remember(arrival: Arrival, request: McpRequest): void {
-    arrival.wire.note = new Note(request)
+    arrival.wire.note = new CallNote(request)
   }
 }
 
@@ -206,7 +206,7 @@ function leadsElsewhere({ session, lastEvent, opened }: McpRequest, key: string)
 }
 
 /** What was read of a request, kept with it. A `WeakMap` would make the collector carry half of all requests along. */
-class Note {
+class CallNote {
   readonly request: McpRequest
 
   constructor(request: McpRequest) {
@@ -216,5 +216,5 @@ class Note {
 
 /** Undefined for a request that was not read. */
 function noted({ note }: WireRequest): McpRequest | undefined {
-  return note instanceof Note ? note.request : undefined
+  return note instanceof CallNote ? note.request : undefined
 }

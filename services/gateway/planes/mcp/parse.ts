@@ -6,7 +6,7 @@ import { unseenPaths, withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, checkParameters, claimedVersion, unsupported } from './headers.ts'
 import { McpBody, type McpRequest, originOf } from './message.ts'
-import { NOTHING_SEALED, type Opener, openMessage } from './seal/open.ts'
+import { NOTHING_SEALED, openMessage, type Unsealer } from './seal/open.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
 /** The message, when its bytes are one JSON object of JSON-RPC 2.0 and no two readers can see different things in them. */
@@ -20,7 +20,7 @@ export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
 }
 
 /** A message and what is needed to judge its form. */
-export interface Posted extends Opener {
+export interface Posted extends Unsealer {
   readonly bytes: Uint8Array
   readonly message: JsonObject
   /** As the caller names it. */

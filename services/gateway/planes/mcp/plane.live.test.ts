@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { json, type ScriptedUpstream, startScriptedUpstream, stream } from '@plat/testkit/mcp-upstream'
-import { type Ask, askAt, call, errorOf, modernHeaders, modernMeta } from './testing/client.ts'
+import { askAt, call, errorOf, modernHeaders, modernMeta, type TestRequest } from './testing/client.ts'
 import { type PlaneUnderTest, startPlane } from './testing/gateway.ts'
 
 let upstream: ScriptedUpstream
@@ -30,7 +30,7 @@ afterEach(() => {
   seen = upstream.received.length
 })
 
-const ask = (request: Ask) => askAt(gateway.url, request)
+const ask = (request: TestRequest) => askAt(gateway.url, request)
 
 test('numbers beyond 2^53, member order and spaces arrive as they were sent, both ways', async () => {
   const sent =

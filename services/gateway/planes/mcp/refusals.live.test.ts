@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
-import { type Ask, askAt, call, errorOf, modernHeaders, modernMeta } from './testing/client.ts'
+import { askAt, call, errorOf, modernHeaders, modernMeta, type TestRequest } from './testing/client.ts'
 import { type PlaneUnderTest, startPlane } from './testing/gateway.ts'
 
 let upstream: ScriptedUpstream
@@ -31,9 +31,9 @@ afterEach(() => {
   seen = upstream.received.length
 })
 
-const ask = (request: Ask) => askAt(gateway.url, request)
+const ask = (request: TestRequest) => askAt(gateway.url, request)
 
-const refusals: readonly [string, Ask, number, number, string][] = [
+const refusals: readonly [string, TestRequest, number, number, string][] = [
   ['a batch', { body: `[${call('add')}]` }, 400, -32600, 'invalid_request'],
   ['a duplicate member', { body: call('add').replace('"id"', '"id":1,"id"') }, 400, -32700, 'invalid_request'],
   [

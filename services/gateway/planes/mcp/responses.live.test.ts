@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
 import { json, type ScriptedUpstream, startScriptedUpstream, stream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import { type Ask, askAt, call, errorOf } from './testing/client.ts'
+import { askAt, call, errorOf, type TestRequest } from './testing/client.ts'
 import { type PlaneUnderTest, startPlane } from './testing/gateway.ts'
 
 let upstream: ScriptedUpstream
@@ -19,7 +19,7 @@ after(async () => {
   await upstream.close()
 })
 
-const ask = (request: Ask) => askAt(gateway.url, request)
+const ask = (request: TestRequest) => askAt(gateway.url, request)
 
 /** Result and code of the last call. */
 async function outcomeAfter(count: number): Promise<readonly unknown[]> {

@@ -68,7 +68,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
 }
 
 /** Which model answered a call, and where. */
-export interface Answered {
+export interface AnsweringModel {
   /** `<provider>/<model>`, as prices name it. */
   readonly key: string
   /** Region of the provider; null: it has none. */
@@ -77,7 +77,7 @@ export interface Answered {
 
 /** Null: not a call to a model, or one whose route has gone. */
 export function createAnswered(route: (snapshot: Snapshot, key: string) => Pick<DemandRoute, 'endpoints'> | null) {
-  return (call: Call<'target'>): Answered | null => {
+  return (call: Call<'target'>): AnsweringModel | null => {
     const { key, kind } = call.facts.target
     const way = kind === 'model' ? route(call.snapshot, key) : null
     if (way === null) return null

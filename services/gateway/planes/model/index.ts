@@ -27,7 +27,7 @@ import { ModelBody } from './request.ts'
 import { translatedFor } from './translate/translated.ts'
 import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
 import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './upstream/failover.ts'
-import { type Circuits, type Forwarder, Forwarding, type Passage } from './upstream/forward.ts'
+import { type Circuits, type EndpointForward, type Forwarder, Forwarding } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
 
 export { createAnswered, createDemand } from './demand.ts'
@@ -148,7 +148,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   }
 
   /** A denial: the provider has no word for something in the request. */
-  #passage({ call, endpoint, sent, spare }: Turn, model: string | null): Passage | Denial {
+  #passage({ call, endpoint, sent, spare }: Turn, model: string | null): EndpointForward | Denial {
     const translated = endpoint.wire.speaks === 'openai' ? null : translatedFor(call, endpoint, model)
     if (isDenial(translated)) return translated
     const address = this.#addresses.of(endpoint, call, model)

@@ -5,7 +5,7 @@ import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
-import { type CardAnswer, type CardRequest, Cards } from './card/cards.ts'
+import { type CardRequest, type CardResponse, Cards } from './card/cards.ts'
 import { RemoteCards } from './card/remote.ts'
 import { openCardSigner } from './card/sign.ts'
 import type { A2aConfig } from './config.ts'
@@ -55,7 +55,7 @@ export interface AgentsFeature {
   readonly owners: Pick<Bindings, 'owns' | 'callOf' | 'bind'> & Pick<CalleeTaints, 'note' | 'sendersOf'>
   /** By `a2a/<ns>/<agent>`; null: it is gone from the snapshot. */
   agent(snapshot: Snapshot, server: string): ExposedAgent | null
-  card(agent: ExposedAgent, request: CardRequest): Promise<CardAnswer | Denial>
+  card(agent: ExposedAgent, request: CardRequest): Promise<CardResponse | Denial>
   /** `/a2a/`, in front of the plane; null: no routes file is configured. */
   route(governed: (exchange: Exchange) => void): RawRoute | null
   /** Reads the routes file now; the first check comes before the gateway serves. */

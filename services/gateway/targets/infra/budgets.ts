@@ -1,6 +1,6 @@
 import { type HoldItem, windowOf } from '@plat/state'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
-import type { Judgement } from './plan/tiers.ts'
+import type { TierResult } from './plan/tiers.ts'
 
 /** One entry of `infra.budgets`. */
 export interface InfraBudget {
@@ -27,7 +27,7 @@ interface Applied {
 export function budgetFault(
   config: InfraBudgetsConfig,
   caller: Identity,
-  { tier, resources }: Judgement,
+  { tier, resources }: TierResult,
 ): Denial | null {
   for (const { at, budget } of appliedTo(config, caller)) {
     const { maxTier, resourcesPerHour } = budget
@@ -46,7 +46,7 @@ export function budgetFault(
 export function holdsOf(
   config: InfraBudgetsConfig,
   caller: Identity,
-  { resources }: Judgement,
+  { resources }: TierResult,
   now: number,
 ): readonly HoldItem[] {
   if (resources === 0) return []

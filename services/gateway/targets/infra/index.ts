@@ -18,7 +18,7 @@ import { type Authorization, issued, type Seals, standing } from './authorizatio
 import { budgetFault, holdsOf } from './budgets.ts'
 import type { infraBlock } from './config.ts'
 import { readPlan } from './plan/plan.ts'
-import { type Judgement, Tiers } from './plan/tiers.ts'
+import { type TierResult, Tiers } from './plan/tiers.ts'
 import { reasonOf, shownTo, told } from './told.ts'
 
 export type { Seals } from './authorization.ts'
@@ -39,7 +39,7 @@ export interface InfraParts {
 }
 
 /** A JSON answer. */
-export interface InfraAnswer {
+export interface InfraResponse {
   readonly status: number
   readonly value: object
 }
@@ -48,13 +48,13 @@ export interface InfraAnswer {
 export interface InfraFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** The answer to a call that everybody has let through. */
-  answer(call: Pick<Call<'identity'>, 'name' | 'body' | 'facts'>): InfraAnswer | Denial
+  answer(call: Pick<Call<'identity'>, 'name' | 'body' | 'facts'>): InfraResponse | Denial
 }
 
 /** Null: it is not enabled. */
 export function createInfra(parts: InfraParts): InfraFeature | null {
   if (!parts.config.enabled) return null
-  const desk = new Desk(parts)
+  const desk = new PlanReview(parts)
   return {
     stage: stage({
       name: 'resolve',
@@ -96,14 +96,14 @@ const verification = Type.Object(
   { additionalProperties: false },
 )
 
-type Asked = Pick<Call<'identity'>, 'body' | 'facts'>
+type PlanCall = Pick<Call<'identity'>, 'body' | 'facts'>
 
-class Desk {
+class PlanReview {
   readonly #parts: InfraParts
   readonly #tiers: Tiers
   readonly #denied: readonly ((type: string) => boolean)[]
   /** A plan is judged once, though it is asked about before and after a person was. */
-  readonly #judged = new WeakMap<Body, Judgement | string>()
+  readonly #judged = new WeakMap<Body, TierResult | string>()
 
   constructor(parts: InfraParts) {
     this.#parts = parts
@@ -112,7 +112,7 @@ class Desk {
   }
 
   /** What a call asks for beside policy; null: nothing. Whatever must not be is refused before anybody is asked. */
-  judge(tool: InfraTool, call: Asked): Asks | Denial | null {
+  judge(tool: InfraTool, call: PlanCall): Asks | Denial | null {
     if (tool === 'verify') {
       const found = this.#standing(call)
       return isDenial(found) ? found : null
@@ -122,7 +122,7 @@ class Desk {
     return tool === 'plan' ? null : (this.#fault(judgement, call) ?? this.#asks(judgement, call))
   }
 
-  answer(tool: InfraTool, call: Asked): InfraAnswer | Denial {
+  answer(tool: InfraTool, call: PlanCall): InfraResponse | Denial {
     if (tool === 'verify') {
       const found = this.#standing(call)
       return isDenial(found) ? found : { status: 200, value: authorized(found) }
@@ -140,13 +140,13 @@ class Desk {
     return { status: 201, value: { authorization, ...authorized(given) } }
   }
 
-  #judgement({ body }: Asked): Judgement | Denial {
+  #judgement({ body }: PlanCall): TierResult | Denial {
     if (body === null) return deny('internal', 'the request was not read')
     const known = this.#judged.get(body) ?? this.#read(body)
     return typeof known === 'string' ? deny('invalid_request', known) : known
   }
 
-  #read(body: Body): Judgement | string {
+  #read(body: Body): TierResult | string {
     const plan = readPlan(body.value)
     const judgement = typeof plan === 'string' ? plan : this.#tiers.judge(plan)
     this.#judged.set(body, judgement)
@@ -154,7 +154,7 @@ class Desk {
   }
 
   /** Why a plan must not be applied by this caller, whoever would approve it. */
-  #fault(judgement: Judgement, { facts: { identity } }: Asked): Denial | null {
+  #fault(judgement: TierResult, { facts: { identity } }: PlanCall): Denial | null {
     const { maxTier, budgets } = this.#parts.config
     if (judgement.types.values().some((type) => this.#denied.some((matches) => matches(type))))
       return deny('policy_denied', 'infra.denyTypes names the type of a resource of the plan')
@@ -163,7 +163,7 @@ class Desk {
     return budgetFault(budgets, identity, judgement)
   }
 
-  #asks(judgement: Judgement, { facts: { identity } }: Asked): Asks {
+  #asks(judgement: TierResult, { facts: { identity } }: PlanCall): Asks {
     const { config, clock } = this.#parts
     return {
       approval: this.#needsPerson(judgement) ? reasonOf(judgement) : null,
@@ -172,18 +172,18 @@ class Desk {
     }
   }
 
-  #needsPerson({ tier }: Judgement): boolean {
+  #needsPerson({ tier }: TierResult): boolean {
     return tier >= this.#parts.config.requireApprovalAtTier
   }
 
   /** What would become of asking to apply it, as far as this feature decides. */
-  #prospect(judgement: Judgement, call: Asked): object {
+  #prospect(judgement: TierResult, call: PlanCall): object {
     const fault = this.#fault(judgement, call)
     if (fault !== null) return { apply: 'denied', reason: fault.reason }
     return { apply: this.#needsPerson(judgement) ? 'approval' : 'allowed' }
   }
 
-  #standing({ body, facts: { identity } }: Asked): Authorization | Denial {
+  #standing({ body, facts: { identity } }: PlanCall): Authorization | Denial {
     const asked: unknown = body?.value
     if (!Check(verification, asked))
       return deny('invalid_request', 'the body must be {"authorization": "<text>", "planSha256": "<64 hex digits>"}')
@@ -197,6 +197,6 @@ function authorized({ expiresAt, ...given }: Authorization): object {
   return { ...given, expiresAt: rfc3339(expiresAt) }
 }
 
-function hashOf({ body }: Asked): string {
+function hashOf({ body }: PlanCall): string {
   return hash('sha256', body?.bytes ?? '', 'hex')
 }

@@ -1,5 +1,5 @@
 import { withoutKeys } from './plan/plan.ts'
-import type { Finding, Judgement } from './plan/tiers.ts'
+import type { Finding, TierResult } from './plan/tiers.ts'
 
 /** Changes that are listed in an answer. */
 const MAX_TOLD = 200
@@ -9,13 +9,13 @@ const MAX_SHOWN = 100
 const MAX_NAMED = 5
 
 /** What a caller is told of its plan. */
-export function told({ tier, resources, findings, causes }: Judgement): object {
+export function told({ tier, resources, findings, causes }: TierResult): object {
   const left = findings.length - MAX_TOLD
   return { tier, resources, causes, findings: findings.slice(0, MAX_TOLD), ...(left > 0 && { findingsLeftOut: left }) }
 }
 
 /** Why a person is asked, in one sentence that holds no name of a resource. */
-export function reasonOf({ tier, resources, findings, causes }: Judgement): string {
+export function reasonOf({ tier, resources, findings, causes }: TierResult): string {
   const worst = findings.filter((finding) => finding.tier === tier)
   const types = [...new Set(worst.map(({ type }) => type))].filter((type) => PLAIN.test(type))
   const named = types.length === 0 ? '' : `, the most of it by ${types.slice(0, MAX_NAMED).join(', ')}`
@@ -28,7 +28,7 @@ export function reasonOf({ tier, resources, findings, causes }: Judgement): stri
 const PLAIN = /^[a-z][a-z0-9_]{0,63}$/
 
 /** What approvers see of a plan: what it does to which resource, without the keys of instances, which can be names of people. */
-export function shownTo(judgement: Judgement): string {
+export function shownTo(judgement: TierResult): string {
   const { findings } = judgement
   const lines = findings.slice(0, MAX_SHOWN).map(shown)
   const left = findings.length - lines.length

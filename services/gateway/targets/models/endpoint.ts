@@ -38,7 +38,7 @@ export interface RouteEndpoint {
 }
 
 /** What an endpoint is told of the route that it is for. */
-interface Place {
+interface EndpointContext {
   readonly route: string
   readonly aliases: ReadonlyMap<string, string>
   readonly isFallback: boolean
@@ -76,7 +76,10 @@ function priceScopes(route: string, upstream: string): readonly string[] {
  * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
  * before a translated one.
  */
-export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry: ModelEndpointEntry): RouteEndpoint {
+export function endpointOf(
+  { route, aliases, isFallback, clouds }: EndpointContext,
+  entry: ModelEndpointEntry,
+): RouteEndpoint {
   const upstream = baseOf(entry, clouds)
   const model = entry.model || null
   const wire = wireOf(entry)

@@ -28,7 +28,7 @@ export interface CloudRequest {
 }
 
 /** A body with status 200, at most 64 KiB. */
-export interface CloudAnswer {
+export interface CloudResponse {
   readonly kind: 'answer'
   readonly text: string
 }
@@ -54,7 +54,7 @@ export async function post(
   { dialer }: CloudParts,
   { url, headers, body }: CloudRequest,
   errors: ErrorReader,
-): Promise<CloudAnswer | CloudFailure> {
+): Promise<CloudResponse | CloudFailure> {
   try {
     const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
     const { status, bytes } = await dialer.fetchBytes(url, 'cloud', { ...limits, method: 'POST', headers, body })

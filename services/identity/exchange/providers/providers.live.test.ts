@@ -10,7 +10,7 @@ import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { claimsIn, jsonFile, startTestBroker, text } from '../../testing/broker.ts'
 import { type CloudCall, type CloudReply, startTestCloud } from '../../testing/cloud.ts'
 import { newKeyPem } from '../../testing/keys.ts'
-import { askThroughPauses, askUntilTimeout, ToldClock } from '../../testing/told-clock.ts'
+import { askThroughPauses, askUntilTimeout, RecordingClock } from '../../testing/told-clock.ts'
 import { cloudProviders } from './clouds.ts'
 
 const ISSUER = 'https://id.example'
@@ -149,7 +149,7 @@ async function setUp(
   reply: (call: CloudCall, nth: number) => CloudReply | Promise<CloudReply>,
   more: Readonly<Record<string, string>> = {},
 ) {
-  const clock = new ToldClock()
+  const clock = new RecordingClock()
   const { url, calls } = await startTestCloud(t, reply)
   const federationKey = path.join(tempFolder(), 'federation.pem')
   await fs.writeFile(federationKey, newKeyPem('ES256'))
@@ -172,9 +172,13 @@ async function setUp(
   return { ...broker, ask, calls, cloudClock: clock, parent: jti, url }
 }
 
-type World = Awaited<ReturnType<typeof setUp>>
+type ProviderFixture = Awaited<ReturnType<typeof setUp>>
 
-async function assertFailed(world: World, answer: Awaited<ReturnType<World['ask']>>, why: RegExp): Promise<void> {
+async function assertFailed(
+  world: ProviderFixture,
+  answer: Awaited<ReturnType<ProviderFixture['ask']>>,
+  why: RegExp,
+): Promise<void> {
   assert.deepEqual([answer.status, answer.body.error], [502, 'server_error'], JSON.stringify(answer.body))
   const line = world.lines.findLast((each) => each.includes('no credential')) ?? ''
   assert.match(line, why)

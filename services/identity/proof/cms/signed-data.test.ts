@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createAuthority, type KeyKind, type MessageWish, signedMessage } from '@plat/testkit/authority'
+import { type CmsOptions, createAuthority, type KeyKind, signedMessage } from '@plat/testkit/authority'
 import { readCertificate } from '../x509/certificate.ts'
 import { readSignedData } from './signed-data.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const content = Buffer.from('what was signed')
 const signer = await createAuthority({ name: 'signer', key: 'RSA', now: NOW })
-const message = (wish: Partial<MessageWish> = {}) =>
+const message = (wish: Partial<CmsOptions> = {}) =>
   readSignedData(signedMessage({ content, signers: [signer], ...wish }))
 
 /** Does a message of these wishes count as signed by its signer? Null: it cannot be read. */
-function isSigned(wish: Partial<MessageWish> = {}, by = signer): boolean | null {
+function isSigned(wish: Partial<CmsOptions> = {}, by = signer): boolean | null {
   const { x509 } = readCertificate(by.der) ?? assert.fail('the signer cannot be read')
   return message({ ...wish, signers: [by] })?.signedBy(x509) ?? null
 }

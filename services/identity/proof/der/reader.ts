@@ -57,14 +57,14 @@ interface ReadState {
   values: number
 }
 
-interface Place {
+interface DerPosition {
   readonly at: number
   /** The end of the value around it. */
   readonly end: number
   readonly depth: number
 }
 
-function readValue(state: ReadState, { at, end, depth }: Place): DerValue {
+function readValue(state: ReadState, { at, end, depth }: DerPosition): DerValue {
   if (depth > MAX_DEPTH || ++state.values > MAX_VALUES) throw new DerError('too deep or too many values')
   const tag = byteAt(state, at, end)
   if ((tag & 0x1f) === 0x1f) throw new DerError('tags above 30 are not read')
@@ -84,7 +84,7 @@ function readValue(state: ReadState, { at, end, depth }: Place): DerValue {
   }
 }
 
-function readChildren(state: ReadState, place: Place): readonly DerValue[] {
+function readChildren(state: ReadState, place: DerPosition): readonly DerValue[] {
   const children: DerValue[] = []
   for (let at = place.at; at < place.end; ) {
     const child = readValue(state, { ...place, at })
@@ -94,7 +94,7 @@ function readChildren(state: ReadState, place: Place): readonly DerValue[] {
   return children
 }
 
-function readIndefinite(state: ReadState, { at, end, depth }: Place): DerValue {
+function readIndefinite(state: ReadState, { at, end, depth }: DerPosition): DerValue {
   const tag = byteAt(state, at, end)
   if (!state.indefinite || (tag & CONSTRUCTED) === 0) throw new DerError('a length with an end mark')
   const children: DerValue[] = []

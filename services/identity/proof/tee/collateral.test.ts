@@ -5,8 +5,15 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { createAuthority, der, derOid, type Issued } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
-import { type SnpWish, snpReport } from '@plat/testkit/tee/snp'
-import { QE_SIGNER, type TcbInfoWish, TD_MEASUREMENT, type TdxWish, tcbInfo, tdxQuote } from '@plat/testkit/tee/tdx'
+import { type SnpOptions, snpReport } from '@plat/testkit/tee/snp'
+import {
+  QE_SIGNER,
+  type TcbInfoOptions,
+  TD_MEASUREMENT,
+  type TdxOptions,
+  tcbInfo,
+  tdxQuote,
+} from '@plat/testkit/tee/tdx'
 import { type TeeSettings, teeCheck } from '../tee.ts'
 import { context, NONCE, proofOf, testParts } from '../testing/suite.ts'
 import { readCertificate } from '../x509/certificate.ts'
@@ -35,7 +42,7 @@ function fileOf(content: string | Buffer): string {
 
 const ROOTS = { amd: fileOf(`${amd.pem}\n${ask.pem}`), intel: fileOf(intel.pem) }
 
-interface CrlWish {
+interface CrlOptions {
   readonly revoked?: readonly Issued[]
   readonly issuedAt?: number
   readonly nextUpdate?: number
@@ -48,7 +55,7 @@ const certificateOf = (issued: Issued) => readCertificate(issued.der) ?? assert.
 const utc = (ms: number) => der(0x17, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`))
 
 /** A revocation list of an issuer, in DER. */
-function crlOf(issuer: Issued, wish: CrlWish = {}): string {
+function crlOf(issuer: Issued, wish: CrlOptions = {}): string {
   const { revoked = [], issuedAt = NOW - HOUR_MS, nextUpdate = NOW + DAY_MS, signedBy = issuer, critical } = wish
   const isRsa = issuer.privateKey.asymmetricKeyType === 'rsa'
   const algorithm = der(0x30, derOid(isRsa ? '1.2.840.113549.1.1.11' : '1.2.840.10045.4.3.2'))
@@ -89,14 +96,14 @@ async function verdictOf(evidence: object, { collateral, ...change }: Change): P
   return verdict.kind === 'established' ? 'established' : `${verdict.kind}: ${verdict.reason}`
 }
 
-async function snp(change: Change, wish: Partial<SnpWish> = {}): Promise<string> {
+async function snp(change: Change, wish: Partial<SnpOptions> = {}): Promise<string> {
   const { report, x5c } = await snpReport({ by: ask, nonce: NONCE, measurement: MEASUREMENT, now: NOW, ...wish })
   return verdictOf({ kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }, change)
 }
 
 const machine = { by: platformCa, above: [platformCa], nonce: NONCE }
 
-async function tdx(change: Change, wish: Partial<TdxWish> = {}): Promise<string> {
+async function tdx(change: Change, wish: Partial<TdxOptions> = {}): Promise<string> {
   const { quote } = await tdxQuote({ ...machine, ...wish })
   return verdictOf({ kind: 'tdx', quote: quote.toString('base64') }, change)
 }
@@ -169,7 +176,7 @@ test('a list that is missing, expired, too old, from the future, unsigned or of 
 
 const chainFile = fileOf(signer.pem)
 
-function withInfo(wish: Partial<TcbInfoWish> = {}, change: Partial<CollateralSettings> = {}): Change {
+function withInfo(wish: Partial<TcbInfoOptions> = {}, change: Partial<CollateralSettings> = {}): Change {
   const dates = { issuedAt: NOW - HOUR_MS, nextUpdate: NOW + DAY_MS }
   const info = tcbInfo({
     signer,

@@ -42,28 +42,28 @@ export interface Attempt {
   readonly context?: ProofContext
 }
 
-type Ask = () => Attempt | Promise<Attempt>
+type ProofRequest = () => Attempt | Promise<Attempt>
 
 /** What every check must promise. Each question stands for itself: nothing is shared between two of them. */
 export interface Subject {
   readonly name: string
-  readonly accepted: Ask
+  readonly accepted: ProofRequest
   /** Exactly what the accepted proof establishes. */
   readonly substrate: Substrate
   /** The accepted proof again: for another session, or with another nonce. */
   readonly replayed: () => Promise<readonly [Attempt, Attempt]>
-  readonly tampered: Ask
-  readonly wrongAnchor: Ask
-  readonly expired: Ask
-  readonly unreachable: Ask
+  readonly tampered: ProofRequest
+  readonly wrongAnchor: ProofRequest
+  readonly expired: ProofRequest
+  readonly unreachable: ProofRequest
   /** Further proofs that must fail, and words of the reason. */
-  readonly refused: Readonly<Record<string, { readonly ask: Ask; readonly reason: RegExp }>>
+  readonly refused: Readonly<Record<string, { readonly ask: ProofRequest; readonly reason: RegExp }>>
 }
 
 /** The conformance suite of proof checks. */
 export function proofCheckSuite(subject: Subject): void {
   const { name } = subject
-  const fails = async (ask: Ask, reason: RegExp) => {
+  const fails = async (ask: ProofRequest, reason: RegExp) => {
     const verdict = await judge(await ask())
     assert.equal(verdict.kind, 'failed', JSON.stringify(verdict))
     assert.match(verdict.kind === 'failed' ? verdict.reason : '', reason)

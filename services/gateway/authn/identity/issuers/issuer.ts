@@ -8,9 +8,9 @@ import {
   issuerKeys,
   type KeyFetcher,
   type KeySource,
-  type ShownToken,
+  type PresentedToken,
   type TokenFault,
-  type Verified,
+  type VerificationResult,
   type Verifier,
 } from '@plat/tokens'
 import type { Identity } from '../../../call/index.ts'
@@ -71,7 +71,7 @@ export class TrustedIssuer {
 
   /** RFC 8707: the token must be for this very resource, `<resourceBaseURL>/mcp/<server>`. */
   identify(
-    token: ShownToken,
+    token: PresentedToken,
     server: string,
     resource: string,
   ): Identity | TokenFault | Promise<Identity | TokenFault> {
@@ -97,7 +97,7 @@ export class TrustedIssuer {
     return [...new Set([`tools:${server}`, ...more.flatMap((one) => one.scopes)])]
   }
 
-  #judge(claims: Verified<ExternalClaims>, resource: string): Identity | TokenFault {
+  #judge(claims: VerificationResult<ExternalClaims>, resource: string): Identity | TokenFault {
     if (isFault(claims)) return claims
     if (!claims.audiences.includes(resource)) return fault('audience', `token is not for the resource ${resource}`)
     const known = this.#identities.get(claims)

@@ -1,4 +1,4 @@
-import type { ShownToken } from '@plat/tokens'
+import type { PresentedToken } from '@plat/tokens'
 import type { Identity } from '../../../call/index.ts'
 import { type IssuerOptions, openTrustedIssuer, type TrustedIssuer } from './issuer.ts'
 
@@ -20,7 +20,7 @@ export class TrustedIssuers {
   }
 
   /** Whose token this claims to be; null: none of these, so the broker's. Nothing is trusted yet: who is named must verify it. */
-  claimed(token: ShownToken): TrustedIssuer | null {
+  claimed(token: PresentedToken): TrustedIssuer | null {
     if (this.#issuers.size === 0 || token.claimedIssuer === null) return null
     return this.#issuers.get(token.claimedIssuer) ?? null
   }

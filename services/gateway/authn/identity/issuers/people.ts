@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { createJwtVerifier, isFault, issuerKeys, type TokenFault, type Verified } from '@plat/tokens'
+import { createJwtVerifier, isFault, issuerKeys, type TokenFault, type VerificationResult } from '@plat/tokens'
 import { decodePerson, type PersonClaims } from './claims.ts'
 import { ACCESS_TOKEN_TYPES, type IssuerOptions } from './issuer.ts'
 
@@ -56,7 +56,7 @@ export async function openPeople(
     decode: (jws) => decodePerson(jws, config),
   })
   await keys.start()
-  const person = (claims: Verified<PersonClaims>): Person | TokenFault =>
+  const person = (claims: VerificationResult<PersonClaims>): Person | TokenFault =>
     isFault(claims) ? claims : { user: claims.user, groups: claims.groups, known: knownOf(claims) }
   return {
     identify(token) {

@@ -12,10 +12,10 @@ export interface Preset {
   readonly authParams: Readonly<Record<string, string>>
 }
 
-type Given = Pick<ProviderConfig, 'name' | 'tenant' | 'domain'>
+type PresetParameters = Pick<ProviderConfig, 'name' | 'tenant' | 'domain'>
 
 /** By `preset` (document 3, `tokenVault.providers`). */
-export const presets: Readonly<Record<ProviderConfig['preset'], (given: Given) => Preset>> = {
+export const presets: Readonly<Record<ProviderConfig['preset'], (given: PresetParameters) => Preset>> = {
   // Its tokens are revoked on its own pages, or by an API of its own.
   github: () => ({
     title: 'GitHub',

@@ -23,7 +23,7 @@ const CONSENT = {
 }
 
 /** One request to a token or revocation endpoint. */
-interface Asked {
+interface ProviderRequest {
   readonly path: string
   readonly authorization: string | undefined
   readonly form: Readonly<Record<string, string>>
@@ -34,7 +34,7 @@ async function authorizationServer(t: TestContext) {
   const dir = tempFolder()
   const authority = await createAuthority({ name: 'authority', now: systemClock.now() })
   const leaf = await authority.issue({ name: 'hub', dnsNames: ['localhost'] })
-  const asked: Asked[] = []
+  const asked: ProviderRequest[] = []
   const answers: Record<string, [number, object | string]> = {}
   const server = createServer({ cert: leaf.pem, key: keyOf(leaf) }, (request, response) => {
     const chunks: Buffer[] = []

@@ -25,7 +25,7 @@ export interface AccountsParts {
 }
 
 /** An account as it stands. A new object with every change, so that what is remembered of one ends with it. */
-export interface Kept {
+export interface StoredAccount {
   readonly id: string
   readonly account: Account
   readonly sealed: Sealed
@@ -42,8 +42,8 @@ export class VaultFullError extends Error {}
  */
 export class Accounts {
   readonly #parts: AccountsParts
-  readonly #byOwner = new Map<string, Kept>()
-  readonly #byId = new Map<string, Kept>()
+  readonly #byOwner = new Map<string, StoredAccount>()
+  readonly #byId = new Map<string, StoredAccount>()
   readonly #pool = new SharedPool({ name: 'connected_accounts' })
   readonly #followers: (() => void)[] = []
   readonly #stop = new AbortController()
@@ -78,11 +78,11 @@ export class Accounts {
     this.#compactIfDue()
   }
 
-  get(owner: string): Kept | null {
+  get(owner: string): StoredAccount | null {
     return this.#byOwner.get(owner) ?? null
   }
 
-  byId(id: string): Kept | null {
+  byId(id: string): StoredAccount | null {
     return this.#byId.get(id) ?? null
   }
 
@@ -91,7 +91,7 @@ export class Accounts {
   }
 
   /** In the descending order of their ids. */
-  list(): Kept[] {
+  list(): StoredAccount[] {
     return [...this.#byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
@@ -100,12 +100,12 @@ export class Accounts {
     this.#followers.push(tell)
   }
 
-  tokens({ account, sealed }: Kept): Promise<Tokens | null> {
+  tokens({ account, sealed }: StoredAccount): Promise<Tokens | null> {
     return this.#parts.envelope.open(account, sealed)
   }
 
   /** Whether the account is sealed with a key that is being retired. */
-  isStale({ sealed }: Kept): boolean {
+  isStale({ sealed }: StoredAccount): boolean {
     return !this.#parts.envelope.isCurrent(sealed)
   }
 
@@ -123,13 +123,13 @@ export class Accounts {
   }
 
   /** Keeps what was got for an account. Null: the account has changed meanwhile, and nothing was kept. */
-  async renew(kept: Kept, tokens: Tokens): Promise<Kept | null> {
+  async renew(kept: StoredAccount, tokens: Tokens): Promise<StoredAccount | null> {
     const { account } = kept
     return this.#keep(account, tokens, account.connectedAt, kept)
   }
 
   /** False: it has changed meanwhile. */
-  async remove(kept: Kept, why: RemovedWhy): Promise<boolean> {
+  async remove(kept: StoredAccount, why: RemovedWhy): Promise<boolean> {
     const { id, version } = kept
     if (this.#byId.get(id) !== kept) return false
     const removed = await this.#parts.journal.append(id, [{ t: 'removed', why }], version)
@@ -142,7 +142,12 @@ export class Accounts {
     await this.#compacting
   }
 
-  async #keep(owner: Owner, tokens: Tokens, connectedAt: number, before?: Kept): Promise<Kept | null> {
+  async #keep(
+    owner: Owner,
+    tokens: Tokens,
+    connectedAt: number,
+    before?: StoredAccount,
+  ): Promise<StoredAccount | null> {
     const { tenant, realm, user, provider } = owner
     const { scopes, expiresAt } = tokens
     const sealed = await this.#parts.envelope.seal(owner, tokens)

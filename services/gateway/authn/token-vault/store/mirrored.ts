@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { base32, rfc3339 } from '@plat/core'
-import type { Kept } from './accounts.ts'
+import type { StoredAccount } from './accounts.ts'
 
 /** Characters of the name behind its prefix: 130 bits of a hash. */
 const NAME_CHARS = 26
@@ -13,7 +13,7 @@ export interface MirroredAccount {
 }
 
 /** What may be told of an account: never a token. */
-export function mirroredAccount({ id, account }: Kept, namespace: string): MirroredAccount {
+export function mirroredAccount({ id, account }: StoredAccount, namespace: string): MirroredAccount {
   const { user, provider, scopes, expiresAt } = account
   const name = base32(createHash('sha256').update(id).digest()).slice(0, NAME_CHARS)
   const ends = expiresAt === null ? {} : { expiresAt: rfc3339(expiresAt) }

@@ -9,7 +9,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { type AccountsProvider, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import { Browser } from '@plat/testkit/oidc/browser'
-import { type Ground, started, TOKEN } from '../../../testing/started.ts'
+import { type GatewayFixture, started, TOKEN } from '../../../testing/started.ts'
 
 /** Where browsers reach the gateway of these tests. */
 export const PUBLIC = 'https://gateway.example'
@@ -25,7 +25,7 @@ export interface Called {
   readonly reason: string
 }
 
-export interface VaultWish {
+export interface VaultOptions {
   /** Of the gateway at the hub; default `vault`. */
   readonly clientID?: string
   /** Laid over `tokenVault.providers[0]`. */
@@ -97,7 +97,7 @@ function secretOf(id: string): string {
  * A gateway with a vault, an identity provider `idp` where users log in, a provider `hub` where they have accounts, and a server
  * `notes` that asks the hub whose token it sees.
  */
-export class VaultGround {
+export class VaultFixture {
   readonly idp: AccountsProvider
   readonly hub: AccountsProvider
   readonly dir: string
@@ -106,7 +106,7 @@ export class VaultGround {
   readonly #vault: object
   readonly #server: HubServer
   readonly #lines: string[] = []
-  #running: Ground
+  #running: GatewayFixture
 
   private constructor(t: TestContext, parts: Parts) {
     this.idp = parts.idp
@@ -120,7 +120,7 @@ export class VaultGround {
     this.#lines = parts.lines
   }
 
-  static async start(t: TestContext, { idp, hub }: Providers, wish: VaultWish = {}): Promise<VaultGround> {
+  static async start(t: TestContext, { idp, hub }: Providers, wish: VaultOptions = {}): Promise<VaultFixture> {
     const dir = tempFolder()
     const server = await hubServer(t, hub.url)
     const put = (name: string, text: string) => written(dir, name, text)
@@ -159,7 +159,7 @@ export class VaultGround {
     }
     const lines: string[] = []
     const running = await started(t, { ...config, tokenVault: vault }, true, { log: logTo(lines) })
-    const ground = new VaultGround(t, { dir, idp, hub, server, config, vault, running, lines })
+    const ground = new VaultFixture(t, { dir, idp, hub, server, config, vault, running, lines })
     t.after(() => ground.#running.gateway.drain())
     return ground
   }
@@ -273,7 +273,7 @@ interface Parts {
   readonly server: HubServer
   readonly config: object
   readonly vault: object
-  readonly running: Ground
+  readonly running: GatewayFixture
   readonly lines: string[]
 }
 

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
-import { type Members, member, Visit } from '../api.ts'
+import { ApiSession, type Members, member } from '../api.ts'
 import { apiVersion, kind, name, namespace } from '../arguments.ts'
 import { isSecret, pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'
@@ -27,7 +27,7 @@ export function createGetTool(parts: ClusterParts): BuiltinTool {
     annotations: { readOnlyHint: true, openWorldHint: true, destructiveHint: false, idempotentHint: true },
     judge: (args) => (isSecret(args.kind) ? NO_SECRETS : args.namespace ? reach.readFault(args.namespace) : null),
     async run(args, call) {
-      const visit = new Visit(parts.api, call)
+      const visit = new ApiSession(parts.api, call)
       const found = await parts.kinds.find(visit, args)
       if ('answer' in found) return found.answer
       const within = found.namespaced ? (args.namespace ?? null) : null

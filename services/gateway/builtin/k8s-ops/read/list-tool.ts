@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
-import { type Members, member, objectsIn, type Refused, Visit } from '../api.ts'
+import { ApiSession, type Members, member, objectsIn, type Refused } from '../api.ts'
 import { apiVersion, kind, namespace } from '../arguments.ts'
 import { isSecret, pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'
@@ -50,7 +50,7 @@ export function createListTool(parts: ClusterParts): BuiltinTool {
     annotations: { readOnlyHint: true, openWorldHint: true, destructiveHint: false, idempotentHint: true },
     judge: (args) => (isSecret(args.kind) ? NO_SECRETS : args.namespace ? reach.readFault(args.namespace) : null),
     async run(args, call) {
-      const visit = new Visit(parts.api, call)
+      const visit = new ApiSession(parts.api, call)
       const found = await parts.kinds.find(visit, args)
       if ('answer' in found) return found.answer
       const within = found.namespaced ? (args.namespace ?? null) : null
@@ -97,7 +97,7 @@ interface Table {
 }
 
 /** The columns that kubectl shows without being asked for more. A server that keeps to no limit is kept to it here. */
-function tableIn(visit: Visit, answer: Members, most: number): Table | Refused {
+function tableIn(visit: ApiSession, answer: Members, most: number): Table | Refused {
   if (answer.kind !== 'Table') return visit.fails('the cluster cannot show objects of this kind as rows')
   const shown = objectsIn(answer, 'columnDefinitions').flatMap(({ name, priority }, at) =>
     typeof name === 'string' && (priority === 0 || priority === undefined) ? [{ name, at }] : [],

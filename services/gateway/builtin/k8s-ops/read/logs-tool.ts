@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { type BuiltinTool, builtinTool } from '../../../call/index.ts'
-import { Visit } from '../api.ts'
+import { ApiSession } from '../api.ts'
 import { name, namespace } from '../arguments.ts'
 import type { ClusterParts } from '../parts.ts'
 
@@ -25,7 +25,7 @@ export function createLogsTool(parts: ClusterParts): BuiltinTool {
     annotations: { readOnlyHint: true, openWorldHint: true, destructiveHint: false, idempotentHint: true },
     judge: (args) => reach.readFault(args.namespace),
     async run(args, call) {
-      const visit = new Visit(parts.api, call)
+      const visit = new ApiSession(parts.api, call)
       const { container, previous = false, tailLines = maxLogLines, sinceSeconds } = args
       const answer = await visit.ask({
         path: `/api/v1/namespaces/${args.namespace}/pods/${encodeURIComponent(args.pod)}/log`,

@@ -21,7 +21,7 @@ import { configWith, problemsWith } from '../../../testing/configured.ts'
 import { createK8sOps, type K8sOpsConfig } from '../index.ts'
 
 /** What the API server was asked. */
-export interface Seen {
+export interface ReceivedRequest {
   readonly method: string
   readonly path: string
   readonly query: Readonly<Record<string, string>>
@@ -30,28 +30,28 @@ export interface Seen {
 }
 
 /** What a call of a tool came to: its texts, `error: …` for a failure, or the code and the reason of a denial. */
-export type Told = readonly string[] | string
+export type CallResult = readonly string[] | string
 
-export interface ClusterGround {
+export interface ClusterFixture {
   readonly url: string
   readonly server: BuiltinServer
   /** Everything that was asked, lists of kinds left out. */
-  readonly seen: readonly Seen[]
+  readonly seen: readonly ReceivedRequest[]
   /** Writes the file of the token anew. */
   token(text: string): Promise<void>
   asks(tool: string, args: object): Asks | null
   /** Calls a tool, as the gateway would: its own judgement comes first. */
-  call(tool: string, args: object, signal?: AbortSignal): Promise<Told>
+  call(tool: string, args: object, signal?: AbortSignal): Promise<CallResult>
   result(tool: string, args: object): Promise<ToolResult>
 }
 
-type Answer = (seen: Seen, response: ServerResponse) => void
+type ApiResponse = (seen: ReceivedRequest, response: ServerResponse) => void
 
 export interface ClusterSetup {
   /** Keys of `k8sOps`. */
   readonly config?: object
   /** Answers what is no list of kinds. */
-  readonly answer?: Answer
+  readonly answer?: ApiResponse
   readonly clock?: Clock
   /** Certificate and key of an API server that speaks TLS, and the file of who signed it. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string }
@@ -74,9 +74,9 @@ const SERVED: Readonly<Record<string, readonly object[]>> = {
 }
 
 /** The server `plat-k8s` before a small API server on loopback. */
-export async function clusterGround(t: TestContext, setup: ClusterSetup = {}): Promise<ClusterGround> {
+export async function clusterGround(t: TestContext, setup: ClusterSetup = {}): Promise<ClusterFixture> {
   const { answer = (_, response) => json(response, 200, {}), clock = systemClock, tls } = setup
-  const seen: Seen[] = []
+  const seen: ReceivedRequest[] = []
   const dir = tempFolder()
   const listener: RequestListener = async (request, response) => {
     const url = new URL(request.url ?? '', 'http://cluster')

@@ -1,6 +1,6 @@
 import Type, { type Static, type TObject } from 'typebox'
 import { type BuiltinTool, builtinTool, type Denial, type ToolCall, toolText } from '../../../call/index.ts'
-import { member, Visit } from '../api.ts'
+import { ApiSession, member } from '../api.ts'
 import { name, namespace } from '../arguments.ts'
 import type { ClusterParts } from '../parts.ts'
 import { type Change, deletingPod, restarting, scaling } from './changes.ts'
@@ -101,7 +101,7 @@ class Changing {
   }
 
   async #apply({ request, shown }: Change, call: ToolCall): ReturnType<BuiltinTool['run']> {
-    const visit = new Visit(this.#parts.api, call)
+    const visit = new ApiSession(this.#parts.api, call)
     const answer = await visit.object({ ...request, maxBytes: MAX_OBJECT_BYTES })
     return answer.kind === 'refused'
       ? answer.answer
@@ -110,7 +110,7 @@ class Changing {
 
   /** Only reads: whoever proposes needs no right to change anything. */
   async #propose({ request: { method, path, patch }, shown, kubectl }: Change, call: ToolCall) {
-    const visit = new Visit(this.#parts.api, call)
+    const visit = new ApiSession(this.#parts.api, call)
     const answer = await visit.object({ path, maxBytes: MAX_OBJECT_BYTES })
     if (answer.kind === 'refused') return answer.answer
     const proposal = { method, path, ...(patch !== undefined && { patch }), kubectl }

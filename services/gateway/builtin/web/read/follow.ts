@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import { type Dialer, type DialFault, dialFault, type FetchedHead, isDialError } from '@plat/http'
 import { type Denial, deny, type Outcome, type StopSignal } from '../../../call/index.ts'
-import type { Gate } from '../gate.ts'
+import type { DomainFilter } from '../gate.ts'
 import { ACCEPT_ENCODING, unpacked } from './decode.ts'
 
 export interface FollowerOptions {
@@ -14,7 +14,7 @@ export interface FollowerOptions {
 
 /** One way from an address to what stands there. */
 export interface Trip {
-  readonly gate: Gate
+  readonly gate: DomainFilter
   readonly accept: string
   /** Of the body, as it comes and unpacked. */
   readonly maxBytes: number

@@ -14,7 +14,7 @@ const MAX_SITES = 1_024
 /** Characters of all rules that are kept; beyond it the one unused for longest goes. */
 const MAX_KEPT_CHARACTERS = 16 * 1024 * 1024
 
-interface Kept {
+interface CachedRules {
   readonly rules: RobotsRules
   readonly until: number
 }
@@ -24,7 +24,7 @@ export class Robots {
   readonly #follower: Follower
   readonly #clock: Clock
   readonly #product: string
-  readonly #sites = new LruCache<string, Kept>({
+  readonly #sites = new LruCache<string, CachedRules>({
     maxEntries: MAX_SITES,
     maxWeight: MAX_KEPT_CHARACTERS,
     weigh: ({ rules }) => rules.size,

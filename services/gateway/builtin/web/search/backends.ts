@@ -16,7 +16,7 @@ export interface SearchConfig {
 }
 
 /** One thing that was found. */
-export interface Found {
+export interface SearchResult {
   readonly url: string
   readonly title: string
   readonly snippet: string
@@ -26,7 +26,7 @@ export interface Found {
 export interface Backend {
   question(query: string, maxResults: number): { readonly url: URL } & Pick<FetchOptions, 'method' | 'body'>
   /** Null: the answer is none of this backend. */
-  results(answer: unknown): readonly Found[] | null
+  results(answer: unknown): readonly SearchResult[] | null
 }
 
 /** The backend of `web.search`; null: none answers searches. */
@@ -83,9 +83,9 @@ function below(url: string, path: string): URL {
 }
 
 /** Fields by name; those of a name with dots may stand in objects. */
-function listed(items: unknown, names: Readonly<Record<keyof Found, string>>): readonly Found[] | null {
+function listed(items: unknown, names: Readonly<Record<keyof SearchResult, string>>): readonly SearchResult[] | null {
   if (!Array.isArray(items)) return null
-  const found: Found[] = []
+  const found: SearchResult[] = []
   for (const item of items) {
     if (!isRecord(item)) continue
     const field = (name: string) => {

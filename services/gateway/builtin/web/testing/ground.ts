@@ -11,9 +11,9 @@ import { checkGatewayConfig, typedConfig } from '../../../config.ts'
 import { createWeb, type Domains, type WebConfig, type WebResult } from '../index.ts'
 
 /** What a call of a tool came to: its texts, `error: …` for a failure, or the code and the reason of a denial. */
-export type Told = readonly string[] | string
+export type ToolResult = readonly string[] | string
 
-export interface WebGround {
+export interface WebFixture {
   /** `http://<host>:<port>`; every host leads to the test's own server. */
   site(host: string): string
   /** Paths that were asked for, with their host. */
@@ -22,9 +22,9 @@ export interface WebGround {
   /** The tools that the caller sees. */
   tools(who?: Partial<Caller['identity']>): readonly string[]
   /** Calls a tool, as the gateway would: its own judgement comes first. */
-  call(tool: string, args: object, who?: Partial<Caller['identity']>, signal?: AbortSignal): Promise<Told>
+  call(tool: string, args: object, who?: Partial<Caller['identity']>, signal?: AbortSignal): Promise<ToolResult>
   /** `call` of `web_fetch`. */
-  fetch(url: string, args?: object): Promise<Told>
+  fetch(url: string, args?: object): Promise<ToolResult>
 }
 
 export interface WebSetup {
@@ -37,7 +37,7 @@ export interface WebSetup {
 }
 
 /** The web tool before a real server on loopback, under every name that a test likes. */
-export async function webGround(t: TestContext, setup: WebSetup = {}): Promise<WebGround> {
+export async function webGround(t: TestContext, setup: WebSetup = {}): Promise<WebFixture> {
   const { answer = () => {}, clock = systemClock } = setup
   const asked: string[] = []
   const counted: string[] = []
@@ -73,7 +73,7 @@ export async function webGround(t: TestContext, setup: WebSetup = {}): Promise<W
     identity: { ...testIdentity, ...who },
     snapshot: new Snapshots().current,
   })
-  const call: WebGround['call'] = async (name, args, who, signal = new AbortController().signal) => {
+  const call: WebFixture['call'] = async (name, args, who, signal = new AbortController().signal) => {
     const caller = callerOf(who)
     const tool = server.tools(caller).find((one) => one.name === name) ?? assert.fail(`no tool ${name}`)
     const result = tool.judge(args, caller) ?? (await tool.run(args, { ...caller, signal }))

@@ -1,4 +1,4 @@
-import { classOf, isIn, type Look } from '../scan/look.ts'
+import { classOf, isIn, type ScanState } from '../scan/look.ts'
 import type { Detector, Finder, Row } from './detector.ts'
 import { endAt, isDigit, isEnd, isUntold } from './shape.ts'
 import { entropyOf, WORDS } from './token.ts'
@@ -81,7 +81,7 @@ const MAX_RANDOM_CHARS = 512
 /** Long runs of characters that are as evenly spread as in keys. */
 export function highEntropy(minLength: number, threshold: number): Finder {
   return {
-    sweep(look: Look, detector: Detector) {
+    sweep(look: ScanState, detector: Detector) {
       for (let at = look.start; at < look.end; at++) {
         if (!isIn(RANDOM, look.code(at))) continue
         const end = look.run(RANDOM, at)

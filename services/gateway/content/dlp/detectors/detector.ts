@@ -1,4 +1,4 @@
-import type { Look } from '../scan/look.ts'
+import type { ScanState } from '../scan/look.ts'
 
 /** How a detector finds what it is for. Each way costs work in proportion to the text, whatever the text is. */
 export interface Finder {
@@ -11,11 +11,11 @@ export interface Finder {
   /** Words in which so many capital letters stand before the first digit; `find` is asked where one begins. */
   readonly letters?: readonly number[]
   /** `length`: of the anchor; 0 for numbers and words. */
-  find?(look: Look, detector: Detector, at: number, length: number): void
+  find?(look: ScanState, detector: Detector, at: number, length: number): void
   /** Asked once a text, after all places. */
-  sweep?(look: Look, detector: Detector): void
+  sweep?(look: ScanState, detector: Detector): void
   /** Asked at the end of a text that goes on: opens what may become a hit and no anchor tells of. */
-  tail?(look: Look): void
+  tail?(look: ScanState): void
 }
 
 /** One row of the table of detectors. */

@@ -1,4 +1,4 @@
-import { isIn, type Look } from '../scan/look.ts'
+import { isIn, type ScanState } from '../scan/look.ts'
 import { isVaried, luhn, mod97, weighted } from './checks.ts'
 import { type Detector, personal } from './detector.ts'
 import { endAt, isDigit, isEnd, isUntold, shaped } from './shape.ts'
@@ -38,7 +38,7 @@ const IBAN_LENGTHS: Readonly<Record<string, number>> = Object.fromEntries(
 const SPACE = 0x20
 
 /** An IBAN in one piece or in groups of four. */
-function findIban(look: Look, detector: Detector, at: number): void {
+function findIban(look: ScanState, detector: Detector, at: number): void {
   const length = IBAN_LENGTHS[look.slice(at, at + 2)]
   if (length === undefined) return
   const isGrouped = look.code(at + 4) === SPACE

@@ -1,4 +1,4 @@
-import { classOf, isIn, type Look } from '../scan/look.ts'
+import { classOf, isIn, type ScanState } from '../scan/look.ts'
 import { type Detector, type Finder, secret } from './detector.ts'
 import { ALNUM, BASE64, begins, entropyOf, looksRandom, URLSAFE, WORDS } from './token.ts'
 
@@ -35,7 +35,7 @@ function pem(isMeant: (before: string) => boolean): Finder {
 }
 
 function findPemEnd(
-  look: Look,
+  look: ScanState,
   detector: Detector,
   { at, body, label }: { at: number; body: number; label: string },
 ): void {
@@ -51,7 +51,7 @@ function findPemEnd(
 }
 
 /** Where the text of a key ends: at five dashes, or at a character that no key has. */
-function pemStop(look: Look, body: number): number {
+function pemStop(look: ScanState, body: number): number {
   let next = look.run(PEM_BODY, body)
   const dashes = look.text.indexOf(DASHES, body)
   if (dashes !== -1 && dashes < next) next = dashes
@@ -85,12 +85,12 @@ const jwt: Finder = {
 }
 
 /** Behind a hyphen, near another beginning: that one was asked already. */
-function isWithin(look: Look, at: number): boolean {
+function isWithin(look: ScanState, at: number): boolean {
   return look.code(at - 1) === HYPHEN && look.slice(look.runBack(URLSAFE, at, 64), at).includes('eyJ')
 }
 
 /** A sentence may end behind it. */
-function withoutPoints(look: Look, end: number): number {
+function withoutPoints(look: ScanState, end: number): number {
   let last = end
   while (look.code(last - 1) === POINT) last--
   return last
@@ -177,7 +177,7 @@ const awsSecret: Finder = {
   },
 }
 
-function findAwsSecret(look: Look, detector: Detector, body: number): void {
+function findAwsSecret(look: ScanState, detector: Detector, body: number): void {
   const end = look.run(BASE64, body, body + AWS_SECRET_CHARS + 1)
   if (end - body > AWS_SECRET_CHARS) return
   if (end === look.end && look.isOpen) look.open(body)

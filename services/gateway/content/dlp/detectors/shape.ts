@@ -1,4 +1,4 @@
-import type { Look } from '../scan/look.ts'
+import type { ScanState } from '../scan/look.ts'
 import type { Finder } from './detector.ts'
 
 /** The text does not have the shape. */
@@ -61,7 +61,7 @@ function startOf(shape: string): { readonly letters: number; readonly digits: re
 }
 
 /** Where a text of this shape ends, if it stands there and nothing belongs to it behind. */
-function endOf(look: Look, at: number, shape: string): number {
+function endOf(look: ScanState, at: number, shape: string): number {
   const { text, end } = look
   const last = Math.min(at + shape.length, end)
   for (let next = at; next < last; next++) if (!isOf(text.charCodeAt(next), shape.charCodeAt(next - at))) return NO
@@ -77,7 +77,7 @@ function isOf(code: number, wanted: number): boolean {
 }
 
 /** The place itself where a number may end there: no word goes on, and no further digits behind a point or hyphen. */
-export function endAt(look: Look, end: number): number {
+export function endAt(look: ScanState, end: number): number {
   const next = look.code(end)
   if (next === -1) return look.isOpen ? UNTOLD : end
   if (!look.ends(end)) return NO
@@ -100,7 +100,7 @@ export function isDigit(code: number): boolean {
 }
 
 /** A number that begins here goes on from digits before: a fraction, or one group of a longer one. */
-export function continues(look: Look, at: number): boolean {
+export function continues(look: ScanState, at: number): boolean {
   const before = look.code(at - 1)
   if (before !== POINT && before !== HYPHEN) return false
   return isDigit(look.code(at - 2)) && !look.isHitEnd(at - 1)

@@ -1,4 +1,4 @@
-import { type CharClass, classOf, isIn, type Look } from '../scan/look.ts'
+import { type CharClass, classOf, isIn, type ScanState } from '../scan/look.ts'
 import type { Detector, Finder } from './detector.ts'
 
 export const ALNUM = classOf('A-Za-z0-9')
@@ -40,7 +40,7 @@ export function token({ anchors, of, least, most = least, is = looksRandom }: To
 }
 
 /** Words begin where no other word goes on; an anchor that begins with another character may stand anywhere. */
-export function begins(look: Look, at: number): boolean {
+export function begins(look: ScanState, at: number): boolean {
   return !isIn(WORDS, look.code(at)) || look.begins(at)
 }
 
@@ -53,7 +53,7 @@ interface Endless {
 }
 
 /** Its first characters decide; what follows belongs to it in any case. */
-function endless(look: Look, detector: Detector, { at, body, of, least, is }: Endless): void {
+function endless(look: ScanState, detector: Detector, { at, body, of, least, is }: Endless): void {
   if (look.isCovered(detector, at)) return
   const end = look.run(of, body)
   look.cover(detector, end)

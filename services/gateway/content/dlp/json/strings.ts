@@ -7,7 +7,7 @@ const COLON = 0x3a
 const SPACES: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 /** A string without quotes, or what stands between two strings, with the hits in it. */
-export interface Found {
+export interface ScannedText {
   /** Bytes in the JSON text. */
   readonly start: number
   readonly end: number
@@ -21,7 +21,7 @@ export interface Found {
 
 /** What there was to find in a JSON text. */
 export interface Findings {
-  readonly found: readonly Found[]
+  readonly found: readonly ScannedText[]
   /** There was more text than may be scanned, and the rest was not looked at. */
   readonly isCut: boolean
 }
@@ -46,7 +46,7 @@ class Strings {
   readonly #bytes: Buffer
   readonly #text: string
   readonly #scanner: Scanner
-  readonly #found: Found[] = []
+  readonly #found: ScannedText[] = []
   /** Strings of fewer characters are not scanned: expressions of a profile's own may match a single one. */
   readonly #shortest: number
   #left: number
@@ -169,7 +169,7 @@ export function redacted(text: string, hits: readonly Hit[], mark: (hit: Hit) =>
 }
 
 /** The same JSON with the hits replaced. Every byte outside the strings and numbers that hold one stays as it was. */
-export function redactedJson(bytes: Uint8Array, found: readonly Found[]): Buffer {
+export function redactedJson(bytes: Uint8Array, found: readonly ScannedText[]): Buffer {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const parts: Buffer[] = []
   let at = 0
@@ -191,7 +191,7 @@ interface Replacement {
   readonly json: string
 }
 
-function replacements(bytes: Buffer, { start, end, hits, text, kind }: Found): readonly Replacement[] {
+function replacements(bytes: Buffer, { start, end, hits, text, kind }: ScannedText): readonly Replacement[] {
   if (text !== null) return [{ start, end, json: JSON.stringify(redacted(text, hits)).slice(1, -1) }]
   if (kind !== 'gap') return hits.map((hit) => ({ start: hit.start, end: hit.end, json: marker(hit) }))
   return hits.map((hit) => ({ ...literalAround(bytes, hit), json: `"${marker(hit)}"` }))

@@ -67,7 +67,7 @@ export interface Context {
 }
 
 /** How a text is looked at. */
-export interface Manner {
+export interface ScanOptions {
   /** Only what begins here or later is told; what stands before is there to look back. Default: the start. */
   readonly floor?: number
   /** More text may follow. */
@@ -83,7 +83,7 @@ export interface Manner {
  * nothing further back than `LOOK_BACK_CHARS`, and on nothing behind the end of what it found but the next two characters: so a text
  * that comes in pieces is judged as the whole would be.
  */
-export class Look {
+export class ScanState {
   text = ''
   start = 0
   end = 0
@@ -106,7 +106,7 @@ export class Look {
   /** By the place of a detector: how far its last endless hit went. */
   readonly #covered: number[] = []
 
-  begin(text: string, start: number, end: number, manner: Manner): void {
+  begin(text: string, start: number, end: number, manner: ScanOptions): void {
     this.text = text
     this.start = start
     this.end = end

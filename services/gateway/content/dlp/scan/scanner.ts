@@ -2,7 +2,7 @@ import type { Detector } from '../detectors/detector.ts'
 import { continues } from '../detectors/shape.ts'
 import { Automaton } from './automaton.ts'
 import type { Custom } from './custom.ts'
-import { classOf, type Hit, isIn, LOOK_BACK_CHARS, Look, type Manner, type OpenHit } from './look.ts'
+import { classOf, type Hit, isIn, LOOK_BACK_CHARS, type OpenHit, type ScanOptions, ScanState } from './look.ts'
 
 /** No shape begins with more digits in a row, or with more letters. */
 const MOST_DIGITS = 20
@@ -36,7 +36,7 @@ export interface Piece {
 
 /** Finds everything that a profile looks for in one pass over a text. Keeps nothing of a text; not to be used by two at a time. */
 export class Scanner {
-  readonly #look = new Look()
+  readonly #look = new ScanState()
   readonly #automaton: Automaton<Detector>
   readonly #byDigits: readonly (readonly Detector[])[]
   readonly #byLetters: readonly (readonly Detector[])[]
@@ -78,7 +78,7 @@ export class Scanner {
   }
 
   /** The hits between `start` and `end`, in order, none within another. */
-  scan(text: string, start = 0, end = text.length, manner: Manner = PLAIN): readonly Hit[] {
+  scan(text: string, start = 0, end = text.length, manner: ScanOptions = PLAIN): readonly Hit[] {
     const look = this.#look
     look.begin(text, start, end, manner)
     this.#pass(look)
@@ -113,7 +113,7 @@ export class Scanner {
   }
 
   /** One step a character; what an anchor or a number begins is looked at by those whose it is. */
-  #pass(look: Look): void {
+  #pass(look: ScanState): void {
     const { text, start, end } = look
     const { next, marks } = this.#automaton
     let state = 0
@@ -137,14 +137,14 @@ export class Scanner {
     if (look.isOpen) this.#leaveOpen(look, state)
   }
 
-  #anchors(look: Look, state: number, end: number): void {
+  #anchors(look: ScanState, state: number, end: number): void {
     for (const { length, owner } of this.#automaton.found(state)) {
       owner.finder.find?.(look, owner, end - length, length)
     }
   }
 
   /** At the first digit of some. */
-  #number(look: Look, at: number): void {
+  #number(look: ScanState, at: number): void {
     const word = this.#hasLetters ? look.runBack(UPPER, at, MOST_LETTERS + 1) : at
     if (!look.begins(word)) return
     const letters = at - word
@@ -160,7 +160,7 @@ export class Scanner {
   }
 
   /** What the text ends with may be the beginning of an anchor, or the letters of a code. */
-  #leaveOpen(look: Look, state: number): void {
+  #leaveOpen(look: ScanState, state: number): void {
     for (const length of this.#automaton.begun(state)) {
       const at = look.end - length
       if (isIn(WORD, look.code(at)) && !look.begins(at) && !this.#inWords.has(look.slice(at, look.end))) continue
@@ -180,9 +180,9 @@ function beginnings(word: string): readonly string[] {
 }
 
 const NO_HITS: readonly Hit[] = []
-const PLAIN: Manner = {}
+const PLAIN: ScanOptions = {}
 
-function find(look: Look, at: number, detectors: readonly Detector[] | undefined): void {
+function find(look: ScanState, at: number, detectors: readonly Detector[] | undefined): void {
   if (detectors === undefined) return
   for (const detector of detectors) detector.finder.find?.(look, detector, at, 0)
 }

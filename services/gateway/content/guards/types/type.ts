@@ -1,7 +1,7 @@
 import type { GuardConfig, GuardTarget } from '../config.ts'
 
 /** One request to a classifier. */
-export interface Asked {
+export interface ClassifierRequest {
   readonly url: URL
   readonly body: string
   /** Names in lower case. */
@@ -23,13 +23,13 @@ export interface Question {
 
 /** A protocol of classifiers: how it is asked, and how its answer is read. */
 export interface GuardType {
-  ask(question: Question): Asked
+  ask(question: Question): ClassifierRequest
   /** From 0, harmless, to 1. Null: the answer has no such score, and counts as none. */
   score(answer: unknown, config: GuardConfig): number | null
 }
 
 /** What nearly all of them take: JSON, with the key as a bearer token. */
-export function posted({ url, key }: Question, body: object): Asked {
+export function posted({ url, key }: Question, body: object): ClassifierRequest {
   const headers = {
     'content-type': 'application/json',
     accept: 'application/json',

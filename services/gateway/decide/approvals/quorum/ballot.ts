@@ -1,4 +1,4 @@
-import { isSamePerson, linkOf, type Marks } from '../../../admin/index.ts'
+import { isSamePerson, linkOf, type PersonMarks } from '../../../admin/index.ts'
 import type { Approval, ApprovalEvent, Vote } from '../store/events.ts'
 import type { Quorum } from './quorum.ts'
 
@@ -8,7 +8,7 @@ export const BY_CIBA = 'ciba'
 /** Somebody decides. */
 export interface Ballot extends Omit<Vote, 'at' | 'person' | 'groups'> {
   /** What identifies whoever decides. */
-  readonly person: Marks
+  readonly person: PersonMarks
   /** Of whoever decides. */
   readonly groups: readonly string[]
 }
@@ -23,7 +23,7 @@ export type BallotFault = 'self' | 'group' | 'voted'
 export function ballotFault(
   { question, votes }: Approval,
   { person, groups, verdict }: Ballot,
-  requester: Marks,
+  requester: PersonMarks,
 ): BallotFault | null {
   if (verdict === 'deny') return null
   if (isSamePerson(requester, person)) return 'self'
@@ -72,7 +72,7 @@ function stateOf({ confirmation }: Approval): ConfirmationState {
 export function isStanding(
   approval: Approval,
   quorum: Quorum,
-  { requester, groupsOf }: { readonly requester: Marks; readonly groupsOf: (vote: Vote) => readonly string[] },
+  { requester, groupsOf }: { readonly requester: PersonMarks; readonly groupsOf: (vote: Vote) => readonly string[] },
 ): boolean {
   const { approverGroups } = quorum
   const votes = approval.votes.filter(
@@ -84,7 +84,7 @@ export function isStanding(
 }
 
 /** What identifies a voter. */
-export function personOf({ by, person }: Vote): Marks {
+export function personOf({ by, person }: Vote): PersonMarks {
   return person ?? [`name:${by.replace(/^user:/, '').toLowerCase()}`]
 }
 

@@ -9,12 +9,12 @@ import { held, setup } from '../testing/setup.ts'
 import { Confirmations, type Confirmer } from './confirmations.ts'
 
 type Polled = Awaited<ReturnType<Confirmer['poll']>>
-type Answer = Awaited<ReturnType<Confirmer['ask']>>
+type ConfirmationResult = Awaited<ReturnType<Confirmer['ask']>>
 
 /** A provider that answers what the test says; the real one is met where the feature is tested. */
 function provider(clock: TestClock) {
   const said: string[] = []
-  const state: { ask: Answer | null; poll: Polled } = { ask: null, poll: 'pending' }
+  const state: { ask: ConfirmationResult | null; poll: Polled } = { ask: null, poll: 'pending' }
   const confirmer: Confirmer = {
     fallback: 'approvers',
     async ask(user) {

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Leadership } from '@plat/state'
 import type { Approvals } from '../approvals.ts'
-import type { Approval, ApprovalEvent, Asked, Vote } from '../store/events.ts'
+import type { Approval, ApprovalEvent, UserQuestion, Vote } from '../store/events.ts'
 import { BY_CIBA, counted, userName, waived } from './ballot.ts'
 
 /** How often it is looked for what is due, in milliseconds. */
@@ -19,8 +19,8 @@ const SLOW_DOWN_MS = 5_000
 export interface Confirmer {
   /** What follows when the user cannot be asked. */
   readonly fallback: 'approvers' | 'deny'
-  ask(user: string, leftMs: number): Promise<Asked | Unavailable | NotAgreed>
-  poll(asked: Asked, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
+  ask(user: string, leftMs: number): Promise<UserQuestion | Unavailable | NotAgreed>
+  poll(asked: UserQuestion, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
 }
 
 /** The user has not agreed, whatever `fallback` says; `byUser`: by a refusal, else by silence or an error. */
@@ -138,7 +138,7 @@ export class Confirmations {
 
   async #poll(
     id: string,
-    { user, asked }: { readonly user: string; readonly asked: Asked },
+    { user, asked }: { readonly user: string; readonly asked: UserQuestion },
     course: Course,
   ): Promise<void> {
     const { confirmer, clock } = this.#options

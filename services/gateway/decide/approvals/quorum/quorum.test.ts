@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { marksOf, type PeopleTable } from '../../../admin/index.ts'
 import type { ApprovalQuorumConfig } from '../config.ts'
 import { callOf } from '../testing/call.ts'
-import { held, no, setup, type Wish } from '../testing/setup.ts'
+import { held, no, setup, type TestCallOptions } from '../testing/setup.ts'
 import type { Ballot } from './ballot.ts'
-import { type AskingRule, QuorumFloor } from './quorum.ts'
+import { type ApprovalRule, QuorumFloor } from './quorum.ts'
 
 const one = { minApprovers: 1, approverGroups: [] }
 const of = (minApprovers: number, ...approverGroups: string[]) => ({ minApprovers, approverGroups })
@@ -26,7 +26,7 @@ const named = (by: string, people: PeopleTable = {}): Ballot => ({
 })
 
 /** An approval with this quorum, and how its votes are taken. */
-async function asked(quorum: Partial<ApprovalQuorumConfig>, wish: Wish = {}) {
+async function asked(quorum: Partial<ApprovalQuorumConfig>, wish: TestCallOptions = {}) {
   const here = await setup(null, undefined, { quorum, ...wish })
   const call = callOf({})
   const wait = await held(here, call)
@@ -102,15 +102,15 @@ test('who is known by name only satisfies a quorum of one, and never counts besi
 })
 
 test('quorum and approvers are judged again at release, and an identical call then asks anew', async () => {
-  const asks = (quorum: AskingRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
-  const cases: readonly (readonly [AskingRule['quorum'], string])[] = [
+  const asks = (quorum: ApprovalRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
+  const cases: readonly (readonly [ApprovalRule['quorum'], string])[] = [
     [null, 'passes'],
     [{ approverGroups: ['leads'] }, 'passes'],
     [{ minApprovers: 2 }, 'approval_stale'],
     [{ approverGroups: ['security'] }, 'approval_stale'],
   ]
   for (const [quorum, expected] of cases) {
-    const now: { asking?: readonly AskingRule[] } = {}
+    const now: { asking?: readonly ApprovalRule[] } = {}
     const { vote, wait, stage, call, approvals } = await asked({}, { now })
     assert.equal(await vote(yes('ada', 'leads')), 'approved')
     now.asking = asks(quorum)
@@ -187,7 +187,7 @@ test('the most exact key of approvalQuorum.rules counts, and the default where n
 })
 
 test('a rule of a policy can only ask for more: the most approvers, shared groups, the user where anybody wants that', () => {
-  const over = (floor: ApprovalQuorumConfig['default'], ...quorums: (AskingRule['quorum'] | null)[]) =>
+  const over = (floor: ApprovalQuorumConfig['default'], ...quorums: (ApprovalRule['quorum'] | null)[]) =>
     new QuorumFloor({ default: floor, rules: {} }).over(
       quorums.map((quorum) => ({ policy: 'default/p', rule: 'r', quorum })),
     )
@@ -205,8 +205,8 @@ test('a rule of a policy can only ask for more: the most approvers, shared group
 })
 
 test('what nobody could ever approve is denied at once', async () => {
-  const asking = (quorum: AskingRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
-  const cases: readonly (readonly [Wish, RegExp])[] = [
+  const asking = (quorum: ApprovalRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
+  const cases: readonly (readonly [TestCallOptions, RegExp])[] = [
     [{ asking: asking({ approverGroups: ['b'] }), quorum: { default: of(1, 'a') } }, /no group in common/],
     [{ asking: asking({ userConfirmation: 'ciba' }) }, /ciba\.enabled/],
   ]

@@ -6,7 +6,7 @@ import type { Question } from '../store/events.ts'
 export type Quorum = Question['quorum']
 
 /** A rule that asks for an approval, and whom it asks. */
-export interface AskingRule {
+export interface ApprovalRule {
   /** `<namespace>/<name>`; null: no policy asks, such as where a tool has changed. */
   readonly policy: string | null
   readonly rule: string | null
@@ -38,7 +38,7 @@ export class QuorumFloor {
    * Who must approve what these rules ask for: the most approvers that anybody wants, of groups that suit everybody, and the user where
    * one rule wants that. A text says why nobody can.
    */
-  over(asking: readonly AskingRule[]): Quorum | string {
+  over(asking: readonly ApprovalRule[]): Quorum | string {
     const all = asking.flatMap(({ policy, rule, quorum }) => [
       this.#least(policy ?? '', rule ?? ''),
       ...(quorum === null ? [] : [quorum]),

@@ -125,7 +125,7 @@ export type Question = Static<typeof questionSchema>
 export type Approval = Static<typeof approvalSchema>
 export type Vote = Static<typeof voteSchema>
 /** A question to the user that the session acts for. */
-export type Asked = Static<typeof askedSchema>
+export type UserQuestion = Static<typeof askedSchema>
 
 /** What happened to one approval, in the order of its journal key: the approval's id. */
 export type ApprovalEvent = Static<typeof eventSchema>

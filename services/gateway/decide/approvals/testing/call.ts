@@ -1,10 +1,10 @@
 import type { Call, Decision, Facts, Operation, Outcome } from '../../../call/index.ts'
 import { Snapshots } from '../../../call/index.ts'
-import type { JudgedCall } from '../approvals.ts'
+import type { DecidedCall } from '../approvals.ts'
 import type { createApprovalStage } from '../stage.ts'
 
 /** What a test says of a call; everything else is the same for all. */
-export interface Told {
+export interface TestCallFacts {
   readonly tenant?: string
   readonly namespace?: string
   readonly agent?: string
@@ -21,10 +21,10 @@ export interface Told {
 }
 
 /** A call under test: it can leave, come again for its second pass, and carry what the stage gave it. */
-export interface Heldable extends JudgedCall {
+export interface Heldable extends DecidedCall {
   leave(reason: string): void
   /** The same call in its second pass, judged anew. */
-  again(now?: Told): Heldable
+  again(now?: TestCallFacts): Heldable
   with(
     given: Pick<Facts, 'approval'>,
   ): Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted' | 'approval'>
@@ -34,14 +34,14 @@ let count = 0
 /** Both passes, for a type that either fits. */
 const passes: readonly [1 | 2, 2] = [1, 2]
 
-export function callOf(told: Told): Heldable {
+export function callOf(told: TestCallFacts): Heldable {
   const stop = new AbortController()
   const id = `call-${++count}`
   const call = {
     ...headOf(id, stop.signal),
     ...partsOf(told),
     leave: (reason: string) => stop.abort(reason),
-    again: (now: Told = {}) => Object.assign(call, { ...partsOf({ ...told, ...now }), pass: passes[1] }),
+    again: (now: TestCallFacts = {}) => Object.assign(call, { ...partsOf({ ...told, ...now }), pass: passes[1] }),
     with: (given: Pick<Facts, 'approval'>) => ({ ...call, facts: { ...call.facts, ...given } }),
   }
   return call
@@ -61,7 +61,7 @@ function headOf(id: string, signal: AbortSignal) {
   }
 }
 
-function partsOf(told: Told) {
+function partsOf(told: TestCallFacts) {
   const { operation = 'mcp.call', method = 'tools/call', tool = 'delete_note', args = '{"name":"a"}' } = told
   const bytes = Buffer.from(args)
   return {
@@ -80,7 +80,13 @@ function partsOf(told: Told) {
   }
 }
 
-function identityOf({ tenant = '', namespace = 'default', agent = 'a', session = 's', expiresAt = Infinity }: Told) {
+function identityOf({
+  tenant = '',
+  namespace = 'default',
+  agent = 'a',
+  session = 's',
+  expiresAt = Infinity,
+}: TestCallFacts) {
   return {
     tenant,
     trustDomain: '',
@@ -105,7 +111,7 @@ function identityOf({ tenant = '', namespace = 'default', agent = 'a', session =
   }
 }
 
-function targetOf({ key = 'default/notes' }: Told, tool: string | null) {
+function targetOf({ key = 'default/notes' }: TestCallFacts, tool: string | null) {
   return {
     kind: 'mcp' as const,
     key,
@@ -119,7 +125,7 @@ function targetOf({ key = 'default/notes' }: Told, tool: string | null) {
   }
 }
 
-function decisionOf({ action = 'require_approval', rule = 'ask' }: Told): Decision {
+function decisionOf({ action = 'require_approval', rule = 'ask' }: TestCallFacts): Decision {
   return {
     action,
     policy: 'default/p',

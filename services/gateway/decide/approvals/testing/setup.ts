@@ -4,7 +4,7 @@ import { createMemoryJournal, type Journal } from '@plat/state'
 import { marksOf, type PeopleTable } from '../../../admin/index.ts'
 import { Approvals } from '../approvals.ts'
 import type { ApprovalQuorumConfig } from '../config.ts'
-import { type AskingRule, QuorumFloor } from '../quorum/quorum.ts'
+import { type ApprovalRule, QuorumFloor } from '../quorum/quorum.ts'
 import { createApprovalStage } from '../stage.ts'
 import type { ApprovalEvent } from '../store/events.ts'
 import type { Heldable } from './call.ts'
@@ -18,11 +18,11 @@ export interface Setup {
 }
 
 /** What else a test says of it. */
-export interface Wish {
+export interface TestCallOptions {
   readonly quorum?: Partial<ApprovalQuorumConfig>
-  readonly asking?: readonly AskingRule[]
+  readonly asking?: readonly ApprovalRule[]
   /** What policy asks from now on; a test changes it. */
-  readonly now?: { asking?: readonly AskingRule[] }
+  readonly now?: { asking?: readonly ApprovalRule[] }
   readonly people?: PeopleTable
   readonly asksUsers?: boolean
 }
@@ -30,7 +30,7 @@ export interface Wish {
 export async function setup(
   journal: Journal<ApprovalEvent> | null = null,
   clock: TestClock = new TestClock(),
-  wish: Wish = {},
+  wish: TestCallOptions = {},
 ): Promise<Setup> {
   const events: string[] = []
   let pending = 0

@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Calendar, Hold, Limits } from '@plat/state'
+import type { Hold, Limits, WindowCalendar } from '@plat/state'
 import { isShort } from '@plat/state'
 import { AdminError } from '../../../admin/index.ts'
 import type { Identity, Snapshots } from '../../../call/index.ts'
@@ -35,7 +35,7 @@ export interface ChargingParts {
   readonly limits: Limits
   /** Null: `budgetsFile` could not be read yet. */
   readonly table: () => BudgetTable | null
-  readonly calendar: Calendar
+  readonly calendar: WindowCalendar
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly metered: (micros: number) => void

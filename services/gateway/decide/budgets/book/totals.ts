@@ -7,7 +7,7 @@ import { reasonOf } from '@plat/core'
 import type { Counted, HoldItem } from '@plat/state'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
-import type { Told } from '../alerts.ts'
+import type { SentPercents } from '../alerts.ts'
 
 /** Largest file of totals that is read, in bytes; without it the ledger is read. */
 const MAX_TOTALS_BYTES = 256 * 1024 * 1024
@@ -40,7 +40,7 @@ export interface SavedTotals {
   readonly ledger: { readonly seq: number; readonly hash: string }
   readonly totalMicros: number
   readonly open: readonly OpenCall[]
-  readonly told: readonly Told[]
+  readonly told: readonly SentPercents[]
   readonly counted: readonly Omit<Counted, 'held'>[]
 }
 

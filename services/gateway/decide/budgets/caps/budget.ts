@@ -1,4 +1,4 @@
-import type { Calendar, HoldItem } from '@plat/state'
+import type { HoldItem, WindowCalendar } from '@plat/state'
 import type { Identity } from '../../../call/index.ts'
 
 /** Whose calls count together: the label of metrics. */
@@ -60,7 +60,7 @@ export class Budget implements Cap {
   }
 
   /** The window that holds `now` (milliseconds since the epoch). */
-  windowAt(now: number, calendar: Calendar): string {
+  windowAt(now: number, calendar: WindowCalendar): string {
     if (this.window === 'session') return 'life'
     return this.window === 'day' ? calendar.day(now) : calendar.month(now)
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { glob } from '@plat/core'
-import { Calendar } from '@plat/state'
+import { WindowCalendar } from '@plat/state'
 import fc from 'fast-check'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { Budget, type Cap } from './budget.ts'
@@ -121,7 +121,7 @@ test('a session counts under its own key, and days and months under those of the
   assert.equal(session.keyOf(testIdentity), 'usd/session/BudgetPolicy/default/p/session/default/a/s')
   const tokens = new Budget(cap('BudgetPolicy/default/p/day-tokens', { unit: 'tokens' }))
   assert.equal(tokens.keyOf(testIdentity), 'tokens/BudgetPolicy/default/p/day-tokens')
-  const calendar = new Calendar('America/New_York')
+  const calendar = new WindowCalendar('America/New_York')
   const now = Date.UTC(2026, 11, 1, 3)
   assert.equal(tokens.windowAt(now, calendar), '2026-11-30')
   assert.equal(new Budget(cap('m', { window: 'month' })).windowAt(now, calendar), '2026-11')

@@ -26,7 +26,7 @@ interface Entry {
 }
 
 /** Budgets under plain names, of each of the four keys. */
-type Shelf = Map<string, Entry[]>
+type BudgetsByName = Map<string, Entry[]>
 
 /** All budgets at one moment. A caller meets the few that may be for it, and once: what was found is kept as long as its identity. */
 export class BudgetTable {
@@ -34,10 +34,10 @@ export class BudgetTable {
   readonly currency: string | null
   readonly budgets: readonly Budget[]
   /** Agents by name, those of one namespace by `<namespace>/<name>`. */
-  readonly #agents: Shelf = new Map()
-  readonly #users: Shelf = new Map()
-  readonly #groups: Shelf = new Map()
-  readonly #namespaces: Shelf = new Map()
+  readonly #agents: BudgetsByName = new Map()
+  readonly #users: BudgetsByName = new Map()
+  readonly #groups: BudgetsByName = new Map()
+  readonly #namespaces: BudgetsByName = new Map()
   /** Only patterns, or nothing at all, say whom these are for. */
   readonly #others: Entry[] = []
   readonly #found = new WeakMap<Caller, readonly Applied[]>()
@@ -62,7 +62,7 @@ export class BudgetTable {
   #find(caller: Caller): readonly Applied[] {
     const { namespace, agent, user, groups } = caller
     const may = new Set<Entry>(this.#others)
-    const add = (shelf: Shelf, name: string) => {
+    const add = (shelf: BudgetsByName, name: string) => {
       for (const entry of shelf.get(name) ?? []) may.add(entry)
     }
     add(this.#agents, agent)
@@ -95,7 +95,7 @@ function namesOf(agent: string, namespaces: readonly string[] | undefined): read
   return namespaces.map((namespace) => `${namespace}/${agent}`)
 }
 
-function put(shelf: Shelf, name: string, entry: Entry): void {
+function put(shelf: BudgetsByName, name: string, entry: Entry): void {
   const entries = shelf.get(name)
   if (entries === undefined) shelf.set(name, [entry])
   else entries.push(entry)

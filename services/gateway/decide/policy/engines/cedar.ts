@@ -1,4 +1,4 @@
-import type { Cedar, CedarAnswer, CedarPolicies, CedarQuestion } from '@plat/resources/cedar'
+import type { Cedar, CedarPolicies, CedarQuestion, CedarResult } from '@plat/resources/cedar'
 import { BudgetExceededError, type CostBudget } from '@plat/resources/expression'
 import type { Decision } from '../../../call/index.ts'
 import type { PolicyInput } from '../question.ts'
@@ -53,8 +53,8 @@ export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budg
 }
 
 /** Where nobody knows the arguments, as in a list, a policy that asks for them hides nothing. */
-function answerOf({ policies }: CedarText, { args }: PolicyInput, question: CedarQuestion): CedarAnswer {
-  const failed: CedarAnswer = { action: 'deny', policy: null, failed: true }
+function answerOf({ policies }: CedarText, { args }: PolicyInput, question: CedarQuestion): CedarResult {
+  const failed: CedarResult = { action: 'deny', policy: null, failed: true }
   if (policies === null) return failed
   try {
     return args === 'unknown' ? policies.decideEntry(question) : policies.decide(question)
@@ -63,13 +63,13 @@ function answerOf({ policies }: CedarText, { args }: PolicyInput, question: Ceda
   }
 }
 
-function refusal({ policy }: CedarText, answer: CedarAnswer): string {
+function refusal({ policy }: CedarText, answer: CedarResult): string {
   if (answer.policy === null) return `the Cedar text of policy ${policy} cannot be judged`
   const named = `Cedar policy ${answer.policy} of ${policy}`
   return answer.failed ? `${named} cannot be evaluated, and forbids` : `${named} forbids this`
 }
 
-function allowed({ policy }: CedarText, answer: CedarAnswer): CedarVerdict {
+function allowed({ policy }: CedarText, answer: CedarResult): CedarVerdict {
   return { action: 'allow', policy, rule: answer.policy, reason: `Cedar policy ${answer.policy} of ${policy}` }
 }
 

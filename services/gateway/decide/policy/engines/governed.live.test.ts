@@ -11,7 +11,7 @@ import { started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-interface Ground {
+interface EngineFixture {
   readonly engine: ScriptedUpstream
   readonly upstream: ScriptedUpstream
   /** What a call is answered: `result`, or the error's `data`. `more`: members of its params. */
@@ -23,7 +23,7 @@ interface Ground {
   metrics(): Promise<string>
 }
 
-async function ground(t: TestContext, policies: readonly Members[], rego: Members | null): Promise<Ground> {
+async function ground(t: TestContext, policies: readonly Members[], rego: Members | null): Promise<EngineFixture> {
   const dir = tempFolder()
   const [engine, upstream] = [await startScriptedUpstream(), await startScriptedUpstream()]
   t.after(() => Promise.all([engine.close(), upstream.close()]))

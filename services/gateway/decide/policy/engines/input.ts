@@ -2,7 +2,7 @@ import { type CedarQuestion, type CedarValue, cedarCost, cedarFromJson } from '@
 import { type PolicyInput, skillOf } from '../question.ts'
 
 /** Everything but the arguments, in the words of a rule's `when`. */
-type Told = Omit<ReturnType<typeof told>, 'now'>
+type InputFacts = Omit<ReturnType<typeof told>, 'now'>
 
 function told({ operation, method, identity, target, tool, taints, sinks, now }: PolicyInput) {
   return {
@@ -105,7 +105,7 @@ function besideContext(input: PolicyInput): Record<string, CedarValue> {
   }
 }
 
-function contextOf({ operation, method, identity, target, taints, sinks }: Told): Record<string, CedarValue> {
+function contextOf({ operation, method, identity, target, taints, sinks }: InputFacts): Record<string, CedarValue> {
   return {
     operation,
     method,

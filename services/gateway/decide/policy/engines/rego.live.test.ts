@@ -40,7 +40,7 @@ const native = (action: Decision['action'], more: Partial<Decision> = {}): Decis
   ...more,
 })
 
-interface Ground {
+interface RegoFixture {
   readonly engine: ScriptedUpstream
   readonly clock: TestClock
   readonly counted: string[]
@@ -50,7 +50,7 @@ interface Ground {
 async function ground(
   t: TestContext,
   own: Partial<Record<'enforcement' | 'bearerTokenFile', string>> = {},
-): Promise<Ground> {
+): Promise<RegoFixture> {
   const engine = await startScriptedUpstream()
   const clock = new TestClock()
   const dialer = createDialer({ clock, log: silentLog })

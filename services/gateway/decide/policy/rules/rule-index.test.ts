@@ -33,7 +33,7 @@ function setOf(policies: readonly (readonly RuleEntry[])[]): PolicySet {
   return compiled.set
 }
 
-interface Asked {
+interface RuleQuery {
   readonly agent: string
   readonly user: string | null
   readonly groups: readonly string[]
@@ -44,7 +44,7 @@ interface Asked {
   readonly dataClass: Target['dataClass']
 }
 
-function questionOf({ agent, user, groups, tier, server, tool, method, dataClass }: Asked): PolicyInput {
+function questionOf({ agent, user, groups, tier, server, tool, method, dataClass }: RuleQuery): PolicyInput {
   const identity: Identity = {
     ...testIdentity,
     agent,
@@ -82,7 +82,7 @@ function questionOf({ agent, user, groups, tier, server, tool, method, dataClass
 const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 }
 
 /** The verdict by the words of document 2: each rule of each policy is asked, one after the other, with no index and no memory. */
-function walked(policies: readonly (readonly RuleEntry[])[], asked: Asked) {
+function walked(policies: readonly (readonly RuleEntry[])[], asked: RuleQuery) {
   const input = questionOf(asked)
   let strictest: { action: RuleEntry['action']; policy: string; rule: string } | null = null
   const rates: unknown[] = []
@@ -99,7 +99,7 @@ function walked(policies: readonly (readonly RuleEntry[])[], asked: Asked) {
   return strictest === null ? { action: 'deny', policy: 'default/p0', rule: null, rates: [] } : { ...strictest, rates }
 }
 
-function matches(match: RuleMatch, { agent, user, groups, tier, server, tool, method, dataClass }: Asked): boolean {
+function matches(match: RuleMatch, { agent, user, groups, tier, server, tool, method, dataClass }: RuleQuery): boolean {
   const skill = tool?.startsWith('skill:') ? tool.slice('skill:'.length) : null
   const any = (patterns: readonly string[] | undefined, ...texts: readonly (string | null)[]) =>
     patterns === undefined || patterns.some((one) => texts.some((text) => text !== null && glob(one)(text)))
@@ -161,7 +161,7 @@ const policies = fc.array(
   { minLength: 1, maxLength: 2 },
 )
 
-const asked: fc.Arbitrary<Asked> = fc.record({
+const asked: fc.Arbitrary<RuleQuery> = fc.record({
   agent: fc.constantFrom('a', 'b'),
   user: fc.constantFrom('ada', 'bob', null),
   groups: fc.constantFrom([], ['g1'], ['g2', 'g1'], ['g1', 'g1']),

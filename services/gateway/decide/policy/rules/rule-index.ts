@@ -12,7 +12,7 @@ export interface Weighed {
 }
 
 /** A rule that may match; `matches` asks what the index has not answered yet, null: nothing is left to ask. */
-export type Candidate<R> = R & {
+export type CandidateRule<R> = R & {
   readonly order: number
   readonly matches: Matcher | null
   /** What `matches` asks, in words: rules of the same words match the same calls. Empty: nothing is left to ask. */
@@ -20,9 +20,9 @@ export type Candidate<R> = R & {
 }
 
 /** Rules by the names of one subject. */
-interface Shelf<R> {
+interface NamedRules<R> {
   readonly subject: Condition['subject']
-  readonly byName: Map<string, Candidate<R>[]>
+  readonly byName: Map<string, CandidateRule<R>[]>
 }
 
 /**
@@ -45,16 +45,16 @@ export const FOUND_MAX_CHARS = 512
  * could not change the verdict if it did.
  */
 export class RuleIndex<R extends Weighed> {
-  readonly #shelves: readonly Shelf<R>[]
+  readonly #shelves: readonly NamedRules<R>[]
   /** Rules outside of the shelves, with what they ask of server and tool. */
-  readonly #others: readonly { readonly ofPlace: Matcher | null; readonly rule: Candidate<R> }[]
-  readonly #found = new Map<string, Map<string | null, readonly Candidate<R>[]>>()
+  readonly #others: readonly { readonly ofPlace: Matcher | null; readonly rule: CandidateRule<R> }[]
+  readonly #found = new Map<string, Map<string | null, readonly CandidateRule<R>[]>>()
   #remembered = 0
 
   constructor(rules: readonly { readonly rule: R; readonly conditions: readonly Condition[] }[]) {
     const crowd = new Crowd(rules.flatMap(({ conditions }) => conditions))
-    const shelves = new Map<Condition['subject'], Shelf<R>>()
-    const others: { ofPlace: Matcher | null; rule: Candidate<R> }[] = []
+    const shelves = new Map<Condition['subject'], NamedRules<R>>()
+    const others: { ofPlace: Matcher | null; rule: CandidateRule<R> }[] = []
     for (const [order, { rule, conditions }] of rules.entries()) {
       const shelved = crowd.leastShared(conditions)
       const isAnswered = (one: Condition) => (shelved === null ? one.ofPlace : one === shelved)
@@ -74,7 +74,7 @@ export class RuleIndex<R extends Weighed> {
   }
 
   /** Every rule that may match, in the order of the policy. */
-  candidates(input: PolicyInput): readonly Candidate<R>[] {
+  candidates(input: PolicyInput): readonly CandidateRule<R>[] {
     let found = this.#others.length === 0 ? NONE : this.#othersFor(input)
     for (const { subject, byName } of this.#shelves) {
       const names = subject(input)
@@ -84,7 +84,7 @@ export class RuleIndex<R extends Weighed> {
     return found
   }
 
-  #othersFor(input: PolicyInput): readonly Candidate<R>[] {
+  #othersFor(input: PolicyInput): readonly CandidateRule<R>[] {
     const { server } = input.target
     const known = this.#found.get(server)?.get(input.tool)
     if (known !== undefined) return known
@@ -94,12 +94,12 @@ export class RuleIndex<R extends Weighed> {
     return rules
   }
 
-  #remember(server: string, tool: string | null, rules: readonly Candidate<R>[]): void {
+  #remember(server: string, tool: string | null, rules: readonly CandidateRule<R>[]): void {
     if (this.#remembered >= FOUND_MAX) {
       this.#found.clear()
       this.#remembered = 0
     }
-    const tools = this.#found.get(server) ?? new Map<string | null, readonly Candidate<R>[]>()
+    const tools = this.#found.get(server) ?? new Map<string | null, readonly CandidateRule<R>[]>()
     this.#found.set(server, tools.set(tool, rules))
     this.#remembered++
   }
@@ -140,8 +140,12 @@ class Crowd {
   }
 }
 
-function shelve<R>(shelves: Map<Condition['subject'], Shelf<R>>, { subject, names }: Condition, rule: Candidate<R>) {
-  const shelf = shelves.get(subject) ?? { subject, byName: new Map<string, Candidate<R>[]>() }
+function shelve<R>(
+  shelves: Map<Condition['subject'], NamedRules<R>>,
+  { subject, names }: Condition,
+  rule: CandidateRule<R>,
+) {
+  const shelf = shelves.get(subject) ?? { subject, byName: new Map<string, CandidateRule<R>[]>() }
   shelves.set(subject, shelf)
   for (const name of names ?? []) {
     const others = shelf.byName.get(name)
@@ -154,27 +158,27 @@ function shelve<R>(shelves: Map<Condition['subject'], Shelf<R>>, { subject, name
  * Without rules that neither decide nor count: wherever such a rule matches, another one surely does that is stricter, or as strict and
  * before it.
  */
-function weighty<R extends Weighed>(rules: readonly Candidate<R>[]): Candidate<R>[] {
-  const strictest = new Map<string, Candidate<R>>()
+function weighty<R extends Weighed>(rules: readonly CandidateRule<R>[]): CandidateRule<R>[] {
+  const strictest = new Map<string, CandidateRule<R>>()
   for (const rule of rules) {
     if (rule.when === null && !outweighs(strictest.get(rule.asks), rule)) strictest.set(rule.asks, rule)
   }
-  const isNeedless = (rule: Candidate<R>) =>
+  const isNeedless = (rule: CandidateRule<R>) =>
     rule.rate === null && (outweighs(strictest.get(''), rule) || outweighs(strictest.get(rule.asks), rule))
   return rules.filter((rule) => !isNeedless(rule))
 }
 
 /** Whether a rule decides instead of another where both match. */
-function outweighs<R extends Weighed>(one: Candidate<R> | undefined, other: Candidate<R>): boolean {
+function outweighs<R extends Weighed>(one: CandidateRule<R> | undefined, other: CandidateRule<R>): boolean {
   if (one === undefined) return false
   return one.strictness > other.strictness || (one.strictness === other.strictness && one.order < other.order)
 }
 
 /** Two lists in order as one, with a rule that stands in both only once. */
-function merged<R>(a: readonly Candidate<R>[], b: readonly Candidate<R>[]): readonly Candidate<R>[] {
+function merged<R>(a: readonly CandidateRule<R>[], b: readonly CandidateRule<R>[]): readonly CandidateRule<R>[] {
   if (a.length === 0) return b
   if (b.length === 0) return a
-  const all: Candidate<R>[] = []
+  const all: CandidateRule<R>[] = []
   let at = 0
   for (const rule of a) {
     for (let next = b[at]; next !== undefined && next.order <= rule.order; next = b[++at]) {

@@ -10,7 +10,7 @@ import { compilePolicies } from '../compile.ts'
 import { decodePolicies } from '../decode.ts'
 import { judge } from '../judge.ts'
 import type { PolicyInput } from '../question.ts'
-import { Candidate } from './candidate.ts'
+import { CandidatePolicies } from './candidate.ts'
 
 const identity = { ...testIdentity, agent: 'assistant' }
 const target = { ...testTarget, server: 'notes', tool: 'add' }
@@ -36,8 +36,8 @@ function fileOf(rules: readonly object[], more: object = {}): PolicyFile {
 }
 
 function candidateOf(rules: readonly object[], more: object = {}, cedar: Awaited<ReturnType<typeof loadCedar>> = null) {
-  const compiled = Candidate.compile(fileOf(rules, more), cedar)
-  if (!(compiled instanceof Candidate)) assert.fail(compiled.join('\n'))
+  const compiled = CandidatePolicies.compile(fileOf(rules, more), cedar)
+  if (!(compiled instanceof CandidatePolicies)) assert.fail(compiled.join('\n'))
   return compiled
 }
 
@@ -114,15 +114,15 @@ test('a Cedar text that asks for arguments needs them, and one that does not is 
 
 test('a candidate with a mistake is refused, and every mistake is named', () => {
   const broken = { ...fileOf([]), policies: fileOf([rule('allow', { when: 'args.' })]).policies }
-  const problems = Candidate.compile(broken, null)
-  assert.ok(!(problems instanceof Candidate))
+  const problems = CandidatePolicies.compile(broken, null)
+  assert.ok(!(problems instanceof CandidatePolicies))
   assert.match(problems.join('\n'), /policies\[0\]\.rules\[0\]\.when: /)
-  const text = Candidate.compile(fileOf([], { cedar: 'permit(' }), null)
-  assert.ok(!(text instanceof Candidate))
+  const text = CandidatePolicies.compile(fileOf([], { cedar: 'permit(' }), null)
+  assert.ok(!(text instanceof CandidatePolicies))
   const many: RuleEntry[] = Array.from({ length: 5_001 }, (_, at) => ({ name: String(at), action: 'allow' }))
   const [policy] = fileOf([]).policies
   assert.ok(policy !== undefined)
-  const full = Candidate.compile({ ...fileOf([]), policies: [{ ...policy, rules: many }] }, null)
-  assert.ok(!(full instanceof Candidate))
+  const full = CandidatePolicies.compile({ ...fileOf([]), policies: [{ ...policy, rules: many }] }, null)
+  assert.ok(!(full instanceof CandidatePolicies))
   assert.match(full.join(), /5001 rules/)
 })

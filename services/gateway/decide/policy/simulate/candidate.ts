@@ -10,7 +10,7 @@ import type { PolicyInput } from '../question.ts'
 const MAX_RULES = 5_000
 
 /** What a candidate says of a call. */
-export interface Judgement {
+export interface CandidateDecision {
   /** Null: it depends on arguments that nobody knows. */
   readonly decision: Decision | null
   readonly possible: readonly Decision['action'][]
@@ -20,7 +20,7 @@ export interface Judgement {
  * Policies that are not in force. Where arguments are not known, every rule that asks for them may match or not: the strictest rule that
  * matches decides, so it is enough to judge without all of them, and with all of those that share an action.
  */
-export class Candidate {
+export class CandidatePolicies {
   readonly #set: PolicySet
   /** Where the arguments are not known, and where only what is forwarded beside them is not. */
   readonly #unknown: Unknowns
@@ -31,7 +31,7 @@ export class Candidate {
   }
 
   /** Lists what is wrong with the policies, a line each. */
-  static compile(file: PolicyFile, cedar: Cedar | null): Candidate | readonly string[] {
+  static compile(file: PolicyFile, cedar: Cedar | null): CandidatePolicies | readonly string[] {
     const count = file.policies.reduce((sum, { rules }) => sum + rules.length, 0)
     if (count > MAX_RULES) return [`policies: ${count} rules; a candidate has at most ${MAX_RULES}`]
     const compiled = compilePolicies(file, cedar)
@@ -39,10 +39,10 @@ export class Candidate {
     const broken = compiled.set.cedars.filter(({ policies }) => policies === null)
     if (broken.length > 0) return broken.map(({ policy, fault }) => `the Cedar text of ${policy}: ${fault}`)
     const unknown = { args: unknownOf(file, ['args', ...BESIDE], cedar), beside: unknownOf(file, BESIDE, cedar) }
-    return new Candidate(compiled.set, unknown)
+    return new CandidatePolicies(compiled.set, unknown)
   }
 
-  judge(input: PolicyInput): Judgement {
+  judge(input: PolicyInput): CandidateDecision {
     const decision = judge(this.#set, input)
     if (input.args !== 'unknown' && input.beside !== 'unknown') return { decision, possible: [decision.action] }
     const { without, cedarAsks } = this.#unknown[input.args === 'unknown' ? 'args' : 'beside']

@@ -3,7 +3,7 @@ import { loadCedar } from '@plat/resources/cedar'
 import { Type } from 'typebox'
 import { AdminError, type AdminRoutes, bodyAs } from '../../../admin/index.ts'
 import { decodePolicies } from '../decode.ts'
-import { Candidate } from './candidate.ts'
+import { CandidatePolicies } from './candidate.ts'
 import { type SimulateParts, simulate } from './simulate.ts'
 import type { Comparison } from './view.ts'
 
@@ -57,16 +57,16 @@ export function createSimulation(parts: SimulateParts): { readonly routes: Admin
 /** Remembers the last candidate: whoever asks for page after page sends it each time. */
 class Candidates {
   #text = ''
-  #last: Candidate | null = null
+  #last: CandidatePolicies | null = null
 
-  async of(policies: object): Promise<Candidate> {
+  async of(policies: object): Promise<CandidatePolicies> {
     const text = canonicalJson(policies)
     if (this.#last !== null && text === this.#text) return this.#last
     const decoded = decodePolicies(Buffer.from(text))
     if (!decoded.ok) throw refused(decoded.problems)
     const needsCedar = decoded.file.policies.some(({ cedar }) => cedar !== '')
-    const compiled = Candidate.compile(decoded.file, needsCedar ? await loadCedar() : null)
-    if (!(compiled instanceof Candidate)) throw refused(compiled)
+    const compiled = CandidatePolicies.compile(decoded.file, needsCedar ? await loadCedar() : null)
+    if (!(compiled instanceof CandidatePolicies)) throw refused(compiled)
     this.#text = text
     this.#last = compiled
     return compiled

@@ -1,5 +1,5 @@
 import { ledgerPage } from '@plat/ledger'
-import type { Candidate } from './candidate.ts'
+import type { CandidatePolicies } from './candidate.ts'
 import { endsCall, type Recorded, recorded, type SinksOf } from './recorded.ts'
 import type { Comparison, SimulatedCall, Simulation } from './view.ts'
 
@@ -28,7 +28,11 @@ export interface Replay {
 }
 
 /** Judges recorded calls by a candidate, page by page of the ledger. Nothing that is in force is touched. */
-export async function simulate(candidate: Candidate, replay: Replay, parts: SimulateParts): Promise<Simulation> {
+export async function simulate(
+  candidate: CandidatePolicies,
+  replay: Replay,
+  parts: SimulateParts,
+): Promise<Simulation> {
   const counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
   const items: SimulatedCall[] = []
   let { from } = replay
@@ -62,7 +66,7 @@ function isAskedFor(rec: Readonly<Record<string, unknown>>, { agent, sees }: Rep
 }
 
 async function judged(
-  candidate: Candidate,
+  candidate: CandidatePolicies,
   { input, was, argsSha256 }: Recorded,
   { seq, rec }: { readonly seq: number; readonly rec: Readonly<Record<string, unknown>> },
   { captured }: SimulateParts,

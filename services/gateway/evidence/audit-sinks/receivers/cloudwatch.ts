@@ -2,7 +2,7 @@ import type { Clock } from '@plat/core'
 import { type AwsCredentials, signAws } from '@plat/http'
 import { formatOf } from '../formats/format.ts'
 import { timeOf } from '../formats/words.ts'
-import { type Answer, deliveryOf, type HttpParts, memberOf, post } from './post.ts'
+import { deliveryOf, type HttpParts, memberOf, post, type ReceiverResponse } from './post.ts'
 import type { Delivery, Item, Receiver } from './receiver.ts'
 
 /** Events of one request lie within so many milliseconds. */
@@ -47,7 +47,7 @@ export function cloudWatchReceiver(parts: CloudWatchParts): Receiver {
   }
 }
 
-function refusesEvents({ status, json }: Answer): boolean {
+function refusesEvents({ status, json }: ReceiverResponse): boolean {
   const fault = memberOf(json, '__type')
   return status === 413 || (status === 400 && typeof fault === 'string' && CONTENT_FAULTS.test(fault))
 }
@@ -70,7 +70,7 @@ function inOrder(batch: readonly Item[]): readonly Item[] {
 }
 
 /** What came too late or is past the group's retention was not taken, though the request was. */
-function takenOf({ json, said }: Answer, sent: readonly Item[]): Delivery {
+function takenOf({ json, said }: ReceiverResponse, sent: readonly Item[]): Delivery {
   if (typeof json !== 'object' || Array.isArray(json)) return { kind: 'failed', reason: `${said}, but no JSON object` }
   const bound = (name: string) => {
     const value = memberOf(json, 'rejectedLogEventsInfo', name)

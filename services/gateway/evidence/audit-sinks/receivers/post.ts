@@ -27,7 +27,7 @@ export interface Posting {
 }
 
 /** What a receiver answered. */
-export interface Answer {
+export interface ReceiverResponse {
   readonly status: number
   /** Its strict JSON; null: the body is empty; undefined: it is no JSON. */
   readonly json: unknown
@@ -37,7 +37,7 @@ export interface Answer {
 }
 
 /** Posts records; headers of `headersFile` stand below those of the request. Rejects where there is no answer. */
-export async function post({ config, dialer, material }: HttpParts, posting: Posting): Promise<Answer> {
+export async function post({ config, dialer, material }: HttpParts, posting: Posting): Promise<ReceiverResponse> {
   const { url, headers, body } = posting
   const fetched = await dialer.fetchBytes(url, 'sink', {
     ...(await material.trust()),
@@ -51,7 +51,7 @@ export async function post({ config, dialer, material }: HttpParts, posting: Pos
   return answerOf(fetched)
 }
 
-function answerOf({ status, headers, bytes }: Fetched): Answer {
+function answerOf({ status, headers, bytes }: Fetched): ReceiverResponse {
   const json = bytes.length === 0 ? null : readJson(bytes)
   const words = wordsOf(json)
   return {
@@ -63,7 +63,10 @@ function answerOf({ status, headers, bytes }: Fetched): Answer {
 }
 
 /** `refuses` says whether an answer is about the records; unless told otherwise: what cannot be read, and what is too large. */
-export function deliveryOf(answer: Answer, refuses: (answer: Answer) => boolean = refusesContent): Delivery {
+export function deliveryOf(
+  answer: ReceiverResponse,
+  refuses: (answer: ReceiverResponse) => boolean = refusesContent,
+): Delivery {
   const { status, said, retryAfterMs } = answer
   if (status >= 200 && status < 300) return { kind: 'accepted' }
   if (refuses(answer)) return { kind: 'refused', reason: said }
@@ -71,7 +74,7 @@ export function deliveryOf(answer: Answer, refuses: (answer: Answer) => boolean 
 }
 
 /** Whoever must not, may not yet, or asks at the wrong place has well-formed records all the same. */
-export function refusesContent({ status }: Answer): boolean {
+export function refusesContent({ status }: ReceiverResponse): boolean {
   return status === 400 || status === 413 || status === 415 || status === 422
 }
 

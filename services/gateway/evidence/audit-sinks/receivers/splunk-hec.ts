@@ -1,7 +1,7 @@
 import type { SinkConfig } from '../config.ts'
 import { formatOf, isJson } from '../formats/format.ts'
 import { type AuditRecord, textOf, timeOf } from '../formats/words.ts'
-import { type Answer, deliveryOf, type HttpParts, memberOf, post } from './post.ts'
+import { deliveryOf, type HttpParts, memberOf, post, type ReceiverResponse } from './post.ts'
 import type { Receiver } from './receiver.ts'
 
 const EVENT_PATH = '/services/collector/event'
@@ -26,7 +26,7 @@ export function splunkReceiver(parts: HttpParts): Receiver {
   }
 }
 
-function refusesEvents({ status, json }: Answer): boolean {
+function refusesEvents({ status, json }: ReceiverResponse): boolean {
   return status === 413 || (status === 400 && CONTENT_CODES.has(memberOf(json, 'code')))
 }
 

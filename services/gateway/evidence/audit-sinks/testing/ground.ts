@@ -99,7 +99,7 @@ export class ScriptedReceiver implements Receiver {
   }
 }
 
-export interface SinkGround {
+export interface SinkFixture {
   readonly auditPath: string
   readonly dir: string
   readonly ledger: FileLedger
@@ -111,7 +111,7 @@ export interface SinkGround {
 }
 
 /** A ledger and what a sink needs beside it. */
-export async function sinkGround(t: TestContext): Promise<SinkGround> {
+export async function sinkGround(t: TestContext): Promise<SinkFixture> {
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const dir = `${auditPath}.sinks`
   await mkdir(dir)

@@ -30,22 +30,22 @@ export interface Posted {
   readonly body: string
 }
 
-export interface HttpAnswer {
+export interface HttpReceiverResponse {
   readonly status: number
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export interface HttpGround {
+export interface HttpReceiver {
   readonly url: string
   readonly posted: Posted[]
-  answers: (request: Posted) => HttpAnswer
+  answers: (request: Posted) => HttpReceiverResponse
 }
 
 /** An HTTP server that keeps what it was sent. With `tls` it is one of HTTPS. */
-export async function httpGround(t: TestContext, tls: TlsOptions | null = null): Promise<HttpGround> {
+export async function httpGround(t: TestContext, tls: TlsOptions | null = null): Promise<HttpReceiver> {
   const posted: Posted[] = []
-  const ground: { answers: HttpGround['answers'] } = { answers: () => ({ status: 200 }) }
+  const ground: { answers: HttpReceiver['answers'] } = { answers: () => ({ status: 200 }) }
   const listener: RequestListener = async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
@@ -64,7 +64,7 @@ export async function httpGround(t: TestContext, tls: TlsOptions | null = null):
   return Object.assign(ground, { url: `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}`, posted })
 }
 
-export interface SyslogGround {
+export interface SyslogReceiver {
   readonly port: number
   readonly messages: SyslogMessage[]
   /** Connections so far. */
@@ -74,8 +74,8 @@ export interface SyslogGround {
 }
 
 /** A syslog server that keeps to the letter: frames by length, messages of RFC 5424. With `tls` it is one of RFC 5425. */
-export async function syslogGround(t: TestContext, tls: TlsOptions | null = null): Promise<SyslogGround> {
-  const ground: SyslogGround & { port: number } = { port: 0, messages: [], connections: 0, behaves: 'well' }
+export async function syslogGround(t: TestContext, tls: TlsOptions | null = null): Promise<SyslogReceiver> {
+  const ground: SyslogReceiver & { port: number } = { port: 0, messages: [], connections: 0, behaves: 'well' }
   const serve = (socket: Socket) => {
     ground.connections++
     socket.on('error', () => {})

@@ -23,7 +23,7 @@ export interface Node {
 }
 
 /** An edge and its collector, which may be there or not. */
-export interface Ground {
+export interface EdgeFixture {
   readonly edgeDir: string
   readonly hubDir: string
   /** `offline` and what it needs, laid under `own` and `offline`. */
@@ -45,7 +45,7 @@ const POLICIES = policiesFile([
 ])
 
 /** Keys, folders and a port for the collector; nothing runs yet. */
-export async function ground(t: TestContext): Promise<Ground> {
+export async function ground(t: TestContext): Promise<EdgeFixture> {
   // Before the folders go: an edge writes as long as it lives.
   const running: Gateway[] = []
   t.after(() => Promise.all(running.map((gateway) => gateway.drain())))

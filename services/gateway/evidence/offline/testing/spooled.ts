@@ -7,7 +7,7 @@ import { NO_RECORD, openLedger, type SegmentReceipt, signSegmentReceipt } from '
 import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { staticSource } from '@plat/tokens'
-import { Contact } from '../contact.ts'
+import { CollectorContact } from '../contact.ts'
 import { Sealer, type SealerOptions } from '../sealer.ts'
 import { Spool } from '../spool.ts'
 
@@ -46,7 +46,7 @@ export async function setUpSpool(t: TestContext) {
     const sealAll = async () => {
       while (await sealer.seal(0));
     }
-    const contact = new Contact({
+    const contact = new CollectorContact({
       edge,
       ledgerId,
       keys: staticSource([hubKey.publicKey]),

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Ids } from '@plat/core'
 import type { Arrival, TraceContext } from '../../../call/index.ts'
-import type { AnswerNotes } from '../notes.ts'
+import type { ResponseNotes } from '../notes.ts'
 import { isChosen, type Parent, RANDOM, readParent, SAMPLED, writeParent } from './parent.ts'
 
 /** What a trace begins with. */
@@ -24,7 +24,7 @@ export class CallTrace implements TraceContext {
   /** Milliseconds since the epoch. */
   readonly startedAt: number
   /** What the answer said; null: nobody looked. */
-  notes: AnswerNotes | null = null
+  notes: ResponseNotes | null = null
   /** Milliseconds from the start until the call was forwarded; null: it was not. */
   forwardedMs: number | null = null
   readonly #callId: string

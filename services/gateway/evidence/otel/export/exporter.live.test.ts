@@ -9,7 +9,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { Span } from '../spans/span.ts'
-import { type Answer, startCollector } from '../testing/collector.ts'
+import { type CollectorBehavior, startCollector } from '../testing/collector.ts'
 import { envelope, spanJson } from './encode.ts'
 import { Exporter, QUEUE_MAX_BYTES, TRIES } from './exporter.ts'
 import { Collector, type CollectorConfig } from './post.ts'
@@ -88,7 +88,7 @@ const span: Span = {
 }
 
 const says =
-  (status: number, headers: Record<string, string> = {}, body = ''): Answer =>
+  (status: number, headers: Record<string, string> = {}, body = ''): CollectorBehavior =>
   (response) =>
     void response.writeHead(status, headers).end(body)
 

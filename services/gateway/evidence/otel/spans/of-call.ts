@@ -1,13 +1,13 @@
 import type { Call, Outcome, Target } from '../../../call/index.ts'
 import type { CallTrace } from '../context/trace.ts'
-import type { ModelTold } from '../models.ts'
+import type { ModelFacts } from '../models.ts'
 import { type Attributes, CLIENT, SERVER, type Span } from './span.ts'
 
 /** Longest text of a caller in a span, in characters. */
 const MAX_TEXT = 1024
 
 /** The last record of a call, or what is known where there is none. */
-export type Told = Readonly<Record<string, unknown>>
+export type CallFacts = Readonly<Record<string, unknown>>
 
 /** Which facts of a call spans may tell (document 3, `otel`). */
 export interface SpanOptions {
@@ -21,7 +21,7 @@ export interface EndedCall {
   readonly call: Call<'identity' | 'target' | 'decision' | 'approval' | 'taints'>
   readonly trace: CallTrace
   readonly outcome: Outcome
-  readonly record: Told | null
+  readonly record: CallFacts | null
   /** Milliseconds from the start to the end. */
   readonly ms: number
   readonly errorType: string | null
@@ -81,7 +81,7 @@ export function clientSpan(ended: EndedCall, forwardedMs: number, model: ModelCa
 }
 
 /** A request that was refused before it was understood. */
-export function refusedSpan(trace: CallTrace, wire: Call['wire'], record: Told, ms: number): Span {
+export function refusedSpan(trace: CallTrace, wire: Call['wire'], record: CallFacts, ms: number): Span {
   const [, prefix = ''] = wire.path.split('/')
   return {
     ...spanOf(trace, { kind: SERVER, name: `${wire.method} /${short(prefix)}`, ms: [0, ms] }),
@@ -105,7 +105,7 @@ export interface ModelCall {
   readonly operation: string
   readonly provider: string | null
   readonly asked: Attributes
-  readonly told: ModelTold | null
+  readonly told: ModelFacts | null
   /** What was said, as far as it may be told. */
   readonly content: Attributes
 }

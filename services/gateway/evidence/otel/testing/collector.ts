@@ -71,7 +71,7 @@ const Exported = Type.Object(
 )
 
 /** A span with its attributes by name. */
-export interface Seen extends Omit<Static<typeof Span>, 'attributes'> {
+export interface ReceivedSpan extends Omit<Static<typeof Span>, 'attributes'> {
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
@@ -80,11 +80,11 @@ export interface Export {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly resource: Readonly<Record<string, unknown>>
-  readonly spans: readonly Seen[]
+  readonly spans: readonly ReceivedSpan[]
 }
 
 /** What the collector does with an export instead of taking it. */
-export type Answer = (response: ServerResponse) => void
+export type CollectorBehavior = (response: ServerResponse) => void
 
 /** A collector of traces that takes no more than what the format allows. */
 export interface TestCollector {
@@ -92,19 +92,19 @@ export interface TestCollector {
   readonly url: string
   readonly exports: readonly Export[]
   /** Every span that was taken. */
-  readonly spans: readonly Seen[]
+  readonly spans: readonly ReceivedSpan[]
   /** The next exports, one each, are answered so. */
-  answers(...next: readonly Answer[]): void
+  answers(...next: readonly CollectorBehavior[]): void
   /** The spans of a trace, once so many are there. */
-  trace(traceId: string, count: number): Promise<readonly Seen[]>
+  trace(traceId: string, count: number): Promise<readonly ReceivedSpan[]>
   close(): Promise<void>
 }
 
 /** Starts a collector; with `tls` it speaks HTTPS. */
 export async function startCollector(t: TestContext, tls?: ServerOptions): Promise<TestCollector> {
   const exports: Export[] = []
-  const spans: Seen[] = []
-  const answers: Answer[] = []
+  const spans: ReceivedSpan[] = []
+  const answers: CollectorBehavior[] = []
   const server = tls === undefined ? createServer() : createTlsServer(tls)
   server.on('request', async (request, response) => {
     const chunks: Buffer[] = []

@@ -9,17 +9,17 @@ export const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 export const CALLER = '00f067aa0ba902b7'
 
 /** A gateway with a collector, a server of tools and a model behind it. */
-export interface Ground {
+export interface TelemetryFixture {
   readonly gateway: GatewayProcess
   readonly collector: TestCollector
   readonly notes: ScriptedUpstream
   readonly model: ModelServer
   /** Calls a tool with arguments. */
-  call(options?: Asked): Promise<{ readonly decision: string; readonly text: string }>
+  call(options?: TelemetryRequest): Promise<{ readonly decision: string; readonly text: string }>
   metrics(): Promise<string>
 }
 
-export interface Asked {
+export interface TelemetryRequest {
   readonly tool?: string
   readonly args?: object
   readonly meta?: object
@@ -31,7 +31,11 @@ export interface Asked {
 export const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
 /** Starts it all; `otel` is laid over what is needed. */
-export async function startGround(t: TestContext, otel: object, own: Partial<GatewaySetup> = {}): Promise<Ground> {
+export async function startGround(
+  t: TestContext,
+  otel: object,
+  own: Partial<GatewaySetup> = {},
+): Promise<TelemetryFixture> {
   const collector = await startCollector(t)
   const notes = await startScriptedUpstream()
   t.after(() => notes.close())

@@ -4,7 +4,7 @@ import { TestClock } from '@plat/core'
 import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
-import { Bundles, type BundlesOptions, type RefusalReason, type Source, type Taken } from '../bundles.ts'
+import { Bundles, type BundlesOptions, type OfferResult, type RefusalReason, type Source } from '../bundles.ts'
 import { BundleStore, type StoreOptions } from '../store.ts'
 
 /** Files by name. */
@@ -13,7 +13,7 @@ export type Texts = Readonly<Record<string, string>>
 /** What is said of a bundle in a test, laid over what is right. */
 export type Saying = Partial<BundleContent['statement']>
 
-export interface Ground {
+export interface BundleFixture {
   readonly dir: string
   readonly statePath: string
   readonly clock: TestClock
@@ -30,12 +30,12 @@ export interface Ground {
 export interface Opened {
   readonly store: BundleStore
   readonly bundles: Bundles
-  take(bytes: Uint8Array, isWhole?: boolean, source?: Source): Promise<Taken>
+  take(bytes: Uint8Array, isWhole?: boolean, source?: Source): Promise<OfferResult>
   /** Why a bundle is refused; otherwise what becomes of it. */
   verdict(bytes: Uint8Array): Promise<string>
 }
 
-export interface GroundSetup {
+export interface BundleFixtureOptions {
   readonly trustedIssuers?: readonly string[]
   readonly signaturePolicy?: SignaturePolicy
   /** Trusted beside the ground's own. */
@@ -53,7 +53,7 @@ export async function ground({
   maxBytes = 1024 * 1024,
   leewaySeconds = 60,
   options,
-}: GroundSetup = {}): Promise<Ground> {
+}: BundleFixtureOptions = {}): Promise<BundleFixture> {
   const root = tempFolder()
   const dir = path.join(root, 'live')
   const statePath = path.join(root, 'state.json')

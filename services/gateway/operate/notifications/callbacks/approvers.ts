@@ -1,4 +1,4 @@
-import type { Marks } from '../../../admin/index.ts'
+import type { PersonMarks } from '../../../admin/index.ts'
 import type { NotifierConfig } from '../config.ts'
 
 /** Somebody who may decide. */
@@ -19,7 +19,7 @@ const USER_PREFIX = 'user:'
 export function approverOf(
   { userMap }: NotifierConfig,
   chatUser: string,
-  personOf: (names: readonly string[]) => Marks,
+  personOf: (names: readonly string[]) => PersonMarks,
 ): Approver | null {
   const mapped = Object.hasOwn(userMap, chatUser) ? userMap[chatUser] : undefined
   if (mapped === undefined) return null

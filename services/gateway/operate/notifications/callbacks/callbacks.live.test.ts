@@ -8,7 +8,7 @@ import { signerOf } from '@plat/keys'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc/provider'
 import { signJws } from '@plat/tokens'
-import { type Ground, gatewayWith, receiver } from '../../../testing/asking.ts'
+import { type ApprovalFixture, gatewayWith, receiver } from '../../../testing/asking.ts'
 
 const SECRET = 'the-signing-secret'
 const now = () => Math.floor(Date.now() / 1000)
@@ -48,7 +48,7 @@ function slackCallback(
   return { headers: { 'content-type': type, ...signed }, body }
 }
 
-async function state({ admin }: Ground, id: string): Promise<unknown> {
+async function state({ admin }: ApprovalFixture, id: string): Promise<unknown> {
   return (await admin('GET', `/v1/approvals/${id}`)).body.state
 }
 
@@ -152,7 +152,7 @@ test('a callback that is old, from the future, signed by another or sent again d
     approvalQuorum: { default: { minApprovers: 2 } },
   })
   const { id } = await here.hold()
-  const send = async (sent: Parameters<Ground['callback']>[1], name = 's') => {
+  const send = async (sent: Parameters<ApprovalFixture['callback']>[1], name = 's') => {
     const { status, body } = await here.callback(name, sent)
     return `${status} ${body.error ?? ''}`
   }

@@ -1,10 +1,10 @@
 import { ExpiringMap, type PoolObservers, reasonOf, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { AdminError, type KnownPerson, type Marks, parameter } from '../../../admin/index.ts'
+import { AdminError, type KnownPerson, type PersonMarks, parameter } from '../../../admin/index.ts'
 import type { ErrorCode } from '../../../call/index.ts'
 import type { NotifierConfig } from '../config.ts'
-import { type ApprovalShown, argumentsOf } from '../notice.ts'
+import { type ApprovalView, argumentsOf } from '../notice.ts'
 import { isWhole } from '../targets/arguments.ts'
 import { type Outside, secretIn, sendOnce } from '../targets/target.ts'
 import { type Approver, approverOf } from './approvers.ts'
@@ -43,9 +43,9 @@ export interface Decider {
   decide(approval: string, ballot: Ballot): Promise<{ readonly state: string; readonly missing: number }>
   /** Whether somebody who logged in may approve in this namespace, by `adminAuth`. */
   /** The marks of a person, with those of `adminAuth.people`. */
-  personOf(known: KnownPerson): Marks
+  personOf(known: KnownPerson): PersonMarks
   /** As the notices have it; null: there is no such approval. */
-  view(approval: string): ApprovalShown | null
+  view(approval: string): ApprovalView | null
   mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, namespace: string): boolean
 }
 
@@ -73,7 +73,7 @@ const SIGNED: Readonly<Record<NotifierConfig['type'], ReadSigned | null>> = {
 }
 
 /** Who decides what. */
-interface Asked {
+interface CallbackDecision {
   readonly decision: Decision
   readonly approver: Approver | null
   /** Where Slack hears how it went. */
@@ -133,7 +133,7 @@ export class CallbackRoutes {
     return reply.send({})
   }
 
-  async #decide({ config: { name, type } }: Caller, { decision, approver }: Asked) {
+  async #decide({ config: { name, type } }: Caller, { decision, approver }: CallbackDecision) {
     const { decider, log } = this.#parts
     const { approval, verdict, reason } = decision
     const namespace = decider.namespaceOf(approval)
@@ -156,14 +156,14 @@ export class CallbackRoutes {
     }
   }
 
-  #asked(caller: Caller, incoming: Incoming): Promise<Asked> {
+  #asked(caller: Caller, incoming: Incoming): Promise<CallbackDecision> {
     const showsToken = /^bearer /i.test(incoming.headers.authorization ?? '')
     return caller.bearer !== null && (showsToken || caller.config.signingSecretFile === '')
       ? this.#askedByToken(caller, caller.bearer, incoming)
       : this.#askedBySignature(caller, incoming)
   }
 
-  async #askedBySignature({ config, field }: Caller, incoming: Incoming): Promise<Asked> {
+  async #askedBySignature({ config, field }: Caller, incoming: Incoming): Promise<CallbackDecision> {
     const read = SIGNED[config.type]
     if (read === null || config.signingSecretFile === '') throw unknownCaller()
     const { clock, log } = this.#parts
@@ -183,7 +183,11 @@ export class CallbackRoutes {
     return { decision: { approval, verdict, reason }, approver: approverOf(config, user, this.#named), answerTo }
   }
 
-  async #askedByToken({ config }: Caller, bearer: BearerTokens, { headers, body }: Incoming): Promise<Asked> {
+  async #askedByToken(
+    { config }: Caller,
+    bearer: BearerTokens,
+    { headers, body }: Incoming,
+  ): Promise<CallbackDecision> {
     const claims = await bearer.verify(headers.authorization)
     if (claims === null) throw unknownCaller()
     const members = membersIn(body.toString('utf8'))
@@ -209,7 +213,7 @@ export class CallbackRoutes {
   }
 
   /** Without a map people are who they are for the admin API. */
-  readonly #named = (names: readonly string[]): Marks => this.#parts.decider.personOf({ names, subject: null })
+  readonly #named = (names: readonly string[]): PersonMarks => this.#parts.decider.personOf({ names, subject: null })
 
   #approverByRole(person: TokenPerson, { approval }: Decision): Approver | null {
     const { decider } = this.#parts

@@ -30,7 +30,7 @@ export interface CourierOptions {
  * Tells one receiver what waits for it, one notice after the other. While the receiver is away everything waits; a notice that it
  * refuses makes room for the next ones and comes again later, until it is given up.
  */
-export class Courier {
+export class Deliverer {
   readonly #options: CourierOptions
   /** Approvals come first: a person waits for them, and alerts can be many. */
   readonly #queues: readonly [approvals: Notice[], others: Notice[]]

@@ -4,7 +4,7 @@ import { poolTable, TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import type { Notice } from '../notice.ts'
-import { Courier, type Sent } from './courier.ts'
+import { Deliverer, type Sent } from './courier.ts'
 import { decodeOutboxEvent, Outbox, type OutboxEvent } from './outbox.ts'
 
 const notice = (id: string, clock: TestClock): Notice => ({
@@ -26,7 +26,7 @@ async function ground(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
   const sent: string[] = []
   const answers = new Map<string, Sent>()
   const state: { answer: Sent } = { answer: 'sent' }
-  const courier = new Courier({
+  const courier = new Deliverer({
     name: 'a',
     outbox,
     clock,

@@ -17,7 +17,7 @@ const LIMITS: Readonly<Record<NotifierConfig['type'], number>> = {
 }
 
 /** What a message shows of the arguments. */
-export interface ShownArguments {
+export interface ArgumentsView {
   /** All of what approvers may see; null: it does not fit, and `note` says so. */
   readonly text: string | null
   /** Says that something is missing, and where it is; null: nothing is. */
@@ -33,7 +33,7 @@ export function isWhole(type: NotifierConfig['type'], shown: Notice['arguments']
 export function shownArguments(
   type: NotifierConfig['type'],
   { arguments: shown, approval }: Notice,
-): ShownArguments | null {
+): ArgumentsView | null {
   if (shown === undefined) return null
   const where = `decide where they are shown: plat approvals show ${approval}`
   if (shown.text.length > LIMITS[type]) {

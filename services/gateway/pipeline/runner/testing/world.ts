@@ -19,7 +19,7 @@ import { type AnyReview, type AnyStage, admitted, type Verdict } from '../../sta
 import { Incoming } from '../call.ts'
 import type { Sink } from '../exchange.ts'
 import { createRunner } from '../runner.ts'
-import { Stopper } from '../stopper.ts'
+import { CallAbort } from '../stopper.ts'
 
 const text = new TextEncoder()
 export const args = text.encode('{"name":"milk"}')
@@ -77,7 +77,7 @@ export function world(setup: Setup = {}) {
   const clock = new TestClock()
   const live = createLiveCalls(clock)
   const snapshots = new Snapshots()
-  const stopper = new Stopper()
+  const stopper = new CallAbort()
   const records: Rec[] = []
   const wire: string[] = []
   const metrics: string[] = []

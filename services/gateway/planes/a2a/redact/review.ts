@@ -30,7 +30,7 @@ const TERMINAL: ReadonlySet<unknown> = new Set([
 /** Redacts what agents answer, also where a text comes in pieces. */
 export function createAgentRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
   return createRedactReview('a2a', redactorOf, (redactor) =>
-    isDenial(redactor) ? refusing(redactor) : new AnswerReview(redactor),
+    isDenial(redactor) ? refusing(redactor) : new ResponseReview(redactor),
   )
 }
 
@@ -45,7 +45,7 @@ interface Open {
   readonly update: JsonObject
 }
 
-class AnswerReview implements Running {
+class ResponseReview implements Running {
   readonly #redactor: Redactor
   readonly #open = new Map<string, Open>()
   /** JSON-RPC id of the request, as the agent repeats it. */

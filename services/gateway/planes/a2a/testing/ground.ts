@@ -13,7 +13,7 @@ import { started } from '../../../testing/started.ts'
 export type Exposure = Readonly<Record<string, unknown>>
 
 /** A gateway in front of one agent, `default/helper`, unless `exposed` says more. */
-export interface A2aGround {
+export interface A2aFixture {
   readonly url: string
   readonly issuer: TestIssuer
   readonly auditPath: string
@@ -68,10 +68,10 @@ export async function a2aGround(
     /** The test ends the gateway itself. */
     readonly drained?: boolean
   } = {},
-): Promise<A2aGround> {
+): Promise<A2aFixture> {
   const dir = tempFolder()
   const routesFile = join(dir, 'agents.json')
-  const publish: A2aGround['publish'] = (agents) => {
+  const publish: A2aFixture['publish'] = (agents) => {
     const entries = Object.entries(agents).map(([key, own]) => [key, { endpoint: agent.url, ...LEAST, ...own }])
     return writeFile(routesFile, JSON.stringify({ version: 1, agents: Object.fromEntries(entries) }))
   }
@@ -81,7 +81,7 @@ export async function a2aGround(
   const auditPath = join(dir, 'audit.jsonl')
   const own = { auditPath, policyFile: join(dir, 'policies.json'), policyReloadSeconds: 1, a2a: { routesFile, ...a2a } }
   const { gateway, issuer } = await started(t, { ...own, ...config }, drained)
-  const token: A2aGround['token'] = (change = {}) => issuer.token({ scope: SCOPE, ...change })
+  const token: A2aFixture['token'] = (change = {}) => issuer.token({ scope: SCOPE, ...change })
   return {
     url: gateway.url,
     issuer,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import Type from 'typebox'
 import { type BuiltinServer, builtinTool, type Caller, deny, toolFailure, toolText } from '../../../call/index.ts'
-import { type Ask, askAt, call, errorOf, modernHeaders, modernMeta } from '../testing/client.ts'
+import { askAt, call, errorOf, modernHeaders, modernMeta, type TestRequest } from '../testing/client.ts'
 import { type PlaneUnderTest, startPlane } from '../testing/gateway.ts'
 
 let gateway: PlaneUnderTest
@@ -52,7 +52,7 @@ before(async () => {
 
 after(() => gateway.close())
 
-const ask = (request: Ask) => askAt(gateway.url, request)
+const ask = (request: TestRequest) => askAt(gateway.url, request)
 const legacy = (method: string, params: object = {}) =>
   ask({ body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }) })
 const modern = (method: string, params = '') =>

@@ -4,7 +4,7 @@ import type { Era } from '../classify.ts'
 import type { McpRequest, Replacement } from '../message.ts'
 import type { Sealed, SealKind } from './seal.ts'
 
-export interface Opener {
+export interface Unsealer {
   /** Opens what this caller was given under seal of this server; null: it never existed. */
   open(kind: SealKind, text: string): Sealed | null
 }
@@ -19,14 +19,14 @@ export const NOTHING_SEALED: Unsealed = { opened: [], replaced: [], withheld: []
 export const ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /** A member of a message that came out of the gateway under seal. */
-interface Place {
+interface SealedMember {
   readonly kind: SealKind
   readonly path: readonly string[]
   readonly text: string
 }
 
 /** Opens the member of a message that the gateway sealed, if it has one. A denial for what was not sealed for this caller. */
-export function openMessage(message: JsonObject, about: About, opener: Opener): Unsealed | Denial {
+export function openMessage(message: JsonObject, about: About, opener: Unsealer): Unsealed | Denial {
   const place = placeIn(message, about)
   if (place === null) return NOTHING_SEALED
   const sealed = opener.open(place.kind, place.text)
@@ -45,14 +45,14 @@ export interface About {
   readonly method: string
 }
 
-function placeIn(message: JsonObject, { kind, era, method }: About): Place | null {
+function placeIn(message: JsonObject, { kind, era, method }: About): SealedMember | null {
   if (kind === 'answer') return { kind: 'mcp-request', path: ['id'], text: String(message.id) }
   if (kind !== 'request') return null
   if (method.endsWith('/list')) return textAt(message, 'mcp-cursor', 'cursor')
   return era === 'modern' && ROUNDS.has(method) ? textAt(message, 'mcp-state', 'requestState') : null
 }
 
-function textAt(message: JsonObject, kind: SealKind, name: string): Place | null {
+function textAt(message: JsonObject, kind: SealKind, name: string): SealedMember | null {
   const text = member(message.params, name)
   return typeof text === 'string' ? { kind, path: ['params', name], text } : null
 }

@@ -1,7 +1,7 @@
 const ACCEPT = 'application/json, text/event-stream'
 
 /** One request; what is left out is what an ordinary call has. */
-export interface Ask {
+export interface TestRequest {
   readonly body?: string
   readonly method?: string
   readonly server?: string
@@ -13,7 +13,7 @@ export interface Ask {
 /** Sends one request to a gateway whose planes stand at `url`. */
 export function askAt(
   url: string,
-  { body, method = 'POST', server = 'notes', session = 'alice', headers = {}, signal }: Ask,
+  { body, method = 'POST', server = 'notes', session = 'alice', headers = {}, signal }: TestRequest,
 ): Promise<Response> {
   return fetch(url + server, {
     method,

@@ -42,7 +42,7 @@ const UNAUTHORIZED = 401
 const METHOD_NOT_FOUND = -32601
 
 /** One call on its way through. */
-export interface Passage {
+export interface McpForward {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: McpRequest
   readonly upstream: McpUpstream
@@ -56,7 +56,7 @@ export interface Passage {
  */
 export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
-  readonly #passage: Passage
+  readonly #passage: McpForward
   readonly #seals: ReplySeals
   readonly #response: McpResponse
   /** Method of the request that the response is for: that of the first request where a stream is resumed. */
@@ -69,7 +69,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   #answered = 0
 
   /** `credential`: what the server is shown first. */
-  constructor(forwarder: Forwarder, passage: Passage, credential: Credential) {
+  constructor(forwarder: Forwarder, passage: McpForward, credential: Credential) {
     this.#forwarder = forwarder
     this.#passage = passage
     this.#credential = credential

@@ -45,7 +45,7 @@ export interface Forwarder {
 }
 
 /** The parts of a URL that a request needs, and whom its connections believe. */
-interface Place {
+interface UpstreamAddress {
   readonly origin: string
   /** Path and query. */
   readonly path: string
@@ -55,9 +55,9 @@ interface Place {
 }
 
 /** Taken apart once: an upstream lives as long as the registry that holds it, a certificate until it is replaced. */
-const places = new WeakMap<McpUpstream, Place>()
+const places = new WeakMap<McpUpstream, UpstreamAddress>()
 
-function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], extraCA: string | null): Place {
+function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], extraCA: string | null): UpstreamAddress {
   const known = places.get(upstream)
   if (known !== undefined && known.clientCert === clientCert) return known
   const { protocol, host, pathname, search } = new URL(upstream.url)
@@ -72,7 +72,7 @@ function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], ex
 }
 
 /** Where a request goes, and what it shows there. */
-export interface Way {
+export interface UpstreamRoute {
   readonly upstream: McpUpstream
   readonly credential: Credential
   /** Whose share of the connections it uses; absent: nobody's. */
@@ -80,7 +80,7 @@ export interface Way {
 }
 
 /** Scheme, host and port of a server, as records name it. */
-export function originOfUpstream({ extraCA }: Forwarder, { upstream, credential }: Way): string {
+export function originOfUpstream({ extraCA }: Forwarder, { upstream, credential }: UpstreamRoute): string {
   return placeOf(upstream, credential.clientCert, extraCA).origin
 }
 
@@ -92,7 +92,7 @@ export function timeoutOf({ timeoutSeconds }: McpUpstream, defaultMs: number): n
 /** Sends one request to a server. `headers` gets what the server is shown. */
 export function openExchange(
   { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
-  { upstream, credential, caller }: Way,
+  { upstream, credential, caller }: UpstreamRoute,
   { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: RequestHeaders },
 ): UpstreamExchange {
   const { origin, path, trust } = placeOf(upstream, credential.clientCert, extraCA)

@@ -2,7 +2,7 @@ import { type Denial, isDenial, type Pieces, type Redactor } from '../../../call
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 
 /** A chunk as it goes on, and what has to go before it. */
-export interface ToldChunk {
+export interface RedactedChunk {
   readonly before: readonly JsonObject[]
   readonly chunk: JsonObject
 }
@@ -27,11 +27,11 @@ const MAX_TEXTS = 1024
 const SAME = ['id', 'object', 'created', 'model', 'system_fingerprint'] as const
 
 /** The way from a choice to one of its texts; numbers are the `index` of an element, or its place. */
-type Way = readonly (string | number)[]
+type TextPath = readonly (string | number)[]
 
 interface OpenText {
   readonly choice: number
-  readonly way: Way
+  readonly way: TextPath
   readonly pieces: Pieces
 }
 
@@ -51,7 +51,7 @@ export class ChunkTexts {
   }
 
   /** Null: the chunk goes on as it came. */
-  take(chunk: JsonObject): ToldChunk | Denial | null {
+  take(chunk: JsonObject): RedactedChunk | Denial | null {
     const { choices } = chunk
     if (!Array.isArray(choices) || choices.length === 0) return null
     this.#same = Object.fromEntries(SAME.flatMap((name) => (chunk[name] === undefined ? [] : [[name, chunk[name]]])))
@@ -82,7 +82,7 @@ export class ChunkTexts {
     return isTold ? { ...told, logprobs: null } : told
   }
 
-  #member(value: unknown, at: { readonly choice: number; readonly way: Way; readonly isLast: boolean }): unknown {
+  #member(value: unknown, at: { readonly choice: number; readonly way: TextPath; readonly isLast: boolean }): unknown {
     if (typeof value === 'string') return at.way.length === 0 ? value : this.#text(value, at)
     if (Array.isArray(value)) {
       return value.map((one: unknown, place) => {
@@ -98,7 +98,7 @@ export class ChunkTexts {
     return told
   }
 
-  #text(piece: string, { choice, way, isLast }: { choice: number; way: Way; isLast: boolean }): string {
+  #text(piece: string, { choice, way, isLast }: { choice: number; way: TextPath; isLast: boolean }): string {
     const key = JSON.stringify([choice, ...way])
     const text = this.#texts.get(key) ?? this.#opened(key, choice, way)
     let told = this.#checked(text.pieces.push(piece))
@@ -110,7 +110,7 @@ export class ChunkTexts {
     return told
   }
 
-  #opened(key: string, choice: number, way: Way): OpenText {
+  #opened(key: string, choice: number, way: TextPath): OpenText {
     const isJson = typeof way.at(-1) === 'string' && JSON_MEMBERS.has(String(way.at(-1)))
     const text = { choice, way, pieces: this.#redactor.pieces(isJson) }
     this.#texts.set(key, text)
@@ -139,7 +139,7 @@ export class ChunkTexts {
 }
 
 /** A value at the end of a way, in the objects and lists that lead to it. */
-function leadingTo(text: string, way: Way): unknown {
+function leadingTo(text: string, way: TextPath): unknown {
   let held: unknown = text
   for (const step of way.toReversed()) {
     if (typeof step === 'string') held = { [step]: held }

@@ -76,7 +76,7 @@ const EVENT: Where = { except: [['type'], ['response', 'id'], ['message', 'id'],
 const MAX_TEXTS = 1024
 
 /** An event as it goes on, and what has to go before it. */
-export interface ToldEvent {
+export interface RedactedEvent {
   readonly before: readonly JsonObject[]
   /** Null: as it came. */
   readonly json: Uint8Array | null
@@ -107,7 +107,7 @@ export class EventTexts {
     return carrier === undefined ? null : new EventTexts(redactor, carrier)
   }
 
-  take(event: JsonObject, json: Uint8Array): ToldEvent | Denial {
+  take(event: JsonObject, json: Uint8Array): RedactedEvent | Denial {
     const piece = this.#carrier.piece(event)
     if (piece !== null) return this.#piece(piece)
     const ended = this.#carrier.ends(event)
@@ -123,7 +123,7 @@ export class EventTexts {
     return this.#flush(() => true)
   }
 
-  #piece(piece: Piece): ToldEvent | Denial {
+  #piece(piece: Piece): RedactedEvent | Denial {
     const before = this.#texts.size >= MAX_TEXTS ? this.end() : []
     if (isDenial(before)) return before
     const open = this.#texts.get(piece.key) ?? this.#opened(piece)

@@ -16,10 +16,10 @@ export function createAnswerRedactReview(redactorOf: RedactorOf): Review<'identi
   return createRedactReview('model', redactorOf, (redactor, { body }) => {
     const dialect = body instanceof ModelBody ? body.dialect : chat
     if (isDenial(redactor) || !(body instanceof ModelBody) || !body.request.stream || isByChoice(dialect)) {
-      return new AnswerReview(redactor, dialect)
+      return new ResponseReview(redactor, dialect)
     }
     const texts = EventTexts.of(dialect.method, redactor)
-    return texts === null ? new AnswerReview(unread(dialect), dialect) : new EventReview(redactor, dialect, texts)
+    return texts === null ? new ResponseReview(unread(dialect), dialect) : new EventReview(redactor, dialect, texts)
   })
 }
 
@@ -32,7 +32,7 @@ function unread({ method }: Dialect): Denial {
   return deny('not_built', `streams of ${method} are not redacted yet in this version: ask without stream`)
 }
 
-class AnswerReview implements Running {
+class ResponseReview implements Running {
   readonly #redactor: Redactor | Denial
   /** What of an answer may be changed: what was generated, and what an error says. */
   readonly #where: Where
@@ -89,12 +89,12 @@ class AnswerReview implements Running {
 
 /** A stream of named events; an answer that is none, such as an error, is looked at as a whole. */
 class EventReview implements Running {
-  readonly #whole: AnswerReview
+  readonly #whole: ResponseReview
   readonly #dialect: Dialect
   readonly #texts: EventTexts
 
   constructor(redactor: Redactor, dialect: Dialect, texts: EventTexts) {
-    this.#whole = new AnswerReview(redactor, dialect)
+    this.#whole = new ResponseReview(redactor, dialect)
     this.#dialect = dialect
     this.#texts = texts
   }

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { Choices } from './choices.ts'
 
 /** What an answer says of itself. */
-export interface Told {
+export interface ResponseFacts {
   readonly id: string | null
   readonly model: string | null
   readonly finishReasons: readonly string[]
@@ -18,7 +18,7 @@ const ENDS = [Buffer.from('"finish_reason":"'), Buffer.from('"finish_reason": "'
 const MAX_NAME = 256
 
 /** Hears the answer of a model: who answered, why it ended, and, if that is asked for, what was said. */
-export class ModelAnswer {
+export class ResponseObserver {
   readonly #choices: Choices
   readonly #keepsWords: boolean
   #id: string | null = null
@@ -48,7 +48,7 @@ export class ModelAnswer {
     for (const frame of run.apart()) this.frame(frame)
   }
 
-  told(): Told {
+  told(): ResponseFacts {
     return {
       id: this.#id,
       model: this.#model,
@@ -65,7 +65,7 @@ export class ModelAnswer {
 }
 
 /** The embedding of a text is long and holds no words: only the model is read. */
-export class EmbeddingAnswer {
+export class EmbeddingObserver {
   #model: string | null = null
 
   frame({ value, role }: Frame): void {
@@ -74,7 +74,7 @@ export class EmbeddingAnswer {
 
   skim(): void {}
 
-  told(): Told {
+  told(): ResponseFacts {
     return { id: null, model: this.#model, finishReasons: [], messages: [] }
   }
 }

@@ -4,7 +4,7 @@ import { isDenial } from '../../../call/index.ts'
 import { dialectOf } from '../dialects/all.ts'
 import { ModelFrame } from '../frame.ts'
 import { readModelBody } from '../request.ts'
-import { EmbeddingAnswer, ModelAnswer } from './answer.ts'
+import { EmbeddingObserver, ResponseObserver } from './answer.ts'
 import { promptOf } from './prompt.ts'
 
 function prompt(method: string, value: object) {
@@ -17,7 +17,7 @@ function prompt(method: string, value: object) {
 
 /** What was heard of these events, or of one whole answer. */
 function told(method: string, answers: readonly object[], maxLength = 1000) {
-  const answer = new ModelAnswer({ maxLength })
+  const answer = new ResponseObserver({ maxLength })
   const events = dialectOf(method)?.events
   for (const one of answers) {
     const json = JSON.stringify(one)
@@ -152,7 +152,7 @@ test('more than is kept is not told at all, and nothing is kept that nobody aske
 
 test('the model of an embedding is found without its numbers', () => {
   const model = (value: object) => {
-    const answer = new EmbeddingAnswer()
+    const answer = new EmbeddingObserver()
     answer.frame(ModelFrame.body(Buffer.from(JSON.stringify(value))))
     return answer.told().model
   }

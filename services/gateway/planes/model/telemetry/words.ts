@@ -2,7 +2,7 @@ import type { Body, Call, Snapshot } from '../../../call/index.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
 import { answeredBy } from '../upstream/failover.ts'
-import { EmbeddingAnswer, ModelAnswer } from './answer.ts'
+import { EmbeddingObserver, ResponseObserver } from './answer.ts'
 import { promptOf } from './prompt.ts'
 
 /** What endpoints below `/v1/` do, in the words of OpenTelemetry's conventions; of the others nothing is generated. */
@@ -53,7 +53,7 @@ export function createModelWords(route: RouteOf) {
     prompt: (body: Body | null) => (body instanceof ModelBody ? promptOf(body) : null),
     listen(body: Body | null, content: { readonly maxLength: number }) {
       if (!(body instanceof ModelBody) || !Object.hasOwn(OPERATIONS, body.dialect.method)) return null
-      return body.dialect.operation === 'model.embed' ? new EmbeddingAnswer() : new ModelAnswer(content)
+      return body.dialect.operation === 'model.embed' ? new EmbeddingObserver() : new ResponseObserver(content)
     },
   }
 }

@@ -7,7 +7,7 @@ import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } fr
 import { ConverseReader, converseAnswer, converseRequest } from './converse.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
 import { UntranslatableError } from './prompt.ts'
-import { completionOf, type Said, type Told } from './said.ts'
+import { completionOf, type ResponseFacts, type ResponsePart } from './said.ts'
 import {
   AWS_STREAM_TYPE,
   AwsParts,
@@ -24,7 +24,7 @@ import {
 export type Speech = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
 
 /** A request that has to be told to a provider which does not speak the caller's dialect. */
-export interface Asked {
+export interface TranslatableRequest {
   readonly body: ModelBody
   readonly model: string
   /** `anthropic-beta` of the caller; null: none. */
@@ -34,20 +34,20 @@ export interface Asked {
 /** How requests of one dialect are told to a provider that speaks another, and how its answers are told to the caller. */
 export interface Translator {
   /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
-  request(asked: Asked): Uint8Array | Denial
+  request(asked: TranslatableRequest): Uint8Array | Denial
   /** A whole answer in the caller's dialect. Throws `InvalidResponseError`. */
-  answer(json: Uint8Array, told: Told): Uint8Array
+  answer(json: Uint8Array, told: ResponseFacts): Uint8Array
   /** The translator of one streamed answer; null: the stream is in the caller's dialect as it comes. */
-  stream(told: Told): StreamTranslator | null
+  stream(told: ResponseFacts): StreamTranslator | null
   /** Media type of the provider's streams. */
   readonly streamType: string
 }
 
 /** What a chat completion needs of one provider. */
 interface ChatParts {
-  request(value: JsonObject, asked: Asked): JsonObject
-  answer(value: JsonObject, told: Told): readonly Said[]
-  stream(told: Told): StreamTranslator
+  request(value: JsonObject, asked: TranslatableRequest): JsonObject
+  answer(value: JsonObject, told: ResponseFacts): readonly ResponsePart[]
+  stream(told: ResponseFacts): StreamTranslator
   readonly streamType: string
 }
 
@@ -141,7 +141,7 @@ const messagesOnBedrock: Translator = {
 type Written = Pick<ModelBody, 'bytes' | 'value'>
 
 /** Every byte stays as it was, but for what the cloud wants elsewhere. */
-function ofCloud({ body }: Pick<Asked, 'body'>, version: string, without: readonly string[]): Written {
+function ofCloud({ body }: Pick<TranslatableRequest, 'body'>, version: string, without: readonly string[]): Written {
   const gone = without.filter((name) => Object.hasOwn(body.value, name))
   const bytes = withoutMembers(
     body.bytes,

@@ -5,7 +5,7 @@ import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
-import { callSaid, type FinishReason, finishOf, type Said } from './said.ts'
+import { callSaid, type FinishReason, finishOf, type ResponsePart } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
 
@@ -86,13 +86,13 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
 }
 
 /** A whole answer of `messages`. Throws `InvalidResponseError`. */
-export function anthropicAnswer(value: JsonObject): readonly Said[] {
+export function anthropicAnswer(value: JsonObject): readonly ResponsePart[] {
   const { content, stop_reason: reason, usage } = value
   if (!Array.isArray(content)) throw new InvalidResponseError('an answer of Anthropic without content')
   return [...content.flatMap(blockSaid), finishOf(ENDS, reason, 'Anthropic'), ...usageSaid(usageOf(usage))]
 }
 
-function blockSaid(block: unknown): readonly Said[] {
+function blockSaid(block: unknown): readonly ResponsePart[] {
   const started = startSaid(block)
   const input = member(block, 'input')
   return member(block, 'type') === 'tool_use'
@@ -100,7 +100,7 @@ function blockSaid(block: unknown): readonly Said[] {
     : started
 }
 
-function startSaid(block: unknown): readonly Said[] {
+function startSaid(block: unknown): readonly ResponsePart[] {
   const { text, thinking } = { text: member(block, 'text'), thinking: member(block, 'thinking') }
   if (member(block, 'type') === 'tool_use') return [callSaid(member(block, 'id'), member(block, 'name'), 'Anthropic')]
   if (typeof text === 'string' && text !== '') return [{ kind: 'text', text }]
@@ -114,7 +114,7 @@ export class AnthropicReader {
   #isOwnTool = false
 
   /** Throws `InvalidResponseError`. */
-  said(value: JsonObject): readonly Said[] {
+  said(value: JsonObject): readonly ResponsePart[] {
     switch (value.type) {
       case 'message_start':
         this.#usage = usageOf(member(value.message, 'usage')) ?? undefined
@@ -133,21 +133,21 @@ export class AnthropicReader {
     }
   }
 
-  #delta(delta: unknown): readonly Said[] {
+  #delta(delta: unknown): readonly ResponsePart[] {
     const input = member(delta, 'partial_json')
     if (typeof input === 'string') return this.#isOwnTool && input !== '' ? [{ kind: 'arguments', text: input }] : []
     return startSaid(delta)
   }
 
   /** The counts of the beginning stand for those that the end leaves out. */
-  #last(value: JsonObject): readonly Said[] {
+  #last(value: JsonObject): readonly ResponsePart[] {
     this.#usage = usageOf(value.usage, this.#usage) ?? this.#usage
     const reason = member(value.delta, 'stop_reason')
     return isSet(reason) ? [finishOf(ENDS, reason, 'Anthropic'), ...usageSaid(this.#usage ?? null)] : []
   }
 }
 
-function usageSaid(usage: Usage | null): readonly Said[] {
+function usageSaid(usage: Usage | null): readonly ResponsePart[] {
   return usage === null ? [] : [{ kind: 'usage', usage }]
 }
 

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
-import { callSaid, countOf, type FinishReason, finishOf, type Said } from './said.ts'
+import { callSaid, countOf, type FinishReason, finishOf, type ResponsePart } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
@@ -124,13 +124,13 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
 }
 
 /** A whole answer of Converse. Throws `InvalidResponseError`. */
-export function converseAnswer(value: JsonObject): readonly Said[] {
+export function converseAnswer(value: JsonObject): readonly ResponsePart[] {
   const content = member(member(member(value, 'output'), 'message'), 'content')
   if (!Array.isArray(content)) throw new InvalidResponseError('an answer of Converse without content')
   return [...content.flatMap(blockSaid), finishOf(ENDS, value.stopReason, 'Converse'), ...usageOf(value.usage)]
 }
 
-function blockSaid(block: unknown): readonly Said[] {
+function blockSaid(block: unknown): readonly ResponsePart[] {
   const text = member(block, 'text')
   if (typeof text === 'string') return [{ kind: 'text', text }]
   const cited = member(member(block, 'citationsContent'), 'content')
@@ -146,7 +146,7 @@ function isOwnTool(use: unknown): use is JsonObject {
   return isObject(use) && use.type !== 'server_tool_use'
 }
 
-function callOf({ toolUseId, name }: JsonObject): Said {
+function callOf({ toolUseId, name }: JsonObject): ResponsePart {
   return callSaid(toolUseId, name, 'Converse')
 }
 
@@ -155,7 +155,7 @@ export class ConverseReader {
   #isOwnTool = false
 
   /** `name` of the event. Throws `InvalidResponseError`. */
-  said(name: string, value: JsonObject): readonly Said[] {
+  said(name: string, value: JsonObject): readonly ResponsePart[] {
     switch (name) {
       case 'contentBlockStart': {
         const use = member(value.start, 'toolUse')
@@ -173,7 +173,7 @@ export class ConverseReader {
     }
   }
 
-  #delta(delta: unknown): readonly Said[] {
+  #delta(delta: unknown): readonly ResponsePart[] {
     const text = member(delta, 'text')
     if (typeof text === 'string') return [{ kind: 'text', text }]
     const input = member(member(delta, 'toolUse'), 'input')
@@ -184,7 +184,7 @@ export class ConverseReader {
 }
 
 /** What was read from a cache or written to it is not in `inputTokens`. */
-function usageOf(usage: unknown): readonly Said[] {
+function usageOf(usage: unknown): readonly ResponsePart[] {
   if (!isObject(usage)) return []
   const cachedRead = countOf(usage.cacheReadInputTokens)
   const cachedWrite = countOf(usage.cacheWriteInputTokens)

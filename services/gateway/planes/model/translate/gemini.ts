@@ -4,7 +4,7 @@ import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
-import { countOf, type FinishReason, finishOf, type Said } from './said.ts'
+import { countOf, type FinishReason, finishOf, type ResponsePart } from './said.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -156,7 +156,7 @@ export class GeminiReader {
   }
 
   /** Throws `InvalidResponseError`. */
-  said(value: JsonObject): readonly Said[] {
+  said(value: JsonObject): readonly ResponsePart[] {
     if (isObject(value.error)) throw new InvalidResponseError('Gemini reports an error')
     const [candidate]: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : []
     const parts = member(member(candidate, 'content'), 'parts')
@@ -164,7 +164,7 @@ export class GeminiReader {
     return [...said, ...this.#finish(candidate, value.promptFeedback), ...usageOf(value.usageMetadata)]
   }
 
-  #part(part: unknown): readonly Said[] {
+  #part(part: unknown): readonly ResponsePart[] {
     const text = member(part, 'text')
     if (typeof text === 'string')
       return text === '' ? [] : [{ kind: member(part, 'thought') === true ? 'reasoning' : 'text', text }]
@@ -185,7 +185,7 @@ export class GeminiReader {
     ]
   }
 
-  #finish(candidate: unknown, feedback: unknown): readonly Said[] {
+  #finish(candidate: unknown, feedback: unknown): readonly ResponsePart[] {
     if (isSet(member(feedback, 'blockReason'))) return [{ kind: 'finish', reason: 'content_filter' }]
     const reason = member(candidate, 'finishReason')
     if (!isSet(reason) || reason === '') return []
@@ -195,7 +195,7 @@ export class GeminiReader {
 }
 
 /** What was read from a cache is in the prompt; thoughts are not in the candidates. */
-function usageOf(usage: unknown): readonly Said[] {
+function usageOf(usage: unknown): readonly ResponsePart[] {
   if (!isObject(usage)) return []
   const reasoning = countOf(usage.thoughtsTokenCount)
   const told: Usage = {

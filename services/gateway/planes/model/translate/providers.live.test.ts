@@ -15,7 +15,7 @@ import { outcomesOf } from '../testing.ts'
 import { AWS_STREAM_TYPE, SSE_TYPE } from './streams.ts'
 import { awsEvent, awsMessage, sseEvent } from './testing.ts'
 
-interface Seen {
+interface ReceivedRequest {
   readonly url: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
@@ -23,7 +23,7 @@ interface Seen {
 
 /** Every provider in one server: it answers as the test says, and remembers what it was asked. */
 let answer: (response: ServerResponse) => void = (response) => response.end()
-const seen: Seen[] = []
+const seen: ReceivedRequest[] = []
 const server = createServer(async (request, response) => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)

@@ -4,7 +4,7 @@ import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 
 /** What a provider's answer says, piece by piece: a whole answer says it all at once. */
-export type Said =
+export type ResponsePart =
   | { readonly kind: 'text' | 'reasoning'; readonly text: string }
   | { readonly kind: 'call'; readonly id: string; readonly name: string; readonly signature: string | null }
   /** More of the arguments (JSON) of the call that was named last. */
@@ -15,7 +15,7 @@ export type Said =
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
 /** What every part of a translated answer says of it. */
-export interface Told {
+export interface ResponseFacts {
   readonly id: string
   /** Seconds since the epoch. */
   readonly created: number
@@ -34,21 +34,21 @@ export function finishOf(
   ends: Readonly<Record<string, FinishReason>>,
   reason: unknown,
   whom: string,
-): Extract<Said, { kind: 'finish' }> {
+): Extract<ResponsePart, { kind: 'finish' }> {
   const known = typeof reason === 'string' && Object.hasOwn(ends, reason) ? ends[reason] : undefined
   if (known === undefined) throw new InvalidResponseError(`an answer of ${whom} that ended for a reason that is no end`)
   return { kind: 'finish', reason: known }
 }
 
 /** A call of a tool in an answer. Throws `InvalidResponseError` where nobody could answer it. */
-export function callSaid(id: unknown, name: unknown, whom: string): Said {
+export function callSaid(id: unknown, name: unknown, whom: string): ResponsePart {
   if (typeof id !== 'string' || typeof name !== 'string')
     throw new InvalidResponseError(`an answer of ${whom} with a call of a tool that has no id or no name`)
   return { kind: 'call', id, name, signature: null }
 }
 
 /** A whole `chat.completion` of OpenAI's API. */
-export function completionOf(all: readonly Said[], told: Told): JsonObject {
+export function completionOf(all: readonly ResponsePart[], told: ResponseFacts): JsonObject {
   let finish: FinishReason | null = null
   let usage: Usage | null = null
   const texts = { text: '', reasoning: '' }
@@ -80,7 +80,7 @@ export function completionOf(all: readonly Said[], told: Told): JsonObject {
 }
 
 /** A call of a tool without its arguments. */
-function callOf({ id, name, signature }: Extract<Said, { kind: 'call' }>): JsonObject {
+function callOf({ id, name, signature }: Extract<ResponsePart, { kind: 'call' }>): JsonObject {
   const kept = signature === null ? null : { extra_content: { google: { thought_signature: signature } } }
   return { id, type: 'function', function: { name }, ...kept }
 }
@@ -91,7 +91,7 @@ function withArguments(call: JsonObject, text: string): JsonObject {
 
 /** The chunks of a streamed `chat.completion.chunk`, as events. What was used is always told, in the last one before the end. */
 export class ChatStream {
-  readonly #told: Told
+  readonly #told: ResponseFacts
   #begun = false
   #calls = 0
   /** A call was named, and nothing of its arguments came. */
@@ -99,12 +99,12 @@ export class ChatStream {
   #finish: FinishReason | null = null
   #usage: Usage | null = null
 
-  constructor(told: Told) {
+  constructor(told: ResponseFacts) {
     this.#told = told
   }
 
   /** The events for what was said; empty where nothing has to go on. */
-  events(all: readonly Said[]): string {
+  events(all: readonly ResponsePart[]): string {
     return all.map((one) => this.#event(one)).join('')
   }
 
@@ -117,7 +117,7 @@ export class ChatStream {
     return `${bare}${last}${usage}data: [DONE]\n\n`
   }
 
-  #event(one: Said): string {
+  #event(one: ResponsePart): string {
     switch (one.kind) {
       case 'text':
         return this.#delta({ content: one.text })

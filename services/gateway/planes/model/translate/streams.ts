@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'
-import { ChatStream, type Said, type Told } from './said.ts'
+import { ChatStream, type ResponseFacts, type ResponsePart } from './said.ts'
 
 /** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
 export interface StreamTranslator {
@@ -19,7 +19,7 @@ export const AWS_STREAM_TYPE = 'application/vnd.amazon.eventstream'
 const NOTHING = new Uint8Array(0)
 
 /** Reads a part of an answer: the value, and the name of its event where the framing has one. Throws `InvalidResponseError`. */
-export type ReadPart = (value: JsonObject, name: string) => readonly Said[]
+export type ReadPart = (value: JsonObject, name: string) => readonly ResponsePart[]
 
 /** The JSON object of an answer or of a part of one. Numbers keep their literals. Throws `InvalidResponseError`. */
 export function objectOf(json: Uint8Array): JsonObject {
@@ -85,7 +85,7 @@ export class ToChat implements StreamTranslator {
   readonly #parts: Parts
   readonly #read: ReadPart
 
-  constructor(told: Told, parts: Parts, read: ReadPart) {
+  constructor(told: ResponseFacts, parts: Parts, read: ReadPart) {
     this.#chat = new ChatStream(told)
     this.#parts = parts
     this.#read = read

@@ -4,7 +4,7 @@ import { isDenial } from '../../../call/index.ts'
 import { chat } from '../dialects/chat.ts'
 import { readModelBody } from '../request.ts'
 import type { Translator } from './all.ts'
-import type { Told } from './said.ts'
+import type { ResponseFacts } from './said.ts'
 import type { StreamTranslator } from './streams.ts'
 
 /** One message of an AWS event stream, put together by its published layout. */
@@ -36,7 +36,7 @@ export function awsEvent(name: string, value: object): Buffer {
 
 export const sseEvent = (value: object): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\r\n\r\n`)
 
-export const told: Told = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'm' }
+export const told: ResponseFacts = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'm' }
 
 /** What the provider is asked for a chat completion, or the member that it has no word for. */
 export function asked(translator: Translator, value: object, model = 'm'): unknown {

@@ -5,7 +5,7 @@ import { header, isStreamType } from '../../wire/headers.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
 import { type Translator, translatorOf } from './all.ts'
-import type { Told } from './said.ts'
+import type { ResponseFacts } from './said.ts'
 import { SSE_TYPE, type StreamTranslator } from './streams.ts'
 
 /**
@@ -30,9 +30,9 @@ export function translatedFor(
 export class Translated {
   readonly bytes: Uint8Array
   readonly #translator: Translator
-  readonly #told: Omit<Told, 'created'>
+  readonly #told: Omit<ResponseFacts, 'created'>
 
-  constructor(translator: Translator, bytes: Uint8Array, told: Omit<Told, 'created'>) {
+  constructor(translator: Translator, bytes: Uint8Array, told: Omit<ResponseFacts, 'created'>) {
     this.bytes = bytes
     this.#translator = translator
     this.#told = told

@@ -72,7 +72,7 @@ export class Addresses {
   readonly #completions = new WeakMap<Reached, Address>()
 
   /** Throws on a base URL that is none. */
-  of(endpoint: Reached, call: Asked, model: string | null): Address {
+  of(endpoint: Reached, call: EndpointCall, model: string | null): Address {
     if (call.method !== COMPLETIONS || endpoint.wire.perModel) return addressOf(endpoint, call, model)
     const known = this.#completions.get(endpoint)
     if (known !== undefined) return known
@@ -83,9 +83,9 @@ export class Addresses {
 }
 
 type Reached = Pick<ModelEndpoint, 'upstream' | 'wire'>
-type Asked = Pick<Call, 'method' | 'name' | 'operation' | 'body'>
+type EndpointCall = Pick<Call, 'method' | 'name' | 'operation' | 'body'>
 
-function addressOf({ upstream, wire }: Reached, call: Asked, model: string | null): Address {
+function addressOf({ upstream, wire }: Reached, call: EndpointCall, model: string | null): Address {
   const { method, name, operation, body } = call
   const isModel = operation === 'model.info' && name !== null && method === 'models'
   const stream = body instanceof ModelBody && body.request.stream

@@ -55,7 +55,7 @@ export interface Turn extends Pick<Ways, 'call' | 'sent'> {
 }
 
 /** Which endpoint of a route with fallbacks answered: what was used has its price. */
-class Answering {
+class AnsweringEndpoint {
   readonly endpoint: ModelEndpoint
 
   constructor(endpoint: ModelEndpoint) {
@@ -65,7 +65,7 @@ class Answering {
 
 /** The endpoint of a route with fallbacks that answered a call; undefined: there are none, or none did. */
 export function answeredBy({ wire: { note } }: Pick<Call, 'wire'>): ModelEndpoint | undefined {
-  return note instanceof Answering ? note.endpoint : undefined
+  return note instanceof AnsweringEndpoint ? note.endpoint : undefined
 }
 
 /**
@@ -156,7 +156,7 @@ class Turns {
   }
 
   #won(endpoint: ModelEndpoint, reply: Reply): Reply {
-    this.#call.wire.note = new Answering(endpoint)
+    this.#call.wire.note = new AnsweringEndpoint(endpoint)
     return reply.kind === 'frames' ? { ...reply, attempts: this.#attempts } : reply
   }
 

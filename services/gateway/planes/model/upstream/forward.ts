@@ -57,7 +57,7 @@ export interface Circuits {
 }
 
 /** One call on its way to one endpoint. */
-export interface Passage {
+export interface EndpointForward {
   readonly call: Call<'identity' | 'target'>
   readonly endpoint: ModelEndpoint
   /** Where the request goes. */
@@ -92,7 +92,7 @@ const DOWN = [
  */
 export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   readonly #forwarder: Forwarder
-  readonly #passage: Passage
+  readonly #passage: EndpointForward
   readonly #dialect: Dialect
   #exchange: UpstreamExchange | null = null
   #reader: EventReader | null = null
@@ -102,7 +102,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #late = false
   #failed = false
 
-  constructor(forwarder: Forwarder, passage: Passage) {
+  constructor(forwarder: Forwarder, passage: EndpointForward) {
     this.#forwarder = forwarder
     this.#passage = passage
     this.#dialect = passage.call.body instanceof ModelBody ? passage.call.body.dialect : chat

@@ -31,7 +31,7 @@ export interface CardRequest {
   readonly ifNoneMatch: string | undefined
 }
 
-export interface CardAnswer {
+export interface CardResponse {
   readonly status: 200 | 304
   readonly headers: Readonly<Record<string, string>>
   /** Null with 304. */
@@ -63,7 +63,7 @@ export class Cards {
     return { keys: signer === null ? [] : [{ ...signer.publicJwk, kid: signer.kid, alg: signer.alg, use: 'sig' }] }
   }
 
-  async answer(agent: ExposedAgent, { host, ifNoneMatch }: CardRequest): Promise<CardAnswer | Denial> {
+  async answer(agent: ExposedAgent, { host, ifNoneMatch }: CardRequest): Promise<CardResponse | Denial> {
     const { remote, publicURL, scheme, cacheSeconds, isPublic } = this.#options
     if (publicURL === null && !HOST.test(host ?? '')) return deny('invalid_request', 'header Host names no host')
     const written = this.#write(agent, publicURL ?? `${scheme}://${host}`, await remote.of(agent))

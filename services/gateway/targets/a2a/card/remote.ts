@@ -45,7 +45,7 @@ export interface RemoteCard {
   readonly defaultOutputModes: readonly string[]
 }
 
-interface Kept {
+interface CachedCard {
   readonly endpoint: string
   readonly card: Promise<RemoteCard | null>
   /** Milliseconds since the epoch. */
@@ -65,7 +65,7 @@ export interface RemoteCardsOptions {
 /** The cards that agents serve themselves, read where they are called, checked, and kept for a while. Many ask, one looks. */
 export class RemoteCards {
   readonly #options: RemoteCardsOptions
-  readonly #kept = new LruCache<string, Kept>({ maxEntries: CARDS_MAX })
+  readonly #kept = new LruCache<string, CachedCard>({ maxEntries: CARDS_MAX })
 
   constructor(options: RemoteCardsOptions) {
     this.#options = options
@@ -77,7 +77,7 @@ export class RemoteCards {
     const known = this.#kept.get(agent.server)
     if (known !== undefined && known.endpoint === agent.endpoint && clock.now() < known.until) return known.card
     // While it is being read, all wait for the same answer.
-    const asked: Kept = { endpoint: agent.endpoint, card: this.#read(agent), until: Number.POSITIVE_INFINITY }
+    const asked: CachedCard = { endpoint: agent.endpoint, card: this.#read(agent), until: Number.POSITIVE_INFINITY }
     this.#kept.set(agent.server, asked)
     void asked.card.then((card) => {
       asked.until = clock.now() + (card === null ? Math.min(cacheMs, ASK_AGAIN_MS) : cacheMs)

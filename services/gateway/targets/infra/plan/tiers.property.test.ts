@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { planOf, type Told, USUAL_TIERS } from '../testing/plans.ts'
+import { type PlanChange, planOf, USUAL_TIERS } from '../testing/plans.ts'
 import { readPlan } from './plan.ts'
-import { type Judgement, Tiers } from './tiers.ts'
+import { type TierResult, Tiers } from './tiers.ts'
 
 const tiers = new Tiers({
   ...USUAL_TIERS,
@@ -31,7 +31,7 @@ const changes = fc.array(
   { maxLength: 10 },
 )
 
-function judge(told: readonly Told[], more: object = {}): Judgement {
+function judge(told: readonly PlanChange[], more: object = {}): TierResult {
   const plan = readPlan(JSON.parse(JSON.stringify(planOf(told, more))))
   return typeof plan === 'string' ? assert.fail(plan) : tiers.judge(plan)
 }

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { planOf, type Told, USUAL_TIERS } from '../testing/plans.ts'
+import { type PlanChange, planOf, USUAL_TIERS } from '../testing/plans.ts'
 import { readPlan, withoutKeys } from './plan.ts'
 import { type TierConfig, Tiers } from './tiers.ts'
 
-function judged(changes: readonly Told[], own: Partial<TierConfig> = {}, more: object = {}) {
+function judged(changes: readonly PlanChange[], own: Partial<TierConfig> = {}, more: object = {}) {
   const plan = readPlan(planOf(changes, more))
   return typeof plan === 'string' ? assert.fail(plan) : new Tiers({ ...USUAL_TIERS, ...own }).judge(plan)
 }
 
-function tierOf(change: Told, own: Partial<TierConfig> = {}): string {
+function tierOf(change: PlanChange, own: Partial<TierConfig> = {}): string {
   const { tier, findings } = judged([change], own)
   return `${tier} ${findings.flatMap(({ causes }) => causes).join(', ')}`.trim()
 }
@@ -61,7 +61,7 @@ test('what holds data is of tier 4 when it is destroyed, replaced or forgotten',
 test('a protected address is of tier 4 whatever is done to it, in every module and before it was moved', () => {
   // Shows D3.infra.tiers.protectedAddresses and D3.infra.tiers.addProtectedAddresses.
   const own = { protectedAddresses: ['aws_instance.gate', 'module.prod.*'] }
-  const tier = (told: Told) => tierOf({ actions: ['update'], ...told }, own)
+  const tier = (told: PlanChange) => tierOf({ actions: ['update'], ...told }, own)
   for (const address of [
     'aws_instance.gate',
     'aws_instance.gate[0]',

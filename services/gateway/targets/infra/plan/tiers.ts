@@ -40,7 +40,7 @@ export interface Finding {
   readonly causes: readonly Cause[]
 }
 
-export interface Judgement {
+export interface TierResult {
   readonly tier: Tier
   /** Resources that would not be as they were. */
   readonly resources: number
@@ -72,7 +72,7 @@ export class Tiers {
     this.#maxResources = config.maxResources
   }
 
-  judge({ changes, invocations }: Plan): Judgement {
+  judge({ changes, invocations }: Plan): TierResult {
     const findings = changes.map((change) => this.#find(change)).filter(({ tier }) => tier > 0)
     const resources = findings.filter(({ actions }) => !actions.every((action) => action === 'read')).length
     const causes = [

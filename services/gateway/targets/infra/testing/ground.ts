@@ -11,26 +11,26 @@ import { started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-export interface Answered {
+export interface InfraResult {
   readonly status: number
   readonly headers: Headers
   readonly body: Members
 }
 
-export interface InfraGround {
+export interface InfraFixture {
   readonly url: string
   readonly auditPath: string
   readonly approver: Approver
   drain(): Promise<unknown>
   /** Posts a body to `/v1/infra/<path>`, as a session of `default/assistant` unless `token` says otherwise. */
-  post(path: string, body: object | string, token?: string): Promise<Answered>
+  post(path: string, body: object | string, token?: string): Promise<InfraResult>
   /** A token for plans. `change` is laid over its claims. */
   token(change?: Members): string
   /** The first record of the ledger that fits, as soon as there is one. */
   record(fits: (rec: Members) => boolean): Promise<Members>
 }
 
-export interface GroundOptions {
+export interface InfraFixtureOptions {
   /** Of the policy of `default/assistant`. */
   readonly rules?: readonly object[]
   /** Keys of gateway.json beside `infra`. */
@@ -43,8 +43,8 @@ export interface GroundOptions {
 export async function infraGround(
   t: TestContext,
   infra: object = {},
-  { rules = [{ name: 'all', action: 'allow' }], config = {}, drained = false }: GroundOptions = {},
-): Promise<InfraGround> {
+  { rules = [{ name: 'all', action: 'allow' }], config = {}, drained = false }: InfraFixtureOptions = {},
+): Promise<InfraFixture> {
   const dir = tempFolder()
   await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules })]))
   const own = {
@@ -55,7 +55,7 @@ export async function infraGround(
     ...config,
   }
   const { gateway, issuer } = await started(t, own, drained)
-  const token: InfraGround['token'] = (change = {}) => issuer.token({ scope: 'tools:plat-infra', ...change })
+  const token: InfraFixture['token'] = (change = {}) => issuer.token({ scope: 'tools:plat-infra', ...change })
   const records = (): Members[] => wholeLines(own.auditPath).map((line) => JSON.parse(line).rec)
   return {
     url: gateway.url,

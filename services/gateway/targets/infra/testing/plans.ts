@@ -1,7 +1,7 @@
 import type { TierConfig } from '../plan/tiers.ts'
 
 /** What a test says of one change; the rest is that of an instance that stays as it is. */
-export interface Told {
+export interface PlanChange {
   readonly address?: string
   readonly previous_address?: string
   readonly type?: string
@@ -11,7 +11,7 @@ export interface Told {
 }
 
 /** One member of `resource_changes`, as `show -json` writes it. */
-export function change({ actions = ['no-op'], importing, ...told }: Told): object {
+export function change({ actions = ['no-op'], importing, ...told }: PlanChange): object {
   const { address = 'aws_instance.web', type = 'aws_instance', mode = 'managed', previous_address } = told
   return {
     address,
@@ -33,7 +33,7 @@ export function change({ actions = ['no-op'], importing, ...told }: Told): objec
 }
 
 /** A plan of these changes, as `show -json` writes it. */
-export function planOf(changes: readonly Told[], more: object = {}): object {
+export function planOf(changes: readonly PlanChange[], more: object = {}): object {
   return {
     format_version: '1.2',
     terraform_version: '1.10.5',

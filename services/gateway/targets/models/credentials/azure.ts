@@ -31,9 +31,9 @@ export async function azureToken(parts: CloudParts, service: AzureService): Prom
   )
 }
 
-type Asking = CloudParts & { readonly service: AzureService }
+type AzureRequest = CloudParts & { readonly service: AzureService }
 
-async function federated(parts: Asking, path: string): Promise<Lent<string>> {
+async function federated(parts: AzureRequest, path: string): Promise<Lent<string>> {
   const token = (await readText(path, MAX_FILE_BYTES))?.trim()
   if (!token) throw new CloudCredentialError('Azure: the file of AZURE_FEDERATED_TOKEN_FILE cannot be read')
   return await entra(parts, {
@@ -42,7 +42,7 @@ async function federated(parts: Asking, path: string): Promise<Lent<string>> {
   })
 }
 
-async function entra(parts: Asking, proof: Readonly<Record<string, string>>): Promise<Lent<string>> {
+async function entra(parts: AzureRequest, proof: Readonly<Record<string, string>>): Promise<Lent<string>> {
   const { env, config } = parts
   const fields = {
     grant_type: 'client_credentials',
@@ -58,7 +58,7 @@ async function entra(parts: Asking, proof: Readonly<Record<string, string>>): Pr
   return tokenOf(await answerOf(parts, { whom: WHOM, url, ...form(fields), ...trust }), WHOM, parts.clock)
 }
 
-function resourceOf({ env, service }: Asking): string {
+function resourceOf({ env, service }: AzureRequest): string {
   const authority = URL.parse(env.AZURE_AUTHORITY_HOST || AUTHORITY)?.hostname ?? ''
   return `https://${service}.${DOMAINS[authority] ?? DOMAIN}`
 }
@@ -75,7 +75,7 @@ async function binding({ env }: CloudParts): Promise<{ base: string; caPEM?: str
 }
 
 /** The identity of the machine, or of the app where the platform hands it out on its own endpoint. */
-async function machineToken(parts: Asking): Promise<Lent<string>> {
+async function machineToken(parts: AzureRequest): Promise<Lent<string>> {
   const { env } = parts
   const { IDENTITY_ENDPOINT: ofApp, IDENTITY_HEADER: proof } = env
   const whom = 'the identity endpoint of Azure'

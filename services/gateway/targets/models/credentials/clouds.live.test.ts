@@ -18,16 +18,16 @@ import { gcpToken } from './gcp.ts'
 import { ociIdentity } from './oci.ts'
 import { noClouds } from './testing.ts'
 
-interface Asked {
+interface CloudRequest {
   readonly line: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
 }
-type Answer = (asked: Asked) => object | string | number
+type CloudResponse = (asked: CloudRequest) => object | string | number
 
 /** A cloud on loopback: it answers each request as the test says, with 404 where that is nothing. */
-async function cloud(t: TestContext, answers: Readonly<Record<string, Answer>>) {
-  const asked: Asked[] = []
+async function cloud(t: TestContext, answers: Readonly<Record<string, CloudResponse>>) {
+  const asked: CloudRequest[] = []
   const server = createServer(listener(asked, answers))
   const url = `http://127.0.0.1:${await listening(server)}`
   t.after(() => closed(server))
@@ -40,7 +40,7 @@ async function cloud(t: TestContext, answers: Readonly<Record<string, Answer>>) 
   return { url, asked, file, dir }
 }
 
-function listener(asked: Asked[], answers: Readonly<Record<string, Answer>>): RequestListener {
+function listener(asked: CloudRequest[], answers: Readonly<Record<string, CloudResponse>>): RequestListener {
   return async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
@@ -66,8 +66,8 @@ function parts(t: TestContext, env: NodeJS.ProcessEnv, config: Partial<CloudConf
 }
 
 const ofModels = (asking: CloudParts) => azureToken(asking, 'cognitiveservices')
-const fieldsOf = ({ body }: Asked) => Object.fromEntries(new URLSearchParams(body))
-const one = (asked: readonly Asked[]) => asked.at(-1) ?? assert.fail('nothing was asked')
+const fieldsOf = ({ body }: CloudRequest) => Object.fromEntries(new URLSearchParams(body))
+const one = (asked: readonly CloudRequest[]) => asked.at(-1) ?? assert.fail('nothing was asked')
 
 test('AWS: keys of the environment, else the web identity of a service account', async (t) => {
   // Shows D3.cloudCredentials.aws.stsEndpoint, D3.models.cloudCredentials
@@ -134,7 +134,7 @@ test('AWS: the role of the machine, with a token first, and only where that is c
   const answer = { AccessKeyId: 'ASIA', SecretAccessKey: 's', Token: 't', Expiration: '2030-01-01T00:00:00Z' }
   const withToken =
     (value: object | string) =>
-    ({ headers }: Asked) =>
+    ({ headers }: CloudRequest) =>
       headers['x-aws-ec2-metadata-token'] === 'v2' ? value : 401
   const { url, asked } = await cloud(t, {
     'PUT /latest/api/token': ({ headers }) => (headers['x-aws-ec2-metadata-token-ttl-seconds'] === '300' ? 'v2' : 400),
@@ -275,7 +275,7 @@ test('Azure: an identity binding sends the token to the endpoint of the cluster,
   const { file } = await cloud(t, {})
   const authority = await createAuthority({ name: 'cluster', now: systemClock.now() })
   const leaf = await authority.issue({ name: 'proxy', dnsNames: ['proxy.cluster'] })
-  const asked: Asked[] = []
+  const asked: CloudRequest[] = []
   const names: unknown[] = []
   const answers = { 'POST /tenant/oauth2/v2.0/token': () => lasting }
   const tls = { cert: leaf.pem, key: String(leaf.privateKey.export({ type: 'pkcs8', format: 'pem' })) }

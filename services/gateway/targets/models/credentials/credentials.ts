@@ -4,7 +4,7 @@ import { awsCredentials } from './aws.ts'
 import { azureToken } from './azure.ts'
 import type { CloudParts } from './cloud.ts'
 import { gcpToken } from './gcp.ts'
-import { Kept } from './kept.ts'
+import { CachedCredential } from './kept.ts'
 import { KeyFiles } from './keys.ts'
 import { type OciIdentity, ociIdentity } from './oci.ts'
 import { type AwsSigning, type Cloud, type CredentialSource, cloudOf, filesOf } from './source.ts'
@@ -30,18 +30,19 @@ const NOTHING: Headers = {}
  */
 export class EndpointCredentials {
   readonly #keys: KeyFiles
-  readonly #clouds: { readonly aws: Kept<AwsCredentials>; readonly oci: Kept<OciIdentity> } & Readonly<
-    Record<'gcp' | 'azure', Kept<string>>
-  >
+  readonly #clouds: {
+    readonly aws: CachedCredential<AwsCredentials>
+    readonly oci: CachedCredential<OciIdentity>
+  } & Readonly<Record<'gcp' | 'azure', CachedCredential<string>>>
 
   constructor(parts: CloudParts) {
     const { clock, log, env } = parts
     this.#keys = new KeyFiles(log, env)
     this.#clouds = {
-      aws: new Kept({ name: 'aws', clock, log, lend: () => awsCredentials(parts) }),
-      gcp: new Kept({ name: 'gcp', clock, log, lend: () => gcpToken(parts) }),
-      azure: new Kept({ name: 'azure', clock, log, lend: () => azureToken(parts, 'cognitiveservices') }),
-      oci: new Kept({ name: 'oci', clock, log, lend: () => ociIdentity(parts) }),
+      aws: new CachedCredential({ name: 'aws', clock, log, lend: () => awsCredentials(parts) }),
+      gcp: new CachedCredential({ name: 'gcp', clock, log, lend: () => gcpToken(parts) }),
+      azure: new CachedCredential({ name: 'azure', clock, log, lend: () => azureToken(parts, 'cognitiveservices') }),
+      oci: new CachedCredential({ name: 'oci', clock, log, lend: () => ociIdentity(parts) }),
     }
   }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import type { Lent } from './cloud.ts'
-import { Kept } from './kept.ts'
+import { CachedCredential } from './kept.ts'
 
 const MINUTE = 60_000
 
@@ -18,7 +18,7 @@ function ground(lasts: number | null = 60 * MINUTE) {
     if (cloud.down) throw new Error('the cloud is down')
     return { value: `token-${cloud.fetched}`, expiresAt: lasts === null ? null : clock.now() + lasts }
   }
-  const kept = new Kept<string>({ name: 'cloud', clock, log, lend })
+  const kept = new CachedCredential<string>({ name: 'cloud', clock, log, lend })
   return { clock, told, cloud, kept }
 }
 

@@ -12,7 +12,7 @@ const LONGEST_PAUSE_MS = 60_000
 /** A credential that is short-lived by nature is asked for no more often, in milliseconds. */
 const LEAST_PAUSE_MS = 5_000
 
-export interface KeptOptions<T> {
+export interface CachedCredentialOptions<T> {
   /** How logs name it. */
   readonly name: string
   readonly clock: Clock
@@ -25,15 +25,15 @@ export interface KeptOptions<T> {
  * A credential that runs out, fetched before it does. Calls take what is there and never wait; there is one request at a time, however
  * many calls there are. What was fetched last is shown until it has run out, whatever becomes of the next request.
  */
-export class Kept<T> {
-  readonly #options: KeptOptions<T>
+export class CachedCredential<T> {
+  readonly #options: CachedCredentialOptions<T>
   #lent: Lent<T> | null = null
   #pauseMs = FIRST_PAUSE_MS
   #cancel: () => void = () => {}
   #first: Promise<void> | null = null
   #closed = false
 
-  constructor(options: KeptOptions<T>) {
+  constructor(options: CachedCredentialOptions<T>) {
     this.#options = options
   }
 

@@ -3,7 +3,7 @@ import { awsCredentials } from './aws.ts'
 import { azureToken } from './azure.ts'
 import { type CloudConfig, CloudCredentialError, type CloudParts, regional } from './cloud.ts'
 import { gcpToken } from './gcp.ts'
-import { Kept } from './kept.ts'
+import { CachedCredential } from './kept.ts'
 
 /**
  * Credentials of clouds for what is no model (document 3, `cloudCredentials`). A cloud is asked when its credentials are needed first, and
@@ -23,9 +23,9 @@ export function createCloudLoans(
 ): CloudLoans {
   const parts = { ...options, config: regional(options.config.cloudCredentials, options.env) }
   const { clock, log } = parts
-  const aws = new Kept({ name: 'aws', clock, log, lend: () => awsCredentials(parts) })
-  const azure = new Kept({ name: 'azure', clock, log, lend: () => azureToken(parts, 'monitor') })
-  const gcp = new Kept({ name: 'gcp', clock, log, lend: () => gcpToken(parts) })
+  const aws = new CachedCredential({ name: 'aws', clock, log, lend: () => awsCredentials(parts) })
+  const azure = new CachedCredential({ name: 'azure', clock, log, lend: () => azureToken(parts, 'monitor') })
+  const gcp = new CachedCredential({ name: 'gcp', clock, log, lend: () => gcpToken(parts) })
   return {
     aws: () => borrowed(aws, 'AWS'),
     azure: () => borrowed(azure, 'Azure'),
@@ -36,7 +36,7 @@ export function createCloudLoans(
   }
 }
 
-async function borrowed<T>(kept: Kept<T>, cloud: string): Promise<T> {
+async function borrowed<T>(kept: CachedCredential<T>, cloud: string): Promise<T> {
   await kept.start()
   if (kept.current === null) throw new CloudCredentialError(`cloudCredentials: none of ${cloud} now; the log says why`)
   return kept.current
