@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RestFault } from './fault.ts'
+import { RestError } from './fault.ts'
 import { jsonPatch } from './patch.ts'
 
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at)
@@ -11,7 +11,7 @@ function refusal(target: unknown, patch: readonly object[]): string {
   try {
     jsonPatch(target, patch)
   } catch (error) {
-    if (error instanceof RestFault) return `${error.status} ${error.message}`
+    if (error instanceof RestError) return `${error.status} ${error.message}`
     throw error
   }
   return 'accepted'

@@ -167,7 +167,7 @@ function put(root: Root, path: readonly string[], value: unknown, at: string): v
 
 function spend(root: Root, cost: number, at: string): void {
   root.cost += cost
-  if (root.cost > COST_MAX) throw new RestFault(413, `${at}: the operations together move or compare too many elements`)
+  if (root.cost > COST_MAX) throw new RestError(413, `${at}: the operations together move or compare too many elements`)
 }
 
 function indexOf(step: string, max: number, at: string): number {
