@@ -45,7 +45,7 @@ test('the page names every code that is refused with, and every series', () => {
       .map((file) => readFileSync(path.join(import.meta.dirname, folder, file), 'utf8')),
   )
   const codes = sources.flatMap((text) => [
-    ...[...text.matchAll(/new CodedRefusal\(\s*\d{3},\s*'(\w+)'/g)].map(([, code]) => code),
+    ...[...text.matchAll(/new CodedRefusalError\(\s*\d{3},\s*'(\w+)'/g)].map(([, code]) => code),
     ...(text.includes('overloadedRefusal(') ? ['overloaded'] : []),
   ])
   assert.deepEqual(firstColumn('Errors').sort(), [...new Set(codes)].sort())

@@ -24,7 +24,7 @@ export class GatewayUnreachableError extends CommandError {}
 
 /**
  * One call of the admin API with the token of the running plat; answers the body.
- * @throws AdminRefusal with the gateway's own words, GatewayAway when it does not answer.
+ * @throws AdminRefusalError with the gateway's own words, GatewayUnreachableError when it does not answer.
  */
 export async function admin(
   env: HomeEnv,

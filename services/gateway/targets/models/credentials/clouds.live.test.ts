@@ -122,7 +122,7 @@ test('AWS: without an endpoint STS is asked in its region, below the domain of t
     const config = { aws: { ...noClouds.aws, region, partitionDNSSuffix } }
     await assert.rejects(
       awsCredentials({ ...parts(t, env, config), dialer }),
-      /^CloudFault: AWS STS cannot be asked: unreachable$/,
+      /^CloudCredentialError: AWS STS cannot be asked: unreachable$/,
     )
     assert.deepEqual(seen, [expected])
   }
@@ -248,7 +248,7 @@ test('Azure: the secret of an application, or the token of a service account', a
     client_assertion: 'of-kubernetes',
   })
   const refused = { ...app, AZURE_TENANT_ID: 'other', AZURE_CLIENT_SECRET: 'hush' }
-  await assert.rejects(ofModels(parts(t, refused)), /^CloudFault: Microsoft Entra answered 404$/)
+  await assert.rejects(ofModels(parts(t, refused)), /^CloudCredentialError: Microsoft Entra answered 404$/)
 })
 
 test('Azure: the identity of a machine or of an app, only where that is configured', async (t) => {

@@ -59,5 +59,5 @@ test('google is asked through the metadata server, aws through the environment; 
   const made = loans(t, keys, { metadataHost: metadata.host })
   assert.equal(await made.gcp(), 'token-1')
   assert.deepEqual(await made.aws(), { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: null })
-  await assert.rejects(made.azure(), /^CloudFault: cloudCredentials: none of Azure now/)
+  await assert.rejects(made.azure(), /^CloudCredentialError: cloudCredentials: none of Azure now/)
 })
