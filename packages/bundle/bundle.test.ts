@@ -112,6 +112,21 @@ test('files that are not those that were signed are refused', async () => {
   }
 })
 
+test('files that are unpacked and hashed in several pieces are read as they were signed', async () => {
+  const bytes = Buffer.alloc(3 * MAX + 12_345, 'plat')
+  for (const size of [MAX - 1, MAX, MAX + 1, bytes.length]) {
+    const large = [{ name: 'large', bytes: bytes.subarray(0, size) }, ...files]
+    const whole = writeBundle({ statement, files: large }, [signer])
+    assert.deepEqual((await read(whole, 4 * MAX)).files, large)
+    const changed = archive(
+      [{ name: 'large', bytes: Buffer.concat([bytes.subarray(0, size - 1), Buffer.from('x')]) }, ...files],
+      large,
+    )
+    assert.equal(await reason(gzipSync(changed), 4 * MAX), 'digest')
+    assert.equal(await reason(whole.subarray(0, whole.length - 9), 4 * MAX), 'incomplete')
+  }
+})
+
 test('a bundle larger than it may be is not unpacked', async () => {
   const bomb = gzipSync(archive([{ name: 'zeros', bytes: Buffer.alloc(5 * MAX) }]))
   assert.ok(bomb.length < 50_000)

@@ -1,7 +1,9 @@
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { ephemeralSigner } from '@plat/keys'
 import { costTarget, type Row } from '../../test/fuzz/cost.ts'
 import { readBundle } from './read.ts'
 import { readTar, writeTar } from './tar.ts'
+import { writeBundle } from './write.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -14,6 +16,14 @@ const archive = (n: number, size: number) =>
       .slice(0, 256)
       .map((name) => ({ name, bytes: Buffer.alloc(Math.max(size, n / 300)) })),
   )
+/** Files of which each but the first is small, with their signature. */
+function signed(n: number): string {
+  const small = Array.from({ length: 200 }, (_, at) => ({ name: `f${at}`, bytes: Buffer.alloc(10) }))
+  const files = [{ name: 'large', bytes: Buffer.alloc(Math.max(0, n - 512 * KIB)) }, ...small]
+  const statement = { issuer: 'ops', revision: 7, issuedAt: 1000, notBefore: null, expiresAt: null }
+  return gunzipSync(writeBundle({ statement, files }, [ephemeralSigner()])).toString('latin1')
+}
+
 const rows: readonly Row[] = [
   {
     parser: 'tar',
@@ -32,7 +42,7 @@ const rows: readonly Row[] = [
   {
     parser: 'bundles',
     limit: 64 * MIB,
-    families: { zeros: (n) => '\0'.repeat(n), files: (n) => archive(n, n / 300).toString('latin1') },
+    families: { zeros: (n) => '\0'.repeat(n), files: (n) => archive(n, n / 300).toString('latin1'), signed },
     prepare: (input) => {
       const bytes = gzipSync(Buffer.from(input, 'latin1'))
       return () => readBundle(bytes, 64 * MIB)

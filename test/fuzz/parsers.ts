@@ -100,8 +100,6 @@ export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   'messages of MCP',
   // 220 to 780 ms for a file of 4 MiB.
   'revocations',
-  // 45 ms for 64 MiB.
-  'bundles',
   // Quadratic for unknown fields: 1.4 s for 64 KiB.
   'resources as text',
   // 200 ms for 256 KiB.
