@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { costTarget, type Row } from '../../test/fuzz/cost.ts'
 import { json } from '../../test/fuzz/families.ts'
 import { WatchLines } from './watch.ts'
@@ -15,10 +16,14 @@ const rows: readonly Row[] = [
       events: (n) => '{"type":"A","object":{}}\n'.repeat(n / 25),
       'empty lines': (n) => '\n'.repeat(n),
     },
-    run: (input) => {
+    run: async (input) => {
       const watch = new WatchLines()
       const bytes = Buffer.from(input)
-      for (let at = 0; at < bytes.length; at += SOCKET_CHUNK) watch.push(bytes.subarray(at, at + SOCKET_CHUNK))
+      for (let at = 0; at < bytes.length; at += SOCKET_CHUNK) {
+        watch.push(bytes.subarray(at, at + SOCKET_CHUNK))
+        // The next read of the socket. A feed with so many lines waiting has paused it before.
+        await setImmediate()
+      }
     },
   },
 ]

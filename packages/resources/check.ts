@@ -37,14 +37,18 @@ export interface Node {
   readonly 'x-kubernetes-validations'?: readonly CelRule[]
 }
 
+/** Most problems of one value that are listed; a document of 1 MiB may have 100,000. */
+const MAX_PROBLEMS = 100
+
 /**
- * Checks a value against a structural schema: unknown fields, required fields, types, sizes, patterns, keys of list maps.
- * Rules across fields are `checkRules`.
+ * Checks a value against a structural schema: unknown fields, required fields, types, sizes, patterns, keys of list maps. Lists the first
+ * `MAX_PROBLEMS`, and says in one more that there are others. Rules across fields are `checkRules`.
  */
 export function checkStructure(schema: TSchema, value: unknown, path = ''): FieldProblem[] {
   const problems: FieldProblem[] = []
   checkNode(schema, value, path, problems)
-  return problems
+  if (problems.length <= MAX_PROBLEMS) return problems
+  return [...problems.slice(0, MAX_PROBLEMS), { path, message: `more than ${MAX_PROBLEMS} problems` }]
 }
 
 /** A map from any name to `schema`, written as Kubernetes wants it (`additionalProperties`, no `patternProperties`). */
@@ -63,6 +67,7 @@ export function under(path: string, member: string): string {
 }
 
 function checkNode(node: Node, value: unknown, path: string, out: FieldProblem[]): void {
+  if (out.length > MAX_PROBLEMS) return
   const type = typeOf(value)
   if (node['x-kubernetes-int-or-string'] === true) {
     if (type === 'integer') return
@@ -147,6 +152,7 @@ function checkList(node: Node, value: readonly unknown[], path: string, out: Fie
 function checkUnique(keys: readonly string[], value: readonly unknown[], path: string, out: FieldProblem[]): void {
   const seen = new Set<string>()
   for (const [index, item] of value.entries()) {
+    if (out.length > MAX_PROBLEMS) return
     if (!isRecord(item)) continue
     const key = JSON.stringify(Object.fromEntries(keys.map((name) => [name, item[name]])))
     if (seen.has(key)) out.push({ path: `${path}[${index}]`, message: `Duplicate value: ${key}` })
@@ -155,7 +161,8 @@ function checkUnique(keys: readonly string[], value: readonly unknown[], path: s
 }
 
 function checkObject(node: Node, value: Record<string, unknown>, path: string, out: FieldProblem[]): void {
-  const size = Object.keys(value).length
+  const names = Object.keys(value)
+  const size = names.length
   if (node.maxProperties !== undefined && size > node.maxProperties) {
     out.push({ path, message: `Too many: ${size}: must have at most ${node.maxProperties} items` })
     return
@@ -167,7 +174,9 @@ function checkObject(node: Node, value: Record<string, unknown>, path: string, o
   for (const name of node.required ?? []) {
     if (value[name] === undefined) out.push({ path: under(path, name), message: 'Required value' })
   }
-  for (const [name, item] of Object.entries(value)) {
+  for (const name of names) {
+    if (out.length > MAX_PROBLEMS) return
+    const item = value[name]
     if (!name.isWellFormed()) out.push(invalid(path, name, 'must be Unicode without lone surrogates'))
     const child = Object.hasOwn(known, name) ? known[name] : undefined
     if (child !== undefined) checkNode(child, item, under(path, name), out)

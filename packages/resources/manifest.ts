@@ -1,5 +1,5 @@
 import { readYaml, type YamlText } from '@plat/kubernetes'
-import { isMap, isNode, isSeq } from 'yaml'
+import { isMap, isNode, isSeq, type YAMLMap } from 'yaml'
 import type { FieldProblem } from './check.ts'
 import { problemLine } from './decode.ts'
 import type { Kind, Manifest } from './kinds/kinds.ts'
@@ -55,6 +55,17 @@ function located(problem: FieldProblem, { document, lines }: YamlText): TextProb
   return { line: at === null ? 1 : lines.linePos(at).line, path: problem.path, message: problemLine(problem) }
 }
 
+/** Pairs by their keys: a search through a large map for each of many problems would be quadratic. */
+const pairs = new WeakMap<YAMLMap, ReadonlyMap<string, YAMLMap['items'][number]>>()
+
+function pairsOf(node: YAMLMap): ReadonlyMap<string, YAMLMap['items'][number]> {
+  const known = pairs.get(node)
+  if (known !== undefined) return known
+  const fresh = new Map(node.items.map((item) => [String(item.key), item]))
+  pairs.set(node, fresh)
+  return fresh
+}
+
 /** Where the deepest part of a path that the document has stands; a missing field is blamed on its parent. */
 function offsetOf(document: YamlText['document'], path: string): number | null {
   let node: unknown = document?.contents
@@ -62,7 +73,7 @@ function offsetOf(document: YamlText['document'], path: string): number | null {
   for (const step of path.matchAll(/\[([^[\]]*)\]|([^.[\]]+)/g)) {
     const name = step[1] ?? step[2] ?? ''
     if (isMap(node)) {
-      const pair = node.items.find((item) => String(item.key) === name)
+      const pair = pairsOf(node).get(name)
       if (pair === undefined) break
       if (isNode(pair.key) && pair.key.range) offset = pair.key.range[0]
       node = pair.value

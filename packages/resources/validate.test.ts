@@ -304,3 +304,16 @@ test('texts are counted in code points, have no lone surrogates, and times are a
   for (const expiresAt of ['2026-01-01T00:00:00.1234567890Z', '2026-01-01t00:00:00z', '2026-01-01T24:00:00Z'])
     assert.ok(lines({ expiresAt }).includes('spec.expiresAt'), expiresAt)
 })
+
+test('of very many problems the first hundred are listed, each with its line', () => {
+  const fields = (count: number) => Array.from({ length: count }, (_, at) => `  x${at}: 1\n`).join('')
+  const problems = (count: number) => parseResource('ToolPolicy', head('ToolPolicy') + fields(count)).problems
+  assert.equal(problems(100).length, 100)
+  assert.deepEqual(problems(100).at(-1), '104: spec.x99: unknown field')
+  for (const count of [101, 5000]) {
+    assert.equal(problems(count).length, 101)
+    assert.deepEqual(problems(count).slice(-2), ['104: spec.x99: unknown field', '1: more than 100 problems'])
+  }
+  const list = parseResource('ToolPolicy', `${head('ToolPolicy')}  rules: [${'1,'.repeat(200)}]\n`).problems
+  assert.equal(list.length, 101)
+})

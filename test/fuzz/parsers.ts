@@ -105,7 +105,6 @@ export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   // 200 ms for 256 KiB.
   'YAML',
   // Measure more than one parser at once.
-  'lines of watches',
   'ledger files',
   'evidence objects',
   'requests to models',
@@ -114,5 +113,4 @@ export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   'events of models',
   'event streams of AWS',
   'server-sent events',
-  'rendered documents',
 ])
