@@ -98,7 +98,11 @@ function refusalIn(answer: unknown): { error?: string; message?: string } {
 /** Every item of a list, page by page, as far as `isItem` knows it. */
 export async function adminList<T>(env: HomeEnv, path: string, isItem: (item: unknown) => item is T): Promise<T[]> {
   const found: T[] = []
+  const cursors = new Set<string>()
   for (let cursor: string | null = ''; cursor !== null; ) {
+    // A list that begins anew would never end.
+    if (cursors.has(cursor)) throw new CommandError(`the gateway repeats a page of ${path}: its cursor came before`)
+    cursors.add(cursor)
     const more: string = cursor === '' ? '' : `${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`
     const answer = await admin(env, 'GET', path + more)
     if (typeof answer !== 'object' || answer === null || !('items' in answer) || !Array.isArray(answer.items)) {
