@@ -125,3 +125,17 @@ test('urgent keys come first, one that became urgent while it waits too, and a w
   assert.equal(await free, 'c')
   assert.equal(await queue.next(never), 'a')
 })
+
+test('a namespace with many changed objects does not delay another one: namespaces take turns', async () => {
+  const { queue } = ground()
+  for (let n = 0; n < 10_000; n++) queue.add(`storm/o${n}`)
+  for (const key of ['calm/a', 'calm/b', 'cluster-wide']) queue.add(key)
+  const first: string[] = []
+  for (let n = 0; n < 6; n++) {
+    const key = (await queue.next(never)) ?? assert.fail('no key')
+    first.push(key)
+    queue.add(key)
+    queue.done(key)
+  }
+  assert.deepEqual(first, ['storm/o0', 'calm/a', 'cluster-wide', 'storm/o1', 'calm/b', 'cluster-wide'])
+})

@@ -1,4 +1,5 @@
-import { Backoff, type Clock, type Ids, LinkedMap } from '@plat/core'
+import { Backoff, type Clock, type Ids } from '@plat/core'
+import { FairLane } from './fair-lane.ts'
 
 /** Longest pause after the first failure of a key, in milliseconds; it doubles with each further one. */
 const RETRY_FIRST_MS = 250
@@ -32,9 +33,9 @@ export class WorkQueue {
   readonly #observer: QueueObserver
   readonly #isUrgent: (key: string) => boolean
   readonly #backoff: Backoff
-  /** By key: since when it waits. Urgent keys come before all others. */
-  readonly #urgent = new LinkedMap<string, number>()
-  readonly #waiting = new LinkedMap<string, number>()
+  /** Urgent keys come before all others. */
+  readonly #urgent = new FairLane()
+  readonly #waiting = new FairLane()
   readonly #running = new Set<string>()
   readonly #again = new Set<string>()
   readonly #later = new Map<string, { readonly at: number; readonly cancel: () => void }>()
@@ -96,16 +97,14 @@ export class WorkQueue {
   }
 
   /**
-   * The key that has waited for longest, urgent ones first; null once `signal` aborts. The caller calls `done`. `lane`: a worker that takes
+   * The next key, urgent ones first: namespaces take turns, and of each the key that has waited for longest comes. Null once `signal` aborts. The caller calls `done`. `lane`: a worker that takes
    * urgent keys alone is free when all others wait for something slow.
    */
   async next(signal: AbortSignal, lane: 'all' | 'urgent' = 'all'): Promise<string | null> {
     while (!signal.aborted) {
-      const first = this.#urgent.oldest ?? (lane === 'all' ? this.#waiting.oldest : null)
+      const first = this.#urgent.shift() ?? (lane === 'all' ? this.#waiting.shift() : null)
       if (first !== null) {
         const [key, since] = first
-        this.#urgent.delete(key)
-        this.#waiting.delete(key)
         this.#running.add(key)
         this.#observer.depth(this.#urgent.size + this.#waiting.size)
         this.#observer.waited(this.#clock.monotonic() - since)
