@@ -26,6 +26,18 @@ test('a peer that guesses waits longer each time and holds few places, while ano
   await refusals.refuse('10.0.0.1', 'invalid')
 })
 
+test('addresses of one /64 are one peer', async () => {
+  const clock = new TestClock()
+  const refusals = new RefusedTokens({ clock, log: silentLog, refused: () => {} })
+  const guess = (n: number) => refusals.refuse(`2001:db8:1:2::${n.toString(16)}`, 'invalid')
+  for (let n = 1; n <= 5; n++) await guess(n)
+  const waiting = Array.from({ length: 8 }, (_, n) => guess(6 + n))
+  assert.equal(refusals.isThrottled('2001:db8:1:2:ffff::1'), true)
+  assert.equal(refusals.isThrottled('2001:db8:1:3::1'), false)
+  for (let step = 0; step < 40; step++) await clock.advance(100)
+  await Promise.all(waiting)
+})
+
 test('requests without a token are counted and never wait', async () => {
   const refusals = new RefusedTokens({ clock: new TestClock(), log: silentLog, refused: () => {} })
   for (let count = 0; count < 50; count++) await refusals.refuse('10.0.0.1', 'missing')

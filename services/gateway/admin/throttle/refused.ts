@@ -1,4 +1,5 @@
 import { type Clock, LruCache } from '@plat/core'
+import { peerOf } from '@plat/http'
 import type { Log } from '@plat/process'
 
 /** Refused tokens of one peer that are answered at once; each further one in `FORGET_MS` waits. */
@@ -35,7 +36,7 @@ export interface RefusedTokensOptions {
 }
 
 /**
- * Logs, counts and slows down refused admin tokens, by peer address: a peer that guesses waits longer each time and holds few places, and
+ * Logs, counts and slows down refused admin tokens, by peer address, of IPv6 by /64: a peer that guesses waits longer each time and holds few places, and
  * other peers notice nothing. Nothing of a token is written.
  */
 export class RefusedTokens {
@@ -48,7 +49,7 @@ export class RefusedTokens {
 
   /** Whether the peer has as many refused requests waiting as it may: its next token is not looked at. */
   isThrottled(address: string): boolean {
-    const peer = this.#peers.peek(address)
+    const peer = this.#peers.peek(peerOf(address))
     if (peer === undefined || peer.waiting < MAX_WAITING) return false
     this.#note(address, peer, 'throttled')
     return true
@@ -74,10 +75,11 @@ export class RefusedTokens {
 
   #peer(address: string): Peer {
     const now = this.#options.clock.monotonic()
-    const known = this.#peers.get(address)
+    const name = peerOf(address)
+    const known = this.#peers.get(name)
     if (known !== undefined && (known.waiting > 0 || now - known.lastAt < FORGET_MS)) return known
     const peer: Peer = { refusals: 0, waiting: 0, lastAt: now, loggedAt: Number.NEGATIVE_INFINITY, unlogged: 0 }
-    this.#peers.set(address, peer)
+    this.#peers.set(name, peer)
     return peer
   }
 
