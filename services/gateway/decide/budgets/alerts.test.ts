@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { isShort, LocalLimits } from '@plat/state'
-import { Alerts, type BudgetAlert } from './alerts.ts'
+import { Alerts, type BudgetAlert, MAX_WINDOWS } from './alerts.ts'
 import { Budget, BudgetItem } from './caps/budget.ts'
 import { alertRecord } from './record.ts'
 
@@ -93,4 +93,19 @@ test('the record of an alert says which budget, how much of it and in which wind
     unit: 'micros',
     currency: 'EUR',
   })
+})
+
+test('windows that are over are forgotten a few at a time, and beyond the cap one is for each further one', async () => {
+  const { alerts, clock } = world()
+  for (let n = 0; n < 10_000; n++) alerts.restore(`usd/s${n}`, '2026-01-01', 50)
+  await clock.advance(2 * 24 * 3_600_000)
+  assert.deepEqual(alerts.told(), [])
+  let least = 0
+  for (let n = 0, before = alerts.size; n < 20_000; n++, before = alerts.size) {
+    alerts.restore(`usd/t${n}`, 'life', 50)
+    least = Math.min(least, alerts.size - before)
+  }
+  assert.deepEqual([least, alerts.size], [-1, 20_000])
+  for (let n = 0; n <= MAX_WINDOWS; n++) alerts.restore(`usd/u${n}`, 'life', 50)
+  assert.ok(alerts.size <= MAX_WINDOWS)
 })

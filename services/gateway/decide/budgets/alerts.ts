@@ -4,10 +4,10 @@ import { type Budget, BudgetItem, type Threshold } from './caps/budget.ts'
 /** The word in records, and of whoever is notified. */
 export const BUDGET_THRESHOLD = 'budget.threshold'
 
-/** Windows of which it is remembered what was told; the oldest are forgotten, and may be told of once more. */
-const MAX_WINDOWS = 100_000
-/** Windows that are over are looked for each time so many more are remembered. */
-const SWEEP_EVERY = 1000
+/** Windows of which it is remembered what was told; beyond, one is forgotten for each further one, and may be told of once more. */
+export const MAX_WINDOWS = 100_000
+/** With each further window so many of those that are remembered are looked at, so that none is searched for. */
+const LOOKED_AT = 2
 
 /** So much of a budget is spent. */
 export interface BudgetAlert {
@@ -27,6 +27,12 @@ export interface SentPercents {
   readonly percents: readonly number[]
 }
 
+/** When the window is over, in milliseconds since the epoch; null: never. */
+interface Entry extends SentPercents {
+  readonly percents: number[]
+  readonly endsAt: number | null
+}
+
 /** Resolves when the alert is durable. One that cannot be kept is told again when more is spent. */
 type SendAlert = (alert: BudgetAlert) => Promise<unknown>
 
@@ -38,13 +44,14 @@ export interface AlertsOptions {
 
 /** Tells once for each budget, window and percent that so much is spent; what an earlier process told is not told again. */
 export class Alerts {
-  readonly #told = new Map<string, SentPercents & { readonly percents: number[] }>()
+  readonly #told = new Map<string, Entry>()
   readonly #options: AlertsOptions
-  #sweepAt = SWEEP_EVERY
+  #sweeper: Iterator<[string, Entry]>
   #tell: SendAlert = async () => {}
 
   constructor(options: AlertsOptions) {
     this.#options = options
+    this.#sweeper = this.#told.entries()
   }
 
   /** To whom alerts are told from now on. */
@@ -70,8 +77,16 @@ export class Alerts {
 
   /** Everything that was told of windows that are not over. */
   told(): readonly SentPercents[] {
-    this.#sweep()
-    return [...this.#told.values()]
+    const now = this.#options.now()
+    const told: SentPercents[] = []
+    for (const { key, window, percents, endsAt } of this.#told.values())
+      if (endsAt === null || endsAt > now) told.push({ key, window, percents })
+    return told
+  }
+
+  /** Windows that are remembered. */
+  get size(): number {
+    return this.#told.size
   }
 
   #reached({ budget, key, window }: BudgetItem, { percent }: Threshold, spent: number): void {
@@ -87,19 +102,22 @@ export class Alerts {
     const name = `${key}\n${window}`
     const known = this.#told.get(name)
     if (known !== undefined) return known
-    if (this.#told.size >= this.#sweepAt) this.#sweep()
-    const fresh: SentPercents & { readonly percents: number[] } = { key, window, percents: [] }
+    this.#makeRoom()
+    const fresh: Entry = { key, window, percents: [], endsAt: windowEnd(window, this.#options.zone) }
     this.#told.set(name, fresh)
     return fresh
   }
 
-  #sweep(): void {
+  #makeRoom(): void {
     const now = this.#options.now()
-    for (const [name, { window }] of this.#told) {
-      const end = windowEnd(window, this.#options.zone)
-      const tooMany = this.#told.size >= MAX_WINDOWS
-      if (tooMany || (end !== null && end <= now)) this.#told.delete(name)
+    for (let looked = 0; looked < LOOKED_AT; looked++) {
+      const next = this.#sweeper.next()
+      if (next.done === true) {
+        this.#sweeper = this.#told.entries()
+        continue
+      }
+      const [name, { endsAt }] = next.value
+      if (this.#told.size >= MAX_WINDOWS || (endsAt !== null && endsAt <= now)) this.#told.delete(name)
     }
-    this.#sweepAt = this.#told.size + SWEEP_EVERY
   }
 }
