@@ -25,7 +25,7 @@ export function modelPlane(shared: Shared, { models, budgets }: Features): Plane
 
 /** `/mcp/<name>`. */
 export async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<RequestingPlane> {
-  const { config, sealer, log, metrics } = shared
+  const { config, sealer, log, metrics, pools } = shared
   return createMcpPlane({
     upstreams: {
       upstream: (snapshot, key) => servers.upstream(snapshot, key),
@@ -41,6 +41,7 @@ export async function mcpPlane(shared: Shared, { servers, credentials }: Feature
     origins: new Set(config.corsOrigins),
     resourceBaseURL: config.identity.resourceBaseURL || null,
     metrics: abandonedMetrics(metrics),
+    pools,
   })
 }
 

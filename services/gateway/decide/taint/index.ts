@@ -1,4 +1,4 @@
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, type PoolObservers, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { Denial, Identity, SessionRef } from '../../call/index.ts'
@@ -15,6 +15,7 @@ export interface TaintParts {
   readonly clears: MarkOptions['clears']
   readonly clock: Clock
   readonly log: Log
+  readonly pools?: PoolObservers<'tainted_sessions'>
   readonly metrics: {
     /** `plat_gateway_taint_events_total`. */
     changed(op: 'added' | 'cleared', label: string): void
@@ -54,12 +55,14 @@ export async function createTaint({
   clears,
   clock,
   log,
+  pools,
   metrics,
 }: TaintParts): Promise<TaintFeature> {
   const journal = await journals.open({ name: 'taints', path: config.taintStorePath, decode: decodeTaintEvent })
   const taints = await Taints.open({
     journal,
     clock,
+    observer: pools?.of('tainted_sessions'),
     retentionMs: config.taintRetentionSeconds * 1000,
     onChange: (op, label) => metrics.changed(op, label),
     onSessions: (count) => metrics.sessions(count),

@@ -30,7 +30,7 @@ async function world(
   given: {
     readonly journal?: (own: Journal<TaintEvent>) => Journal<TaintEvent>
     readonly clock?: TestClock
-    readonly maxSessions?: number
+    readonly sessions?: { readonly total: number; readonly share: number }
   } = {},
 ): Promise<TaintFixture> {
   const clock = given.clock ?? new TestClock()
@@ -44,7 +44,7 @@ async function world(
       journal,
       clock,
       retentionMs: 24 * HOUR_MS,
-      ...(given.maxSessions !== undefined && { maxSessions: given.maxSessions }),
+      sessions: given.sessions,
       onChange: (op, label) => void changes.push(`${op} ${label}`),
       onSessions: (sessions) => {
         count = sessions
@@ -284,16 +284,27 @@ test('the journal is written anew when it has grown, and says the same', async (
 })
 
 test('labels and sessions have a cap, and beyond it nothing is forgotten: the call is refused', async (t) => {
-  const maxSessions = 10
-  const { taints, clock } = await world(t, { maxSessions })
+  const share = 10
+  const { taints, clock } = await world(t, { sessions: { total: 12, share } })
   const one = who(clock)
   const many = Array.from({ length: LABELS_MAX }, (_, n) => `l${n}`)
   assert.equal(await taints.add(one, many), null)
   assert.equal((await taints.add(one, ['more']))?.code, 'state_unavailable')
-  const adding = Array.from({ length: maxSessions - 1 }, (_, n) => taints.add({ ...one, session: `s${n}` }, ['web']))
+  const adding = Array.from({ length: share - 1 }, (_, n) => taints.add({ ...one, session: `s${n}` }, ['web']))
   await Promise.all(adding)
   assert.equal((await taints.add({ ...one, session: 'more' }, ['web']))?.code, 'state_unavailable')
   assert.deepEqual(taints.labelsOf({ ...one, session: 's0' }), ['web'])
+  const other = { ...one, agent: 'other' }
+  assert.equal(await taints.add(other, ['web']), null, 'another agent is served')
+  for (const session of ['s1', 's2']) await taints.add({ ...other, session }, ['web'])
+  assert.equal((await taints.add({ ...other, session: 's3' }, ['web']))?.code, 'state_unavailable', 'the pool is full')
+  await taints.clear({ ...one, session: 's0' }, { wanted: ['*'], turn: taints.turn })
+  await clock.advance(48 * HOUR_MS)
+  assert.equal(
+    await taints.add({ ...one, session: 'more' }, ['web']),
+    null,
+    'places of sessions that are over are free',
+  )
 })
 
 test('an event that this version does not know refuses the journal', () => {

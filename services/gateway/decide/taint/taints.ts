@@ -1,13 +1,11 @@
 import type { Clock } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { type Denial, deny, type Identity, type SessionRef, type TaintView } from '../../call/index.ts'
-import { ByCaller } from './by-caller.ts'
+import { ByCaller, type ByCallerOptions } from './by-caller.ts'
 import { type AgentKey, CalleeLabels, type SessionKey } from './callees.ts'
 import type { TaintEvent } from './events.ts'
-import { NO_TOKEN, type SessionToken, shownToken, TaintedSession } from './session.ts'
+import { NO_TOKEN, type SessionToken, shownToken, type TaintedSession } from './session.ts'
 
-/** Sessions with labels in one gateway. One more is refused: none is forgotten before its time. */
-const SESSIONS_MAX = 200_000
 /** Labels of one session. */
 export const LABELS_MAX = 256
 /** Agents that one session listens to. */
@@ -22,13 +20,11 @@ const NOTES_PER_RETENTION = 24
 /** Removes every label, where a tool clears (document 2, `clearTaints`). */
 const EVERY_LABEL = '*'
 
-export interface TaintsOptions {
+export interface TaintsOptions extends ByCallerOptions {
   readonly journal: Journal<TaintEvent>
   readonly clock: Clock
   /** How long labels are kept after the last call, in milliseconds; never less than until the last token expires. */
   readonly retentionMs: number
-  /** Default 200,000. */
-  readonly maxSessions?: number
   /** Told once of each label that this replica added or cleared, when it is durable. */
   readonly onChange: (op: 'added' | 'cleared', label: string) => void
   /** Told how many sessions have labels, after each change. */
@@ -50,8 +46,7 @@ export type Turn = number
 export class Taints {
   readonly #options: TaintsOptions
   readonly #noteEveryMs: number
-  readonly #maxSessions: number
-  readonly #sessions = new ByCaller()
+  readonly #sessions: ByCaller
   readonly #callees = new CalleeLabels()
   readonly #listeners = new Map<AgentKey, Set<TaintedSession>>()
   readonly #stop = new AbortController()
@@ -66,7 +61,7 @@ export class Taints {
 
   private constructor(options: TaintsOptions) {
     this.#options = options
-    this.#maxSessions = options.maxSessions ?? SESSIONS_MAX
+    this.#sessions = new ByCaller(options)
     this.#noteEveryMs = options.retentionMs / NOTES_PER_RETENTION
   }
 
@@ -111,12 +106,15 @@ export class Taints {
     const { inheritedTaints, delegators } = identity
     const known = this.#sessions.get(identity)
     if (known !== null) return this.#use(known, identity)
-    if (inheritedTaints.length > 0)
-      return this.#sessions.size >= this.#maxSessions
-        ? full('sessions with taint labels')
-        : this.#use(this.#begin(identity), identity)
+    if (inheritedTaints.length > 0) {
+      const begun = this.#sessions.begin(identity)
+      return begun === null ? full('sessions with taint labels') : this.#use(begun, identity)
+    }
     // Without this note its labels, should it get any, count for every caller of its agent.
-    if (delegators.length > 0 && this.#sessions.size < this.#maxSessions / 2) this.#use(this.#begin(identity), identity)
+    if (delegators.length > 0 && this.#sessions.isHalfEmpty) {
+      const begun = this.#sessions.begin(identity)
+      if (begun !== null) this.#use(begun, identity)
+    }
     return null
   }
 
@@ -149,8 +147,8 @@ export class Taints {
   listen(identity: Identity, agent: AgentKey): null | Denial | Promise<null | Denial> {
     const known = this.#sessions.get(identity)
     if (known?.listensTo.has(agent) === true) return null
-    if (known === null && this.#sessions.size >= this.#maxSessions) return full('sessions with taint labels')
-    const session = known ?? this.#begin(identity)
+    const session = known ?? this.#sessions.begin(identity)
+    if (session === null) return full('sessions with taint labels')
     if (session.listensTo.size >= LISTENED_MAX) return full('agents that one session listens to')
     return this.#append(session, { t: 'listens', ...this.#heard(shownToken(identity)), to: agent }, [])
   }
@@ -160,8 +158,8 @@ export class Taints {
     const known = this.#sessions.get(identity)
     known?.again(labels, ++this.#turn)
     if (this.has(identity, labels)) return null
-    if (known === null && this.#sessions.size >= this.#maxSessions) return full('sessions with taint labels')
-    const session = known ?? this.#begin(identity)
+    const session = known ?? this.#sessions.begin(identity)
+    if (session === null) return full('sessions with taint labels')
     // Something is being written: it could be the removal of a label that seems to be there.
     const missing = session.writing > 0 ? labels : labels.filter((label) => !session.labels.has(label))
     if (session.view.labels.length + missing.length > LABELS_MAX) return full('taint labels of one session')
@@ -185,8 +183,8 @@ export class Taints {
     const inherited = (known?.inherited(identity) ?? identity.inheritedTaints).filter(names)
     const labels = own.map(([label]) => label)
     if (labels.length === 0 && inherited.length === 0) return []
-    if (known === null && this.#sessions.size >= this.#maxSessions) return []
-    const session = known ?? this.#begin(identity)
+    const session = known ?? this.#sessions.begin(identity)
+    if (session === null) return []
     // A delegated token brings labels of its delegator, and the next one brings them anew.
     const once = identity.chain.length > 0
     session.arrive([])
@@ -267,12 +265,6 @@ export class Taints {
     return { labels: [...all] }
   }
 
-  #begin({ namespace, agent, session }: SessionRef): TaintedSession {
-    const begun = new TaintedSession({ namespace, agent, session })
-    this.#sessions.add(begun)
-    return begun
-  }
-
   /**
    * The journal gets it now and then, and with each new token, so that labels live as long after a restart. Waits where the token may
    * bring a label that the journal does not know yet.
@@ -303,7 +295,7 @@ export class Taints {
     this.#events++
     const [namespace = '', agent = '', name = ''] = key.split('/')
     const caller = { namespace, agent, session: name }
-    const session = this.#sessions.get(caller) ?? this.#begin(caller)
+    const session = this.#sessions.get(caller) ?? this.#sessions.restore(caller)
     const before = session.labels.size
     session.apply(event, version, ++this.#turn)
     for (const agent of session.listensTo) this.#listeners.getOrInsertComputed(agent, () => new Set()).add(session)

@@ -1,4 +1,4 @@
-import type { BuildInfo, Clock, Ids } from '@plat/core'
+import type { BuildInfo, Clock, Ids, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Arrival, Call, Fact, Outcome } from '../../call/index.ts'
@@ -29,6 +29,7 @@ export interface OtelParts {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: ExporterMetrics & CallMetrics
+  readonly pools?: PoolObservers<'spans' | 'span_bytes'>
 }
 
 /** Traces of calls (document 3, `otel`). */

@@ -1,6 +1,6 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Arrival, Call, Fact, Outcome, TraceContext } from '../../call/index.ts'
+import { type Arrival, agentOf, type Call, type Fact, type Outcome, type TraceContext } from '../../call/index.ts'
 import type { OtelConfig } from './config.ts'
 import { contentOf, type Erase } from './content.ts'
 import type { Tracing } from './context/plane.ts'
@@ -74,7 +74,9 @@ export class Tracer implements Tracing {
   turnedAway({ wire }: Arrival, record: CallFacts): void {
     const { trace } = wire
     if (!(trace instanceof CallTrace) || !trace.sampled) return
-    this.#safely(() => this.#add(refusedSpan(trace, wire, record, trace.ms(this.monotonic()))))
+    const { namespace = '', agent = '' } = record
+    const caller = agentOf({ tenant: '', namespace: String(namespace), agent: String(agent) })
+    this.#safely(() => this.#add(refusedSpan(trace, wire, record, trace.ms(this.monotonic())), caller))
   }
 
   #ended(call: Call<Fact>, trace: CallTrace, outcome: Outcome, record: CallFacts | null): void {
@@ -85,11 +87,12 @@ export class Tracer implements Tracing {
     const model = this.#modelCall(ended)
     this.#count(ended, model)
     if (!trace.sampled) return
-    this.#add(serverSpan(ended, config))
+    const agent = agentOf(call.facts.identity)
+    this.#add(serverSpan(ended, config), agent)
     if (trace.forwardedMs === null) return
     const content = model === null || !config.genAI.captureContent ? null : this.#content(ended, model)
     const told = model === null ? null : { ...model, content: content?.attributes ?? {} }
-    this.#add({ ...clientSpan(ended, trace.forwardedMs, told, config), dropped: content?.dropped ?? 0 })
+    this.#add({ ...clientSpan(ended, trace.forwardedMs, told, config), dropped: content?.dropped ?? 0 }, agent)
   }
 
   /** Null: no model was asked to generate anything. */
@@ -125,8 +128,8 @@ export class Tracer implements Tracing {
     metrics.tokens({ operation, provider, route, type: 'output' }, outcome.usage.completion)
   }
 
-  #add(span: Span): void {
-    this.#options.exporter.add(spanJson(span))
+  #add(span: Span, agent: string): void {
+    this.#options.exporter.add(spanJson(span), agent)
   }
 
   /** A trace that cannot be told must not harm what comes after the call. */

@@ -1,4 +1,4 @@
-import { type Clock, PeriodicTask, reasonOf, rfc3339 } from '@plat/core'
+import { type Clock, PeriodicTask, type PoolObserver, reasonOf, rfc3339, SharedPool } from '@plat/core'
 import { type KubernetesApi, KubernetesApiError } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
@@ -7,8 +7,8 @@ import type { Identity } from '../../call/index.ts'
 const ANNOTATION = 'plat.dev/last-activity'
 /** Its taint labels when that was written, for its forks: JSON of `at` (RFC 3339), `agent` and `labels`. */
 const TAINTS = 'plat.dev/taints'
-/** Sessions that are written of in one interval; of others it is written once they call again in a later one. */
-const MAX_SESSIONS = 20_000
+/** Sessions that are known not to be AgentSessions, at most. */
+const MAX_ABSENT = 20_000
 /** Requests under way at one time. */
 const MAX_REQUESTS = 8
 /** For how many intervals a session that is no AgentSession is not asked for again. */
@@ -32,6 +32,7 @@ export interface ActivityParts {
   readonly live: { busy(tell: (who: Identity) => void): void }
   readonly clock: Clock
   readonly log: Log
+  readonly observer?: PoolObserver | undefined
 }
 
 /** Remembers who has called, and writes it once in each interval: a call costs one entry of a map, however slow the API server is. */
@@ -41,12 +42,15 @@ export class Activity {
   readonly #stop = new AbortController()
   /** Since the last round: last use, by the path of the AgentSession. */
   #seen = new Map<string, Use>()
+  /** Their places; of others it is written once they call again in a later interval. */
+  #pool = this.#emptyPool()
   /** Until when a session is not asked for, in milliseconds since the epoch: there is no such AgentSession. */
   readonly #absent = new Map<string, number>()
   #fails = false
 
   constructor(parts: ActivityParts) {
     this.#parts = parts
+    parts.observer?.watch(() => this.#pool.used)
     this.#rounds = new PeriodicTask({
       clock: parts.clock,
       everyMs: parts.everyMs,
@@ -74,7 +78,11 @@ export class Activity {
 
   #used(namespace: string, session: string, use: Use): void {
     const key = `${namespace}/${session}`
-    if (this.#seen.size < MAX_SESSIONS || this.#seen.has(key)) this.#seen.set(key, use)
+    if (this.#seen.has(key) || this.#pool.acquire(namespace) === null) this.#seen.set(key, use)
+  }
+
+  #emptyPool(): SharedPool {
+    return new SharedPool({ name: 'session_activity', onRefused: (bound) => this.#parts.observer?.refused(bound) })
   }
 
   async #round(): Promise<void> {
@@ -84,6 +92,7 @@ export class Activity {
     for (const [key, until] of this.#absent) if (until <= now) this.#absent.delete(key)
     const batch = this.#seen
     this.#seen = new Map()
+    this.#pool = this.#emptyPool()
     const failed: KubernetesApiError[] = []
     const waiting = [...batch].filter(([key]) => !this.#absent.has(key)).values()
     await Promise.all(Array.from({ length: MAX_REQUESTS }, () => this.#writeAll(waiting, failed)))
@@ -99,11 +108,12 @@ export class Activity {
       const fault = last !== undefined && isOfAll(last) ? last : await this.#write(key, use)
       if (fault === null) continue
       if (fault.status === 404) {
-        if (this.#absent.size < MAX_SESSIONS) this.#absent.set(key, clock.now() + ABSENT_INTERVALS * everyMs)
+        if (this.#absent.size < MAX_ABSENT) this.#absent.set(key, clock.now() + ABSENT_INTERVALS * everyMs)
         continue
       }
       failed.push(fault)
-      if (!this.#seen.has(key) && this.#seen.size < MAX_SESSIONS) this.#seen.set(key, use)
+      const [namespace = '', session = ''] = key.split('/')
+      if (!this.#seen.has(key)) this.#used(namespace, session, use)
     }
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
@@ -14,6 +14,7 @@ export interface ActivityOptions {
   readonly taints: ActivityParts['taints']
   readonly clock: Clock
   readonly log: Log
+  readonly pools?: PoolObservers<'session_activity'>
 }
 
 /**
@@ -30,5 +31,6 @@ export async function startActivity(options: ActivityOptions): Promise<Activity 
     throw new Error(`activity: ${reasonOf(error)}`)
   })
   const api = new KubernetesApi({ access, dialer, clock })
-  return new Activity({ api, everyMs: intervalSeconds * 1000, live, taints, clock, log })
+  const observer = options.pools?.of('session_activity')
+  return new Activity({ api, everyMs: intervalSeconds * 1000, live, taints, clock, log, observer })
 }

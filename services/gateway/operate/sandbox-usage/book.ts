@@ -1,4 +1,4 @@
-import { rfc3339 } from '@plat/core'
+import { type PoolObserver, rfc3339, type SharedPool, watchedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { AdminError } from '../../admin/index.ts'
 import type { Claim, UsageEvent } from './events.ts'
@@ -6,8 +6,6 @@ import { digestOf, LONGEST_MS, OLDEST_MS, type Report } from './report.ts'
 
 /** Reports of one session whose spans are remembered apart; one that comes later than so many later ones is refused. */
 const KEPT_REPORTS = 16
-/** Sessions that are reported of at one time. */
-const MAX_SESSIONS = 20_000
 /** Events after which the journal is written anew with what still counts; more when more is kept than that. */
 const COMPACT_AFTER_EVENTS = 10_000
 
@@ -24,18 +22,20 @@ interface Account {
 export class UsageBook {
   readonly #accounts = new Map<string, Account>()
   readonly #journal: Journal<UsageEvent>
+  readonly #pool: SharedPool
   #lastSeq = 0
   #events = 0
 
-  constructor(journal: Journal<UsageEvent>) {
+  constructor(journal: Journal<UsageEvent>, observer?: PoolObserver) {
     this.#journal = journal
+    this.#pool = watchedPool({ name: 'reported_sessions', observer })
   }
 
   /** Reads the journal, then follows what this gateway and others write. Rejects when it cannot be read. */
   async open(signal: AbortSignal, onFault: (error: unknown) => void): Promise<void> {
     for await (const entry of this.#journal.read(0)) this.#apply(entry)
     const replace = (entries: readonly JournalEntry<UsageEvent>[]) => {
-      this.#accounts.clear()
+      for (const session of [...this.#accounts.keys()]) this.#forget(session)
       this.#lastSeq = 0
       this.#events = 0
       for (const entry of entries) this.#apply(entry)
@@ -51,8 +51,7 @@ export class UsageBook {
       if (same.digest === digestOf(report)) return same
       throw new AdminError('conflict', `id: report ${report.id} said something else`)
     }
-    if (account === undefined && this.#accounts.size >= MAX_SESSIONS)
-      throw new AdminError('backlog_full', `session: ${MAX_SESSIONS} others are reported of already`)
+    if (account === undefined) this.#checkRoom(report.session)
     const { floor = 0, claims = [] } = account ?? {}
     if (report.from < floor)
       throw new AdminError('conflict', `from: lies before ${rfc3339(floor)}, up to which this session is settled`)
@@ -84,7 +83,7 @@ export class UsageBook {
     for (const [session, { claims }] of this.#accounts) {
       const last = claims.at(-1)
       const pending = claims.some(({ counted }) => !counted)
-      if (!pending && (last === undefined || last.to < now - OLDEST_MS - LONGEST_MS)) this.#accounts.delete(session)
+      if (!pending && (last === undefined || last.to < now - OLDEST_MS - LONGEST_MS)) this.#forget(session)
     }
     if (this.#events < Math.max(COMPACT_AFTER_EVENTS, 2 * this.#accounts.size)) return
     this.#events = 0
@@ -96,10 +95,30 @@ export class UsageBook {
     await this.#journal.compact(this.#lastSeq, snapshot)
   }
 
+  /** Throws `backlog_full` where no further session may be reported of. */
+  #checkRoom(session: string): void {
+    const namespace = namespaceIn(session)
+    const bound = this.#pool.acquire(namespace)
+    if (bound !== null) {
+      const others = bound === 'share' ? `of namespace ${namespace}` : 'of all namespaces'
+      throw new AdminError('backlog_full', `session: too many others ${others} are reported of already`)
+    }
+    this.#pool.release(namespace)
+  }
+
+  #begin(session: string): Account {
+    this.#pool.add(namespaceIn(session))
+    return { version: 0, floor: 0, claims: [] }
+  }
+
+  #forget(session: string): void {
+    if (this.#accounts.delete(session)) this.#pool.release(namespaceIn(session))
+  }
+
   #apply({ seq, key, version, event }: JournalEntry<UsageEvent>): void {
     this.#lastSeq = Math.max(this.#lastSeq, seq)
     this.#events++
-    const account = this.#accounts.getOrInsertComputed(key, () => ({ version: 0, floor: 0, claims: [] }))
+    const account = this.#accounts.getOrInsertComputed(key, () => this.#begin(key))
     account.version = version
     if (event.t === 'claimed') add(account, event.claim)
     else if (event.t === 'counted') finish(account, event.id)
@@ -108,6 +127,11 @@ export class UsageBook {
       account.claims = event.claims
     }
   }
+}
+
+/** The first part of `<namespace>/<agent>/<session>`. */
+function namespaceIn(session: string): string {
+  return session.slice(0, session.indexOf('/'))
 }
 
 function add(account: Account, claim: Claim): void {

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -24,6 +24,7 @@ export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging'
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  readonly pools?: PoolObservers<'reported_sessions'>
 }
 
 /** Reports of what sandboxes used. */
@@ -56,7 +57,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   })
   const path = `${config.auditPath}.usage.jsonl`
   const journal = await journals.open({ name: 'usage', path, decode: decodeUsageEvent })
-  const book = new UsageBook(journal)
+  const book = new UsageBook(journal, options.pools?.of('reported_sessions'))
   const stop = new AbortController()
   const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of sandbox usage has failed')
   await book.open(stop.signal, failed)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MAX_SESSIONS, SessionBook } from './book.ts'
+import { MAX_SESSIONS, MAX_SESSIONS_OF_AGENT, SessionBook } from './book.ts'
 
 const outcome = {
   kind: 'outcome',
@@ -72,11 +72,25 @@ test('records of before a restart that are read late move the beginning and not 
 
 test('when there are too many, those that were idle for longest are forgotten', () => {
   const book = new SessionBook()
-  for (let n = 0; n < MAX_SESSIONS; n++) book.see({ ...outcome, session: `s${n}` }, n)
-  book.see({ ...outcome, session: 's0' }, MAX_SESSIONS)
+  const agents = MAX_SESSIONS / MAX_SESSIONS_OF_AGENT
+  for (let n = 0; n < MAX_SESSIONS; n++) book.see({ ...outcome, agent: `a${n % agents}`, session: `s${n}` }, n)
+  book.see({ ...outcome, agent: 'a0', session: 's0' }, MAX_SESSIONS)
   assert.equal(book.size, MAX_SESSIONS)
-  book.see({ ...outcome, session: 'new' }, MAX_SESSIONS + 1)
+  book.see({ ...outcome, agent: 'new', session: 'new' }, MAX_SESSIONS + 1)
   assert.equal(book.size, MAX_SESSIONS / 2 + 1)
   const kept = new Set([...book.sessions()].map(({ session }) => session))
   assert.ok(kept.has('new') && kept.has('s0') && !kept.has('s1'))
+})
+
+test('an agent at its share forgets sessions of its own, and a full list those of agents with the most', () => {
+  const book = new SessionBook()
+  const see = (agent: string, n: number, at: number) => book.see({ ...outcome, agent, session: `s${n}` }, at)
+  see('modest', 0, 0)
+  for (let n = 0; n <= MAX_SESSIONS_OF_AGENT; n++) see('greedy', n, 1 + n)
+  const of = (agent: string) => [...book.sessions()].filter((one) => one.agent === agent).length
+  assert.deepEqual([of('greedy'), of('modest')], [MAX_SESSIONS_OF_AGENT / 2 + 1, 1])
+  for (let agent = 0; book.size < MAX_SESSIONS; agent++)
+    for (let n = 0; n < MAX_SESSIONS_OF_AGENT && book.size < MAX_SESSIONS; n++) see(`many${agent}`, n, 10_000 + n)
+  see('another', 0, 20_000)
+  assert.deepEqual([of('modest'), of('another'), book.size], [1, 1, MAX_SESSIONS / 2 + 1])
 })

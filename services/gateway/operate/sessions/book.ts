@@ -1,8 +1,10 @@
+import { type PoolObserver, poolTable, type SharedPool, watchedPool } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import { SANDBOX_USAGE } from '../../call/index.ts'
 
-/** Sessions that are listed; beyond, those that were idle for longest are forgotten. */
-export const MAX_SESSIONS = 20_000
+/** Sessions that are listed, of all agents and of one; beyond, those that were idle for longest are forgotten. */
+export const MAX_SESSIONS = poolTable.listed_sessions.total
+export const MAX_SESSIONS_OF_AGENT = poolTable.listed_sessions.shares[0].max
 
 /** Which session: a name stands for itself within one agent only. */
 export interface SessionName {
@@ -37,10 +39,14 @@ export type SessionRecord = Readonly<Record<string, unknown>>
 export class SessionBook {
   /** By the session's name; those of several agents may share one. */
   readonly #byName = new Map<string, Session[]>()
-  #count = 0
+  readonly #pool: SharedPool
+
+  constructor(observer?: PoolObserver) {
+    this.#pool = watchedPool({ name: 'listed_sessions', observer })
+  }
 
   get size(): number {
-    return this.#count
+    return this.#pool.used
   }
 
   /** Takes one record into account; `at` in milliseconds since the epoch. */
@@ -81,22 +87,47 @@ export class SessionBook {
   }
 
   #begin({ at, ...name }: SessionName & { readonly at: number }): Session {
-    if (this.#count >= MAX_SESSIONS) this.#forgetHalf()
+    const bound = this.#pool.acquire(agentIn(name))
+    if (bound !== null) {
+      this.#forgetHalf(bound === 'share' ? name : null)
+      this.#pool.add(agentIn(name))
+    }
     const nothing = { user: null, groups: [], tier: '', calls: 0, denied: 0, spentMicros: 0 }
     const entry: Session = { ...name, ...nothing, startedAt: at, lastActivity: at }
     this.#byName.getOrInsertComputed(name.session, () => []).push(entry)
-    this.#count++
     return entry
   }
 
-  /** Half at once: to look for the one that was idle for longest would cost each new session a walk over all. */
-  #forgetHalf(): void {
-    const newest = [...this.sessions()].toSorted((one, other) => other.lastActivity - one.lastActivity)
-    const kept = newest.slice(0, MAX_SESSIONS / 2)
-    this.#byName.clear()
-    this.#count = kept.length
-    for (const entry of kept) this.#byName.getOrInsertComputed(entry.session, () => []).push(entry)
+  /**
+   * Half at once, of one agent or of all: to look for the one that was idle for longest would cost each new session a walk over all. Of
+   * all, agents keep their newest in turns, so that one with many sessions loses them first.
+   */
+  #forgetHalf(of: Pick<SessionName, 'namespace' | 'agent'> | null): void {
+    const all = [...this.sessions()]
+    const own = of === null ? all : all.filter((one) => one.agent === of.agent && one.namespace === of.namespace)
+    const ranks = new Map<string, number>()
+    const ranked = own
+      .toSorted((one, other) => other.lastActivity - one.lastActivity)
+      .map((session) => {
+        const agent = agentIn(session)
+        const rank = ranks.get(agent) ?? 0
+        ranks.set(agent, rank + 1)
+        return { session, rank }
+      })
+    const forgotten = ranked.toSorted((one, other) => one.rank - other.rank).slice(Math.floor(own.length / 2))
+    for (const { session } of forgotten) this.#forget(session)
   }
+
+  #forget(session: Session): void {
+    const left = (this.#byName.get(session.session) ?? []).filter((one) => one !== session)
+    if (left.length > 0) this.#byName.set(session.session, left)
+    else this.#byName.delete(session.session)
+    this.#pool.release(agentIn(session))
+  }
+}
+
+function agentIn({ namespace, agent }: Pick<SessionName, 'namespace' | 'agent'>): string {
+  return `${namespace}/${agent}`
 }
 
 function isTexts(value: unknown): value is readonly string[] {

@@ -1,4 +1,4 @@
-import { reasonOf } from '@plat/core'
+import { type PoolObservers, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { type Session, SessionBook, type SessionName, type SessionRecord } from './book.ts'
@@ -10,6 +10,7 @@ export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'conf
   /** The last record of the ledger when the gateway started: what comes after it is told by `see`. */
   readonly placed: () => { readonly seq: number }
   readonly log: Log
+  readonly pools?: PoolObservers<'listed_sessions'>
 }
 
 /** The sessions that have called, and what each did. */
@@ -25,7 +26,7 @@ export interface SessionsFeature {
 /** Sessions (document 3, "Sessions"): told by records, those of before a restart read again from the end of the ledger. */
 export function createSessions(parts: SessionsParts): SessionsFeature {
   const { config, placed, log } = parts
-  const book = new SessionBook()
+  const book = new SessionBook(parts.pools?.of('listed_sessions'))
   const stop = new AbortController()
   const restored = restore(book, config.auditPath, placed().seq, stop.signal).catch((error: unknown) => {
     log.error({ error: reasonOf(error) }, 'sessions of before this start are not listed: the ledger could not be read')

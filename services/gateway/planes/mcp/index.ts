@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import type { Clock, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
@@ -71,6 +71,7 @@ export interface McpPlaneOptions {
   /** Document 3: `identity.resourceBaseURL`; null when empty. */
   readonly resourceBaseURL: string | null
   readonly metrics: AbandonedMetrics
+  readonly pools?: PoolObservers<'abandoned_calls'>
 }
 
 /** A plane that can also ask a server for itself. */
@@ -113,7 +114,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL
-    this.abandoned = new AbandonedCalls(options.clock, options.metrics)
+    this.abandoned = new AbandonedCalls(options.clock, options.metrics, options.pools?.of('abandoned_calls'))
   }
 
   read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {

@@ -64,7 +64,7 @@ function exporterTo(t: TestContext, endpoint: string, own: Own = {}) {
   })
   t.after(() => exporter.close())
   const add = (count: number, more: Partial<Span> = {}) => {
-    for (let at = 0; at < count; at++) exporter.add(spanJson({ ...span, ...more }))
+    for (let at = 0; at < count; at++) exporter.add(spanJson({ ...span, ...more }), `agent${at}`)
   }
   /** Waits until it is so, while every pause ends. */
   const soon = (seen: () => boolean, what: string) => until(seen, what, () => clock.advance(LONG_MS))
@@ -138,6 +138,21 @@ test('what the queue has no room for is dropped and counted, by number and by si
   assert.ok(collector.exports.length >= 15, 'a large span has a request of its own')
   await collector.close()
   await soon(() => counted.failed === 8, 'the others to be given up')
+})
+
+test('an agent whose spans fill its share loses further ones, and those of another agent are kept', async (t) => {
+  const collector = await startCollector(t)
+  const { exporter, counted, soon } = exporterTo(t, collector.url, { maxQueueSize: 8, maxExportBatchSize: 8 })
+  const add = (agent: string, text = 'x') => exporter.add(spanJson({ ...span, attributes: { text } }), agent)
+  for (let n = 0; n < 5; n++) add('greedy')
+  add('modest')
+  assert.deepEqual([counted.queued, counted.dropped], [3, 3])
+  await soon(() => counted.exported === 3, 'the spans')
+  for (const _ of [1, 2]) add('greedy')
+  assert.deepEqual([counted.queued, counted.dropped], [2, 3], 'places of exported spans are free')
+  await soon(() => counted.exported === 5, 'the others')
+  add('greedy', 'x'.repeat(QUEUE_MAX_BYTES / 4))
+  assert.equal(counted.dropped, 4, 'one that is larger than a share')
 })
 
 test('a collector that is busy or away is asked again, for as long as it wants, until the spans are given up', async (t) => {

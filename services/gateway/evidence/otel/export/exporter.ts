@@ -1,9 +1,9 @@
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, type PoolObservers, poolTable, type SharedPool, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Collector, Posted } from './post.ts'
 
-/** Spans that wait take so many bytes at most, whatever their number. */
-export const QUEUE_MAX_BYTES = 64 * 1024 * 1024
+/** Characters of the spans that wait, at most, whatever their number. */
+export const QUEUE_MAX_BYTES = poolTable.span_bytes.total
 /** Bytes of one request, unless one span alone is larger: collectors refuse requests that are too large. */
 const BATCH_MAX_BYTES = 4 * 1024 * 1024
 /** How often the same spans are sent before they are given up. */
@@ -36,15 +36,22 @@ export interface ExporterOptions {
   readonly ids: Pick<Ids, 'random'>
   readonly log: Log
   readonly metrics: ExporterMetrics
+  readonly pools?: PoolObservers<'spans' | 'span_bytes'> | undefined
+}
+
+interface Queued {
+  readonly span: string
+  readonly agent: string
 }
 
 /** Sends spans to a collector in batches, behind the calls that they are of: nothing waits for it, and what is too much is dropped. */
 export class Exporter {
   readonly #options: ExporterOptions
-  readonly #queue: string[] = []
+  readonly #queue: Queued[] = []
+  readonly #spans: SharedPool
+  readonly #bytes: SharedPool
   readonly #stop = new AbortController()
   readonly #running: Promise<void>
-  #bytes = 0
   #failing = false
   #isOpen = true
   /** Ends a pause; `early`: a full batch is reason enough. */
@@ -52,21 +59,31 @@ export class Exporter {
 
   constructor(options: ExporterOptions) {
     this.#options = options
+    const { config, pools } = options
+    const total = config.maxQueueSize
+    const shares = [Math.ceil(total / 4)]
+    this.#spans = watchedPool({ name: 'spans', total, shares, observer: pools?.of('spans') })
+    this.#bytes = watchedPool({ name: 'span_bytes', observer: pools?.of('span_bytes') })
     this.#running = this.#run()
   }
 
-  /** One span, as JSON. */
-  add(span: string): void {
+  /** One span of a call of this agent, as JSON. */
+  add(span: string, agent: string): void {
     const { config, metrics } = this.#options
-    const isFull = this.#queue.length >= config.maxQueueSize || this.#bytes + span.length > QUEUE_MAX_BYTES
-    if (isFull || !this.#isOpen) {
+    if (!this.#isOpen || !this.#hasRoom(span, agent)) {
       metrics.dropped(1)
       return
     }
-    this.#queue.push(span)
-    this.#bytes += span.length
+    this.#queue.push({ span, agent })
     metrics.queued(this.#queue.length)
     if (this.#queue.length >= config.maxExportBatchSize && this.#pause?.early === true) this.#pause.end()
+  }
+
+  #hasRoom(span: string, agent: string): boolean {
+    if (this.#spans.acquire(agent) !== null) return false
+    if (this.#bytes.acquire(agent, span.length) === null) return true
+    this.#spans.release(agent)
+    return false
   }
 
   /** Sends what is left while the collector takes it. */
@@ -105,13 +122,14 @@ export class Exporter {
     const { config, metrics } = this.#options
     let count = 0
     let bytes = 0
-    for (const span of this.#queue.slice(0, config.maxExportBatchSize)) {
+    for (const { span, agent } of this.#queue.slice(0, config.maxExportBatchSize)) {
       if (count > 0 && bytes + span.length > BATCH_MAX_BYTES) break
       count++
       bytes += span.length
+      this.#spans.release(agent)
+      this.#bytes.release(agent, span.length)
     }
-    this.#bytes -= bytes
-    const batch = this.#queue.splice(0, count)
+    const batch = this.#queue.splice(0, count).map(({ span }) => span)
     metrics.queued(this.#queue.length)
     return batch
   }

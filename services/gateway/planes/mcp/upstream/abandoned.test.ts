@@ -1,19 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { type PoolBound, TestClock } from '@plat/core'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { AbandonedCalls } from './abandoned.ts'
 
 function setup() {
   const clock = new TestClock()
   const counts = { open: 0, aborted: 0 }
-  const calls = new AbandonedCalls(clock, {
-    abandoned: (count) => {
+  const pool: { used: () => number; readonly refused: PoolBound[] } = { used: () => -1, refused: [] }
+  const metrics = {
+    abandoned: (count: number) => {
       counts.open = count
     },
     abandonedAborted: () => {
       counts.aborted++
     },
+  }
+  const calls = new AbandonedCalls(clock, metrics, {
+    watch: (used) => {
+      pool.used = used
+    },
+    refused: (bound) => void pool.refused.push(bound),
   })
   const aborted: string[] = []
   const ends = new Map<string, () => void>()
@@ -28,15 +35,16 @@ function setup() {
         discard: (over) => ends.set(name, over),
       },
     )
-  return { clock, counts, aborted, ends, add }
+  return { clock, counts, pool, aborted, ends, add }
 }
 
 test('a session has its share of abandoned calls: above it the oldest is aborted, and other sessions keep theirs', () => {
-  const { add, aborted, counts } = setup()
+  const { add, aborted, counts, pool } = setup()
   add('other', 's2')
   for (let nth = 1; nth <= 6; nth++) add(`call ${nth}`, 's1')
   assert.deepEqual(aborted, ['call 1', 'call 2'])
   assert.deepEqual(counts, { open: 5, aborted: 2 })
+  assert.deepEqual([pool.used(), pool.refused], [5, ['share', 'share']])
 })
 
 test('an agent with many sessions has one share, and another agent is not affected', () => {

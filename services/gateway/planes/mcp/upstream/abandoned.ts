@@ -1,13 +1,14 @@
-import { type Clock, LinkedMap } from '@plat/core'
+import { type Clock, LinkedMap, type PoolBound, type PoolObserver, poolTable } from '@plat/core'
 import type { Identity } from '../../../call/index.ts'
 import type { UpstreamExchange } from '../../wire/exchange.ts'
 
 /** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
 const MAX_AGE_MS = 300_000
-/** Calls that may run on at one time: of one session, of one agent, and of all. Above it the oldest is aborted. */
-const MAX_OF_SESSION = 4
-const MAX_OF_AGENT = 16
-const MAX_OF_ALL = 512
+/** Calls that may run on at one time: of all, of one agent, and of one session. Above it the oldest is aborted. */
+const {
+  total: MAX_OF_ALL,
+  shares: [{ max: MAX_OF_AGENT }, { max: MAX_OF_SESSION }],
+} = poolTable.abandoned_calls
 
 /** The count of abandoned calls, and how many were aborted because of a share. */
 export interface AbandonedMetrics {
@@ -24,12 +25,15 @@ export interface AbandonedMetrics {
 export class AbandonedCalls {
   readonly #clock: Clock
   readonly #metrics: AbandonedMetrics
+  readonly #observer: PoolObserver | undefined
   readonly #all: Share = new LinkedMap()
   readonly #shares = new Map<string, Share>()
 
-  constructor(clock: Clock, metrics: AbandonedMetrics) {
+  constructor(clock: Clock, metrics: AbandonedMetrics, observer?: PoolObserver) {
     this.#clock = clock
     this.#metrics = metrics
+    this.#observer = observer
+    observer?.watch(() => this.#all.size)
   }
 
   get size(): number {
@@ -45,17 +49,18 @@ export class AbandonedCalls {
     for (const key of call.keys) this.#shareOf(key).set(call, null)
     this.#metrics.abandoned(this.#all.size)
     const [ofAgent, ofSession] = call.keys
-    this.#trim(this.#shareOf(ofSession), MAX_OF_SESSION)
-    this.#trim(this.#shareOf(ofAgent), MAX_OF_AGENT)
-    this.#trim(this.#all, MAX_OF_ALL)
+    this.#trim(this.#shareOf(ofSession), MAX_OF_SESSION, 'share')
+    this.#trim(this.#shareOf(ofAgent), MAX_OF_AGENT, 'share')
+    this.#trim(this.#all, MAX_OF_ALL, 'total')
     exchange.discard(() => this.#remove(call))
   }
 
-  #trim(share: Share, max: number): void {
+  #trim(share: Share, max: number, bound: PoolBound): void {
     if (share.size <= max) return
     const [oldest] = share.oldest ?? []
     if (oldest === undefined) return
     this.#metrics.abandonedAborted()
+    this.#observer?.refused(bound)
     oldest.exchange.abort('other calls without a client took its place')
     this.#remove(oldest)
   }
