@@ -1,6 +1,5 @@
-import { createHash, hash } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
-import { canonicalJson } from '@plat/core'
+import { hash } from 'node:crypto'
+import { canonicalJson, slicedSha256 } from '@plat/core'
 import { InvalidClaimError, type Members, readingClaims, secondsClaim, type TokenFault, textClaim } from '@plat/tokens'
 import type { Entry } from './tar.ts'
 
@@ -31,24 +30,12 @@ export function digestOf(files: readonly Entry[]): string {
 /** `digestOf` in slices that yield: hashing 64 MiB may take 200 ms. */
 export async function digestInSlices(files: readonly Entry[]): Promise<string> {
   const sums: [string, string][] = []
-  for (const { name, bytes } of files) sums.push([name, await sumOf(bytes)])
+  for (const { name, bytes } of files) sums.push([name, await slicedSha256(bytes)])
   return digestOfSums(sums)
 }
 
 function digestOfSums(sums: readonly (readonly [name: string, sum: string])[]): string {
   return hash('sha256', canonicalJson(Object.fromEntries(sums)))
-}
-
-/** Bytes that are hashed in one go. */
-const SLICE_BYTES = 1024 * 1024
-
-async function sumOf(bytes: Uint8Array): Promise<string> {
-  const sum = createHash('sha256')
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    sum.update(bytes.subarray(at, at + SLICE_BYTES))
-    await setImmediate()
-  }
-  return sum.digest('hex')
 }
 
 /** From the payload of a signature. */

@@ -1,3 +1,4 @@
+import { Slices } from '@plat/core'
 import { MAX_LINE_BYTES } from './format.ts'
 
 /** Anything that bytes can be read from at a position; 0 at the end. */
@@ -7,6 +8,8 @@ export interface ReadAt {
 
 /** Bytes read at once. The buffer holds a chunk and the longest line that may have begun before it. */
 const CHUNK_BYTES = 1024 * 1024
+/** Lines between two looks at the time: a chunk of records has no more, one of line breaks a million. */
+const LINES_AT_ONCE = 4096
 const LF = 0x0a
 
 export interface ScanOptions {
@@ -39,14 +42,17 @@ export function scanBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(CHUNK_BYTES + MAX_LINE_BYTES)
 }
 
-/** Hands out every line of a file in order, without copying lines. */
+/** Hands out every line of a file in order, without copying lines; yields after each `LINES_AT_ONCE`, and chunks that take long. */
 export async function scanLines(source: ReadAt, options: ScanOptions): Promise<Rest> {
   const buffer = options.buffer ?? scanBuffer()
   let position = options.from ?? 0
   let kept = 0
+  let lines = 0
+  const slices = new Slices()
   for (;;) {
     const count = await source.read(buffer.subarray(kept, kept + CHUNK_BYTES), position)
     if (count === 0) break
+    if (slices.isOver) await slices.next()
     const end = kept + count
     const base = position - kept
     let start = 0
@@ -55,6 +61,7 @@ export async function scanLines(source: ReadAt, options: ScanOptions): Promise<R
         return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: false }
       }
       start = lf + 1
+      if (++lines % LINES_AT_ONCE === 0 && slices.isOver) await slices.next()
     }
     position += count
     kept = end - start

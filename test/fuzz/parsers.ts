@@ -105,8 +105,6 @@ export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   // 200 ms for 256 KiB.
   'YAML',
   // Measure more than one parser at once.
-  'ledger files',
-  'evidence objects',
   'requests to models',
   // Not measured to the end.
   'chunks of models',

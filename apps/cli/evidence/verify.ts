@@ -18,7 +18,7 @@ export async function evidenceVerify(
   try {
     const keys = await readKeys(key)
     const logKeys = logKey === undefined ? null : await readKeys(logKey)
-    const found = verifyEvidence(await bytesOf(file), { keys, hmacKey: null, logKeys })
+    const found = await verifyEvidence(await bytesOf(file), { keys, hmacKey: null, logKeys })
     if (typeof found === 'string') {
       output.out(`broken: ${found}`)
       return EXIT_CODES.broken

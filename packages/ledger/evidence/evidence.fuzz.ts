@@ -29,13 +29,13 @@ export const target = {
     const signer = ephemeralSigner()
     const sealed = await objectOf(signer)
     const trust = { keys: [signer.publicKey], hmacKey: null, logKeys: null }
-    const property = fc.property(fc.array(change, { maxLength: 3 }), (changes) => {
+    const property = fc.asyncProperty(fc.array(change, { maxLength: 3 }), async (changes) => {
       let bytes = sealed
       for (const { at, cut, from, piece, bytes: more } of changes) {
         const between = [bytes.subarray(from, from + piece), more]
         bytes = Buffer.concat([bytes.subarray(0, at), ...between, bytes.subarray(at + cut)])
       }
-      return (typeof verifyEvidence(bytes, trust) === 'object') === bytes.equals(sealed)
+      return (typeof (await verifyEvidence(bytes, trust)) === 'object') === bytes.equals(sealed)
     })
     const done = await fc.check(property, { seed, numRuns: ENDLESS, interruptAfterTimeLimit: seconds * 1000 })
     return { cases: done.numRuns, failures: done.failed ? [fc.defaultReportMessage(done) ?? 'failed'] : [] }

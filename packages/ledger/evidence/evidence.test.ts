@@ -122,10 +122,10 @@ test('what an anchored checkpoint covers is proven by that one, and by the log t
   const { got } = await ledger('anchored', { anchoredBy: log })
   const within = partsOf(await got({ from: 2, to: 8 }))
   const bytes = await sealEvidence(within, signer)
-  const found = verifyEvidence(bytes, { ...trust, logKeys: [log.publicKey] })
+  const found = await verifyEvidence(bytes, { ...trust, logKeys: [log.publicKey] })
   assert.ok(typeof found === 'object' && found.anchored === true, String(found))
-  assert.equal(Object(verifyEvidence(bytes, trust)).anchored, null)
-  assert.match(String(verifyEvidence(bytes, { ...trust, logKeys: [signer.publicKey] })), /log/)
+  assert.equal(Object(await verifyEvidence(bytes, trust)).anchored, null)
+  assert.match(String(await verifyEvidence(bytes, { ...trust, logKeys: [signer.publicKey] })), /log/)
   const later = partsOf(await got({ from: 2 }))
   assert.deepEqual([later.head.anchor, Object(await judged(later)).anchored], [null, false])
   const { anchor } = within.head
@@ -139,5 +139,20 @@ test('a seal or a checkpoint of another key proves nothing', async () => {
   assert.match(String(await judged(parts, stranger)), /the seal is not signed by the given key/)
   const bytes = await sealEvidence(parts, stranger)
   const theirs = { ...trust, keys: [stranger.publicKey] }
-  assert.match(String(verifyEvidence(bytes, theirs)), /the checkpoint is not signed by the given key/)
+  assert.match(String(await verifyEvidence(bytes, theirs)), /the checkpoint is not signed by the given key/)
+})
+
+test('an object with other numbers of lines than its head says is refused', async () => {
+  const { got } = await ledger('counts')
+  const parts = partsOf(await got({}))
+  const { head, lines } = parts
+  assert.equal(typeof (await judged(parts)), 'object')
+  const [line = Buffer.alloc(0)] = lines
+  for (const others of [[], lines.slice(1), [...lines, line], Array.from({ length: 2000 }, () => line)])
+    assert.equal(
+      await judged({ ...parts, lines: others }),
+      `it holds ${others.length} records, and not ${head.records} as it says`,
+    )
+  const large = { ...head, by: 'a'.repeat(1024 * 1024) }
+  assert.equal(await judged({ ...parts, head: large }), 'its first line is no head of an evidence object')
 })

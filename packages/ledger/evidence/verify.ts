@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto'
+import { Slices, slicedSha256 } from '@plat/core'
 import type { PublicKey } from '@plat/keys'
-import { type RawLine, readRawLine } from '../format.ts'
+import { MAX_LINE_BYTES, type RawLine, readRawLine } from '../format.ts'
 import { logFault, readAnchor } from '../proof/anchor.ts'
 import { readCheckpointRecord } from '../proof/checkpoint.ts'
 import { rootOfPath } from '../proof/inclusion.ts'
@@ -24,19 +24,19 @@ export interface EvidenceFinding {
   readonly anchored: boolean | null
 }
 
-/** Verifies an evidence object with nothing but itself and the keys; a text says what is wrong. Never throws. */
-export function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): EvidenceFinding | string {
-  const parts = partsOf(Buffer.from(bytes))
+/** Verifies an evidence object with nothing but itself and the keys; a text says what is wrong. Never rejects. Works in slices. */
+export async function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): Promise<EvidenceFinding | string> {
+  const parts = partsOf(bufferOf(bytes))
   if (typeof parts === 'string') return parts
   const { head, proofs } = parts
-  const unsealed = sealFault(parts, trust)
+  const unsealed = await sealFault(parts, trust)
   if (unsealed !== null) return unsealed
   const checkpoint = readCheckpointRecord(head.checkpoint)
   if (typeof checkpoint === 'string') return checkpoint
   if (checkpoint.ledgerId !== head.ledgerId) return 'the checkpoint is of another ledger'
   const signed = judgeCheckpoint(checkpoint, trust)
   if (signed !== true) return signed === false ? 'nothing that was given signed the checkpoint' : signed
-  const fault = linesFault(parts, new Map(proofs.map((proof) => [proof.seq, proof])), checkpoint)
+  const fault = await linesFault(parts, new Map(proofs.map((proof) => [proof.seq, proof])), checkpoint)
   if (fault !== null) return fault
   const anchored = anchorOf(head, checkpoint, trust.logKeys)
   if (typeof anchored === 'string') return anchored
@@ -45,35 +45,38 @@ export function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): Evidenc
 
 interface Parts {
   readonly head: EvidenceHead
-  /** All that is sealed, and in it the lines of the ledger. */
+  /** All that is sealed. */
   readonly body: Buffer
-  readonly lines: readonly (readonly [start: number, end: number])[]
+  /** The lines of the ledger in it. */
+  readonly records: Buffer
   readonly proofs: readonly RunProof[]
   readonly seal: string
 }
 
 function partsOf(bytes: Buffer): Parts | string {
-  const spans: [number, number][] = []
-  for (let start = 0, end = bytes.indexOf(LF); end !== -1; start = end + 1, end = bytes.indexOf(LF, start)) {
-    spans.push([start, end])
-  }
-  const [first, ...rest] = spans
-  const [proofSpan, sealSpan] = rest.splice(-2)
-  if (bytes.at(-1) !== LF || first === undefined || proofSpan === undefined || sealSpan === undefined) {
+  const headEnd = bytes.indexOf(LF)
+  const end = bytes.length - 1
+  const sealStart = bytes.lastIndexOf(LF, end - 1) + 1
+  const proofStart = bytes.lastIndexOf(LF, sealStart - 2) + 1
+  if (bytes[end] !== LF || headEnd === -1 || proofStart <= headEnd || sealStart <= proofStart) {
     return 'it is no evidence object: a head, records, proofs and a seal are needed, a line each'
   }
-  const textOf = ([start, end]: readonly [number, number]) => bytes.toString('utf8', start, end)
-  const head = readEvidenceHead(textOf(first))
-  const proofs = readProofs(textOf(proofSpan))
+  const head = headEnd > MAX_LINE_BYTES ? null : readEvidenceHead(bytes.toString('utf8', 0, headEnd))
   if (head === null) return 'its first line is no head of an evidence object'
+  const proofs = readProofs(bytes.toString('utf8', proofStart, sealStart - 1))
   if (proofs === null) return 'its last line but one holds no proofs'
-  return { head, body: bytes.subarray(0, sealSpan[0]), lines: rest, proofs, seal: textOf(sealSpan) }
+  const seal = bytes.toString('utf8', sealStart, end)
+  return { head, body: bytes.subarray(0, sealStart), records: bytes.subarray(headEnd + 1, proofStart), proofs, seal }
 }
 
-function sealFault({ head, body, seal: text }: Parts, { keys }: Trust): string | null {
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+}
+
+async function sealFault({ head, body, seal: text }: Parts, { keys }: Trust): Promise<string | null> {
   const seal = readSealLine(text)
   if (seal === null) return 'its last line is no seal'
-  if (seal.sha256 !== hash('sha256', body, 'hex') || seal.id !== head.id || seal.ledgerId !== head.ledgerId) {
+  if (seal.sha256 !== (await slicedSha256(body)) || seal.id !== head.id || seal.ledgerId !== head.ledgerId) {
     return 'the seal is about something else: the object was changed'
   }
   const { header, input, signature } = seal.jws
@@ -84,32 +87,54 @@ function sealFault({ head, body, seal: text }: Parts, { keys }: Trust): string |
   return isSigned ? null : 'the seal is not signed by the given key'
 }
 
-function linesFault(
-  { head, body, lines }: Parts,
+type Span = readonly [start: number, end: number]
+
+/** The places of all lines; a number: there are so many, and not `count`. */
+async function linesOf(records: Buffer, count: number): Promise<readonly Span[] | number> {
+  const spans: Span[] = []
+  const slices = new Slices()
+  let found = 0
+  for (let start = 0, end = records.indexOf(LF); end !== -1; start = end + 1, end = records.indexOf(LF, start)) {
+    if (found++ < count) spans.push([start, end])
+    if (found % LINES_AT_ONCE === 0 && slices.isOver) await slices.next()
+  }
+  return found === count ? spans : found
+}
+
+/** Lines between two looks at the time. */
+const LINES_AT_ONCE = 256
+
+async function linesFault(
+  { head, records }: Parts,
   proofs: ReadonlyMap<number, RunProof>,
   checkpoint: { readonly size: number; readonly root: string },
-): string | null {
-  if (lines.length !== head.records) return `it holds ${lines.length} records, and not ${head.records} as it says`
+): Promise<string | null> {
+  const lines = await linesOf(records, head.records)
+  if (typeof lines === 'number') return `it holds ${lines} records, and not ${head.records} as it says`
   const isWhole = Object.keys(head.about).length === 0
   if (isWhole && lines.length !== head.to - head.from + 1) return 'records are missing from its range'
+  const slices = new Slices()
   const raws: RawLine[] = []
   for (const [at, [start, end]] of lines.entries()) {
-    const raw = readRawLine(body, start, end)
+    if (at % LINES_AT_ONCE === 0 && slices.isOver) await slices.next()
+    const raw = readRawLine(records, start, end)
     if (typeof raw === 'string') return `line ${at + 2}: ${raw}`
     raws.push(raw)
   }
-  for (const [at, { seq, hash: own }] of raws.entries()) {
+  for (const [at, raw] of raws.entries()) {
+    if (at % LINES_AT_ONCE === 0 && slices.isOver) await slices.next()
+    const { seq } = raw
     if (seq < head.from || seq > head.to) return `record ${seq} is outside of its range`
     const next = raws[at + 1]
     if (next?.seq === seq + 1) {
-      if (next.prev === own) continue
+      if (next.prev === raw.hash) continue
       return `record ${next.seq} does not follow record ${seq}`
     }
     if (next !== undefined && next.seq <= seq) return `record ${next.seq} is out of order`
     const [start, end] = lines[at] ?? [0, 0]
     const inclusion = proofs.get(seq)?.inclusion.map((one) => Buffer.from(one, 'hex'))
     if (inclusion === undefined) return `record ${seq} has no proof`
-    if (rootOfPath(leafHash(body.subarray(start, end)), seq, checkpoint.size, inclusion) !== checkpoint.root) {
+    if (rootOfPath(leafHash(records.subarray(start, end)), seq, checkpoint.size, inclusion) !== checkpoint.root) {
       return `record ${seq} does not lead to the root of the checkpoint`
     }
   }

@@ -49,7 +49,7 @@ test('a range is sealed with every record of it, and proves them with the public
   const made = await ask('POST', '/v1/evidence', { from: '1', to: '4' })
   assert.deepEqual([made.status, made.from, made.to, made.records, made.anchored], [201, 1, 4, 4, false])
   const bytes = await fetched(made.id)
-  const found = verify(bytes)
+  const found = await verify(bytes)
   assert.ok(typeof found !== 'string', String(found))
   assert.deepEqual([found.whole, found.anchored, found.head.by], [true, false, 'token:admin'])
   const lines = Buffer.from(bytes).toString().split('\n')
@@ -60,7 +60,7 @@ test('a range is sealed with every record of it, and proves them with the public
   await until(recorded, 'the record of it')
   // Whatever is left out of such a range shows, sealed as it may be.
   const all = await ask('POST', '/v1/evidence', {})
-  const whole = verify(await fetched(all.id))
+  const whole = await verify(await fetched(all.id))
   assert.ok(
     typeof whole === 'object' && whole.whole && whole.head.from === 0 && whole.head.records === whole.head.to + 1,
   )
@@ -73,7 +73,7 @@ test('records of one session or agent are found in their range, and each leads t
   assert.equal((await ask('POST', '/v1/evidence', { namespace: 'elsewhere', kind })).status, 404)
   const some = await ask('POST', '/v1/evidence', { namespace: 'shop', kind })
   assert.deepEqual([some.records, some.about], [3, { namespace: 'shop', kind }])
-  const found = verify(await fetched(some.id))
+  const found = await verify(await fetched(some.id))
   assert.ok(typeof found === 'object' && !found.whole, String(found))
   assert.equal((await ask('POST', '/v1/evidence', { from: 'yesterday' })).status, 400)
   assert.equal((await ask('POST', '/v1/evidence', { user: 'ada' })).status, 400)
@@ -85,21 +85,21 @@ test('one changed byte anywhere in an object is noticed, and so is everything th
   await act('a', 'b')
   const { id } = await ask('POST', '/v1/evidence', { kind: 'revocation' })
   const bytes = Buffer.from(await fetched(id))
-  assert.equal(typeof verify(bytes), 'object')
+  assert.equal(typeof (await verify(bytes)), 'object')
   for (let at = 0; at < bytes.length; at++) {
     const changed = Buffer.from(bytes)
     changed[at] = (changed[at] ?? 0) ^ 1
-    assert.equal(typeof verify(changed), 'string', `byte ${at}`)
+    assert.equal(typeof (await verify(changed)), 'string', `byte ${at}`)
   }
   const lines = bytes.toString().trimEnd().split('\n')
   const of = (some: readonly string[]) => Buffer.from(some.map((line) => `${line}\n`).join(''))
   for (let at = 0; at < lines.length; at++) {
-    assert.equal(typeof verify(of(lines.toSpliced(at, 1))), 'string', `without line ${at}`)
-    assert.equal(typeof verify(of(lines.toSpliced(at, 0, lines[at] ?? ''))), 'string', `line ${at} twice`)
+    assert.equal(typeof (await verify(of(lines.toSpliced(at, 1)))), 'string', `without line ${at}`)
+    assert.equal(typeof (await verify(of(lines.toSpliced(at, 0, lines[at] ?? '')))), 'string', `line ${at} twice`)
   }
-  failsWith(verify(bytes.subarray(0, -1)), /no evidence object/)
-  failsWith(verify(Buffer.concat([bytes, bytes])), /./)
-  failsWith(verify(Buffer.alloc(0)), /no evidence object/)
+  failsWith(await verify(bytes.subarray(0, -1)), /no evidence object/)
+  failsWith(await verify(Buffer.concat([bytes, bytes])), /./)
+  failsWith(await verify(Buffer.alloc(0)), /no evidence object/)
 })
 
 test('objects are listed, the newest first, and none is ever written over', async (t) => {

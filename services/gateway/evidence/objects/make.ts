@@ -83,7 +83,7 @@ export class EvidenceMaker {
     }
     const bytes = await sealEvidence({ head, lines, proofs }, signer)
     if (bytes.length > maxBytes) throw tooMuch(maxBytes, found.to)
-    const fault = verifyEvidence(bytes, { keys: checkpoints.keys(), hmacKey: null, logKeys: null })
+    const fault = await verifyEvidence(bytes, { keys: checkpoints.keys(), hmacKey: null, logKeys: null })
     // Evidence that is wrong never leaves.
     if (typeof fault === 'string') throw new Error(`the evidence would not hold: ${fault}`)
     await store.put(head.id, bytes)
