@@ -9,7 +9,7 @@ import { until } from '@plat/testkit/until'
 import { KubernetesApi, KubernetesApiError } from './api.ts'
 
 /** An API that `answer` plays. */
-async function ground(t: TestContext, answer: (url: string, response: ServerResponse) => void) {
+async function setUp(t: TestContext, answer: (url: string, response: ServerResponse) => void) {
   const server = createServer((request, response) => answer(request.url ?? '', response))
   const url = `http://127.0.0.1:${await listening(server)}`
   const dialer = createDialer({ clock: systemClock, log: silentLog })
@@ -36,7 +36,7 @@ async function faultOf(asking: Promise<unknown>): Promise<KubernetesApiError> {
 }
 
 test('a refusal says its status, its reason, its causes and how long to wait', async (t) => {
-  const { api, answered, server } = await ground(t, (url, response) => {
+  const { api, answered, server } = await setUp(t, (url, response) => {
     if (url === '/proxy') response.writeHead(502).end('<html>')
     else if (url === '/odd') response.writeHead(200).end('[1]')
     else {
@@ -65,7 +65,7 @@ test('a refusal says its status, its reason, its causes and how long to wait', a
 
 test('a watch gives what came, ends with its server or its reader, and fails with the reason', async (t) => {
   let open: ServerResponse | null = null
-  const { api } = await ground(t, (url, response) => {
+  const { api } = await setUp(t, (url, response) => {
     if (url.startsWith('/gone')) response.writeHead(410).end('{"kind":"Status","reason":"Expired","message":"too old"}')
     else {
       response.writeHead(200).write('{"type":"ADDED","object":{"a":1}}\n{"type":"MOD')
@@ -104,7 +104,7 @@ test('a reader that lags holds the server back, and misses nothing', async (t) =
   const many = 20_000
   const line = JSON.stringify({ type: 'MODIFIED', object: { text: 'x'.repeat(500) } })
   let sent = () => 0
-  const { api } = await ground(t, (_url, response) => {
+  const { api } = await setUp(t, (_url, response) => {
     response.writeHead(200)
     sent = () => response.socket?.bytesWritten ?? 0
     for (let written = 0; written < many; written++) response.write(`${line}\n`)

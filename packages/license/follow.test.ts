@@ -16,7 +16,7 @@ const signer = ephemeralSigner()
 const authority = readAuthority(JSON.stringify(signer.publicJwk), 'test')
 
 /** A followed file, its series, and what the log was told. */
-async function ground(t: TestContext, first: string | null) {
+async function setUp(t: TestContext, first: string | null) {
   const path = join(tempFolder(), 'license.jws')
   if (first !== null) writeFileSync(path, first)
   const clock = new TestClock()
@@ -79,7 +79,7 @@ test('a licence runs out while it is followed, and each state is told once', asy
   // Shows D3.label.plat_license_state.state.valid, D3.label.plat_license_state.state.grace,
   // D3.label.plat_license_state.state.expired.
   // Shows D3.metric.plat_license_days_left, D3.metric.plat_license_node_limit.
-  const { clock, told, series, current, turns } = await ground(t, license(new TestClock(), 'enterprise', 20))
+  const { clock, told, series, current, turns } = await setUp(t, license(new TestClock(), 'enterprise', 20))
   assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="valid"} 1'])
   assert.ok(series().includes('plat_license_days_left 0'))
   assert.ok(series().includes('plat_license_node_limit 5'))
@@ -94,7 +94,7 @@ test('a licence runs out while it is followed, and each state is told once', asy
 })
 
 test('a file that changes is read again, and of an edition that was nothing is left', async (t) => {
-  const { path, clock, told, series, current, turns } = await ground(t, null)
+  const { path, clock, told, series, current, turns } = await setUp(t, null)
   assert.deepEqual(current(), ['plat_license_state{edition="community",state="invalid"} 1'])
   // Without a licence no day of one is left: an alert on too few must not see a 0.
   assert.ok(!series().some((line) => line.startsWith('plat_license_days_left')))

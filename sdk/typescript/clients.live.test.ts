@@ -20,16 +20,16 @@ import {
 } from './index.ts'
 import { type GatewayFixture, PUBLIC, startGround } from './testing/ground.ts'
 
-let ground: GatewayFixture
+let fixture: GatewayFixture
 const sessions: Record<string, Session> = {}
 
 before(async () => {
-  ground = await startGround()
-  sessions.bearer = await ground.connect()
-  sessions.bound = await ground.connect({ dpop: true, source: ground.source({ session: 's2' }) })
+  fixture = await startGround()
+  sessions.bearer = await fixture.connect()
+  sessions.bound = await fixture.connect({ dpop: true, source: fixture.source({ session: 's2' }) })
 })
 
-after(() => ground.close())
+after(() => fixture.close())
 
 /** The session of a kind of token: what holds for one must hold for the other. */
 function sessionOf(kind: string): Session {
@@ -149,7 +149,7 @@ for (const kind of ['bearer', 'bound']) {
 
 /** The card names the gateway's public address, which leads here only in the world of the test. */
 function toGateway(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
-  return (input, init) => fetch(String(input).replace(PUBLIC, ground.gateway.url), init)
+  return (input, init) => fetch(String(input).replace(PUBLIC, fixture.gateway.url), init)
 }
 
 test('a call that waits for a person answers early, and goes through once it is approved', async () => {
@@ -158,7 +158,7 @@ test('a call that waits for a person answers early, and goes through once it is 
   const pending = await refusalOf(call())
   assert.ok(pending instanceof ApprovalPendingError)
   assert.ok(pending.approvalId !== null && pending.retryAfterMs !== null)
-  await ground.admin(`/v1/approvals/${pending.approvalId}/approve`, { reason: 'fine' })
+  await fixture.admin(`/v1/approvals/${pending.approvalId}/approve`, { reason: 'fine' })
   const { content } = await untilApproved(call)
   assert.match(JSON.stringify(content), /embedded resource/)
   assert.ok((await refusalOf(call())) instanceof ApprovalPendingError, 'an approval is good for one use')
@@ -166,17 +166,17 @@ test('a call that waits for a person answers early, and goes through once it is 
 })
 
 test('a call that is held hears what was decided', async () => {
-  const session = await ground.connect({ source: ground.source({ session: 's3' }) })
+  const session = await fixture.connect({ source: fixture.source({ session: 's3' }) })
   const client = await current(session)
   const held = refusalOf(client.callTool({ name: 'test_embedded_resource', arguments: {} }))
   const asked: string[] = []
   await until(async () => {
-    const { items } = await ground.admin('/v1/approvals?limit=100')
+    const { items } = await fixture.admin('/v1/approvals?limit=100')
     for (const { id, state, session: of } of Array.isArray(items) ? items : [])
       if (state === 'pending' && of === 's3') asked.push(id)
     return asked.length > 0
   }, 'the question')
-  await ground.admin(`/v1/approvals/${asked[0]}/deny`, { reason: 'not today' })
+  await fixture.admin(`/v1/approvals/${asked[0]}/deny`, { reason: 'not today' })
   const denied = await held
   assert.ok(denied instanceof ApprovalRefusedError)
   assert.equal(denied.code, 'approval_denied')

@@ -12,7 +12,7 @@ import { type GatewayFixture, startGround } from './testing/ground.ts'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-let ground: GatewayFixture
+let fixture: GatewayFixture
 /** A folder in which the packed package is installed, and nothing else. */
 let consumer = ''
 
@@ -24,10 +24,10 @@ before(async () => {
   await writeFile(path.join(consumer, 'package.json'), '{"private": true, "type": "module"}')
   const quietly = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund']
   await run('npm', ['install', ...quietly, path.join(built, packed.filename)], { cwd: consumer })
-  ground = await startGround()
+  fixture = await startGround()
 })
 
-after(() => ground.close())
+after(() => fixture.close())
 
 /** The oldest Node on the PATH that the package is for. */
 async function oldestNode(): Promise<string> {
@@ -47,12 +47,12 @@ async function oldestNode(): Promise<string> {
 /** A file with a token that counts, and the variables that lead a program to the gateway. */
 async function environment(): Promise<NodeJS.ProcessEnv> {
   const file = path.join(consumer, 'token')
-  const { token } = await ground.source().issue({ jkt: null, signal: new AbortController().signal })
+  const { token } = await fixture.source().issue({ jkt: null, signal: new AbortController().signal })
   await writeFile(file, token)
   return {
     PATH: process.env.PATH,
-    PLAT_GATEWAY_URL: ground.gateway.url,
-    PLAT_IDENTITY_URL: ground.identityURL,
+    PLAT_GATEWAY_URL: fixture.gateway.url,
+    PLAT_IDENTITY_URL: fixture.identityURL,
     PLAT_PUBLIC_URL: 'https://gateway.example',
     PLAT_TOKEN_FILE: file,
   }

@@ -15,13 +15,13 @@ import {
 } from './index.ts'
 import { type GatewayFixture, PUBLIC, startGround } from './testing/ground.ts'
 
-let ground: GatewayFixture
+let fixture: GatewayFixture
 
 before(async () => {
-  ground = await startGround()
+  fixture = await startGround()
 })
 
-after(() => ground.close())
+after(() => fixture.close())
 
 async function mcp(session: Session): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })
@@ -34,8 +34,8 @@ const call = { name: 'test_simple_text', arguments: {} }
 
 test('tokens are renewed while calls run, and none of them fails, of bearer and of bound sessions', async () => {
   const kinds = [false, true].map(async (dpop) => {
-    const source = ground.source({ session: `rotating-${dpop}`, ttlSeconds: 2 })
-    const session = await ground.connect({ dpop, source })
+    const source = fixture.source({ session: `rotating-${dpop}`, ttlSeconds: 2 })
+    const session = await fixture.connect({ dpop, source })
     const client = await mcp(session)
     const tokens = new Set<string>()
     while (tokens.size < 3) {
@@ -49,7 +49,7 @@ test('tokens are renewed while calls run, and none of them fails, of bearer and 
 })
 
 test('a session that is bound later proves its key from then on; a second bind of its token is refused', async () => {
-  const source = ground.source({ session: 'late' })
+  const source = fixture.source({ session: 'late' })
   const issued: string[] = []
   const shared = {
     name: 'one token for two',
@@ -58,8 +58,8 @@ test('a session that is bound later proves its key from then on; a second bind o
       return { token: issued[0] ?? assert.fail() }
     },
   }
-  const first = await ground.connect({ source: shared })
-  const second = await ground.connect({ source: shared })
+  const first = await fixture.connect({ source: shared })
+  const second = await fixture.connect({ source: shared })
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   await first.bind(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
   assert.ok(first.claims?.jkt)
@@ -71,12 +71,12 @@ test('a session that is bound later proves its key from then on; a second bind o
 })
 
 test('a token is exchanged for one of another audience, which a server verifies', async (t) => {
-  const session = await ground.connect()
+  const session = await fixture.connect()
   const { token, scopes, expiresAt } = await session.exchange({ audience: 'reports', ttlSeconds: 60 })
   assert.deepEqual(scopes, ['tools:fixture'])
   assert.equal(readClaims(token).parentJti, session.claims?.jti)
   assert.ok(expiresAt / 1000 >= readClaims(token).expiresAt)
-  const trust = { jwksURL: `${ground.identityURL}/.well-known/jwks.json` }
+  const trust = { jwksURL: `${fixture.identityURL}/.well-known/jwks.json` }
   const verifier = createTokenVerifier({ trust, audience: 'reports', issuer: 'plat-identity' })
   t.after(() => verifier.close())
   const request = { method: 'POST', url: 'https://reports.example/', headers: { authorization: `Bearer ${token}` } }
@@ -88,9 +88,9 @@ test('a token is exchanged for one of another audience, which a server verifies'
 })
 
 test('a called agent checks who calls, and acts for that user', async (t) => {
-  const planner = await ground.connect()
+  const planner = await fixture.connect()
   const { url, cardPath, fetchImpl } = planner.a2a('default', 'helper')
-  const leading: typeof fetch = (input, init) => fetchImpl(String(input).replace(PUBLIC, ground.gateway.url), init)
+  const leading: typeof fetch = (input, init) => fetchImpl(String(input).replace(PUBLIC, fixture.gateway.url), init)
   const client = await new ClientFactory({
     transports: [new JsonRpcTransportFactory({ fetchImpl: leading })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
@@ -101,10 +101,10 @@ test('a called agent checks who calls, and acts for that user', async (t) => {
     configuration: undefined,
     metadata: undefined,
   })
-  const shown = ground.agent.reached.at(-1)?.headers['txn-token']
+  const shown = fixture.agent.reached.at(-1)?.headers['txn-token']
   assert.ok(typeof shown === 'string')
   const transactions = createTransactionVerifier({
-    trust: { jwksURL: `${ground.gateway.url}/.well-known/txn-token-jwks.json` },
+    trust: { jwksURL: `${fixture.gateway.url}/.well-known/txn-token-jwks.json` },
     audience: 'plat.local',
     namespace: 'default',
     agent: 'helper',
@@ -112,9 +112,9 @@ test('a called agent checks who calls, and acts for that user', async (t) => {
   t.after(() => transactions.close())
   const { caller } = await transactions.verify(shown)
   assert.deepEqual([caller.agent, caller.user], ['assistant', 'ada'])
-  const helper = await ground.connect({
+  const helper = await fixture.connect({
     dpop: true,
-    source: ground.source({ agent: 'helper', session: 'h1', user: 'nobody' }),
+    source: fixture.source({ agent: 'helper', session: 'h1', user: 'nobody' }),
   })
   const acting = await helper.delegate({ transaction: shown })
   assert.deepEqual([acting.claims?.agent, acting.claims?.user], ['helper', 'ada'])
@@ -130,16 +130,16 @@ test('a called agent checks who calls, and acts for that user', async (t) => {
 })
 
 test('code runs in the sandbox of the session', async () => {
-  const session = await ground.connect({ source: ground.source({ session: 'coder' }) })
+  const session = await fixture.connect({ source: fixture.source({ session: 'coder' }) })
   assert.deepEqual(await session.exec({ code: '6 * 7' }), { status: 200, result: { ran: '6 * 7' } })
-  assert.deepEqual(ground.ran, ['{"code":"6 * 7"}'])
+  assert.deepEqual(fixture.ran, ['{"code":"6 * 7"}'])
 })
 
 test('who is revoked hears so, wherever it calls', async () => {
-  const session = await ground.connect({ source: ground.source({ session: 'leaving' }) })
+  const session = await fixture.connect({ source: fixture.source({ session: 'leaving' }) })
   const client = await mcp(session)
   await client.callTool(call)
-  await ground.admin('/v1/revocations', { target: { session: 'default/assistant/leaving' }, reason: 'lost' })
+  await fixture.admin('/v1/revocations', { target: { session: 'default/assistant/leaving' }, reason: 'lost' })
   const refused = async (work: Promise<unknown>) => {
     const error: unknown = await work.then(
       () => null,

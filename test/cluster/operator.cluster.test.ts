@@ -31,7 +31,7 @@ async function operator(flags: readonly string[] = []): Promise<ClusterOperator>
 }
 
 /** A namespace of a test's own, and what is done in it. */
-async function ground(namespace: string) {
+async function setUp(namespace: string) {
   const { ask } = cluster.server
   const must = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', where: string, body?: object) => {
     const answer = await ask(method, where, body)
@@ -107,7 +107,7 @@ async function assertMeasured(started: ClusterOperator): Promise<void> {
 
 test('resources become ConfigMaps and Secrets of the gateway, and their status says so, with the rights that are documented', async () => {
   // Shows D3.exposition.operatorPort, D3.metric.plat_reconcile_duration_seconds, D3.metric.plat_rendered_configmap_bytes.
-  const { put, patch, get, remove, secret } = await ground('whole')
+  const { put, patch, get, remove, secret } = await setUp('whole')
   await secret('keys', { token: 'opensesame', model: 'of-the-model' })
   const auth = { type: 'bearerSecret', secretRef: { name: 'keys', key: 'token' } }
   await put('MCPServer', 'mcpservers', 'search', { url: 'https://search.example/mcp', auth })
@@ -159,7 +159,7 @@ test('resources become ConfigMaps and Secrets of the gateway, and their status s
 test('nodes that run sandboxes are counted with the rights that are documented', async () => {
   const { ask } = cluster.server
   const at = '/api/v1/namespaces/nodes'
-  await ground('nodes')
+  await setUp('nodes')
   await ask('POST', `${at}/serviceaccounts`, { metadata: { name: 'default' } })
   const sandbox = { apiVersion: 'agents.x-k8s.io/v1beta1', kind: 'Sandbox', name: 's', uid: 'u', controller: true }
   const pod = (name: string, labels: object) => ({
@@ -187,7 +187,7 @@ test('nodes that run sandboxes are counted with the rights that are documented',
 const CONTAINER = { name: 'c', image: 'i' }
 
 test('what is refused says why in its status, and is ready once it is mended', async () => {
-  const { put, patch, get, remove } = await ground('mended')
+  const { put, patch, get, remove } = await setUp('mended')
   await operator()
   await put('Agent', 'agents', 'a', { image: 'i', tier: 't', policyRef: 'later' })
   await until(async () => conditionOf(await get('agents', 'a'), 'Ready')?.status === 'False', 'the agent is refused')
@@ -211,7 +211,7 @@ test('what is refused says why in its status, and is ready once it is mended', a
 })
 
 test('what the gateway reports in an annotation becomes the status of the server', async () => {
-  const { put, patch, get, remove } = await ground('pins')
+  const { put, patch, get, remove } = await setUp('pins')
   await operator()
   await put('MCPServer', 'mcpservers', 's', { url: 'https://s.example/mcp' })
   await until(async () => conditionOf(await get('mcpservers', 's'), 'Ready')?.status === 'True', 'the server is ready')
@@ -227,7 +227,7 @@ test('what the gateway reports in an annotation becomes the status of the server
 })
 
 test('an operator that is killed and started again writes nothing twice', async () => {
-  const { put, get, remove } = await ground('again')
+  const { put, get, remove } = await setUp('again')
   await put('MCPServer', 'mcpservers', 's', { url: 'https://s.example/mcp' })
   await put('ToolPolicy', 'toolpolicies', 'p', { rules: [{ name: 'all', action: 'allow' }] })
   await put('Agent', 'agents', 'a', { image: 'i', tier: 't', policyRef: 'p' })
@@ -262,7 +262,7 @@ test('an operator that is killed and started again writes nothing twice', async 
 })
 
 test('of two operators one leads, and the other goes on when it ends or is killed', async () => {
-  const { put, get, remove } = await ground('leaders')
+  const { put, get, remove } = await setUp('leaders')
   const first = await operator()
   await until(() => leads(first), 'the first leads')
   const second = await operator()
@@ -284,8 +284,8 @@ test('of two operators one leads, and the other goes on when it ends or is kille
 })
 
 test('an operator of a few namespaces renders those alone', async () => {
-  const here = await ground('here')
-  const there = await ground('there')
+  const here = await setUp('here')
+  const there = await setUp('there')
   await here.put('MCPServer', 'mcpservers', 's', { url: 'https://s.example/mcp' })
   await there.put('MCPServer', 'mcpservers', 's', { url: 'https://s.example/mcp' })
   await operator(['-watch-namespaces=here'])

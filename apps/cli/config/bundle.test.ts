@@ -8,7 +8,7 @@ import { generateKeyFiles, openSigner } from '@plat/keys'
 import { tempFolder } from '@plat/testkit/local'
 import { type MakeBundle, makeBundle } from './bundle.ts'
 
-async function ground() {
+async function setUp() {
   const dir = tempFolder()
   const folder = join(dir, 'files')
   await mkdir(join(folder, 'more'), { recursive: true })
@@ -39,7 +39,7 @@ async function ground() {
 }
 
 test('a folder becomes a bundle that its key has signed', async () => {
-  const { make, out, keyPath, clock } = await ground()
+  const { make, out, keyPath, clock } = await setUp()
   assert.equal(await make({ expires: '24h' }), 0)
   const bundle = await readBundle(await readFile(out), 1024 * 1024)
   if ('kind' in bundle) assert.fail(bundle.message)
@@ -60,7 +60,7 @@ test('a folder becomes a bundle that its key has signed', async () => {
 })
 
 test('what cannot become a bundle is one line that says why', async () => {
-  const { make, folder } = await ground()
+  const { make, folder } = await setUp()
   await assert.rejects(make({ revision: '0' }), /-revision: must be a whole number from 1 on/)
   await assert.rejects(make({ expires: 'soon' }), /-expires: must be a duration such as 24h/)
   await assert.rejects(make({ keys: [join(folder, 'none.pem')] }), /none\.pem: cannot be read/)

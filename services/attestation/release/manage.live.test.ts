@@ -6,36 +6,36 @@ import { verifyLedger } from '@plat/ledger'
 import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { isObject } from '@plat/tokens'
-import { type AttestationWorld, createWorld, OTHER, startGround, terms, text } from '../testing/ground.ts'
+import { type AttestationWorld, createFixture, OTHER, startFixture, terms, text } from '../testing/ground.ts'
 
-let world: AttestationWorld
+let fixture: AttestationWorld
 before(async () => {
-  world = await createWorld()
+  fixture = await createFixture()
 })
-after(() => world.broker.stop())
+after(() => fixture.broker.stop())
 
 test('a session has one release, and who asks again for it gets it', async (t) => {
-  const ground = await startGround(t, world)
-  const releaseId = await ground.release('one')
+  const fixture = await startFixture(t, fixture)
+  const releaseId = await fixture.release('one')
   assert.match(releaseId, /^[a-z2-7]{32}$/)
-  assert.equal(await ground.release('one'), releaseId)
+  assert.equal(await fixture.release('one'), releaseId)
   const ask = async (where: string, body: unknown) => {
-    const answer = await ground.post(where, body)
+    const answer = await fixture.post(where, body)
     return [answer.status, answer.body.error ?? answer.body.state]
   }
   assert.deepEqual(await ask('/v1/releases', { ...terms('one'), digests: [] }), [409, 'release_exists'])
-  assert.equal((await ground.workload(releaseId).redeem()).status, 200)
+  assert.equal((await fixture.workload(releaseId).redeem()).status, 200)
   assert.deepEqual(await ask('/v1/releases', terms('one')), [409, 'release_exists'])
   assert.deepEqual(await ask('/v1/releases/end', { releaseId }), [200, 'ended'])
   assert.deepEqual(await ask('/v1/releases/end', { releaseId }), [404, 'unknown_release'])
   assert.deepEqual(await ask('/v1/releases/state', { releaseId }), [200, 'ended'])
   assert.deepEqual(await ask('/v1/releases/state', { releaseId: 'x' }), [404, 'unknown_release'])
-  assert.notEqual(await ground.release('one'), releaseId)
-  assert.equal(await ground.metric('plat_attest_releases_created_total'), 2)
+  assert.notEqual(await fixture.release('one'), releaseId)
+  assert.equal(await fixture.metric('plat_attest_releases_created_total'), 2)
 })
 
 test('a release that could not be redeemed is not made', async (t) => {
-  const ground = await startGround(t, world)
+  const fixture = await startFixture(t, fixture)
   const good = terms('bad')
   const session = isObject(good.session) ? good.session : {}
   const bodies: readonly (readonly [unknown, RegExp])[] = [
@@ -53,43 +53,43 @@ test('a release that could not be redeemed is not made', async (t) => {
     [{ ...good, endsAt: '2020-01-01T00:00:00Z' }, /endsAt: must lie in the future/],
   ]
   for (const [body, message] of bodies) {
-    const answer = await ground.post('/v1/releases', body)
+    const answer = await fixture.post('/v1/releases', body)
     assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_request'], JSON.stringify(body))
     assert.match(text(answer.body.message), message)
     assert.match(text(answer.body.requestId), /^[0-9a-f-]{36}$/)
   }
-  assert.equal(await ground.metric('plat_attest_releases_created_total'), 0)
+  assert.equal(await fixture.metric('plat_attest_releases_created_total'), 0)
 })
 
 test('only the token of the service opens releases', async (t) => {
-  const ground = await startGround(t, world)
-  for (const authorization of ['', 'Bearer x', `Bearer ${world.broker.brokerToken}`]) {
+  const fixture = await startFixture(t, fixture)
+  for (const authorization of ['', 'Bearer x', `Bearer ${fixture.broker.brokerToken}`]) {
     for (const where of ['/v1/releases', '/v1/releases/state', '/v1/releases/end']) {
-      const { status, headers, body } = await ground.post(where, terms('closed'), { authorization })
+      const { status, headers, body } = await fixture.post(where, terms('closed'), { authorization })
       assert.deepEqual([status, body.error], [401, 'unauthorized'])
       assert.equal(headers.get('www-authenticate'), 'Bearer realm="plat-attestation"')
       assert.equal(headers.get('cache-control'), 'no-store')
     }
   }
-  assert.equal((await ground.post('/v1/nothing', {})).body.error, 'not_found')
+  assert.equal((await fixture.post('/v1/nothing', {})).body.error, 'not_found')
 })
 
 test('while the broker cannot be reached nothing is released, and nothing is lost', async (t) => {
-  const away = await startGround(t, world, { brokerUrl: `http://127.0.0.1:${await freePort()}` })
+  const away = await startFixture(t, fixture, { brokerUrl: `http://127.0.0.1:${await freePort()}` })
   const { status, body, headers } = await away.workload(await away.release('away')).challenge()
   assert.deepEqual([status, body.error, headers.get('retry-after')], [503, 'unavailable', '5'])
   const stranger = { PLAT_ATTESTATION_TOKEN: 'attestation-secret', PLAT_BROKER_TOKEN: 'wrong' }
-  const unknown = await startGround(t, world, { env: stranger })
+  const unknown = await startFixture(t, fixture, { env: stranger })
   assert.equal((await unknown.workload(await unknown.release('away')).challenge()).status, 503)
   assert.ok(unknown.lines.some((line) => line.includes('"status":401')))
 })
 
 test('with -audit-path what is released and refused is a record that verifies, and holds no token', async (t) => {
   const auditPath = path.join(tempFolder(), 'audit.jsonl')
-  const ground = await startGround(t, world, { auditPath })
-  const releaseId = await ground.release('audited', { digests: [] })
-  const workload = ground.workload(releaseId)
-  await workload.redeem(await workload.prove({ by: world.stranger }))
+  const fixture = await startFixture(t, fixture, { auditPath })
+  const releaseId = await fixture.release('audited', { digests: [] })
+  const workload = fixture.workload(releaseId)
+  await workload.redeem(await workload.prove({ by: fixture.stranger }))
   const { body } = await workload.redeem()
   const renewed = await workload.renew(text(body.token))
   await workload.renew(text(renewed.body.token), await workload.prove({ measurement: OTHER }))
@@ -122,8 +122,8 @@ test('with -audit-path what is released and refused is a record that verifies, a
     [redeemed?.session, redeemed?.user, redeemed?.jti, redeemed?.expiresAt],
     ['audited', 'ada', body.jti, body.expiresAt],
   )
-  await ground.service.close()
+  await fixture.service.close()
   assert.equal((await verifyLedger(auditPath)).verdict, 'valid')
-  const whole = (await readFile(auditPath, 'utf8')) + ground.lines.join('\n')
+  const whole = (await readFile(auditPath, 'utf8')) + fixture.lines.join('\n')
   for (const token of [body.token, renewed.body.token]) assert.ok(!whole.includes(text(token).split('.')[2] ?? 'x'))
 })

@@ -6,32 +6,32 @@ import {
   type AttestationWorld,
   askBroker,
   claimsIn,
-  createWorld,
+  createFixture,
   GOOD,
   OTHER,
-  startGround,
+  startFixture,
   text,
 } from '../testing/ground.ts'
 
-let world: AttestationWorld
+let fixture: AttestationWorld
 before(async () => {
-  world = await createWorld()
+  fixture = await createFixture()
 })
-after(() => world.broker.stop())
+after(() => fixture.broker.stop())
 
 const failures = (reason: string) => `plat_attest_failure_total{reason="${reason}"}`
 
 test('a release is redeemed with evidence, for a token that is bound to the key of the evidence', async (t) => {
   // Shows D3.metric.plat_attest_success_total, D3.metric.plat_attest_releases_created_total,
   // D3.metric.plat_attest_releases_pending, D3.metric.plat_attest_renewals_active.
-  const ground = await startGround(t, world)
-  assert.equal(await ground.metric('plat_attest_success_total'), 0)
-  const releaseId = await ground.release('good')
+  const fixture = await startFixture(t, fixture)
+  assert.equal(await fixture.metric('plat_attest_success_total'), 0)
+  const releaseId = await fixture.release('good')
   assert.deepEqual(
-    [await ground.metric('plat_attest_releases_created_total'), await ground.metric('plat_attest_releases_pending')],
+    [await fixture.metric('plat_attest_releases_created_total'), await fixture.metric('plat_attest_releases_pending')],
     [1, 1],
   )
-  const workload = ground.workload(releaseId)
+  const workload = fixture.workload(releaseId)
   const { status, body } = await workload.redeem()
   assert.equal(status, 200, JSON.stringify(body))
   assert.equal(body.tokenType, 'DPoP')
@@ -50,25 +50,25 @@ test('a release is redeemed with evidence, for a token that is bound to the key 
     plat_attest_releases_pending: 0,
     plat_attest_renewals_active: 1,
   })) {
-    assert.equal(await ground.metric(series), value, series)
+    assert.equal(await fixture.metric(series), value, series)
   }
 })
 
 test('each reason why evidence releases nothing is answered, counted, and recorded', async (t) => {
   // Shows D3.metric.plat_attest_failure_total.
-  const ground = await startGround(t, world)
-  const releaseId = await ground.release('refused')
-  const workload = ground.workload(releaseId)
-  const other = ground.workload(await ground.release('refused-other'))
+  const fixture = await startFixture(t, fixture)
+  const releaseId = await fixture.release('refused')
+  const workload = fixture.workload(releaseId)
+  const other = fixture.workload(await fixture.release('refused-other'))
   const refused = async (reason: string, ask: () => Promise<{ status: number; body: object }>) => {
-    const before = (await ground.metric(failures(reason))) ?? 0
+    const before = (await fixture.metric(failures(reason))) ?? 0
     const { status, body } = await ask()
     assert.equal('error' in body && body.error, reason, JSON.stringify(body))
-    assert.equal(await ground.metric(failures(reason)), before + 1)
+    assert.equal(await fixture.metric(failures(reason)), before + 1)
     assert.ok('message' in body && 'requestId' in body)
     return [status, String(body.message)] as const
   }
-  assert.equal(await ground.metric(failures('evidence_refused')), null)
+  assert.equal(await fixture.metric(failures('evidence_refused')), null)
   const used = await workload.prove()
   assert.equal(
     (await refused('evidence_refused', () => workload.redeem({ ...used, evidence: { kind: 'sgx' } })))[0],
@@ -80,7 +80,7 @@ test('each reason why evidence releases nothing is answered, counted, and record
     assert.equal(status, 403)
     assert.match(message, reason)
   }
-  await evidence({ by: world.stranger }, /no anchor/)
+  await evidence({ by: fixture.stranger }, /no anchor/)
   await evidence({ certificate: { notAfter: Date.now() - 1000 } }, /expired/)
   await evidence({ measurement: 'ef'.repeat(48) }, /launched/)
   await evidence({ report: (bytes) => bytes.fill(8, 0x0a, 0x0b) }, /debugging/)
@@ -94,39 +94,39 @@ test('each reason why evidence releases nothing is answered, counted, and record
   assert.equal(measured[0], 403)
   // The nonce of another session, and of another key.
   assert.equal((await refused('invalid_nonce', async () => workload.redeem(await other.prove())))[0], 403)
-  const thief = ground.workload(releaseId)
+  const thief = fixture.workload(releaseId)
   assert.equal((await refused('invalid_nonce', async () => thief.redeem(await workload.prove())))[0], 403)
-  assert.equal((await refused('unknown_release', () => ground.workload('r'.repeat(32)).redeem(used)))[0], 404)
-  const unsigned = () => ground.post('/v1/redeem', { releaseId, proof: used }, {})
+  assert.equal((await refused('unknown_release', () => fixture.workload('r'.repeat(32)).redeem(used)))[0], 404)
+  const unsigned = () => fixture.post('/v1/redeem', { releaseId, proof: used }, {})
   assert.equal((await refused('invalid_key', unsigned))[0], 401)
   assert.equal((await refused('invalid_request', () => workload.redeem({ check: 'tee' })))[0], 400)
-  assert.equal((await refused('invalid_request', () => ground.post('/v1/redeem', '{"releaseId":1}', {})))[0], 400)
-  assert.equal(await ground.metric('plat_attest_success_total'), 0)
-  assert.equal(await ground.metric('plat_attest_releases_pending'), 2)
+  assert.equal((await refused('invalid_request', () => fixture.post('/v1/redeem', '{"releaseId":1}', {})))[0], 400)
+  assert.equal(await fixture.metric('plat_attest_success_total'), 0)
+  assert.equal(await fixture.metric('plat_attest_releases_pending'), 2)
   assert.equal((await workload.redeem()).status, 200, 'what was refused does not stand in the way of what is right')
 })
 
 test('the first key wins, and only it may redeem again', async (t) => {
-  const ground = await startGround(t, world)
-  const releaseId = await ground.release('first', { digests: [] })
-  const [first, second] = [ground.workload(releaseId), ground.workload(releaseId)]
+  const fixture = await startFixture(t, fixture)
+  const releaseId = await fixture.release('first', { digests: [] })
+  const [first, second] = [fixture.workload(releaseId), fixture.workload(releaseId)]
   const late = await second.prove()
   const { body } = await first.redeem()
   assert.equal((await second.redeem(late)).body.error, 'other_key')
   assert.equal((await second.challenge()).body.error, 'other_key')
-  assert.equal(await ground.metric(failures('other_key')), 1)
+  assert.equal(await fixture.metric(failures('other_key')), 1)
   const again = await first.redeem()
   assert.equal(again.status, 200)
   assert.notEqual(again.body.jti, body.jti)
   const elsewhere = await first.redeem(await first.prove({ measurement: OTHER }))
   assert.equal(elsewhere.body.error, 'platform_changed', 'both measurements may redeem, but not one after the other')
-  assert.equal(await ground.metric('plat_attest_renewals_active'), 1)
+  assert.equal(await fixture.metric('plat_attest_renewals_active'), 1)
 })
 
 test('of many keys at the same time exactly one redeems', async (t) => {
-  const ground = await startGround(t, world)
-  const releaseId = await ground.release('race')
-  const workloads = Array.from({ length: 6 }, () => ground.workload(releaseId))
+  const fixture = await startFixture(t, fixture)
+  const releaseId = await fixture.release('race')
+  const workloads = Array.from({ length: 6 }, () => fixture.workload(releaseId))
   const proofs = await Promise.all(workloads.map((workload) => workload.prove()))
   const answers = await Promise.all(workloads.map((workload, n) => workload.redeem(proofs[n])))
   const ended = answers.map(({ status, body }) => (status === 200 ? 'redeemed' : text(body.error)))
@@ -138,22 +138,22 @@ test('of many keys at the same time exactly one redeems', async (t) => {
 })
 
 test('a nonce is good for five minutes', async (t) => {
-  const ground = await startGround(t, world)
-  const workload = ground.workload(await ground.release('late'))
+  const fixture = await startFixture(t, fixture)
+  const workload = fixture.workload(await fixture.release('late'))
   const proof = await workload.prove()
-  await ground.clock.advance(300_000)
+  await fixture.clock.advance(300_000)
   assert.equal((await workload.redeem(proof)).body.error, 'invalid_nonce')
   assert.equal((await workload.redeem()).status, 200)
 })
 
 test('challenges are for the checks of the release, by whoever shows a key, and not too many', async (t) => {
-  const ground = await startGround(t, world)
-  const releaseId = await ground.release('challenge')
-  const workload = ground.workload(releaseId)
+  const fixture = await startFixture(t, fixture)
+  const releaseId = await fixture.release('challenge')
+  const workload = fixture.workload(releaseId)
   assert.equal((await workload.challenge('spiffe')).body.error, 'check_refused')
-  assert.equal((await ground.workload('unknown').challenge()).body.error, 'unknown_release')
-  const stray = testProver({ clock: ground.clock })
-  const wrong = await ground.post(
+  assert.equal((await fixture.workload('unknown').challenge()).body.error, 'unknown_release')
+  const stray = testProver({ clock: fixture.clock })
+  const wrong = await fixture.post(
     '/v1/challenge',
     { releaseId, check: 'tee' },
     { dpop: stray.proof('https://elsewhere.example/v1/challenge') },
@@ -163,23 +163,23 @@ test('challenges are for the checks of the release, by whoever shows a key, and 
   const statuses: number[] = []
   for (let n = 0; n < 33; n++) statuses.push((await workload.challenge()).status)
   assert.deepEqual([statuses.lastIndexOf(200), statuses.indexOf(429)], [31, 32])
-  await ground.clock.advance(300_000)
+  await fixture.clock.advance(300_000)
   assert.equal((await workload.challenge()).status, 200)
-  const unable = ground.workload(await ground.release('unable', { checks: ['spiffe'] }))
+  const unable = fixture.workload(await fixture.release('unable', { checks: ['spiffe'] }))
   const { status, body } = await unable.challenge('spiffe')
   assert.deepEqual([status, body.message], [400, 'check spiffe: unknown proof check'])
 })
 
 test('a session that is revoked gets no token, and a suspended one has to wait', async (t) => {
-  const ground = await startGround(t, world)
-  const workload = ground.workload(await ground.release('revoked'))
+  const fixture = await startFixture(t, fixture)
+  const workload = fixture.workload(await fixture.release('revoked'))
   const { body } = await workload.redeem()
-  t.after(() => world.revoke(null))
-  const verdict = async () => (await askBroker(world, '/v1/token/verify', { token: body.token })).body.error
-  world.revoke({ session: 'team/assistant/revoked' })
+  t.after(() => fixture.revoke(null))
+  const verdict = async () => (await askBroker(fixture, '/v1/token/verify', { token: body.token })).body.error
+  fixture.revoke({ session: 'team/assistant/revoked' })
   await until(async () => (await verdict()) === 'token is revoked', 'the broker to see the revocation')
   assert.equal((await workload.redeem()).body.error, 'session_revoked')
-  world.revoke({ session: 'team/assistant/revoked' }, 'suspend')
+  fixture.revoke({ session: 'team/assistant/revoked' }, 'suspend')
   await until(async () => (await verdict()) === 'token is suspended', 'the broker to see the suspension')
   const { status, body: waits } = await workload.redeem()
   assert.deepEqual([status, waits.error, waits.message], [503, 'unavailable', 'the session is suspended: ask again'])

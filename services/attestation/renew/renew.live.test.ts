@@ -9,20 +9,20 @@ import {
   type AttestationWorld,
   askBroker,
   claimsIn,
-  createWorld,
+  createFixture,
   OTHER,
   SERVICE_TOKEN,
-  startGround,
+  startFixture,
   terms,
   text,
   type Workload,
 } from '../testing/ground.ts'
 
-let world: AttestationWorld
+let fixture: AttestationWorld
 before(async () => {
-  world = await createWorld()
+  fixture = await createFixture()
 })
-after(() => world.broker.stop())
+after(() => fixture.broker.stop())
 
 const failures = (reason: string) => `plat_attest_renewal_failure_total{reason="${reason}"}`
 
@@ -32,9 +32,9 @@ interface Session {
   readonly token: string
 }
 
-async function redeemed(ground: AttestationFixture, session: string, more: object = {}): Promise<Session> {
-  const releaseId = await ground.release(session, more)
-  const workload = ground.workload(releaseId)
+async function redeemed(fixture: AttestationFixture, session: string, more: object = {}): Promise<Session> {
+  const releaseId = await fixture.release(session, more)
+  const workload = fixture.workload(releaseId)
   const { status, body } = await workload.redeem()
   assert.equal(status, 200, JSON.stringify(body))
   return { workload, releaseId, token: text(body.token) }
@@ -42,8 +42,8 @@ async function redeemed(ground: AttestationFixture, session: string, more: objec
 
 test('a token is renewed with fresh evidence of the same platform by the same key', async (t) => {
   // Shows D3.metric.plat_attest_renewal_success_total, D3.metric.plat_attest_renewals_active.
-  const ground = await startGround(t, world)
-  const { workload, token, releaseId } = await redeemed(ground, 'renewed')
+  const fixture = await startFixture(t, fixture)
+  const { workload, token, releaseId } = await redeemed(fixture, 'renewed')
   const { status, body } = await workload.renew(token)
   assert.equal(status, 200, JSON.stringify(body))
   const [before, now] = [claimsIn(token), claimsIn(body.token)]
@@ -55,19 +55,19 @@ test('a token is renewed with fresh evidence of the same platform by the same ke
     200,
     'an answer that was lost is asked for again with the last token',
   )
-  assert.equal(await ground.metric('plat_attest_renewal_success_total'), 3)
-  assert.equal(await ground.metric('plat_attest_renewals_active'), 1)
-  const state = await ground.post('/v1/releases/state', { releaseId })
+  assert.equal(await fixture.metric('plat_attest_renewal_success_total'), 3)
+  assert.equal(await fixture.metric('plat_attest_renewals_active'), 1)
+  const state = await fixture.post('/v1/releases/state', { releaseId })
   assert.deepEqual([state.body.state, state.body.jkt], ['active', workload.prover.jkt])
 })
 
 test('a nonce that the broker has forgotten is refused, and a renewal with a new one succeeds', async (t) => {
-  const ground = await startGround(t, world)
-  const { workload, token } = await redeemed(ground, 'restarted')
+  const fixture = await startFixture(t, fixture)
+  const { workload, token } = await redeemed(fixture, 'restarted')
   const proof = await workload.prove()
   // The broker knows a used nonce no more than one from before its restart.
   const direct = { namespace: 'team', agent: 'assistant', session: 'direct', tier: 'tier-2' }
-  const used = await askBroker(world, '/v1/token', { ...direct, dpopJkt: workload.prover.jkt, proof })
+  const used = await askBroker(fixture, '/v1/token', { ...direct, dpopJkt: workload.prover.jkt, proof })
   assert.equal(used.status, 200, JSON.stringify(used.body))
   const { status, body } = await workload.renew(token, proof)
   assert.deepEqual([status, body.error], [403, 'invalid_nonce'])
@@ -76,31 +76,31 @@ test('a nonce that the broker has forgotten is refused, and a renewal with a new
 
 test('what is wrong with the request is refused, and the renewal goes on', async (t) => {
   // Shows D3.metric.plat_attest_renewal_failure_total.
-  const ground = await startGround(t, world)
-  const { workload, token, releaseId } = await redeemed(ground, 'strict')
-  const other = await redeemed(ground, 'strict-other')
+  const fixture = await startFixture(t, fixture)
+  const { workload, token, releaseId } = await redeemed(fixture, 'strict')
+  const other = await redeemed(fixture, 'strict-other')
   const refused = async (reason: string, ask: () => Promise<{ status: number; body: object }>) => {
-    const before = (await ground.metric(failures(reason))) ?? 0
+    const before = (await fixture.metric(failures(reason))) ?? 0
     const { body } = await ask()
     assert.equal('error' in body && body.error, reason, JSON.stringify(body))
-    assert.equal(await ground.metric(failures(reason)), before + 1)
+    assert.equal(await fixture.metric(failures(reason)), before + 1)
   }
   const proof = await workload.prove()
   await refused('invalid_nonce', async () => workload.renew(token, await other.workload.prove()))
   await refused('invalid_token', () => workload.renew('x', proof))
-  const unbound = await askBroker(world, '/v1/token', { namespace: 'team', agent: 'assistant', session: 'strict' })
+  const unbound = await askBroker(fixture, '/v1/token', { namespace: 'team', agent: 'assistant', session: 'strict' })
   await refused('invalid_token', () => workload.renew(text(unbound.body.token), proof))
   await refused('invalid_token', () => workload.renew(other.token, proof))
-  const twin = await ground.workload(await ground.release('strict-twin'), workload.prover).redeem()
+  const twin = await fixture.workload(await fixture.release('strict-twin'), workload.prover).redeem()
   await refused('invalid_token', () => workload.renew(text(twin.body.token), proof))
-  const bare = () => ground.post('/v1/renew', { releaseId, proof }, {})
+  const bare = () => fixture.post('/v1/renew', { releaseId, proof }, {})
   await refused('invalid_token', bare)
-  const url = `${ground.service.url}/v1/renew`
+  const url = `${fixture.service.url}/v1/renew`
   const forAnother = { authorization: `DPoP ${token}`, dpop: workload.prover.proof(url, other.token) }
-  await refused('invalid_key', () => ground.post('/v1/renew', { releaseId, proof }, forAnother))
+  await refused('invalid_key', () => fixture.post('/v1/renew', { releaseId, proof }, forAnother))
   const thief = { authorization: `DPoP ${token}`, dpop: other.workload.prover.proof(url, token) }
-  await refused('other_key', () => ground.post('/v1/renew', { releaseId, proof }, thief))
-  const pending = ground.workload(await ground.release('strict-pending'))
+  await refused('other_key', () => fixture.post('/v1/renew', { releaseId, proof }, thief))
+  const pending = fixture.workload(await fixture.release('strict-pending'))
   await refused('unknown_release', async () => pending.renew(token, await pending.prove()))
   assert.equal(
     (await workload.renew(token, proof)).status,
@@ -110,59 +110,59 @@ test('what is wrong with the request is refused, and the renewal goes on', async
 })
 
 test('a verdict against the platform ends the renewal', async (t) => {
-  const ground = await startGround(t, world)
+  const fixture = await startFixture(t, fixture)
   const cases = {
-    evidence_refused: { wish: { by: world.stranger }, digests: [] },
+    evidence_refused: { wish: { by: fixture.stranger }, digests: [] },
     measurement_refused: { wish: { measurement: OTHER }, digests: undefined },
     platform_changed: { wish: { measurement: OTHER }, digests: [] },
   }
   for (const [reason, { wish, digests }] of Object.entries(cases)) {
     const session = reason.replace('_', '-')
-    const { workload, token, releaseId } = await redeemed(ground, session, digests === undefined ? {} : { digests })
+    const { workload, token, releaseId } = await redeemed(fixture, session, digests === undefined ? {} : { digests })
     const { status, body } = await workload.renew(token, await workload.prove(wish))
     assert.deepEqual([status, body.error], [403, reason], JSON.stringify(body))
-    assert.equal(await ground.metric(failures(reason)), 1)
-    const state = await ground.post('/v1/releases/state', { releaseId })
+    assert.equal(await fixture.metric(failures(reason)), 1)
+    const state = await fixture.post('/v1/releases/state', { releaseId })
     assert.deepEqual([state.body.state, state.body.reason], ['ended', reason])
     assert.equal((await workload.challenge()).body.error, 'unknown_release')
   }
-  assert.equal(await ground.metric('plat_attest_renewals_active'), 0)
+  assert.equal(await fixture.metric('plat_attest_renewals_active'), 0)
 })
 
 test('a session that was revoked is not renewed', async (t) => {
-  const ground = await startGround(t, world)
-  const { workload, token, releaseId } = await redeemed(ground, 'gone')
-  t.after(() => world.revoke(null))
-  world.revoke({ session: 'team/assistant/gone' })
-  const seen = async () => (await askBroker(world, '/v1/token/verify', { token })).body.valid === false
+  const fixture = await startFixture(t, fixture)
+  const { workload, token, releaseId } = await redeemed(fixture, 'gone')
+  t.after(() => fixture.revoke(null))
+  fixture.revoke({ session: 'team/assistant/gone' })
+  const seen = async () => (await askBroker(fixture, '/v1/token/verify', { token })).body.valid === false
   await until(seen, 'the broker to see the revocation')
   assert.equal((await workload.renew(token)).body.error, 'session_revoked')
-  assert.equal((await ground.post('/v1/releases/state', { releaseId })).body.reason, 'session_revoked')
+  assert.equal((await fixture.post('/v1/releases/state', { releaseId })).body.reason, 'session_revoked')
 })
 
 test('a token that nobody renews in time lapses, and one whose session is over is no failure', async (t) => {
-  const ground = await startGround(t, world)
-  const endsAt = new Date(ground.clock.now() + 60_000).toISOString()
-  const lapsing = await redeemed(ground, 'lapsing')
-  const over = await redeemed(ground, 'over', { endsAt })
-  const pending = await ground.release('pending')
+  const fixture = await startFixture(t, fixture)
+  const endsAt = new Date(fixture.clock.now() + 60_000).toISOString()
+  const lapsing = await redeemed(fixture, 'lapsing')
+  const over = await redeemed(fixture, 'over', { endsAt })
+  const pending = await fixture.release('pending')
   const { exp, iat } = claimsIn(over.token)
   assert.ok(Number(exp) - Number(iat) <= 60, 'a token does not live longer than what is left of its session')
   const stateOf = async (releaseId: string) => {
-    const { body } = await ground.post('/v1/releases/state', { releaseId })
+    const { body } = await fixture.post('/v1/releases/state', { releaseId })
     return [body.state, body.reason]
   }
-  await ground.clock.advance(61_000)
+  await fixture.clock.advance(61_000)
   await until(async () => (await stateOf(over.releaseId))[1] === 'session_over', 'the session to end')
   assert.deepEqual(await stateOf(lapsing.releaseId), ['active', undefined])
-  assert.equal(await ground.metric(failures('lapsed')), null)
-  const tick = () => ground.clock.advance(60_000)
+  assert.equal(await fixture.metric(failures('lapsed')), null)
+  const tick = () => fixture.clock.advance(60_000)
   await until(async () => (await stateOf(lapsing.releaseId))[1] === 'lapsed', 'the token to lapse', tick)
-  assert.equal(await ground.metric(failures('lapsed')), 1)
+  assert.equal(await fixture.metric(failures('lapsed')), 1)
   await until(async () => (await stateOf(pending))[1] === 'not_redeemed', 'the release to expire', tick)
-  assert.equal(await ground.metric('plat_attest_releases_pending'), 0)
-  assert.equal(await ground.metric('plat_attest_renewals_active'), 0)
-  assert.notEqual(await ground.release('pending'), pending, 'the session may be released anew')
+  assert.equal(await fixture.metric('plat_attest_releases_pending'), 0)
+  assert.equal(await fixture.metric('plat_attest_renewals_active'), 0)
+  assert.notEqual(await fixture.release('pending'), pending, 'the session may be released anew')
 })
 
 /** The admin API of a gateway, as far as revocations go. `statuses` are its answers, the last one for ever. */
@@ -184,17 +184,17 @@ test('with -revoke-url the session of a refused renewal is revoked, however ofte
   const gateway = await adminApi(t, [500, 201])
   const env = {
     PLAT_ATTESTATION_TOKEN: SERVICE_TOKEN,
-    PLAT_BROKER_TOKEN: world.broker.brokerToken,
+    PLAT_BROKER_TOKEN: fixture.broker.brokerToken,
     PLAT_ADMIN_TOKEN: 'admin-secret',
   }
-  const ground = await startGround(t, world, { revokeUrl: gateway.url, env })
-  const { workload, token, releaseId } = await redeemed(ground, 'revoked-by-us', { digests: [] })
+  const fixture = await startFixture(t, fixture, { revokeUrl: gateway.url, env })
+  const { workload, token, releaseId } = await redeemed(fixture, 'revoked-by-us', { digests: [] })
   await workload.renew(token, await workload.prove({ measurement: OTHER }))
-  const tick = () => ground.clock.advance(5_000)
+  const tick = () => fixture.clock.advance(5_000)
   await until(() => gateway.seen.length === 2, 'the gateway to be asked twice', tick)
   const [first, second] = gateway.seen
   assert.deepEqual(first, second)
-  const { expiresAt } = (await ground.post('/v1/releases/state', { releaseId })).body
+  const { expiresAt } = (await fixture.post('/v1/releases/state', { releaseId })).body
   assert.deepEqual(second, {
     url: '/v1/revocations',
     token: 'Bearer admin-secret',
@@ -210,11 +210,11 @@ test('with -revoke-url the session of a refused renewal is revoked, however ofte
 
 test('sessions outlast the service', async (t) => {
   const statePath = path.join(tempFolder(), 'releases.jsonl')
-  const first = await startGround(t, world, { statePath })
+  const first = await startFixture(t, fixture, { statePath })
   const { token, workload, releaseId } = await redeemed(first, 'kept')
   const pending = await first.release('kept-pending')
   await first.service.close()
-  const second = await startGround(t, world, { statePath })
+  const second = await startFixture(t, fixture, { statePath })
   assert.equal(await second.metric('plat_attest_renewals_active'), 1)
   assert.equal(await second.metric('plat_attest_releases_pending'), 1)
   assert.equal((await second.workload(releaseId, workload.prover).renew(token)).status, 200)
@@ -223,10 +223,10 @@ test('sessions outlast the service', async (t) => {
 })
 
 test('a renewal with a token that does not count leaves no proof behind, and uses nothing of the share', async (t) => {
-  const ground = await startGround(t, world)
-  const { workload, token } = await redeemed(ground, 'proofs')
-  const other = await redeemed(ground, 'proofs-other')
-  const used = () => ground.metric('plat_attest_pool_used{pool="proofs"}')
+  const fixture = await startFixture(t, fixture)
+  const { workload, token } = await redeemed(fixture, 'proofs')
+  const other = await redeemed(fixture, 'proofs-other')
+  const used = () => fixture.metric('plat_attest_pool_used{pool="proofs"}')
   const before = await used()
   assert.ok(before !== null && before >= 4, 'each challenge and each redemption used one')
   const proof = { check: 'tee', nonce: 'n'.repeat(32), evidence: {} }
@@ -241,15 +241,15 @@ test('a renewal with a token that does not count leaves no proof behind, and use
 
 test('an overloaded service releases nothing new, renews what it has released, and answers operators', async (t) => {
   const overload = { active: false, close() {} }
-  const ground = await startGround(t, world, { overload })
-  const { workload, token, releaseId } = await redeemed(ground, 'loaded')
-  const pending = ground.workload(await ground.release('loaded-pending'))
+  const fixture = await startFixture(t, fixture, { overload })
+  const { workload, token, releaseId } = await redeemed(fixture, 'loaded')
+  const pending = fixture.workload(await fixture.release('loaded-pending'))
   const proof = await pending.prove()
-  assert.equal(await ground.metric('plat_attest_overloaded'), 0)
+  assert.equal(await fixture.metric('plat_attest_overloaded'), 0)
 
   overload.active = true
   const refused = [
-    await ground.post('/v1/releases', terms('loaded-new')),
+    await fixture.post('/v1/releases', terms('loaded-new')),
     await pending.challenge(),
     await pending.redeem(proof),
   ]
@@ -258,11 +258,11 @@ test('an overloaded service releases nothing new, renews what it has released, a
   }
   const renewed = await workload.renew(token)
   assert.equal(renewed.status, 200, JSON.stringify(renewed.body))
-  assert.equal(await ground.metric('plat_attest_overloaded'), 1)
-  assert.equal((await ground.post('/v1/releases/state', { releaseId })).status, 200)
-  assert.equal((await ground.post('/v1/releases/end', { releaseId })).status, 200)
+  assert.equal(await fixture.metric('plat_attest_overloaded'), 1)
+  assert.equal((await fixture.post('/v1/releases/state', { releaseId })).status, 200)
+  assert.equal((await fixture.post('/v1/releases/end', { releaseId })).status, 200)
   for (const probe of ['/healthz', '/readyz']) {
-    assert.equal((await fetch(ground.service.url + probe)).status, 200, probe)
+    assert.equal((await fetch(fixture.service.url + probe)).status, 200, probe)
   }
 
   overload.active = false

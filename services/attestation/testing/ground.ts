@@ -29,7 +29,7 @@ export interface AttestationWorld {
 }
 
 /** A vendor of machines, and a broker in a process of its own that trusts it and gives tokens of tier-2 for evidence alone. */
-export async function createWorld(): Promise<AttestationWorld> {
+export async function createFixture(): Promise<AttestationWorld> {
   const dir = tempFolder()
   const now = systemClock.now()
   const vendor = await createAuthority({ name: 'ARK', key: 'RSA', now })
@@ -90,9 +90,9 @@ export function terms(session: string): Members {
   }
 }
 
-export async function startGround(
+export async function startFixture(
   t: TestContext,
-  world: AttestationWorld,
+  fixture: AttestationWorld,
   options: Partial<StartAttestationOptions> = {},
 ): Promise<AttestationFixture> {
   // Of this moment: the tokens of the broker are.
@@ -104,8 +104,8 @@ export async function startGround(
   t.after(() => dialer.close())
   const service = await startAttestation({
     listen: '127.0.0.1:0',
-    brokerUrl: world.broker.url,
-    env: { PLAT_ATTESTATION_TOKEN: SERVICE_TOKEN, PLAT_BROKER_TOKEN: world.broker.brokerToken },
+    brokerUrl: fixture.broker.url,
+    env: { PLAT_ATTESTATION_TOKEN: SERVICE_TOKEN, PLAT_BROKER_TOKEN: fixture.broker.brokerToken },
     dialer,
     clock,
     ids: systemIds(clock),
@@ -126,7 +126,7 @@ export async function startGround(
       return text(body.releaseId)
     },
     workload: (releaseId, prover = testProver({ clock })) =>
-      workload({ world, post, url: service.url, prover }, releaseId),
+      workload({ fixture: fixture, post, url: service.url, prover }, releaseId),
     async metric(series) {
       const exposed = await (await fetch(`${service.url}/metrics`)).text()
       const found = exposed.split('\n').find((each) => each.startsWith(`${series} `))
@@ -155,13 +155,13 @@ async function send(
 }
 
 interface Parts {
-  readonly world: AttestationWorld
+  readonly fixture: AttestationWorld
   readonly post: AttestationFixture['post']
   readonly url: string
   readonly prover: TestProver
 }
 
-function workload({ world, post, url, prover }: Parts, releaseId: string): Workload {
+function workload({ fixture, post, url, prover }: Parts, releaseId: string): Workload {
   const ask = (where: string, body: object, token: string | null = null) =>
     post(where, body, {
       dpop: prover.proof(url + where, token),
@@ -171,7 +171,7 @@ function workload({ world, post, url, prover }: Parts, releaseId: string): Workl
   const prove: Workload['prove'] = async (wish = {}) => {
     const nonce = wish.nonce ?? (await ownNonce(challenge, prover.jkt))
     const now = systemClock.now()
-    const machine = { by: world.vendor, measurement: GOOD, now, certificate: { notAfter: now + HOUR_MS } }
+    const machine = { by: fixture.vendor, measurement: GOOD, now, certificate: { notAfter: now + HOUR_MS } }
     const { report, x5c } = await snpReport({ ...machine, ...wish, nonce })
     const evidence = { kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }
     return { check: 'tee', nonce, evidence }

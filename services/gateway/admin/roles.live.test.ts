@@ -16,7 +16,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 }
 
 /** A gateway whose people have the role that their name says: `viewer` everywhere, `shop-viewer` in namespace shop. */
-async function ground(t: TestContext, own: object = {}) {
+async function setUp(t: TestContext, own: object = {}) {
   const people = await provider(t)
   const named = (prefix: string) => Object.fromEntries(ALL_ROLES.map((role) => [role, [`user:${prefix}${role}`]]))
   const adminAuth = {
@@ -61,7 +61,7 @@ function expected({ needs, within }: RouteRow, role: Role | null, where: 'everyw
 
 test('every route lets in the roles that its row says, and nobody else', async (t) => {
   // Shows D3.adminAuth.role.audit-forwarder.
-  const ask = await ground(t)
+  const ask = await setUp(t)
   const absent: string[] = []
   for (const [route, row] of Object.entries(adminRoutes)) {
     const asked = calling(route)
@@ -89,7 +89,7 @@ test('every route lets in the roles that its row says, and nobody else', async (
 })
 
 test('who the caller is, and may, is told to the caller', async (t) => {
-  const ask = await ground(t)
+  const ask = await setUp(t)
   assert.deepEqual((await ask('viewer', 'GET /v1/whoami')).body, {
     by: 'user:viewer',
     roles: ['viewer'],
@@ -104,7 +104,7 @@ test('who the caller is, and may, is told to the caller', async (t) => {
 
 test('with a role in one namespace only what is of that namespace is revoked, seen and lifted', async (t) => {
   // Shows D3.adminAuth.namespaceRoles.
-  const ask = await ground(t)
+  const ask = await setUp(t)
   const revoke = (user: string, target: object) => ask(user, 'POST /v1/revocations', { target })
   for (const target of [{ session: 'shop/a/s' }, { agent: 'shop/a' }, { namespace: 'shop' }]) {
     assert.equal((await revoke('shop-killswitch', target)).status, 201, JSON.stringify(target))
@@ -149,7 +149,7 @@ function nothing({ text }: { text: string }): string {
 }
 
 test('what may be seen but not changed is forbidden, not hidden', async (t) => {
-  const ask = await ground(t)
+  const ask = await setUp(t)
   await ask('killswitch', 'POST /v1/revocations', { target: { agent: 'shop/a' } })
   const { items } = (await ask('reader', 'GET /v1/revocations')).body
   // `reader` sees shop and revokes nowhere; `mixed` sees shop and revokes in bank.
@@ -162,7 +162,7 @@ test('what may be seen but not changed is forbidden, not hidden', async (t) => {
 test('records of the ledger are for auditors, and of one namespace for the auditors of it', async (t) => {
   // Shows D3.adminAuth.role.auditor.
   const dir = tempFolder()
-  const ask = await ground(t, { auditPath: join(dir, 'audit.jsonl') })
+  const ask = await setUp(t, { auditPath: join(dir, 'audit.jsonl') })
   for (const namespace of ['shop', 'bank']) await ask('killswitch', 'POST /v1/revocations', { target: { namespace } })
   const kinds = async (user: string, query = '') => {
     const { status, body } = await ask(user, `GET /v1/audit/records${query}`)

@@ -6,7 +6,7 @@ import { silentLog } from '@plat/process'
 import { DOCUMENT_MARK, hostileDocuments, startDocumentServer } from '@plat/testkit/faults/documents'
 import { discoverIssuer, jwksSource } from '@plat/tokens'
 import { askToken } from '../authn/credentials/endpoint.ts'
-import { clusterGround } from '../builtin/k8s-ops/testing/ground.ts'
+import { setUpCluster } from '../builtin/k8s-ops/testing/ground.ts'
 import { Material } from '../evidence/audit-sinks/material.ts'
 import { cloudWatchReceiver } from '../evidence/audit-sinks/receivers/cloudwatch.ts'
 import { recordOf, sinkConfig } from '../evidence/audit-sinks/testing/ground.ts'
@@ -151,7 +151,7 @@ test('a web identity or a role of AWS: only strict JSON is accepted', async (t: 
 
 test('the API server of a cluster: only strict JSON is accepted', async (t) => {
   let body: Uint8Array = Buffer.from('{"kind":"Pod","metadata":{}}')
-  const cluster = await clusterGround(t, { answer: (_, response) => void response.writeHead(200).end(body) })
+  const cluster = await setUpCluster(t, { answer: (_, response) => void response.writeHead(200).end(body) })
   const get = async () => String(await cluster.call('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'web' }))
   assert.match(await get(), /"kind":\s*"Pod"/)
   for (const [fault, bytes] of hostileDocuments({ kind: 'Pod', metadata: {} }, 8 * KIB * KIB)) {

@@ -26,7 +26,7 @@ const HOME = 'plat-system'
 const nothing: MirrorSource = { wanted: () => [], follow() {} }
 
 /** An API server, and mirrors that write to it. */
-async function ground(t: TestContext) {
+async function setUp(t: TestContext) {
   const server = new KubernetesApiServer()
   await server.start()
   const clock = systemClock
@@ -79,7 +79,7 @@ async function killSwitch(t: TestContext, file: string | null) {
 
 test('break-glass entries stand in the cluster as AgentRevocations, and go when they are lifted', async (t) => {
   // Shows D3.cost.revocationMirror.enabled and D3.cost.revocationMirror.namespace.
-  const { server, start } = await ground(t)
+  const { server, start } = await setUp(t)
   const { revocations, source } = await killSwitch(t, null)
   await revocations.revoke(entry('1', { session: 'team/a/s1' }, { reason: 'lost laptop' }), 'token:admin')
   await start({ revocations: source })
@@ -140,7 +140,7 @@ test('a copy that comes back in the file counts once, and ends with what it is a
 
 test('connected accounts stand in the cluster without their tokens, and go with them', async (t) => {
   // Shows D3.tokenVault.mirror.enabled and D3.tokenVault.mirror.namespace.
-  const { server, start } = await ground(t)
+  const { server, start } = await setUp(t)
   const { vault, accounts, owner, clock } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock, { expiresAt: Date.parse('2026-12-01T00:00:00Z') }))
   await start({

@@ -8,7 +8,7 @@ import { type Call, isDenial, type Target } from '../call/index.ts'
 import { testCall, testTarget } from '../call/testing/call.ts'
 import { testIdentity } from '../call/testing/identity.ts'
 import type { Plane } from '../pipeline/plane.ts'
-import { world } from '../pipeline/runner/testing/world.ts'
+import { setUp } from '../pipeline/runner/testing/world.ts'
 import { Forwarding } from './a2a/forward.ts'
 import { A2aBody, A2aRequest } from './a2a/request.ts'
 import { createConnectPlane } from './connect/index.ts'
@@ -160,7 +160,7 @@ const BUGS: Readonly<Record<string, Forwards>> = {
 
 for (const [where, forward] of Object.entries(BUGS))
   test(`a bug of the gateway in ${where}, is internal, logged with the decision id, and no failure of the upstream`, async () => {
-    const { done, records, logged, metrics } = world({ plane: { forward } })
+    const { done, records, logged, metrics } = setUp({ plane: { forward } })
     await done
     assert.deepEqual([records.at(-1)?.result, records.at(-1)?.code], ['failed', 'internal'])
     assert.equal(logged.length, 1)

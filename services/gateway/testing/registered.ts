@@ -33,7 +33,7 @@ export interface RegistryFixture {
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 
 /** Starts it with files that are read once a second. `config` is laid over its gateway.json. */
-export async function registryGround(
+export async function setUpRegistry(
   t: TestContext,
   setup: {
     readonly servers: Readonly<Record<string, ServerOptions>>

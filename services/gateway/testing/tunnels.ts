@@ -56,7 +56,7 @@ export interface TunnelFixture extends GatewayFixture {
 }
 
 /** A gateway with its egress proxy on, and a host that its callers may reach. */
-export async function tunnelGround(t: TestContext, setup: TunnelSetup = {}): Promise<TunnelFixture> {
+export async function setUpTunnels(t: TestContext, setup: TunnelSetup = {}): Promise<TunnelFixture> {
   const { host = (socket) => void socket.pipe(socket) } = setup
   const taken: Socket[] = []
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -86,11 +86,11 @@ export async function tunnelGround(t: TestContext, setup: TunnelSetup = {}): Pro
     },
     ...setup.config,
   }
-  const ground = await started(t, own, setup.drained)
-  const token = (claims: object = {}) => ground.issuer.token({ scope: 'tools:plat-egress', ...claims })
+  const fixture = await started(t, own, setup.drained)
+  const token = (claims: object = {}) => fixture.issuer.token({ scope: 'tools:plat-egress', ...claims })
   const records = () => wholeLines(auditPath).map((line) => JSON.parse(line).rec)
   return {
-    ...ground,
+    ...fixture,
     port,
     taken,
     token,
@@ -98,7 +98,7 @@ export async function tunnelGround(t: TestContext, setup: TunnelSetup = {}): Pro
     records,
     ask({ target = `localhost:${port}`, authorization = `Bearer ${token()}`, lines = [], early = '' } = {}) {
       const shown = authorization === null ? [] : [`Proxy-Authorization: ${authorization}`]
-      return ask(t, ground.gateway.port, [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`, ...shown, ...lines], early)
+      return ask(t, fixture.gateway.port, [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`, ...shown, ...lines], early)
     },
     async outcome() {
       const found = () => records().filter(({ kind, op }) => kind === 'outcome' && op === 'tunnel')
@@ -107,7 +107,7 @@ export async function tunnelGround(t: TestContext, setup: TunnelSetup = {}): Pro
     },
     async metric(series) {
       const headers = { authorization: `Bearer ${TOKEN}` }
-      const text = await (await fetch(`${ground.gateway.adminUrl}/metrics`, { headers })).text()
+      const text = await (await fetch(`${fixture.gateway.adminUrl}/metrics`, { headers })).text()
       return text.split('\n').find((line) => line.startsWith(`${series} `))
     },
     idle: () => until(() => taken.every(({ closed }) => closed), 'the end of every connection'),

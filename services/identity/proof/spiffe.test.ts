@@ -15,7 +15,7 @@ const ID = 'spiffe://mesh.example/ns/default/sa/runner'
 const dir = tempFolder()
 
 /** A trust domain with its authority, its JWT key, and a check that trusts them. */
-async function world({ bundle = true }: { readonly bundle?: boolean } = {}) {
+async function setUp({ bundle = true }: { readonly bundle?: boolean } = {}) {
   const parts = testParts()
   const authority = await createAuthority({ name: 'mesh', now: parts.clock.now() })
   const jwtKey = await createAuthority({ name: 'jwt', now: parts.clock.now() })
@@ -68,30 +68,30 @@ proofCheckSuite({
   name: 'spiffe, JWT-SVID',
   substrate: { check: 'spiffe', attestation: 'jwt-svid', workload: ID },
   async accepted() {
-    const { token, jwt } = await world()
+    const { token, jwt } = await setUp()
     return jwt(token())
   },
   async replayed() {
-    const { token, jwt } = await world()
+    const { token, jwt } = await setUp()
     const attempt = jwt(token())
     return [attempt, { ...attempt, context: { ...context, session: 's2' } }]
   },
   async tampered() {
-    const { token, jwt } = await world()
+    const { token, jwt } = await setUp()
     const [head, , tail] = token().split('.')
     const [, body] = token({ sub: `${ID}2` }).split('.')
     return jwt([head, body, tail].join('.'))
   },
   async wrongAnchor() {
-    const { token, jwt, parts } = await world()
+    const { token, jwt, parts } = await setUp()
     return jwt(token({}, { key: await createAuthority({ name: 'jwt', now: parts.clock.now() }) }))
   },
   async expired() {
-    const { token, jwt, now } = await world()
+    const { token, jwt, now } = await setUp()
     return jwt(token({ exp: now - 31 }))
   },
   async unreachable() {
-    const { token, jwt } = await world({ bundle: false })
+    const { token, jwt } = await setUp({ bundle: false })
     return jwt(token())
   },
   refused: {
@@ -122,19 +122,19 @@ proofCheckSuite({
     'a token beside a nonce that it does not bind': {
       reason: /without nonce/,
       ask: async () => {
-        const { token, check } = await world()
+        const { token, check } = await setUp()
         return { check, proof: proofOf('spiffe', { token: token(), nonce: NONCE }) }
       },
     },
     'no credential at all': {
       reason: /neither/,
-      ask: async () => ({ check: (await world()).check, proof: proofOf('spiffe', {}) }),
+      ask: async () => ({ check: (await setUp()).check, proof: proofOf('spiffe', {}) }),
     },
   },
 })
 
 async function jwtWith(claims: object, header: Readonly<Record<string, unknown>> = {}): Promise<Attempt> {
-  const { token, jwt } = await world()
+  const { token, jwt } = await setUp()
   return jwt(token(claims, header))
 }
 
@@ -142,18 +142,18 @@ proofCheckSuite({
   name: 'spiffe, X.509-SVID',
   substrate: { check: 'spiffe', attestation: 'x509-svid', workload: ID },
   async accepted() {
-    const { authority, check } = await world()
+    const { authority, check } = await setUp()
     const middle = await authority.issue({ name: 'middle', ca: 0 })
     return { check, proof: held(await middle.issue({ name: 'runner', uris: [ID] }), {}, [middle]) }
   },
   async replayed() {
-    const { svid } = await world()
+    const { svid } = await setUp()
     const attempt = await svid()
     // The nonce of the proof was used up; another one is not what was signed.
     return [attempt, { ...attempt, proof: { ...attempt.proof, nonce: [...NONCE].reverse().join('') } }]
   },
   async tampered() {
-    const { svid } = await world()
+    const { svid } = await setUp()
     const { check, proof } = await svid()
     const der = Buffer.from(proof.x5c[0] ?? '', 'base64')
     const at = der.length - 5
@@ -161,15 +161,15 @@ proofCheckSuite({
     return { check, proof: { ...proof, x5c: [der.toString('base64')] } }
   },
   async wrongAnchor() {
-    const { svid, parts } = await world()
+    const { svid, parts } = await setUp()
     return svid({}, await createAuthority({ name: 'mesh', now: parts.clock.now() }))
   },
   async expired() {
-    const { svid, parts } = await world()
+    const { svid, parts } = await setUp()
     return svid({ notAfter: parts.clock.now() - 1000 })
   },
   async unreachable() {
-    const { svid } = await world({ bundle: false })
+    const { svid } = await setUp({ bundle: false })
     return svid()
   },
   refused: {
@@ -181,51 +181,51 @@ proofCheckSuite({
     'a leaf under an authority of another use': {
       reason: /no anchor/,
       ask: async () => {
-        const { svid, stranger } = await world()
+        const { svid, stranger } = await setUp()
         return svid({}, stranger)
       },
     },
-    'two URI names': { reason: /one URI/, ask: async () => (await world()).svid({ uris: [ID, `${ID}2`] }) },
-    'a leaf that is an authority': { reason: /authority/, ask: async () => (await world()).svid({ ca: true }) },
+    'two URI names': { reason: /one URI/, ask: async () => (await setUp()).svid({ uris: [ID, `${ID}2`] }) },
+    'a leaf that is an authority': { reason: /authority/, ask: async () => (await setUp()).svid({ ca: true }) },
     'a leaf that may sign certificates': {
       reason: /key usage/,
-      ask: async () => (await world()).svid({ keyUsage: keyUsage.digitalSignature | keyUsage.keyCertSign }),
+      ask: async () => (await setUp()).svid({ keyUsage: keyUsage.digitalSignature | keyUsage.keyCertSign }),
     },
     'a leaf that may not sign': {
       reason: /key usage/,
-      ask: async () => (await world()).svid({ keyUsage: keyUsage.keyEncipherment }),
+      ask: async () => (await setUp()).svid({ keyUsage: keyUsage.keyEncipherment }),
     },
     'an extension that is there twice': {
       reason: /cannot be read/,
       ask: async () => {
         const twice = { oid: '1.2.3.4', critical: false, value: Buffer.from([5, 0]) }
-        return (await world()).svid({ extensions: [twice, twice] })
+        return (await setUp()).svid({ extensions: [twice, twice] })
       },
     },
     'a certificate in another text than its own': {
       reason: /cannot be read/,
       ask: async () => {
-        const { check, proof } = await (await world()).svid()
+        const { check, proof } = await (await setUp()).svid()
         return { check, proof: { ...proof, x5c: proof.x5c.map((text) => `${text} `) } }
       },
     },
     'a key usage that is not critical': {
       reason: /critical key usage/,
-      ask: async () => (await world()).svid({ keyUsageIsCritical: false }),
+      ask: async () => (await setUp()).svid({ keyUsageIsCritical: false }),
     },
     'an extended key usage for servers alone': {
       reason: /extended/,
-      ask: async () => (await world()).svid({ extKeyUsage: ['1.3.6.1.5.5.7.3.1'] }),
+      ask: async () => (await setUp()).svid({ extKeyUsage: ['1.3.6.1.5.5.7.3.1'] }),
     },
     'a critical extension that nobody knows': {
       reason: /not understood/,
       ask: async () =>
-        (await world()).svid({ extensions: [{ oid: '1.2.3.4', critical: true, value: Buffer.from([5, 0]) }] }),
+        (await setUp()).svid({ extensions: [{ oid: '1.2.3.4', critical: true, value: Buffer.from([5, 0]) }] }),
     },
     'a leaf under a leaf': {
       reason: /no anchor/,
       ask: async () => {
-        const { authority, check } = await world()
+        const { authority, check } = await setUp()
         const leaf = await authority.issue({ name: 'one', uris: [ID] })
         return { check, proof: held(await leaf.issue({ name: 'two', uris: [ID] }), {}, [leaf]) }
       },
@@ -233,7 +233,7 @@ proofCheckSuite({
     'a leaf under one that may sign and is no authority': {
       reason: /no anchor/,
       ask: async () => {
-        const { authority, check } = await world()
+        const { authority, check } = await setUp()
         const one = await authority.issue({ name: 'one', keyUsage: keyUsage.keyCertSign })
         return { check, proof: held(await one.issue({ name: 'two', uris: [ID] }), {}, [one]) }
       },
@@ -241,7 +241,7 @@ proofCheckSuite({
     'an authority too many': {
       reason: /no anchor/,
       ask: async () => {
-        const { authority, check } = await world()
+        const { authority, check } = await setUp()
         const one = await authority.issue({ name: 'one', ca: 0 })
         const two = await one.issue({ name: 'two', ca: true })
         return { check, proof: held(await two.issue({ name: 'leaf', uris: [ID] }), {}, [two, one]) }
@@ -251,14 +251,14 @@ proofCheckSuite({
 })
 
 async function without(change: Partial<Proof>): Promise<Attempt> {
-  const { svid } = await world()
+  const { svid } = await setUp()
   const { check, proof } = await svid()
   return { check, proof: { ...proof, ...change } }
 }
 
 test('spiffe: the certificate of the TLS handshake needs no signature, another one in x5c does', async () => {
   // Shows D1.proof.check.spiffe.
-  const { authority, check } = await world()
+  const { authority, check } = await setUp()
   const leaf = await authority.issue({ name: 'runner', uris: [ID] })
   const other = await authority.issue({ name: 'other', uris: [ID] })
   const ask = async (members: Partial<Proof>) =>

@@ -37,7 +37,7 @@ class Leases {
   }
 }
 
-function ground() {
+function setUp() {
   const clock = new TestClock()
   const leases = new Leases()
   /** Who works now, and everybody who ever began. */
@@ -63,7 +63,7 @@ function ground() {
 }
 
 test('of two electors one works, however long it goes on, and the other once it has given the Lease back', async () => {
-  const { clock, leases, working, began, elect } = ground()
+  const { clock, leases, working, began, elect } = setUp()
   const a = elect('a')
   await clock.advance(0)
   const b = elect('b')
@@ -84,7 +84,7 @@ test('of two electors one works, however long it goes on, and the other once it 
 })
 
 test('a Lease that nobody renews is taken once it was seen unchanged for its duration, whatever its times say', async () => {
-  const { clock, leases, working, elect } = ground()
+  const { clock, leases, working, elect } = setUp()
   const renewTime = '2199-01-01T00:00:00.000000Z'
   leases.write({ holderIdentity: 'gone', leaseDurationSeconds: 15, renewTime, leaseTransitions: 4 })
   const b = elect('b')
@@ -98,7 +98,7 @@ test('a Lease that nobody renews is taken once it was seen unchanged for its dur
 })
 
 test('a leader that cannot renew has stopped before another may begin', async () => {
-  const { clock, leases, working, began, elect } = ground()
+  const { clock, leases, working, began, elect } = setUp()
   const a = elect('a')
   await clock.advance(0)
   await clock.advance(4_000)
@@ -114,7 +114,7 @@ test('a leader that cannot renew has stopped before another may begin', async ()
 })
 
 test('a leader whose Lease another has taken stops at once, and who loses the race for one does not begin', async () => {
-  const { clock, leases, working, began, elect } = ground()
+  const { clock, leases, working, began, elect } = setUp()
   const a = elect('a')
   await clock.advance(0)
   leases.write({ holderIdentity: 'b', leaseDurationSeconds: 15, leaseTransitions: 1 })

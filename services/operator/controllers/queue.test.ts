@@ -7,7 +7,7 @@ const never = new AbortController().signal
 
 const withoutJitter = { random: (bytes: number) => new Uint8Array(bytes) }
 
-function ground() {
+function setUp() {
   const clock = new TestClock()
   const told: string[] = []
   const observer = {
@@ -21,7 +21,7 @@ function ground() {
 }
 
 test('a key waits once however often it is added, and keys come in the order in which they were added', async () => {
-  const { queue, told } = ground()
+  const { queue, told } = setUp()
   for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
   assert.deepEqual(told, ['added', 'added'])
   assert.equal(await queue.next(never), 'a')
@@ -29,7 +29,7 @@ test('a key waits once however often it is added, and keys come in the order in 
 })
 
 test('a key that is added while it is worked on comes again afterwards, not meanwhile', async () => {
-  const { queue } = ground()
+  const { queue } = setUp()
   queue.add('a')
   assert.equal(await queue.next(never), 'a')
   queue.add('a')
@@ -43,7 +43,7 @@ test('a key that is added while it is worked on comes again afterwards, not mean
 })
 
 test('whoever waits for a key is let go when it is not wanted any more', async () => {
-  const { queue } = ground()
+  const { queue } = setUp()
   const stop = new AbortController()
   const waiting = queue.next(stop.signal)
   stop.abort()
@@ -53,7 +53,7 @@ test('whoever waits for a key is let go when it is not wanted any more', async (
 })
 
 test('pauses after failures double up to a minute, come after Retry-After, and end with a success', async () => {
-  const { queue, clock } = ground()
+  const { queue, clock } = setUp()
   const pauseOf = async (retryAfterMs = 0) => {
     queue.retry('a', retryAfterMs)
     const begun = clock.monotonic()
@@ -95,7 +95,7 @@ test('keys that failed together come back at different times', async () => {
 })
 
 test('of two times at which a key is to come the sooner counts', async () => {
-  const { queue, clock } = ground()
+  const { queue, clock } = setUp()
   queue.addAfter('a', 5000)
   queue.addAfter('a', 1000)
   queue.addAfter('a', 3000)

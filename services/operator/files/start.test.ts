@@ -19,7 +19,7 @@ const server = (name: string, ...spec: readonly string[]) =>
   `${head('MCPServer', name)}  url: https://a.example/mcp\n${spec.map((line) => `  ${line}\n`).join('')}`
 
 /** A folder with resources, Secrets and ConfigMaps, and what is rendered from them. */
-async function ground(t: TestContext) {
+async function setUp(t: TestContext) {
   const root = await mkdtemp(join(tmpdir(), 'plat-'))
   const clock = new TestClock()
   const store = createFileStore({ dir: join(root, 'resources'), clock, log: silentLog })
@@ -48,7 +48,7 @@ async function ground(t: TestContext) {
 }
 
 test('resources are rendered at start and again on change, with private modes, and nothing is written twice', async (t) => {
-  const { put, json, until, start, outDir } = await ground(t)
+  const { put, json, until, start, outDir } = await setUp(t)
   await put('resources/agents/default/a.yaml', agent)
   await put('resources/toolpolicies/default/a.yaml', policy('allow'))
   const render = await start()
@@ -74,7 +74,7 @@ test('resources are rendered at start and again on change, with private modes, a
 })
 
 test('the SovereigntyPolicy and Cedar texts are followed as well', async (t) => {
-  const { put, json, until, start } = await ground(t)
+  const { put, json, until, start } = await setUp(t)
   const render = await start()
   assert.deepEqual(await json('sovereignty'), { version: 1 })
   const sovereignty = 'apiVersion: plat.dev/v1alpha1\nkind: SovereigntyPolicy\nmetadata: {name: eu}\nspec: '
@@ -92,7 +92,7 @@ test('the SovereigntyPolicy and Cedar texts are followed as well', async (t) => 
 test('Secrets that servers refer to become credential files, follow every change, and go with their server', async (t) => {
   // Shows D2.auth.secretRef.name, D2.auth.secretRef.key, D2.auth.oauth.clientIdRef, D2.auth.oauth.clientSecretRef and
   // D2.auth.mtls.certSecretRef.
-  const { root, put, read, until, start, credentialsDir } = await ground(t)
+  const { root, put, read, until, start, credentialsDir } = await setUp(t)
   const ref = (name: string, key: string) => `{name: ${name}, key: ${key}}`
   await put(
     'resources/mcpservers/default/notes.yaml',
@@ -140,7 +140,7 @@ test('Secrets that servers refer to become credential files, follow every change
 
 test('a CA bundle of a ConfigMap is rendered once it holds certificates; without it the server is refused', async (t) => {
   // Shows D2.server.caBundleRef.name, D2.server.caBundleRef.key.
-  const { put, json, until, start } = await ground(t)
+  const { put, json, until, start } = await setUp(t)
   await put('resources/mcpservers/default/notes.yaml', server('notes', 'caBundleRef: {name: roots, key: ca.crt}'))
   const render = await start()
   assert.deepEqual(render.refused(), ['MCPServer default/notes caBundleRef: no ConfigMap default/roots/ca.crt'])
@@ -155,7 +155,7 @@ test('a CA bundle of a ConfigMap is rendered once it holds certificates; without
 })
 
 test('a first rendering that fails is told, not swallowed', async (t) => {
-  const { root, outDir, start } = await ground(t)
+  const { root, outDir, start } = await setUp(t)
   await writeFile(join(root, 'rendered'), '')
   await assert.rejects(start(), /ENOTDIR|EEXIST/, outDir)
 })
@@ -168,7 +168,7 @@ function noise(seed: number): string {
 
 test('a rendered file that no ConfigMap can hold is in force on files, and told', async (t) => {
   // Shows D3.limit.configMap.
-  const { put, json, until, start } = await ground(t)
+  const { put, json, until, start } = await setUp(t)
   const rules = (count: number) =>
     Array.from({ length: count }, (_, n) => `{name: r${n}, action: allow, reason: ${noise(n)}}`).join(', ')
   const filled = async (count: number) => {

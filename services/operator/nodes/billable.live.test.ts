@@ -16,7 +16,7 @@ const EVERY_MS = 60_000
 const HOUR_MS = 60 * EVERY_MS
 
 /** An API server with pods, and leaders that count the nodes under them, one after another. */
-async function ground(t: TestContext, watched: readonly string[] = []) {
+async function setUp(t: TestContext, watched: readonly string[] = []) {
   const server = new KubernetesApiServer()
   await server.start()
   const clock = new TestClock(Date.UTC(2026, 10, 29, 23, 0))
@@ -77,7 +77,7 @@ interface Pod {
 
 test('nodes are counted that run a sandbox, each once, and nobody else is', async (t) => {
   // Shows D3.metric.plat_billable_nodes.
-  const { lead, shows, pod } = await ground(t)
+  const { lead, shows, pod } = await setUp(t)
   pod('a', 'node-1')
   pod('b', 'node-1', { namespace: 'other' })
   pod('c', 'node-2', { phase: 'Pending' })
@@ -91,7 +91,7 @@ test('nodes are counted that run a sandbox, each once, and nobody else is', asyn
 })
 
 test('a day and a month keep the most nodes at once, over leaders too, and begin again with the next', async (t) => {
-  const { server, clock, lead, shown, shows, minute, pod } = await ground(t)
+  const { server, clock, lead, shown, shows, minute, pod } = await setUp(t)
   for (const name of ['1', '2', '3']) pod(name, `node-${name}`)
   const end = lead()
   await shows('3 3 3')
@@ -111,7 +111,7 @@ test('a day and a month keep the most nodes at once, over leaders too, and begin
 })
 
 test('only the namespaces that the operator watches are looked at', async (t) => {
-  const { server, lead, shows, pod } = await ground(t, ['team', 'other'])
+  const { server, lead, shows, pod } = await setUp(t, ['team', 'other'])
   pod('a', 'node-1')
   pod('b', 'node-2', { namespace: 'other' })
   pod('c', 'node-3', { namespace: 'foreign' })
@@ -121,7 +121,7 @@ test('only the namespaces that the operator watches are looked at', async (t) =>
 })
 
 test('without the right to list pods nothing is shown, which is told once, until it is there', async (t) => {
-  const { server, warned, lead, shown, shows, minute, pod } = await ground(t)
+  const { server, warned, lead, shown, shows, minute, pod } = await setUp(t)
   pod('a', 'node-1')
   server.faults.push({ request: /^GET \/api\/v1\/pods$/, status: 403, reason: 'Forbidden' })
   lead()

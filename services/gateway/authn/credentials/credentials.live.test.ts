@@ -12,7 +12,7 @@ import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type Received, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOidcProvider } from '@plat/testkit/oidc/provider'
 import { until } from '@plat/testkit/until'
-import { registryGround } from '../../testing/registered.ts'
+import { setUpRegistry } from '../../testing/registered.ts'
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
@@ -30,26 +30,26 @@ async function guarded(t: TestContext, admits: (request: Received) => boolean): 
 test('a bearer secret is shown to its server, and the caller’s own token to nobody', async (t) => {
   // Shows D2.auth.bearerSecret, D2.server.auth, D3.registry.auth and D3.mcp.upstreamCredentialsDir.
   const upstream = await guarded(t, ({ headers }) => headers.authorization === 'Bearer of-the-gateway')
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: {
       notes: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.notes' } },
       open: { url: upstream.url, auth: { type: 'none' } },
     },
     secrets: { 'default.notes.token': 'of-the-gateway\n' },
   })
-  assert.equal((await ground.call('notes')).text, RESULT)
-  assert.equal((await ground.call('open')).error, 'upstream_credential')
+  assert.equal((await fixture.call('notes')).text, RESULT)
+  assert.equal((await fixture.call('open')).error, 'upstream_credential')
   assert.deepEqual(
     upstream.received.map(({ headers }) => headers.authorization),
     ['Bearer of-the-gateway', undefined],
   )
-  assert.doesNotMatch(await ground.written(), /of-the-gateway/)
+  assert.doesNotMatch(await fixture.written(), /of-the-gateway/)
 })
 
 test('a header secret stands in its header, and a caller cannot put its own there', async (t) => {
   // Shows D2.auth.headerSecret, D2.auth.headerSecret.headerName and D2.auth.none.
   const upstream = await guarded(t, ({ headers }) => headers['x-api-key'] === 'Key of the gateway')
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: {
       notes: {
         url: upstream.url,
@@ -58,14 +58,14 @@ test('a header secret stands in its header, and a caller cannot put its own ther
     },
     secrets: { 'default.notes.token': 'Key of the gateway' },
   })
-  assert.equal((await ground.call('notes')).text, RESULT)
+  assert.equal((await fixture.call('notes')).text, RESULT)
   assert.equal(upstream.received[0]?.headers.authorization, undefined)
 })
 
 test('without a usable credential a call is refused before anything is sent, and goes once there is one', async (t) => {
   const upstream = await guarded(t, () => true)
   const key = { credentialKey: 'default.notes' }
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: {
       notes: { url: upstream.url, auth: { type: 'bearerSecret', ...key } },
       split: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.split' } },
@@ -74,38 +74,38 @@ test('without a usable credential a call is refused before anything is sent, and
     secrets: { 'default.split.token': 'two\r\nlines: secret' },
   })
   for (const server of ['notes', 'split', 'exchange']) {
-    assert.equal((await ground.call(server)).error, 'upstream_credential', server)
+    assert.equal((await fixture.call(server)).error, 'upstream_credential', server)
   }
   assert.equal(upstream.received.length, 0)
-  assert.doesNotMatch(await ground.written(), /lines: secret/)
-  await ground.secret('default.notes.token', 'late')
-  await until(async () => (await ground.call('notes')).error === null, 'the credential to be read')
+  assert.doesNotMatch(await fixture.written(), /lines: secret/)
+  await fixture.secret('default.notes.token', 'late')
+  await until(async () => (await fixture.call('notes')).error === null, 'the credential to be read')
   assert.equal(upstream.received[0]?.headers.authorization, 'Bearer late')
-  await ground.secret('default.notes.token', null)
-  await until(async () => (await ground.call('notes')).error === 'upstream_credential', 'the credential to be gone')
+  await fixture.secret('default.notes.token', null)
+  await until(async () => (await fixture.call('notes')).error === 'upstream_credential', 'the credential to be gone')
 })
 
 test('a secret is replaced under load and no call fails, even when the server takes the old one no more', async (t) => {
   const taken = new Set(['Bearer secret-0'])
   const upstream = await guarded(t, ({ headers }) => taken.has(headers.authorization ?? ''))
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: { notes: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.notes' } } },
     secrets: { 'default.notes.token': 'secret-0' },
   })
-  const token = ground.issuer.token()
+  const token = fixture.issuer.token()
   let going = true
   const calls = Array.from({ length: 8 }, () => 0)
   const failed: string[] = []
   const callers = calls.map(async (_, caller) => {
     for (; going; calls[caller] = (calls[caller] ?? 0) + 1) {
-      const { error } = await ground.call('notes', token)
+      const { error } = await fixture.call('notes', token)
       if (error !== null) failed.push(error)
     }
   })
   for (let rotation = 1; rotation <= 5; rotation++) {
     // As in every rotation the server takes both for a moment; the gateway has not looked at the file again when that ends.
     taken.add(`Bearer secret-${rotation}`)
-    await ground.secret('default.notes.token', `secret-${rotation}`)
+    await fixture.secret('default.notes.token', `secret-${rotation}`)
     taken.delete(`Bearer secret-${rotation - 1}`)
     const before = [...calls]
     await until(() => calls.every((count, caller) => count > (before[caller] ?? 0) + 3), 'calls of every caller')
@@ -131,15 +131,15 @@ test('a list that the gateway asks for itself goes with the newer secret as well
   })
   const pins = { mode: 'enforce', onChange: 'hide', allowUnpinned: true, pins: {} }
   const auth = { type: 'bearerSecret', credentialKey: 'default.notes' } as const
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: { notes: { url: upstream.url, pins, auth } },
     secrets: { 'default.notes.token': wanted },
     // Files are not looked at while the test lasts: only the server's refusal says that there is something new.
     config: { policyReloadSeconds: 3600 },
   })
   wanted = 'secret-1'
-  await ground.secret('default.notes.token', wanted)
-  assert.equal((await ground.call('notes')).error, null)
+  await fixture.secret('default.notes.token', wanted)
+  assert.equal((await fixture.call('notes')).error, null)
   const asked = upstream.received.map(({ headers, body }) => [JSON.parse(body).method, headers.authorization])
   assert.deepEqual(asked, [
     ['tools/list', 'Bearer secret-0'],
@@ -187,7 +187,7 @@ test('a server’s own CA bundle is trusted for it alone, and a client certifica
   const url = await mutual(t, await servers.issue({ name: 'server', dnsNames: ['localhost'] }), [clients])
   const first = await clients.issue({ name: 'first' })
   const second = await clients.issue({ name: 'second' })
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: {
       shown: { url, caPEM: servers.pem, auth: { type: 'mtls', credentialKey: 'default.shown' } },
       plain: { url, caPEM: servers.pem, auth: { type: 'none' } },
@@ -195,19 +195,19 @@ test('a server’s own CA bundle is trusted for it alone, and a client certifica
     },
     secrets: { 'default.shown.crt': first.pem, 'default.shown.key': keyOf(first) },
   })
-  assert.match((await ground.call('shown')).text, /"first"/)
-  assert.match((await ground.call('plain')).text, /"nobody"/)
-  assert.equal((await ground.call('distrusted')).error, 'upstream_error')
+  assert.match((await fixture.call('shown')).text, /"first"/)
+  assert.match((await fixture.call('plain')).text, /"nobody"/)
+  assert.equal((await fixture.call('distrusted')).error, 'upstream_error')
 
   let going = true
   const seen: string[] = []
   const callers = Array.from({ length: 4 }, async () => {
-    while (going) seen.push((await ground.call('shown')).text)
+    while (going) seen.push((await fixture.call('shown')).text)
   })
-  await ground.secret('default.shown.crt', second.pem)
+  await fixture.secret('default.shown.crt', second.pem)
   // A certificate without its key is no pair: until the key comes, the one before is shown.
-  await until(async () => (await ground.written()).includes('are no certificate'), 'the half of the pair to be seen')
-  await ground.secret('default.shown.key', keyOf(second))
+  await until(async () => (await fixture.written()).includes('are no certificate'), 'the half of the pair to be seen')
+  await fixture.secret('default.shown.key', keyOf(second))
   await until(() => seen.at(-1)?.includes('"second"') === true, 'the new certificate')
   going = false
   await Promise.all(callers)
@@ -215,7 +215,7 @@ test('a server’s own CA bundle is trusted for it alone, and a client certifica
     seen.filter((text) => !text.includes('"first"') && !text.includes('"second"')),
     [],
   )
-  assert.doesNotMatch(await ground.written(), /BEGIN/)
+  assert.doesNotMatch(await fixture.written(), /BEGIN/)
 })
 
 async function keysAt(url: string): Promise<ReadonlyMap<string, KeyObject>> {
@@ -258,7 +258,7 @@ test('the grant of a certified OpenID provider is for the resource and scopes of
   })
   const oauth = { tokenURL: `${provider.url}/token`, resource, scopes: ['read'] }
   const auth = { type: 'oauthClientCredentials', oauth } as const
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: {
       notes: { url: upstream.url, auth: { ...auth, credentialKey: 'default.notes' } },
       stranger: { url: upstream.url, auth: { ...auth, credentialKey: 'default.stranger' } },
@@ -270,11 +270,11 @@ test('the grant of a certified OpenID provider is for the resource and scopes of
       'default.stranger.client-secret': 'not-the-secret',
     },
   })
-  const together = await Promise.all(Array.from({ length: 20 }, () => ground.call('notes')))
+  const together = await Promise.all(Array.from({ length: 20 }, () => fixture.call('notes')))
   assert.deepEqual([...new Set(together.map(({ text }) => text))], [RESULT])
   assert.equal(tokens.size, 1)
-  assert.equal((await ground.call('stranger')).error, 'upstream_credential')
-  const written = await ground.written()
+  assert.equal((await fixture.call('stranger')).error, 'upstream_credential')
+  const written = await fixture.written()
   assert.match(written, /the token endpoint answered 401: invalid_client/)
   for (const secret of [provider.clientSecret, 'not-the-secret', ...tokens]) assert.ok(!written.includes(secret))
 })
@@ -305,7 +305,7 @@ test('each session gets a token of its own from the broker, for the server’s a
     response.writeHead(200, { 'content-type': 'application/json' }).end(RESULT)
   })
   const exchange = (audience: string) => ({ type: 'tokenExchange', tokenExchange: { audience } }) as const
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: {
       notes: { url: upstream.url, auth: exchange('reports') },
       unlisted: { url: upstream.url, auth: exchange('unlisted') },
@@ -317,8 +317,8 @@ test('each session gets a token of its own from the broker, for the server’s a
   })
   const ada = await mint('s1', 'ada', ['tools:notes', 'tools:unlisted', 'models:big'])
   const bob = await mint('s2', 'bob', ['tools:notes'])
-  for (const token of [ada, ada, bob]) assert.equal((await ground.call('notes', token)).text, RESULT)
-  assert.equal((await ground.call('unlisted', ada)).error, 'upstream_credential')
+  for (const token of [ada, ada, bob]) assert.equal((await fixture.call('notes', token)).text, RESULT)
+  assert.equal((await fixture.call('unlisted', ada)).error, 'upstream_credential')
   const claimed = shown.map(({ token: _, ...claims }) => claims)
   const same = { aud: 'reports', scope: 'tools:notes' }
   assert.deepEqual(claimed, [
@@ -329,7 +329,7 @@ test('each session gets a token of its own from the broker, for the server’s a
   const tokens = shown.map(({ token }) => String(token))
   assert.equal(tokens[0], tokens[1], 'a token of a session is used again')
   assert.ok(!tokens.includes(ada) && !tokens.includes(bob))
-  const written = await ground.written()
+  const written = await fixture.written()
   assert.match(written, /the token endpoint answered 400: invalid_target/)
   for (const token of [ada, bob, ...tokens]) assert.ok(!written.includes(token))
 })

@@ -18,7 +18,7 @@ const plain = server({ type: 'perUser', provider: 'hub', mtls: null })
 const mutual = server({ type: 'perUser', provider: 'hub', mtls })
 
 /** Credentials over a vault that answers as the test says, and a folder that is read once. */
-async function world(t: TestContext, userTokens: UserTokens | null) {
+async function setUp(t: TestContext, userTokens: UserTokens | null) {
   const clock = new TestClock()
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const credentials = createCredentials({
@@ -67,12 +67,12 @@ function vaultOf(answer: Credential | Denial, next: Credential | Denial = answer
 
 test('a server for each user sees what the vault has for its caller, and its caller is refused as the vault says', async (t) => {
   const connected = vaultOf(token('ada’s'), token('ada’s next'))
-  const { credentials } = await world(t, connected)
+  const { credentials } = await setUp(t, connected)
   assert.equal(credentials.missing(plain, testIdentity), null)
   assert.deepEqual(await credentials.of(plain, testIdentity), token('ada’s'))
   assert.deepEqual(await credentials.renewed(plain, testIdentity, token('ada’s')), token('ada’s next'))
   assert.deepEqual([...new Set(connected.asked)], ['default/notes hub'])
-  const refused = await world(t, vaultOf(notConnected))
+  const refused = await setUp(t, vaultOf(notConnected))
   assert.equal(refused.credentials.missing(plain, testIdentity), notConnected)
   assert.equal(await refused.credentials.of(plain, testIdentity), notConnected)
   assert.equal(await refused.credentials.renewed(plain, testIdentity, token('old')), notConnected)
@@ -80,7 +80,7 @@ test('a server for each user sees what the vault has for its caller, and its cal
 
 test('with mtls the gateway’s certificate goes along, and without one nothing goes', async (t) => {
   // Shows D2.auth.perUser.type.
-  const { credentials, certify } = await world(t, vaultOf(token('ada’s')))
+  const { credentials, certify } = await setUp(t, vaultOf(token('ada’s')))
   const isRefused = (answer: Credential | Denial | null) => answer !== null && isDenial(answer) && answer.data === null
   assert.ok(isRefused(credentials.missing(mutual, testIdentity)))
   assert.ok(isRefused(await credentials.of(mutual, testIdentity)))
@@ -97,7 +97,7 @@ test('with mtls the gateway’s certificate goes along, and without one nothing 
 })
 
 test('without a vault every call is refused, before anything is sent and when it would be', async (t) => {
-  const { credentials } = await world(t, null)
+  const { credentials } = await setUp(t, null)
   const missing = credentials.missing(plain, testIdentity)
   assert.match(missing?.reason ?? '', /tokenVault.enabled is off/)
   assert.equal(await credentials.of(plain, testIdentity), missing)

@@ -10,18 +10,18 @@ const URL_OF_NOTES = 'https://gateway.example/mcp/notes'
 
 /** A session whose token is bound to a key, at a gateway that knows its address. */
 async function setUp(t: TestContext, dpop: TestAuthenticatorSetup['dpop'] = {}) {
-  const world = await startAuthenticator(t, { dpop: { publicURL: 'https://gateway.example', ...dpop } })
-  const prover = testProver({ clock: world.clock })
-  const token = world.issuer.token({ cnf: { jkt: prover.jkt } })
+  const fixture = await startAuthenticator(t, { dpop: { publicURL: 'https://gateway.example', ...dpop } })
+  const prover = testProver({ clock: fixture.clock })
+  const token = fixture.issuer.token({ cnf: { jkt: prover.jkt } })
   /** The code of the refusal; null when the request was let in. */
   const code = async (proof: string | undefined, scheme = 'DPoP') => {
-    const answer = await world.answer({
+    const answer = await fixture.answer({
       authorization: `${scheme} ${token}`,
       ...(proof !== undefined && { dpop: proof }),
     })
     return isDenial(answer) ? answer.code : null
   }
-  return { ...world, prover, token, code }
+  return { ...fixture, prover, token, code }
 }
 
 test('a bound token is taken with a proof by its key for this very request', async (t) => {
@@ -124,9 +124,9 @@ test('without a public address no proof can be judged: a caller chooses its Host
 })
 
 test('the public address defaults to that of the resources, and may have a path', async (t) => {
-  const world = await startAuthenticator(t, { config: { resourceBaseURL: 'https://gateway.example/plat/' } })
-  const prover = testProver({ clock: world.clock, alg: 'ES256' })
-  const token = world.issuer.token({ cnf: { jkt: prover.jkt } })
+  const fixture = await startAuthenticator(t, { config: { resourceBaseURL: 'https://gateway.example/plat/' } })
+  const prover = testProver({ clock: fixture.clock, alg: 'ES256' })
+  const token = fixture.issuer.token({ cnf: { jkt: prover.jkt } })
   const dpop = prover.proof('https://gateway.example/plat/mcp/notes', token)
-  assert.ok(!isDenial(await world.answer({ authorization: `DPoP ${token}`, dpop })))
+  assert.ok(!isDenial(await fixture.answer({ authorization: `DPoP ${token}`, dpop })))
 })

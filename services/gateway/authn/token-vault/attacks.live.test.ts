@@ -14,69 +14,69 @@ const isBackFromLogin = (url: URL) => url.href.startsWith(`${PUBLIC}/v1/connect/
 const STRANGE = /This was not begun in this browser, was done already, or took too long/
 
 test('what came back from the provider is good in the browser that began alone, and once', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  const mine = ground.browser()
-  const { url: back } = await ground.connect(mine, 'mallory', 'ada-at-hub', isBack)
-  const theirs = ground.browser()
+  const fixture = await VaultFixture.start(t, providers)
+  const mine = fixture.browser()
+  const { url: back } = await fixture.connect(mine, 'mallory', 'ada-at-hub', isBack)
+  const theirs = fixture.browser()
   const early = await theirs.open(back)
   assert.deepEqual([early.status, STRANGE.test(early.text)], [400, true])
   // A browser that is in a flow of its own has a cookie of its own.
-  await ground.login(theirs, 'ada')
+  await fixture.login(theirs, 'ada')
   assert.equal((await theirs.open(back)).status, 400)
-  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
+  assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
   assert.equal((await mine.open(back)).status, 200)
   const again = await mine.open(back)
   assert.deepEqual([again.status, STRANGE.test(again.text)], [400, true])
-  assert.equal((await ground.callAs('mallory')).as, 'ada-at-hub')
+  assert.equal((await fixture.callAs('mallory')).as, 'ada-at-hub')
 })
 
 test('a login is good in the browser that began alone, and once, and so is the question after it', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  const mine = ground.browser()
+  const fixture = await VaultFixture.start(t, providers)
+  const mine = fixture.browser()
   await mine.open(CONNECT)
   const login = await mine.submit({ login: 'mallory', password: 'any' }, isBackFromLogin)
   const back = login.status === 0 ? login.url : (await mine.submit({}, isBackFromLogin)).url
   assert.ok(isBackFromLogin(back))
-  const theirs = ground.browser()
+  const theirs = fixture.browser()
   assert.equal((await theirs.open(back)).status, 400)
-  await theirs.open(CONNECT, (url) => url.origin === ground.idp.url)
+  await theirs.open(CONNECT, (url) => url.origin === fixture.idp.url)
   assert.equal((await theirs.open(back)).status, 400)
   assert.match((await mine.open(back)).text, /You are logged in as<\/dt><dd>mallory/)
   const form = mine.page
-  await mine.submit({ action: 'connect' }, (url) => url.origin === ground.hub.url)
+  await mine.submit({ action: 'connect' }, (url) => url.origin === fixture.hub.url)
   assert.equal((await mine.submit({ action: 'connect' })).status, 400, 'the question is answered')
   assert.match((await mine.open(back)).text, /The login or hub did not agree/, 'the code is spent')
   // The page of another browser, with its form: sent by a victim it would connect the victim's account to mallory.
-  const victim = ground.browser()
-  await ground.login(victim, 'ada')
+  const victim = fixture.browser()
+  await fixture.login(victim, 'ada')
   const flow = /name="flow" value="([^"]+)"/.exec(form.text)?.[1] ?? ''
   assert.equal((await victim.submit({ flow, action: 'connect' })).status, 400)
 })
 
 test('a code of another flow, another issuer and no issuer are refused, and nothing is connected', async (t) => {
   // Shows D3.tokenVault.providers.issuer.
-  const ground = await VaultFixture.start(t, providers)
-  const { url: others } = await ground.connect(ground.browser(), 'mallory', 'mallory-at-hub', isBack)
+  const fixture = await VaultFixture.start(t, providers)
+  const { url: others } = await fixture.connect(fixture.browser(), 'mallory', 'mallory-at-hub', isBack)
   const changes: [(url: URL) => void, RegExp][] = [
     [(url) => url.searchParams.set('code', others.searchParams.get('code') ?? ''), /invalid_grant/],
     [(url) => url.searchParams.set('iss', 'https://evil.example'), /refused/],
     [(url) => url.searchParams.delete('iss'), /refused/],
-    [(url) => url.searchParams.append('iss', ground.hub.url), /did not agree/],
+    [(url) => url.searchParams.append('iss', fixture.hub.url), /did not agree/],
     [(url) => url.searchParams.append('state', 'other'), STRANGE],
     [(url) => url.searchParams.set('state', others.searchParams.get('state') ?? ''), STRANGE],
   ]
   for (const [change, why] of changes) {
-    const browser = ground.browser()
-    const { url } = await ground.connect(browser, 'ada', 'ada-at-hub', isBack)
+    const browser = fixture.browser()
+    const { url } = await fixture.connect(browser, 'ada', 'ada-at-hub', isBack)
     change(url)
     const shown = await browser.open(url)
     assert.ok(shown.status >= 400, String(url))
     assert.match(shown.text, why)
     assert.match(shown.text, /Nothing was connected/)
   }
-  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
-  assert.equal((await ground.admin('GET', '/v1/accounts')).body instanceof Object, true)
-  assert.deepEqual((await ground.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
+  assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
+  assert.equal((await fixture.admin('GET', '/v1/accounts')).body instanceof Object, true)
+  assert.deepEqual((await fixture.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
 })
 
 test('what came back to the address of another provider is refused: a code goes to nobody but the provider that gave it', async (t) => {
@@ -86,13 +86,13 @@ test('what came back to the address of another provider is refused: a code goes 
     clientID: 'vault',
     allowedServers: ['default/notes'],
   })
-  const ground = await VaultFixture.start(t, providers, { vault: { providers: [provider('hub'), provider('nub')] } })
-  const browser = ground.browser()
-  await ground.login(browser, 'ada', 'nub')
+  const fixture = await VaultFixture.start(t, providers, { vault: { providers: [provider('hub'), provider('nub')] } })
+  const browser = fixture.browser()
+  await fixture.login(browser, 'ada', 'nub')
   const [, other = ''] = /name="flow" value="([^"]+)"/.exec(browser.page.text) ?? []
-  await ground.login(browser, 'ada', 'hub')
+  await fixture.login(browser, 'ada', 'hub')
   assert.equal((await browser.submit({ flow: other, action: 'disconnect' })).status, 400)
-  await ground.login(browser, 'ada', 'nub')
+  await fixture.login(browser, 'ada', 'nub')
   const { url: asked } = await browser.submit({ action: 'connect' }, (url) => url.href.includes('redirect_uri'))
   const back = new URL(`${CONNECT}/callback`)
   for (const [name, value] of Object.entries({ code: 'of-hub', state: asked.searchParams.get('state') ?? '' })) {
@@ -103,33 +103,33 @@ test('what came back to the address of another provider is refused: a code goes 
 })
 
 test('whoever opens somebody else’s link connects an account of his own', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  const link = (await ground.callAs('mallory')).connectURL ?? ''
-  const victim = ground.browser()
+  const fixture = await VaultFixture.start(t, providers)
+  const link = (await fixture.callAs('mallory')).connectURL ?? ''
+  const victim = fixture.browser()
   await victim.open(link)
-  await ground.connect(victim, 'ada', 'ada-at-hub')
-  assert.equal((await ground.callAs('mallory')).connectURL, CONNECT)
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  await fixture.connect(victim, 'ada', 'ada-at-hub')
+  assert.equal((await fixture.callAs('mallory')).connectURL, CONNECT)
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
 })
 
 test('a flow leads to the login and to the provider, whatever the link says, and no page runs a script or stands in a frame', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  const browser = ground.browser()
+  const fixture = await VaultFixture.start(t, providers)
+  const browser = fixture.browser()
   const begun = await browser.open(
     `${CONNECT}?return_to=https://evil.example&redirect_uri=https://evil.example&next=//evil.example`,
     (url) => url.origin !== PUBLIC,
   )
-  assert.equal(begun.url.origin, ground.idp.url)
+  assert.equal(begun.url.origin, fixture.idp.url)
   assert.doesNotMatch(begun.url.href, /evil/)
   assert.equal(begun.url.searchParams.get('redirect_uri'), `${PUBLIC}/v1/connect/callback`)
   assert.equal(begun.url.searchParams.get('code_challenge_method'), 'S256')
-  const done = await ground.connect(browser, 'ada', 'ada-at-hub')
+  const done = await fixture.connect(browser, 'ada', 'ada-at-hub')
   const places = new Set(done.way.map((address) => new URL(address).origin))
   assert.deepEqual(
-    [...places].filter((origin) => origin !== PUBLIC && origin !== ground.hub.url),
+    [...places].filter((origin) => origin !== PUBLIC && origin !== fixture.hub.url),
     [],
   )
-  const failed = await ground.browser().open(`${CONNECT}/callback?state=x&error=<script>alert(1)</script>`)
+  const failed = await fixture.browser().open(`${CONNECT}/callback?state=x&error=<script>alert(1)</script>`)
   const unknown = await browser.open(`${PUBLIC}/v1/connect/%3Cscript%3E`)
   for (const { headers, text } of [done, failed, unknown]) {
     assert.match(
@@ -144,8 +144,8 @@ test('a flow leads to the login and to the provider, whatever the link says, and
 })
 
 test('the cookie of a flow is for this host over TLS alone, and no script reads it', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  const response = await fetch(`${ground.url}/v1/connect/hub`, { redirect: 'manual' })
+  const fixture = await VaultFixture.start(t, providers)
+  const response = await fetch(`${fixture.url}/v1/connect/hub`, { redirect: 'manual' })
   assert.match(
     response.headers.get('set-cookie') ?? '',
     /^__Host-plat-connect=[A-Za-z0-9_-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/,
@@ -161,19 +161,19 @@ test('the cookie of a flow is for this host over TLS alone, and no script reads 
 })
 
 test('a page of another site cannot send the form', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
+  const fixture = await VaultFixture.start(t, providers)
   const body = new URLSearchParams({ flow: 'x', action: 'connect' })
-  const send = (origin: string) => fetch(`${ground.url}/v1/connect/hub`, { method: 'POST', body, headers: { origin } })
+  const send = (origin: string) => fetch(`${fixture.url}/v1/connect/hub`, { method: 'POST', body, headers: { origin } })
   assert.equal((await send('https://evil.example')).status, 403)
   assert.equal((await send(PUBLIC)).status, 400, 'nor can one of ours that holds no flow')
 })
 
 test('an account whose seal is broken is nobody’s: its user is asked to connect it again', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
-  await ground.connect(ground.browser(), 'mallory', 'mallory-at-hub')
-  await ground.restart({}, async () => {
-    const path = `${ground.dir}/vault.jsonl`
+  const fixture = await VaultFixture.start(t, providers)
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  await fixture.connect(fixture.browser(), 'mallory', 'mallory-at-hub')
+  await fixture.restart({}, async () => {
+    const path = `${fixture.dir}/vault.jsonl`
     const lines = (await readFile(path, 'utf8')).trimEnd().split('\n').map(eventOf)
     const [ada, mallory] = lines
     assert.ok(ada !== undefined && mallory !== undefined)
@@ -184,12 +184,12 @@ test('an account whose seal is broken is nobody’s: its user is asked to connec
     await writeFile(path, [{ ...ada, events: [flipped] }, stolen].map(lineOf).join(''))
   })
   for (const user of ['ada', 'mallory']) {
-    const called = await ground.callAs(user)
+    const called = await fixture.callAs(user)
     assert.deepEqual([called.as, called.connectURL], [null, CONNECT])
     assert.match(called.reason, /cannot be opened any more/)
   }
-  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
 })
 
 /** A line of the journal without its sum. */

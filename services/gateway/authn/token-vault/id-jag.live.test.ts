@@ -13,7 +13,7 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
   // D3.tokenVault.providers.idJag.idpTokenURL, D3.tokenVault.providers.idJag.idpClientID, D3.tokenVault.login.scopes,
   // D3.tokenVault.providers.idJag.idpClientSecretFile.
   const { idp, hub } = providers
-  const ground = await VaultFixture.start(t, providers, {
+  const fixture = await VaultFixture.start(t, providers, {
     clientID: 'vault-brief',
     provider: {
       ...grant,
@@ -27,8 +27,8 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
     },
     login: { scopes: ['offline_access'] },
   })
-  const browser = ground.browser()
-  await ground.login(browser, 'ada')
+  const browser = fixture.browser()
+  await fixture.login(browser, 'ada')
   const done = await browser.submit({ action: 'connect' })
   assert.match(done.text, /hub is connected/)
   assert.deepEqual(
@@ -36,30 +36,30 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
     [],
     'the browser goes nowhere for it',
   )
-  assert.equal((await ground.callAs('ada')).as, 'ada')
-  assert.equal((await ground.callAs('bob')).connectURL, 'https://gateway.example/v1/connect/hub')
+  assert.equal((await fixture.callAs('ada')).as, 'ada')
+  assert.equal((await fixture.callAs('bob')).connectURL, 'https://gateway.example/v1/connect/hub')
   const granted = () =>
     hub.said().filter((line) => line.startsWith('granted urn:ietf:params:oauth:grant-type:jwt-bearer'))
   await until(
     async () => granted().length > 2,
     () => `more tokens: ${hub.said()} ${idp.said()}`,
-    async () => assert.equal((await ground.callAs('ada')).as, 'ada'),
+    async () => assert.equal((await fixture.callAs('ada')).as, 'ada'),
   )
   assert.ok(idp.said().includes('granted refresh_token'), 'the login was renewed')
   assert.ok(hub.said().includes('believed ada at https://notes.example/mcp'))
 })
 
 test('a user for whom the identity provider vouches no more is asked to connect again', async (t) => {
-  const ground = await VaultFixture.start(t, providers, {
+  const fixture = await VaultFixture.start(t, providers, {
     clientID: 'vault-brief',
     provider: { ...grant, idJag: { audience: providers.hub.url } },
     login: { scopes: ['offline_access'] },
   })
-  const browser = ground.browser()
-  await ground.login(browser, 'ada-who-leaves')
+  const browser = fixture.browser()
+  await fixture.login(browser, 'ada-who-leaves')
   await browser.submit({ action: 'connect' })
-  assert.equal((await ground.callAs('ada-who-leaves')).as, 'ada-who-leaves')
+  assert.equal((await fixture.callAs('ada-who-leaves')).as, 'ada-who-leaves')
   await providers.idp.end('ada-who-leaves')
-  await until(async () => (await ground.callAs('ada-who-leaves')).connectURL !== null, 'the account to end')
-  assert.deepEqual((await ground.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
+  await until(async () => (await fixture.callAs('ada-who-leaves')).connectURL !== null, 'the account to end')
+  assert.deepEqual((await fixture.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
 })

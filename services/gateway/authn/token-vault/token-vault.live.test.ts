@@ -13,36 +13,36 @@ test('a user without an account is told where to connect it, connects it, and th
   // Shows D2.auth.perUser, D3.endpoint.connect, D3.tokenVault.enabled, D3.tokenVault.publicBaseURL, D3.tokenVault.login.issuer,
   // D3.tokenVault.login.clientID, D3.tokenVault.login.clientSecretFile, D3.tokenVault.providers.name, D3.tokenVault.providers.clientID,
   // D3.tokenVault.providers.clientSecretFile, D3.tokenVault.storePath, D3.tokenVault.keyURI.
-  const ground = await VaultFixture.start(t, providers)
-  const before = await ground.callAs('ada')
+  const fixture = await VaultFixture.start(t, providers)
+  const before = await fixture.callAs('ada')
   assert.deepEqual([before.error, before.connectURL], ['upstream_credential', CONNECT])
   assert.match(before.reason, /your hub account is not connected: open https:\/\/gateway.example\/v1\/connect\/hub/)
-  const done = await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  const done = await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
   assert.match(done.text, /hub is connected[\s\S]*<strong>ada<\/strong>/)
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
-  assert.equal((await ground.callAs('bob')).connectURL, CONNECT)
-  await ground.connect(ground.browser(), 'bob', 'bob-at-hub')
-  const both = await Promise.all(['ada', 'bob', 'ada', 'bob'].map((user) => ground.callAs(user)))
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
+  assert.equal((await fixture.callAs('bob')).connectURL, CONNECT)
+  await fixture.connect(fixture.browser(), 'bob', 'bob-at-hub')
+  const both = await Promise.all(['ada', 'bob', 'ada', 'bob'].map((user) => fixture.callAs(user)))
   assert.deepEqual(
     both.map(({ as }) => as),
     ['ada-at-hub', 'bob-at-hub', 'ada-at-hub', 'bob-at-hub'],
   )
-  const { body } = await ground.admin('GET', '/v1/accounts?user=ada')
+  const { body } = await fixture.admin('GET', '/v1/accounts?user=ada')
   assert.ok(typeof body === 'object' && body !== null && 'items' in body && Array.isArray(body.items))
   const [{ id: _, connectedAt: __, expiresAt: ___, ...told }, ...others] = body.items
-  assert.deepEqual(told, { user: 'ada', realm: ground.idp.url, provider: 'hub', scopes: ['openid', 'read'] })
+  assert.deepEqual(told, { user: 'ada', realm: fixture.idp.url, provider: 'hub', scopes: ['openid', 'read'] })
   assert.deepEqual(others, [])
-  const written = `${await ground.written()}${await ground.store()}`
+  const written = `${await fixture.written()}${await fixture.store()}`
   assert.match(written, /"action":"account.connected"/)
-  for (const secret of ground.seen()) assert.ok(!written.includes(secret), 'a token stands in a file')
+  for (const secret of fixture.seen()) assert.ok(!written.includes(secret), 'a token stands in a file')
 })
 
 test('a session that acts for nobody, or whose user nobody has verified, may use no account', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
-  const nobody = await ground.callAs(null)
+  const fixture = await VaultFixture.start(t, providers)
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  const nobody = await fixture.callAs(null)
   assert.deepEqual([nobody.error, nobody.connectURL], ['upstream_credential', null])
-  const unverified = await ground.callAs('ada', { plat_principal_verified: undefined })
+  const unverified = await fixture.callAs('ada', { plat_principal_verified: undefined })
   assert.deepEqual([unverified.error, unverified.connectURL], ['upstream_credential', null])
   assert.match(unverified.reason, /nobody has verified that the session acts for its user/)
 })
@@ -50,17 +50,17 @@ test('a session that acts for nobody, or whose user nobody has verified, may use
 test('a token is renewed before it ends, by one call however many wait, and the next refresh token is the one that is used then', async (t) => {
   // Half of a life that is shorter than two minutes is used, so these tokens are renewed each second. The provider takes everything
   // back when a refresh token is shown twice.
-  const ground = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
-  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
-  const before = ground.hub.said().length
+  const fixture = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  const before = fixture.hub.said().length
   const said = (word: string) =>
-    ground.hub
+    fixture.hub
       .said()
       .slice(before)
       .filter((line) => line.startsWith(word))
   for (let round = 1; round <= 2; round++) {
     await until(async () => {
-      const called = await Promise.all(Array.from({ length: 8 }, () => ground.callAs('ada')))
+      const called = await Promise.all(Array.from({ length: 8 }, () => fixture.callAs('ada')))
       assert.deepEqual([...new Set(called.map(({ as }) => as))], ['ada-at-hub'])
       return said('granted refresh_token').length >= round
     }, `renewal ${round}`)
@@ -70,104 +70,104 @@ test('a token is renewed before it ends, by one call however many wait, and the 
 
 test('a user disconnects his own account: the provider takes the tokens back, and calls ask for the account again', async (t) => {
   // Shows D3.tokenVault.providers.revocationURL.
-  const ground = await VaultFixture.start(t, providers)
-  const browser = ground.browser()
-  await ground.connect(browser, 'ada', 'ada-at-hub')
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
-  const [token = ''] = ground.seen()
-  const asked = await ground.login(browser, 'ada')
+  const fixture = await VaultFixture.start(t, providers)
+  const browser = fixture.browser()
+  await fixture.connect(browser, 'ada', 'ada-at-hub')
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
+  const [token = ''] = fixture.seen()
+  const asked = await fixture.login(browser, 'ada')
   assert.match(asked.text, /Connect again[\s\S]*Disconnect/)
   const done = await browser.submit({ action: 'disconnect' })
   assert.match(done.text, /hub is disconnected/)
-  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
-  await until(async () => (await ground.askHub(token)) === 401, 'the provider to have taken the token back')
-  assert.doesNotMatch(await ground.store(), /"t":"kept"/, 'what was removed is written over')
+  assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
+  await until(async () => (await fixture.askHub(token)) === 401, 'the provider to have taken the token back')
+  assert.doesNotMatch(await fixture.store(), /"t":"kept"/, 'what was removed is written over')
 })
 
 test('what the provider has ended is removed, and the user is asked again', async (t) => {
-  const ground = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
-  await ground.connect(ground.browser(), 'ada', 'ada-who-ends')
-  await ground.hub.end('ada-who-ends')
-  const isRemoved = async () => (await ground.written()).includes('"action":"account.invalid_grant"')
+  const fixture = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
+  await fixture.connect(fixture.browser(), 'ada', 'ada-who-ends')
+  await fixture.hub.end('ada-who-ends')
+  const isRemoved = async () => (await fixture.written()).includes('"action":"account.invalid_grant"')
   await until(isRemoved, 'the account to be removed', async () => {
-    assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
+    assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
   })
-  assert.deepEqual((await ground.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
+  assert.deepEqual((await fixture.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
 })
 
 test('the kill switch on a user removes his accounts and nobody else’s, and keeps him from connecting new ones', async (t) => {
   // Shows D3.tokenVault.keepOnKillSwitch.
-  const ground = await VaultFixture.start(t, providers)
-  const browser = ground.browser()
-  await ground.connect(browser, 'ada', 'ada-at-hub')
-  await ground.connect(ground.browser(), 'bob', 'bob-at-hub')
-  const revoked = await ground.admin('POST', '/v1/revocations', { target: { user: 'ada' } })
+  const fixture = await VaultFixture.start(t, providers)
+  const browser = fixture.browser()
+  await fixture.connect(browser, 'ada', 'ada-at-hub')
+  await fixture.connect(fixture.browser(), 'bob', 'bob-at-hub')
+  const revoked = await fixture.admin('POST', '/v1/revocations', { target: { user: 'ada' } })
   assert.equal(revoked.status, 201)
-  await until(async () => (await ground.written()).includes('"action":"account.revoked"'), 'the account to be removed')
-  const { body } = await ground.admin('GET', '/v1/accounts')
+  await until(async () => (await fixture.written()).includes('"action":"account.revoked"'), 'the account to be removed')
+  const { body } = await fixture.admin('GET', '/v1/accounts')
   assert.match(JSON.stringify(body), /"user":"bob"/)
   assert.doesNotMatch(JSON.stringify(body), /"user":"ada"/)
-  assert.equal((await ground.login(browser, 'ada')).status, 403)
-  assert.equal((await ground.callAs('bob')).as, 'bob-at-hub')
+  assert.equal((await fixture.login(browser, 'ada')).status, 403)
+  assert.equal((await fixture.callAs('bob')).as, 'bob-at-hub')
 })
 
 test('keepOnKillSwitch leaves the account in place for when the revocation is lifted', async (t) => {
   // Shows D3.tokenVault.keepOnKillSwitch.
-  const ground = await VaultFixture.start(t, providers, { vault: { keepOnKillSwitch: true } })
-  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
-  const { body } = await ground.admin('POST', '/v1/revocations', { target: { user: 'ada' } })
+  const fixture = await VaultFixture.start(t, providers, { vault: { keepOnKillSwitch: true } })
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  const { body } = await fixture.admin('POST', '/v1/revocations', { target: { user: 'ada' } })
   assert.ok(typeof body === 'object' && body !== null && 'id' in body)
-  assert.notEqual((await ground.callAs('ada')).error, null)
-  await ground.admin('DELETE', `/v1/revocations/${body.id}`)
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  assert.notEqual((await fixture.callAs('ada')).error, null)
+  await fixture.admin('DELETE', `/v1/revocations/${body.id}`)
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
 })
 
 test('an admin sees accounts without tokens, and removes one', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
-  const { body } = await ground.admin('GET', '/v1/accounts?provider=hub')
+  const fixture = await VaultFixture.start(t, providers)
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  const { body } = await fixture.admin('GET', '/v1/accounts?provider=hub')
   const id = /"id":"([^"]+)"/.exec(JSON.stringify(body))?.[1]
-  assert.equal((await ground.admin('DELETE', `/v1/accounts/${id}`)).status, 204)
-  assert.equal((await ground.admin('DELETE', `/v1/accounts/${id}`)).status, 404)
-  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
-  assert.match(await ground.written(), /"action":"account.removed".*"by":"token:admin"/)
+  assert.equal((await fixture.admin('DELETE', `/v1/accounts/${id}`)).status, 204)
+  assert.equal((await fixture.admin('DELETE', `/v1/accounts/${id}`)).status, 404)
+  assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
+  assert.match(await fixture.written(), /"action":"account.removed".*"by":"token:admin"/)
 })
 
 test('a token that the server does not accept leads to the page where a fresh one is had', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  await ground.connect(ground.browser(), 'ada', 'ada-who-leaves')
-  await ground.hub.end('ada-who-leaves')
-  const called = await ground.callAs('ada')
+  const fixture = await VaultFixture.start(t, providers)
+  await fixture.connect(fixture.browser(), 'ada', 'ada-who-leaves')
+  await fixture.hub.end('ada-who-leaves')
+  const called = await fixture.callAs('ada')
   assert.deepEqual([called.error, called.connectURL], ['upstream_credential', CONNECT])
   assert.match(called.reason, /the server does not accept your hub account/)
 })
 
 test('accounts survive a restart, under a new key as well while the old one is listed; without it the gateway does not start', async (t) => {
   // Shows D3.tokenVault.keyURI, D3.tokenVault.retiredKeyURIs.
-  const ground = await VaultFixture.start(t, providers)
-  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
-  await ground.restart({})
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
-  const keyURI = await ground.file('next.key', randomBytes(32).toString('hex'))
-  await assert.rejects(ground.restart({ keyURI }), (error) => {
+  const fixture = await VaultFixture.start(t, providers)
+  await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
+  await fixture.restart({})
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
+  const keyURI = await fixture.file('next.key', randomBytes(32).toString('hex'))
+  await assert.rejects(fixture.restart({ keyURI }), (error) => {
     assert.ok(error instanceof Error)
     assert.match(error.message, /tokenVault.retiredKeyURIs: 1 accounts are sealed with a key that is not listed/)
     return true
   })
-  const old = { retiredKeyURIs: [ground.keyURI] }
-  await ground.restart({ keyURI, ...old })
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  const old = { retiredKeyURIs: [fixture.keyURI] }
+  await fixture.restart({ keyURI, ...old })
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
   // It was sealed anew when it was used, so the old key can go.
-  await ground.restart({ keyURI })
-  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  await fixture.restart({ keyURI })
+  assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
 })
 
 test('without a vault a server for each user refuses every call, and there is nothing to connect', async (t) => {
-  const ground = await VaultFixture.start(t, providers, { vault: { enabled: false } })
-  const called = await ground.callAs('ada')
+  const fixture = await VaultFixture.start(t, providers, { vault: { enabled: false } })
+  const called = await fixture.callAs('ada')
   assert.deepEqual([called.error, called.connectURL], ['upstream_credential', null])
   assert.match(called.reason, /tokenVault.enabled is off/)
-  assert.equal((await fetch(`${ground.url}/v1/connect/hub`)).status, 404)
+  assert.equal((await fetch(`${fixture.url}/v1/connect/hub`)).status, 404)
 })
 
 test('the login’s addresses and the claim with the user can be said', async (t) => {
@@ -175,38 +175,38 @@ test('the login’s addresses and the claim with the user can be said', async (t
   // D3.tokenVault.login.usernameClaim, D3.tokenVault.userRealm.
   const { url } = providers.idp
   const addresses = { authorizationURL: `${url}/auth`, tokenURL: `${url}/token`, jwksURL: `${url}/jwks` }
-  const ground = await VaultFixture.start(t, providers, {
+  const fixture = await VaultFixture.start(t, providers, {
     clientID: 'vault-basic',
     provider: { clientAuth: 'basic' },
     login: { ...addresses, usernameClaim: 'nick' },
     vault: { userRealm: 'people' },
   })
-  const done = await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  const done = await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
   assert.match(done.text, /<strong>nick-of-ada<\/strong>/)
-  assert.equal((await ground.callAs('nick-of-ada')).as, 'ada-at-hub')
-  assert.match(JSON.stringify((await ground.admin('GET', '/v1/accounts')).body), /"realm":"people"/)
+  assert.equal((await fixture.callAs('nick-of-ada')).as, 'ada-at-hub')
+  assert.match(JSON.stringify((await fixture.admin('GET', '/v1/accounts')).body), /"realm":"people"/)
   // Whose names these are is part of whose account it is.
-  await ground.restart({ userRealm: 'others' })
-  assert.equal((await ground.callAs('nick-of-ada')).connectURL, CONNECT)
+  await fixture.restart({ userRealm: 'others' })
+  assert.equal((await fixture.callAs('nick-of-ada')).connectURL, CONNECT)
 })
 
 test('an ID token that somebody else has signed logs nobody in', async (t) => {
   // Shows D3.tokenVault.login.jwksURL.
   const { idp, hub } = providers
   const addresses = { authorizationURL: `${idp.url}/auth`, tokenURL: `${idp.url}/token`, jwksURL: `${hub.url}/jwks` }
-  const ground = await VaultFixture.start(t, providers, { login: addresses })
-  const shown = await ground.login(ground.browser(), 'ada')
+  const fixture = await VaultFixture.start(t, providers, { login: addresses })
+  const shown = await fixture.login(fixture.browser(), 'ada')
   assert.equal(shown.status, 502)
   assert.match(shown.text, /Nothing was connected/)
 })
 
 test('a user who is revoked while he is at the provider connects nothing', async (t) => {
-  const ground = await VaultFixture.start(t, providers)
-  const browser = ground.browser()
+  const fixture = await VaultFixture.start(t, providers)
+  const browser = fixture.browser()
   const isBack = ({ pathname }: URL) => pathname.endsWith('/hub/callback')
-  const { url } = await ground.connect(browser, 'ada', 'ada-at-hub', isBack)
-  assert.equal((await ground.admin('POST', '/v1/revocations', { target: { user: 'ada' } })).status, 201)
+  const { url } = await fixture.connect(browser, 'ada', 'ada-at-hub', isBack)
+  assert.equal((await fixture.admin('POST', '/v1/revocations', { target: { user: 'ada' } })).status, 201)
   assert.equal((await browser.open(url)).status, 403)
-  const { body } = await ground.admin('GET', '/v1/accounts')
+  const { body } = await fixture.admin('GET', '/v1/accounts')
   assert.doesNotMatch(JSON.stringify(body), /"user":"ada"/)
 })

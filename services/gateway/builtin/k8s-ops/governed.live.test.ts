@@ -67,36 +67,36 @@ const POD = { kind: 'Pod', namespace: 'shop', name: 'web-1' }
 const SCALE = { kind: 'Deployment', namespace: 'shop', name: 'web', replicas: 3 }
 
 test('a read is judged by policy, labels its session and is recorded with what it asked', async (t) => {
-  const ground = await governed(t, { taintLabels: ['cluster'] }, [
+  const fixture = await governed(t, { taintLabels: ['cluster'] }, [
     { name: 'all', action: 'allow' },
     { name: 'only-shop', action: 'deny', when: "'namespace' in args && args.namespace != 'shop'" },
     { name: 'clean', action: 'deny', match: { tools: ['k8s_logs'], taints: ['cluster'] } },
   ])
-  assert.equal((await ground.call('k8s_get', { ...POD, namespace: 'bank' })).error, 'policy_denied')
-  assert.deepEqual(ground.asked, [])
-  const { content } = await ground.call('k8s_get', POD)
+  assert.equal((await fixture.call('k8s_get', { ...POD, namespace: 'bank' })).error, 'policy_denied')
+  assert.deepEqual(fixture.asked, [])
+  const { content } = await fixture.call('k8s_get', POD)
   assert.deepEqual(JSON.parse(Object(content)[0].text).metadata, { name: 'web-1' })
-  const { server, attempts, taintsAdded } = await ground.outcome('k8s_get')
+  const { server, attempts, taintsAdded } = await fixture.outcome('k8s_get')
   assert.deepEqual([server, Object(attempts).length, taintsAdded], ['plat-k8s', 2, ['cluster']])
-  assert.equal((await ground.call('k8s_logs', { namespace: 'shop', pod: 'web-1' })).error, 'policy_denied')
-  assert.equal((await ground.call('k8s_get', { ...POD, kind: 'Secret' })).error, 'policy_denied')
-  assert.deepEqual(ground.asked, ['GET /api/v1', 'GET /api/v1/namespaces/shop/pods/web-1'])
+  assert.equal((await fixture.call('k8s_logs', { namespace: 'shop', pod: 'web-1' })).error, 'policy_denied')
+  assert.equal((await fixture.call('k8s_get', { ...POD, kind: 'Secret' })).error, 'policy_denied')
+  assert.deepEqual(fixture.asked, ['GET /api/v1', 'GET /api/v1/namespaces/shop/pods/web-1'])
 })
 
 test('an applied write waits for a person, who reads what it does, though policy allows it', async (t) => {
-  const ground = await governed(t, { writes: { mode: 'apply' } })
-  const held = ground.call('k8s_scale', SCALE)
-  const { tool, preview, reason } = await ground.approver.pending()
+  const fixture = await governed(t, { writes: { mode: 'apply' } })
+  const held = fixture.call('k8s_scale', SCALE)
+  const { tool, preview, reason } = await fixture.approver.pending()
   assert.deepEqual([tool, Object(preview).text], ['k8s_scale', 'scale Deployment shop/web to 3 replicas'])
   assert.match(String(reason), /k8sOps\.writes\.approval/)
-  assert.deepEqual(ground.asked, [])
-  await ground.approver.decide('approve')
+  assert.deepEqual(fixture.asked, [])
+  await fixture.approver.decide('approve')
   assert.equal(JSON.parse(Object((await held).content)[0].text).done, 'scale Deployment shop/web to 3 replicas')
-  assert.deepEqual(ground.asked, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
-  const denied = ground.call('k8s_scale', { ...SCALE, replicas: 0 })
-  await ground.approver.decide('deny')
+  assert.deepEqual(fixture.asked, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
+  const denied = fixture.call('k8s_scale', { ...SCALE, replicas: 0 })
+  await fixture.approver.decide('deny')
   assert.equal((await denied).error, 'approval_denied')
-  assert.equal(ground.asked.length, 1)
+  assert.equal(fixture.asked.length, 1)
 })
 
 test('where policy alone decides a write goes through at once, and a proposal never changes anything', async (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock, TestClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
-import { clusterGround, json, problemsOf, status } from './testing/ground.ts'
+import { json, problemsOf, setUpCluster, status } from './testing/ground.ts'
 
 /** A list of pods as the API server shows it in rows. */
 const PODS = {
@@ -22,8 +22,8 @@ const withoutObjects = { ...PODS, rows: PODS.rows.map(({ cells }) => ({ cells, o
 
 test('a list is answered in rows, with the columns that kubectl shows', async (t) => {
   // Shows D3.k8sOps.enabled, D3.k8sOps.apiServer and D3.k8sOps.tokenFile.
-  const ground = await clusterGround(t, { answer: (_, response) => json(response, 200, withoutObjects) })
-  const told = await ground.call('k8s_list', { kind: 'Pod', namespace: 'shop', labelSelector: 'a=b', continue: 'x&y' })
+  const fixture = await setUpCluster(t, { answer: (_, response) => json(response, 200, withoutObjects) })
+  const told = await fixture.call('k8s_list', { kind: 'Pod', namespace: 'shop', labelSelector: 'a=b', continue: 'x&y' })
   assert.deepEqual(JSON.parse(String(told)), {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -35,7 +35,7 @@ test('a list is answered in rows, with the columns that kubectl shows', async (t
     continue: 'more',
     remaining: 7,
   })
-  const [{ method, path, query, headers } = assert.fail()] = ground.seen
+  const [{ method, path, query, headers } = assert.fail()] = fixture.seen
   assert.deepEqual([method, path], ['GET', '/api/v1/namespaces/shop/pods'])
   assert.deepEqual(query, { limit: '200', includeObject: 'None', labelSelector: 'a=b', continue: 'x&y' })
   assert.equal(headers.authorization, 'Bearer the-token')
@@ -44,88 +44,91 @@ test('a list is answered in rows, with the columns that kubectl shows', async (t
 })
 
 test('a list of all namespaces says in which one each row is', async (t) => {
-  const ground = await clusterGround(t, { answer: (_, response) => json(response, 200, PODS) })
-  const { columns, rows } = JSON.parse(String(await ground.call('k8s_list', { kind: 'pods', apiVersion: 'v1' })))
+  const fixture = await setUpCluster(t, { answer: (_, response) => json(response, 200, PODS) })
+  const { columns, rows } = JSON.parse(String(await fixture.call('k8s_list', { kind: 'pods', apiVersion: 'v1' })))
   assert.deepEqual([columns[0], rows[1]], ['Namespace', ['bank', 'web-2', 'Failed']])
-  assert.deepEqual([ground.seen[0]?.path, ground.seen[0]?.query.includeObject], ['/api/v1/pods', 'Metadata'])
+  assert.deepEqual([fixture.seen[0]?.path, fixture.seen[0]?.query.includeObject], ['/api/v1/pods', 'Metadata'])
 })
 
 test('a list has no more items than maxListItems, whatever the caller or the cluster would have', async (t) => {
   // Shows D3.k8sOps.maxListItems.
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     config: { maxListItems: 1 },
     answer: (_, response) => json(response, 200, withoutObjects),
   })
-  assert.match(String(await ground.call('k8s_list', { kind: 'Pod', limit: 2 })), /^error: arguments\/limit/)
-  const { rows } = JSON.parse(String(await ground.call('k8s_list', { kind: 'Pod', namespace: 'shop' })))
+  assert.match(String(await fixture.call('k8s_list', { kind: 'Pod', limit: 2 })), /^error: arguments\/limit/)
+  const { rows } = JSON.parse(String(await fixture.call('k8s_list', { kind: 'Pod', namespace: 'shop' })))
   assert.deepEqual(rows, [['web-1', 'Running']])
-  assert.equal(ground.seen[0]?.query.limit, '1')
+  assert.equal(fixture.seen[0]?.query.limit, '1')
 })
 
 test('an object is answered without what only tools read', async (t) => {
   const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', 'example.com/owner': 'uma' }
   const metadata = { name: 'web', managedFields: [{}], annotations }
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     answer: (_, response) => json(response, 200, { kind: 'Deployment', metadata, spec: { replicas: 2 } }),
   })
-  const told = await ground.call('k8s_get', { kind: 'Deployment', namespace: 'shop', name: 'web' })
+  const told = await fixture.call('k8s_get', { kind: 'Deployment', namespace: 'shop', name: 'web' })
   assert.deepEqual(JSON.parse(String(told)), {
     kind: 'Deployment',
     metadata: { name: 'web', annotations: { 'example.com/owner': 'uma' } },
     spec: { replicas: 2 },
   })
-  assert.equal(ground.seen[0]?.path, '/apis/apps/v1/namespaces/shop/deployments/web')
-  assert.match(String(await ground.call('k8s_get', { kind: 'Pod', name: 'a' })), /^error: arguments\/namespace: say in/)
+  assert.equal(fixture.seen[0]?.path, '/apis/apps/v1/namespaces/shop/deployments/web')
+  assert.match(
+    String(await fixture.call('k8s_get', { kind: 'Pod', name: 'a' })),
+    /^error: arguments\/namespace: say in/,
+  )
 })
 
 test('Secrets are never read, whatever they are called, and no name leads elsewhere', async (t) => {
-  const ground = await clusterGround(t, { config: { allowClusterScoped: true } })
+  const fixture = await setUpCluster(t, { config: { allowClusterScoped: true } })
   for (const kind of ['Secret', 'secrets', 'SECRET']) {
     for (const tool of ['k8s_get', 'k8s_list']) {
       const args = { kind, namespace: 'shop', ...(tool === 'k8s_get' && { name: 'a' }) }
-      assert.equal(await ground.call(tool, args), 'policy_denied: Secrets cannot be read here', `${tool} ${kind}`)
+      assert.equal(await fixture.call(tool, args), 'policy_denied: Secrets cannot be read here', `${tool} ${kind}`)
     }
   }
   const odd = { kind: 'Harmless', apiVersion: 'odd.example/v1', namespace: 'shop' }
-  assert.equal(await ground.call('k8s_list', odd), 'policy_denied: Secrets cannot be read here')
-  assert.match(String(await ground.call('k8s_list', { ...odd, kind: 'Astray' })), /has no kind Astray/)
+  assert.equal(await fixture.call('k8s_list', odd), 'policy_denied: Secrets cannot be read here')
+  assert.match(String(await fixture.call('k8s_list', { ...odd, kind: 'Astray' })), /has no kind Astray/)
   for (const name of ['..', '.', 'a/b', '../secrets/b', '%2e%2e', 'a?b', 'a b'])
     assert.match(
-      String(await ground.call('k8s_get', { kind: 'Pod', namespace: 'shop', name })),
+      String(await fixture.call('k8s_get', { kind: 'Pod', namespace: 'shop', name })),
       /^error: arguments\/name/,
     )
   for (const namespace of ['..', 'a/b', 'A', '%2e'])
-    assert.match(String(await ground.call('k8s_logs', { namespace, pod: 'a' })), /^error: arguments\/namespace/)
+    assert.match(String(await fixture.call('k8s_logs', { namespace, pod: 'a' })), /^error: arguments\/namespace/)
   for (const apiVersion of ['../v1', 'v1/../..', 'apps/v1/x', 'apps/../v1'])
-    assert.match(String(await ground.call('k8s_list', { kind: 'Pod', apiVersion })), /^error: arguments\/apiVersion/)
-  assert.deepEqual(ground.seen, [])
+    assert.match(String(await fixture.call('k8s_list', { kind: 'Pod', apiVersion })), /^error: arguments\/apiVersion/)
+  assert.deepEqual(fixture.seen, [])
 })
 
 test('only the namespaces that are named are read', async (t) => {
   // Shows D3.k8sOps.namespaces.
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     config: { namespaces: ['shop', 'bank'] },
     answer: (_, response) => json(response, 200, withoutObjects),
   })
   const elsewhere = 'policy_denied: k8sOps.namespaces does not name the namespace vault'
-  assert.equal(await ground.call('k8s_list', { kind: 'Pod', namespace: 'vault' }), elsewhere)
-  assert.equal(await ground.call('k8s_get', { kind: 'Pod', namespace: 'vault', name: 'a' }), elsewhere)
-  assert.equal(await ground.call('k8s_logs', { namespace: 'vault', pod: 'a' }), elsewhere)
-  const all = await ground.call('k8s_list', { kind: 'Pod' })
+  assert.equal(await fixture.call('k8s_list', { kind: 'Pod', namespace: 'vault' }), elsewhere)
+  assert.equal(await fixture.call('k8s_get', { kind: 'Pod', namespace: 'vault', name: 'a' }), elsewhere)
+  assert.equal(await fixture.call('k8s_logs', { namespace: 'vault', pod: 'a' }), elsewhere)
+  const all = await fixture.call('k8s_list', { kind: 'Pod' })
   assert.equal(all, 'policy_denied: name one of the namespaces: shop, bank')
-  assert.deepEqual(ground.seen, [])
-  assert.ok(Array.isArray(await ground.call('k8s_list', { kind: 'Pod', namespace: 'bank' })))
+  assert.deepEqual(fixture.seen, [])
+  assert.ok(Array.isArray(await fixture.call('k8s_list', { kind: 'Pod', namespace: 'bank' })))
 })
 
 test('kinds without a namespace are read only where that is allowed', async (t) => {
   // Shows D3.k8sOps.allowClusterScoped.
   const answer = (_: unknown, response: Parameters<typeof json>[0]) => json(response, 200, withoutObjects)
-  const shut = await clusterGround(t, { config: { namespaces: ['shop'] }, answer })
+  const shut = await setUpCluster(t, { config: { namespaces: ['shop'] }, answer })
   for (const args of [{ kind: 'Node' }, { kind: 'Node', namespace: 'shop' }]) {
     assert.match(String(await shut.call('k8s_list', args)), /^policy_denied: Node stands in no namespace/)
   }
   assert.deepEqual(shut.seen, [])
-  const open = await clusterGround(t, { config: { namespaces: ['shop'], allowClusterScoped: true }, answer })
+  const open = await setUpCluster(t, { config: { namespaces: ['shop'], allowClusterScoped: true }, answer })
   assert.ok(Array.isArray(await open.call('k8s_list', { kind: 'Node' })))
   assert.equal(open.seen[0]?.path, '/api/v1/nodes')
 })
@@ -133,21 +136,21 @@ test('kinds without a namespace are read only where that is allowed', async (t) 
 test('a log is bounded by lines and bytes, and its newest lines are what is answered', async (t) => {
   // Shows D3.k8sOps.maxLogLines and D3.k8sOps.maxLogBytes.
   const lines = Array.from({ length: 40 }, (_, index) => `line ${index} grün`)
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     config: { maxLogLines: 3, maxLogBytes: 30 },
     answer({ query }, response) {
       if (query.container === 'long') response.end(`${'x'.repeat(20)}${'ü'.repeat(20)}`)
       else response.end(query.container === 'quiet' ? '' : `${lines.slice(-Number(query.tailLines)).join('\n')}\n`)
     },
   })
-  const log = (args: object) => ground.call('k8s_logs', { namespace: 'shop', pod: 'web-1', ...args })
+  const log = (args: object) => fixture.call('k8s_logs', { namespace: 'shop', pod: 'web-1', ...args })
   assert.deepEqual(await log({}), ['{"olderLeftOut":true}', 'line 38 grün\nline 39 grün'])
   assert.deepEqual(await log({ tailLines: 1 }), ['{"olderLeftOut":false}', 'line 39 grün'])
   assert.deepEqual(await log({ container: 'long' }), ['{"olderLeftOut":true}', 'ü'.repeat(15)])
   assert.deepEqual(await log({ container: 'quiet' }), ['{"olderLeftOut":false}', ''])
   assert.match(String(await log({ tailLines: 4 })), /^error: arguments\/tailLines/)
   await log({ container: 'app', previous: true, sinceSeconds: 60 })
-  const { path, query } = ground.seen.at(-1) ?? assert.fail()
+  const { path, query } = fixture.seen.at(-1) ?? assert.fail()
   assert.equal(path, '/api/v1/namespaces/shop/pods/web-1/log')
   const { limitBytes: _, ...asked } = query
   assert.deepEqual(asked, { tailLines: '3', container: 'app', previous: 'true', sinceSeconds: '60' })
@@ -157,7 +160,7 @@ test('without configuration a list has 200 items, a log 200 lines and 64 KiB, an
   // Shows D3.limit.clusterOps.
   const clock = new TestClock()
   const arrived = Promise.withResolvers<void>()
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     clock,
     answer({ path, query }, response) {
       if (query.container === 'slow') {
@@ -167,12 +170,12 @@ test('without configuration a list has 200 items, a log 200 lines and 64 KiB, an
       else json(response, 200, withoutObjects)
     },
   })
-  const log = (args: object = {}) => ground.call('k8s_logs', { namespace: 'shop', pod: 'web-1', ...args })
-  await ground.call('k8s_list', { kind: 'Pod', namespace: 'shop' })
-  assert.equal(ground.seen.at(-1)?.query.limit, '200')
-  assert.match(String(await ground.call('k8s_list', { kind: 'Pod', limit: 201 })), /^error: arguments\/limit/)
+  const log = (args: object = {}) => fixture.call('k8s_logs', { namespace: 'shop', pod: 'web-1', ...args })
+  await fixture.call('k8s_list', { kind: 'Pod', namespace: 'shop' })
+  assert.equal(fixture.seen.at(-1)?.query.limit, '200')
+  assert.match(String(await fixture.call('k8s_list', { kind: 'Pod', limit: 201 })), /^error: arguments\/limit/)
   assert.equal((await log())[1]?.length, 65_536)
-  assert.equal(ground.seen.at(-1)?.query.tailLines, '200')
+  assert.equal(fixture.seen.at(-1)?.query.tailLines, '200')
   assert.match(String(await log({ tailLines: 201 })), /^error: arguments\/tailLines/)
   const slow = log({ container: 'slow' })
   await arrived.promise
@@ -192,21 +195,21 @@ test('every request acts as the service account, over a connection whose certifi
   const key = String(leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }))
   const stranger = await createAuthority({ name: 'stranger', ca: true, now })
   const config = { serviceAccount: 'ops/reader', writes: { mode: 'apply' } }
-  const ground = await clusterGround(t, { config, tls: { cert: leaf.pem, key, ca: root.pem } })
-  await ground.call('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'a' })
-  await ground.call('k8s_logs', { namespace: 'shop', pod: 'a' })
-  await ground.call('k8s_delete_pod', { namespace: 'shop', name: 'a' })
-  const users = ground.seen.map(({ method, headers }) => `${method} ${headers['impersonate-user']}`)
+  const fixture = await setUpCluster(t, { config, tls: { cert: leaf.pem, key, ca: root.pem } })
+  await fixture.call('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'a' })
+  await fixture.call('k8s_logs', { namespace: 'shop', pod: 'a' })
+  await fixture.call('k8s_delete_pod', { namespace: 'shop', name: 'a' })
+  const users = fixture.seen.map(({ method, headers }) => `${method} ${headers['impersonate-user']}`)
   const user = 'system:serviceaccount:ops:reader'
   assert.deepEqual(users, [`GET ${user}`, `GET ${user}`, `DELETE ${user}`])
-  const other = await clusterGround(t, { tls: { cert: leaf.pem, key, ca: stranger.pem } })
+  const other = await setUpCluster(t, { tls: { cert: leaf.pem, key, ca: stranger.pem } })
   const told = await other.call('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'a' })
   assert.match(String(told), /^error: .*certificate of its API server is not accepted/)
 })
 
 test('what the cluster refuses is told in words for a model, and the gateway keeps its own credential to itself', async (t) => {
   const codes: Record<string, number> = { gone: 404, forbidden: 403, busy: 429, away: 401, odd: 500 }
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     answer({ path }, response) {
       const name = path.split('/').at(-1) ?? ''
       if (name === 'cut') response.destroy()
@@ -215,7 +218,7 @@ test('what the cluster refuses is told in words for a model, and the gateway kee
       else status(response, codes[name] ?? 200, `pods "${name}" it is`)
     },
   })
-  const get = async (name: string) => String(await ground.call('k8s_get', { kind: 'Pod', namespace: 'shop', name }))
+  const get = async (name: string) => String(await fixture.call('k8s_get', { kind: 'Pod', namespace: 'shop', name }))
   assert.equal(await get('gone'), 'error: the cluster has no such thing: pods "gone" it is')
   assert.match(await get('forbidden'), /^error: the cluster does not allow it/)
   assert.match(await get('busy'), /^error: the cluster is busy/)
@@ -223,16 +226,16 @@ test('what the cluster refuses is told in words for a model, and the gateway kee
   assert.match(await get('cut'), /^error: the cluster was not asked: its API server broke/)
   assert.match(await get('text'), /^error: .*no JSON/)
   assert.match(await get('away'), /^upstream_credential: the cluster does not accept the gateway: k8sOps.tokenFile$/)
-  await ground.token('another')
+  await fixture.token('another')
   await get('gone')
-  assert.equal(ground.seen.at(-1)?.headers.authorization, 'Bearer another')
-  await ground.token('two lines\nof text')
+  assert.equal(fixture.seen.at(-1)?.headers.authorization, 'Bearer another')
+  await fixture.token('two lines\nof text')
   assert.match(await get('gone'), /^upstream_credential: k8sOps.tokenFile/)
-  await ground.token('again')
-  const { attempts } = await ground.result('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'there' })
+  await fixture.token('again')
+  const { attempts } = await fixture.result('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'there' })
   assert.deepEqual(
     attempts.map(({ endpoint, status: code }) => [endpoint, code]),
-    [[ground.url, 200]],
+    [[fixture.url, 200]],
   )
 })
 
@@ -242,7 +245,7 @@ test('an answer has a time, and a call that is stopped stops its request', async
   const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const gone = Promise.withResolvers<void>()
   let count = 0
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     clock,
     config: { timeoutSeconds: 7 },
     answer(_, response) {
@@ -251,7 +254,7 @@ test('an answer has a time, and a call that is stopped stops its request', async
       arrived[count++]?.resolve()
     },
   })
-  const log = (signal?: AbortSignal) => ground.call('k8s_logs', { namespace: 'shop', pod: 'a' }, signal)
+  const log = (signal?: AbortSignal) => fixture.call('k8s_logs', { namespace: 'shop', pod: 'a' }, signal)
   const late = log()
   await arrived[0]?.promise
   await clock.advance(7_000)

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { clusterGround, json, status } from './testing/ground.ts'
+import { json, setUpCluster, status } from './testing/ground.ts'
 
 const WRITES = ['k8s_scale', 'k8s_restart', 'k8s_delete_pod']
 const WEB = { kind: 'Deployment', namespace: 'shop', name: 'web' }
 
 test('a write is proposed unless the configuration says apply: then the cluster is only read', async (t) => {
   // Shows D3.k8sOps.writes.mode.
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     answer: (_, response) => json(response, 200, { metadata: { resourceVersion: '7' }, spec: { replicas: 2 } }),
   })
-  const told = JSON.parse(String(await ground.call('k8s_scale', { ...WEB, replicas: 5 })))
+  const told = JSON.parse(String(await fixture.call('k8s_scale', { ...WEB, replicas: 5 })))
   assert.deepEqual(told, {
     proposed: 'scale Deployment shop/web to 5 replicas',
     changed: false,
@@ -23,34 +23,34 @@ test('a write is proposed unless the configuration says apply: then the cluster 
       kubectl: 'kubectl -n shop scale deployment/web --replicas=5',
     },
   })
-  await ground.call('k8s_restart', WEB)
-  await ground.call('k8s_delete_pod', { namespace: 'shop', name: 'web-1' })
+  await fixture.call('k8s_restart', WEB)
+  await fixture.call('k8s_delete_pod', { namespace: 'shop', name: 'web-1' })
   assert.deepEqual(
-    ground.seen.map(({ method, path }) => `${method} ${path}`),
+    fixture.seen.map(({ method, path }) => `${method} ${path}`),
     [
       'GET /apis/apps/v1/namespaces/shop/deployments/web/scale',
       'GET /apis/apps/v1/namespaces/shop/deployments/web',
       'GET /api/v1/namespaces/shop/pods/web-1',
     ],
   )
-  assert.deepEqual(toolsOf(ground).slice(3), WRITES)
-  for (const tool of WRITES) assert.equal(ground.asks(tool, { ...WEB, replicas: 1 }), null)
-  const shut = await clusterGround(t, { config: { writes: { mode: 'disabled' } } })
+  assert.deepEqual(toolsOf(fixture).slice(3), WRITES)
+  for (const tool of WRITES) assert.equal(fixture.asks(tool, { ...WEB, replicas: 1 }), null)
+  const shut = await setUpCluster(t, { config: { writes: { mode: 'disabled' } } })
   assert.deepEqual(toolsOf(shut), ['k8s_list', 'k8s_get', 'k8s_logs'])
 })
 
-function toolsOf({ server }: Pick<Awaited<ReturnType<typeof clusterGround>>, 'server'>): readonly string[] {
+function toolsOf({ server }: Pick<Awaited<ReturnType<typeof setUpCluster>>, 'server'>): readonly string[] {
   return server.tools(never()).map(({ name }) => name)
 }
 
 /** Nobody's tools differ. */
-function never(): Parameters<Awaited<ReturnType<typeof clusterGround>>['server']['tools']>[0] {
+function never(): Parameters<Awaited<ReturnType<typeof setUpCluster>>['server']['tools']>[0] {
   return { identity: Object.create(null), snapshot: Object.create(null) }
 }
 
 test('an applied write changes exactly what it says', async (t) => {
   const clock = new TestClock(Date.UTC(2026, 0, 2, 3, 4, 5))
-  const ground = await clusterGround(t, {
+  const fixture = await setUpCluster(t, {
     clock,
     config: { writes: { mode: 'apply' } },
     answer({ path }, response) {
@@ -58,16 +58,16 @@ test('an applied write changes exactly what it says', async (t) => {
       else json(response, 200, { metadata: { generation: 3 }, spec: { replicas: 5 } })
     },
   })
-  const told = await ground.call('k8s_scale', { ...WEB, replicas: 5 })
+  const told = await fixture.call('k8s_scale', { ...WEB, replicas: 5 })
   assert.deepEqual(JSON.parse(String(told)), {
     done: 'scale Deployment shop/web to 5 replicas',
     now: { replicas: 5, generation: 3 },
   })
-  await ground.call('k8s_restart', { ...WEB, kind: 'StatefulSet' })
-  await ground.call('k8s_delete_pod', { namespace: 'shop', name: 'web-1' })
+  await fixture.call('k8s_restart', { ...WEB, kind: 'StatefulSet' })
+  await fixture.call('k8s_delete_pod', { namespace: 'shop', name: 'web-1' })
   const annotations = { 'kubectl.kubernetes.io/restartedAt': '2026-01-02T03:04:05Z' }
   assert.deepEqual(
-    ground.seen.map(({ method, path, body }) => [method, path, body]),
+    fixture.seen.map(({ method, path, body }) => [method, path, body]),
     [
       ['PATCH', '/apis/apps/v1/namespaces/shop/deployments/web/scale', { spec: { replicas: 5 } }],
       [
@@ -78,15 +78,15 @@ test('an applied write changes exactly what it says', async (t) => {
       ['DELETE', '/api/v1/namespaces/shop/pods/web-1', null],
     ],
   )
-  assert.equal(ground.seen[0]?.headers['content-type'], 'application/merge-patch+json')
-  assert.equal(ground.seen[0]?.query.fieldManager, 'plat-k8s')
-  const gone = await ground.call('k8s_delete_pod', { namespace: 'shop', name: 'gone' })
+  assert.equal(fixture.seen[0]?.headers['content-type'], 'application/merge-patch+json')
+  assert.equal(fixture.seen[0]?.query.fieldManager, 'plat-k8s')
+  const gone = await fixture.call('k8s_delete_pod', { namespace: 'shop', name: 'gone' })
   assert.match(String(gone), /^error: the cluster has no such thing/)
 })
 
 test('a person lets each applied write through, unless policy alone shall decide', async (t) => {
   // Shows D3.k8sOps.writes.approval.
-  const asked = await clusterGround(t, { config: { writes: { mode: 'apply' } } })
+  const asked = await setUpCluster(t, { config: { writes: { mode: 'apply' } } })
   assert.deepEqual(asked.asks('k8s_scale', { ...WEB, replicas: 0 }), {
     approval: 'a person lets each change of the cluster through (k8sOps.writes.approval)',
     shown: 'scale Deployment shop/web to 0 replicas',
@@ -97,13 +97,13 @@ test('a person lets each applied write through, unless policy alone shall decide
     assert.match(asked.asks(tool, tool === 'k8s_restart' ? WEB : pod)?.shown ?? '', /shop\/web$/)
   }
   assert.equal(asked.asks('k8s_list', { kind: 'Pod' }), null)
-  const free = await clusterGround(t, { config: { writes: { mode: 'apply', approval: 'policy' } } })
+  const free = await setUpCluster(t, { config: { writes: { mode: 'apply', approval: 'policy' } } })
   assert.equal(free.asks('k8s_scale', { ...WEB, replicas: 0 }), null)
 })
 
 test('writes keep to their namespaces and to maxReplicas', async (t) => {
   // Shows D3.k8sOps.writes.namespaces and D3.k8sOps.writes.maxReplicas.
-  const narrow = await clusterGround(t, {
+  const narrow = await setUpCluster(t, {
     config: { namespaces: ['shop', 'bank'], writes: { mode: 'apply', namespaces: ['shop'], maxReplicas: 3 } },
   })
   const scaled = (own: object) => narrow.call('k8s_scale', { ...WEB, replicas: 3, ...own })
@@ -113,7 +113,7 @@ test('writes keep to their namespaces and to maxReplicas', async (t) => {
   assert.match(String(await scaled({ namespace: 'vault' })), /^policy_denied: k8sOps.namespaces/)
   assert.deepEqual(narrow.seen, [])
   assert.ok(Array.isArray(await scaled({})))
-  const wide = await clusterGround(t, { config: { namespaces: ['shop'], writes: { mode: 'apply' } } })
+  const wide = await setUpCluster(t, { config: { namespaces: ['shop'], writes: { mode: 'apply' } } })
   assert.match(
     String(await wide.call('k8s_restart', { ...WEB, namespace: 'bank' })),
     /^policy_denied: k8sOps.namespaces/,

@@ -25,7 +25,7 @@ const written = (text: string, own: Partial<Written> = {}): Written => ({
   ...own,
 })
 
-async function world(t: TestContext, total?: number, onRefused: (bound: PoolBound) => void = () => {}) {
+async function setUp(t: TestContext, total?: number, onRefused: (bound: PoolBound) => void = () => {}) {
   const file = path.join(tempFolder(), 'memory.jsonl')
   const clock = new TestClock()
   const faults: unknown[] = []
@@ -51,7 +51,7 @@ const write = (memory: Memory, key: string, text: string, maxItems = 10) =>
   memory.write(OWNER, { key, maxItems, written: written(text) })
 
 test('what is written is there after a restart, whatever a crash left behind it, and what was removed is not', async (t) => {
-  const { memory, file, open, close } = await world(t)
+  const { memory, file, open, close } = await setUp(t)
   await write(memory, 'one', 'first')
   await write(memory, 'one', 'second')
   await write(memory, 'two', 'gone')
@@ -69,7 +69,7 @@ test('what is written is there after a restart, whatever a crash left behind it,
 })
 
 test('an owner has so many items and no more, however many are written at once, and may write over them', async (t) => {
-  const { memory } = await world(t)
+  const { memory } = await setUp(t)
   const all = await Promise.all(['a', 'b', 'c', 'd', 'a'].map((key) => write(memory, key, key, 3)))
   assert.deepEqual(all, [null, null, null, 'items', null])
   assert.equal(await write(memory, 'c', 'again', 3), null)
@@ -80,7 +80,7 @@ test('an owner has so many items and no more, however many are written at once, 
 })
 
 test('a gateway keeps so many bytes and no more, those on their way included', async (t) => {
-  const { memory } = await world(t, 3000)
+  const { memory } = await setUp(t, 3000)
   const all = await Promise.all(['a', 'b', 'c'].map((key) => write(memory, key, 'x'.repeat(900))))
   assert.deepEqual(all, [null, null, 'bytes'])
   await memory.remove(OWNER, 'a')
@@ -89,7 +89,7 @@ test('a gateway keeps so many bytes and no more, those on their way included', a
 
 test('an owner, and a namespace, that has used its share of the memory is refused while others are served', async (t) => {
   const refused: string[] = []
-  const { memory, pool } = await world(t, undefined, (bound) => refused.push(bound))
+  const { memory, pool } = await setUp(t, undefined, (bound) => refused.push(bound))
   const fill = async (owner: Owner, bytes: number): Promise<NoRoom | null> => {
     for (let n = 0; n * 1_000_000 < bytes; n++) {
       const no = await memory.write(owner, { key: `k${n}`, maxItems: 100, written: written('x'.repeat(1_000_000)) })
@@ -107,7 +107,7 @@ test('an owner, and a namespace, that has used its share of the memory is refuse
 })
 
 test('what is forgotten stands in no file any more, and stays forgotten', async (t) => {
-  const { memory, file, open, close } = await world(t)
+  const { memory, file, open, close } = await setUp(t)
   const ada = { agent: 'a', session: 's', person: ' ada' }
   for (const [key, by] of Object.entries({ hers: ada, his: { ...ada, person: ' bob' } })) {
     await memory.write(OWNER, { key, maxItems: 10, written: written(`words of ${by.person}`, { by }) })
@@ -131,7 +131,7 @@ test('what is forgotten stands in no file any more, and stays forgotten', async 
 })
 
 test('a sweep forgets what is too old, here and in the file, and leaves the rest as it was', async (t) => {
-  const { memory, file, open, close } = await world(t)
+  const { memory, file, open, close } = await setUp(t)
   await memory.write(OWNER, { key: 'old', maxItems: 10, written: written('very old words', { at: 1 }) })
   await memory.write(OWNER, { key: 'new', maxItems: 10, written: written('new words', { at: 9 }) })
   await memory.sweep((_, { at }) => at > 5)
@@ -143,7 +143,7 @@ test('a sweep forgets what is too old, here and in the file, and leaves the rest
 })
 
 test('a journal that was written over and over is made short again by itself', async (t) => {
-  const { memory, file, faults } = await world(t)
+  const { memory, file, faults } = await setUp(t)
   const text = 'x'.repeat(1_000_000)
   for (let n = 0; n < 20; n++) await write(memory, 'same', text)
   await until(async () => (await stat(file)).size < SPARE_MAX_BYTES / 2, 'a short file')

@@ -3,27 +3,27 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { test } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { TestClock } from '@plat/core'
-import { page, webGround } from './testing/ground.ts'
+import { page, setUpWeb } from './testing/ground.ts'
 
 const HTML = '<title>The page</title><h1>Welcome</h1><p>Read <a href="/more">more</a>.</p><script>steal()</script>'
 
 test('a page is answered as text, with what was read before it', async (t) => {
   // Shows D3.web.enabled, D3.web.userAgent and D3.web.defaultAllow.
   const headers: IncomingHttpHeaders[] = []
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: { userAgent: 'reader/2 (test)' },
     answer(request, response) {
       headers.push(request.headers)
       page(response, 'text/html; charset=utf-8', HTML)
     },
   })
-  const url = `${ground.site('pages.example')}/a?b=c`
-  assert.deepEqual(await ground.fetch(`${url}#part`), [
+  const url = `${fixture.site('pages.example')}/a?b=c`
+  assert.deepEqual(await fixture.fetch(`${url}#part`), [
     JSON.stringify({ url: `${url}#part`, contentType: 'text/html', title: 'The page' }),
-    `# Welcome\n\nRead [more](${ground.site('pages.example')}/more).`,
+    `# Welcome\n\nRead [more](${fixture.site('pages.example')}/more).`,
   ])
-  assert.deepEqual((await ground.fetch(url, { raw: true }))[1], HTML)
-  assert.deepEqual(ground.asked, ['pages.example/a?b=c', 'pages.example/a?b=c'])
+  assert.deepEqual((await fixture.fetch(url, { raw: true }))[1], HTML)
+  assert.deepEqual(fixture.asked, ['pages.example/a?b=c', 'pages.example/a?b=c'])
   const [{ host: _, ...sent } = assert.fail()] = headers
   assert.deepEqual(sent, {
     'user-agent': 'reader/2 (test)',
@@ -31,22 +31,22 @@ test('a page is answered as text, with what was read before it', async (t) => {
       'text/html, text/plain, text/markdown, text/csv, text/xml, application/xhtml+xml, application/xml, application/json',
     'accept-encoding': 'gzip, br, deflate',
   })
-  assert.deepEqual(ground.counted, ['web_fetch ok', 'web_fetch ok'])
+  assert.deepEqual(fixture.counted, ['web_fetch ok', 'web_fetch ok'])
 })
 
 test('a long text comes in parts that join without a gap', async (t) => {
   const text = `${'0123456789'.repeat(20)}${'😀'.repeat(50)}`
-  const ground = await webGround(t, { answer: (_, response) => page(response, 'text/plain', text) })
+  const fixture = await setUpWeb(t, { answer: (_, response) => page(response, 'text/plain', text) })
   const parts: string[] = []
   for (let startIndex = 0; ; ) {
-    const [facts = '', part = ''] = await ground.fetch(ground.site('a.example'), { startIndex, maxLength: 33 })
+    const [facts = '', part = ''] = await fixture.fetch(fixture.site('a.example'), { startIndex, maxLength: 33 })
     parts.push(part)
     const { nextIndex } = JSON.parse(facts)
     if (nextIndex === undefined) break
     startIndex = nextIndex
   }
   assert.equal(parts.join(''), text)
-  assert.deepEqual((await ground.fetch(ground.site('a.example'), { startIndex: 9_999 }))[1], '')
+  assert.deepEqual((await fixture.fetch(fixture.site('a.example'), { startIndex: 9_999 }))[1], '')
 })
 
 test('characters are read as the head, the mark or the document says', async (t) => {
@@ -60,13 +60,13 @@ test('characters are read as the head, the mark or the document says', async (t)
     '/unknown': ['text/plain; charset=no-such', Buffer.from('gr\u00fcn')],
     '/lies': ['text/html', Buffer.from('<meta charset="utf-16"><p>gr\u00fcn')],
   }
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     answer(request, response) {
       const [type, body] = pages[request.url ?? ''] ?? assert.fail()
       page(response, type, body)
     },
   })
-  const read = async (path: string) => (await ground.fetch(ground.site('a.example') + path))[1]
+  const read = async (path: string) => (await fixture.fetch(fixture.site('a.example') + path))[1]
   assert.equal(await read('/head'), 'При')
   assert.equal(await read('/meta'), '日')
   assert.match((await read('/xml')) ?? '', /<a>é<\/a>/)
@@ -80,7 +80,7 @@ test('characters are read as the head, the mark or the document says', async (t)
 test('only types of content that are configured are read, and no byte of others', async (t) => {
   // Shows D3.web.contentTypes.
   const types: Record<string, string | undefined> = { '/png': 'image/png', '/html': 'text/html', '/own': 'text/x-own' }
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: { contentTypes: ['text/x-*'] },
     answer(request, response) {
       const type = types[request.url ?? '']
@@ -90,11 +90,11 @@ test('only types of content that are configured are read, and no byte of others'
       else response.write('x')
     },
   })
-  const at = ground.site('a.example')
-  assert.equal((await ground.fetch(`${at}/own`))[1], 'own')
-  assert.match(String(await ground.fetch(`${at}/png`)), /^error: .*its type image\/png is not among web\.contentTypes/)
-  assert.match(String(await ground.fetch(`${at}/html`)), /^error: .*its type text\/html/)
-  assert.match(String(await ground.fetch(`${at}/none`)), /^error: .*does not say what type/)
+  const at = fixture.site('a.example')
+  assert.equal((await fixture.fetch(`${at}/own`))[1], 'own')
+  assert.match(String(await fixture.fetch(`${at}/png`)), /^error: .*its type image\/png is not among web\.contentTypes/)
+  assert.match(String(await fixture.fetch(`${at}/html`)), /^error: .*its type text\/html/)
+  assert.match(String(await fixture.fetch(`${at}/none`)), /^error: .*does not say what type/)
 })
 
 test('a page is bounded as it comes, and when it is unpacked', async (t) => {
@@ -110,7 +110,7 @@ test('a page is bounded as it comes, and when it is unpacked', async (t) => {
     '/torn': ['gzip', gzipSync(Buffer.alloc(1000, 'a')).subarray(0, 20)],
     '/odd': ['compress', Buffer.from('x')],
   }
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: { maxBytes },
     answer(request, response) {
       const [encoding, body] = bodies[request.url ?? ''] ?? ['identity', Buffer.from('')]
@@ -121,7 +121,7 @@ test('a page is bounded as it comes, and when it is unpacked', async (t) => {
     },
   })
   const read = async (path: string) => {
-    const told = await ground.fetch(ground.site('a.example') + path, { maxLength: 500_000 })
+    const told = await fixture.fetch(fixture.site('a.example') + path, { maxLength: 500_000 })
     return typeof told === 'string' ? told : told[1]?.length
   }
   for (const path of ['/full', '/gzip', '/brotli']) assert.equal(await read(path), maxBytes, path)
@@ -135,7 +135,7 @@ test('a page has a time, redirects and the slowest of bodies included', async (t
   // Shows D3.web.timeoutSeconds.
   const clock = new TestClock()
   const arrived = Promise.withResolvers<void>()
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     clock,
     config: { timeoutSeconds: 7 },
     answer(request, response) {
@@ -144,7 +144,7 @@ test('a page has a time, redirects and the slowest of bodies included', async (t
       arrived.resolve()
     },
   })
-  const told = ground.fetch(ground.site('a.example'))
+  const told = fixture.fetch(fixture.site('a.example'))
   await arrived.promise
   await clock.advance(7_000)
   assert.equal(await told, 'error: the page could not be read: it was not read in time')
@@ -153,14 +153,14 @@ test('a page has a time, redirects and the slowest of bodies included', async (t
 test('a call that is stopped stops its request', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const gone = Promise.withResolvers<void>()
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     answer(_, response) {
       response.on('close', gone.resolve)
       arrived.resolve()
     },
   })
   const stop = new AbortController()
-  const told = ground.call('web_fetch', { url: ground.site('a.example') }, {}, stop.signal)
+  const told = fixture.call('web_fetch', { url: fixture.site('a.example') }, {}, stop.signal)
   await arrived.promise
   stop.abort()
   await gone.promise
@@ -169,7 +169,7 @@ test('a call that is stopped stops its request', async (t) => {
 
 test('what goes wrong is told in words for a model', async (t) => {
   const statuses: Record<string, number> = { '/gone': 404, '/broken': 500, '/nothing': 304 }
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     lookup: async (name) => {
       if (name === 'nobody.example') throw Object.assign(new Error('none'), { code: 'ENOTFOUND' })
       return [{ address: name === 'away.example' ? '127.0.0.9' : '127.0.0.1', family: 4 }]
@@ -179,15 +179,16 @@ test('what goes wrong is told in words for a model', async (t) => {
       else response.writeHead(statuses[request.url ?? ''] ?? 200).end('words of a stranger')
     },
   })
-  const at = ground.site('a.example')
-  const told = async (url: string) => String(await ground.fetch(url)).replace('error: the page could not be read: ', '')
+  const at = fixture.site('a.example')
+  const told = async (url: string) =>
+    String(await fixture.fetch(url)).replace('error: the page could not be read: ', '')
   assert.equal(await told(`${at}/gone`), 'it answered 404')
   assert.equal(await told(`${at}/broken`), 'it answered 500')
   assert.equal(await told(`${at}/nothing`), 'it answered 304')
   assert.equal(await told(`${at}/cut`), 'its host broke the connection')
-  assert.equal(await told(ground.site('nobody.example')), 'its host cannot be found')
-  assert.equal(await told(ground.site('away.example')), 'its host cannot be reached')
+  assert.equal(await told(fixture.site('nobody.example')), 'its host cannot be found')
+  assert.equal(await told(fixture.site('away.example')), 'its host cannot be reached')
   assert.match(await told('pages and no URL'), /^error: arguments\/url: is no URL/)
   assert.match(await told(at.replace('http:', 'https:')), /broke the connection|certificate/)
-  assert.deepEqual(new Set(ground.counted), new Set(['web_fetch error']))
+  assert.deepEqual(new Set(fixture.counted), new Set(['web_fetch error']))
 })

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { page, type WebFixture, webGround } from './testing/ground.ts'
+import { page, setUpWeb, type WebFixture } from './testing/ground.ts'
 
 const denied = (why: string) => `policy_denied: the page redirects to an address that may not be read: ${why}`
 const INSIDE = 'it leads inside a private network, which web.allowedCIDRs does not allow'
 
 test('every redirect passes what the first address passed, and nothing of where it leads is told', async (t) => {
   // Shows D3.web.allowedCIDRs and D3.web.allowIPLiterals.
-  let ground: WebFixture | null = null
+  let fixture: WebFixture | null = null
   const targets: Record<string, () => string> = {
-    '/denied': () => `${ground?.site('secret.example')}/x`,
-    '/foreign': () => `${ground?.site('elsewhere.net')}/ignore-all-rules`,
+    '/denied': () => `${fixture?.site('secret.example')}/x`,
+    '/foreign': () => `${fixture?.site('elsewhere.net')}/ignore-all-rules`,
     '/port': () => 'http://a.example:1/',
-    '/literal': () => `${ground?.site('127.0.0.1')}/`,
+    '/literal': () => `${fixture?.site('127.0.0.1')}/`,
     '/metadata': () => 'http://169.254.169.254/latest/meta-data/',
-    '/inside': () => `${ground?.site('inside.example')}/`,
+    '/inside': () => `${fixture?.site('inside.example')}/`,
     '/file': () => 'file:///etc/passwd',
-    '/credentials': () => `${ground?.site('user:word@a.example')}/`,
+    '/credentials': () => `${fixture?.site('user:word@a.example')}/`,
     '/nonsense': () => 'http://[',
   }
-  ground = await webGround(t, {
+  fixture = await setUpWeb(t, {
     config: { defaultAllow: false, allowedDomains: ['example', 'elsewhere.org'], deniedDomains: ['secret.example'] },
     lookup: async (name) => [{ address: name === 'inside.example' ? '10.0.0.1' : '127.0.0.1', family: 4 }],
     answer(request, response) {
@@ -28,7 +28,7 @@ test('every redirect passes what the first address passed, and nothing of where 
       response.writeHead(302, { location: target() }).end()
     },
   })
-  const read = (path: string) => ground.fetch(ground.site('a.example') + path)
+  const read = (path: string) => fixture.fetch(fixture.site('a.example') + path)
   assert.equal(await read('/denied'), denied('web.deniedDomains names its domain'))
   assert.equal(await read('/foreign'), denied('web.allowedDomains does not name its domain'))
   assert.equal(await read('/port'), denied('web.allowedPorts does not name its port'))
@@ -39,22 +39,22 @@ test('every redirect passes what the first address passed, and nothing of where 
   assert.equal(await read('/file'), denied('only http and https can be read'))
   assert.equal(await read('/credentials'), denied('it holds credentials'))
   assert.equal(await read('/nonsense'), 'error: the page could not be read: it redirects to what is no URL')
-  assert.ok(ground.asked.every((asked) => asked.startsWith('a.example/')))
-  assert.deepEqual(new Set(ground.counted), new Set(['web_fetch denied', 'web_fetch error']))
+  assert.ok(fixture.asked.every((asked) => asked.startsWith('a.example/')))
+  assert.deepEqual(new Set(fixture.counted), new Set(['web_fetch denied', 'web_fetch error']))
 })
 
 test('an address that must not be read is refused before anything is resolved or asked', async (t) => {
   const resolved: string[] = []
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: { deniedDomains: ['secret.example'] },
     lookup: async (name) => {
       resolved.push(name)
       return [{ address: '127.0.0.1', family: 4 }]
     },
   })
-  const told = await ground.fetch(ground.site('secret.example'))
+  const told = await fixture.fetch(fixture.site('secret.example'))
   assert.equal(told, 'policy_denied: the address may not be read: web.deniedDomains names its domain')
-  assert.deepEqual([resolved, ground.asked, ground.counted], [[], [], ['web_fetch denied']])
+  assert.deepEqual([resolved, fixture.asked, fixture.counted], [[], [], ['web_fetch denied']])
 })
 
 test('a private address is reached under an exception alone, and a name that changes its mind leads nowhere else', async (t) => {
@@ -63,9 +63,9 @@ test('a private address is reached under an exception alone, and a name that cha
   const flips = async () => [{ address: asked++ === 0 ? '127.0.0.1' : '127.0.0.2', family: 4 }]
   const answer = (_: unknown, response: Parameters<typeof page>[0]) =>
     page(response, 'text/plain', 'inside', { connection: 'close' })
-  const closed = await webGround(t, { answer, config: { allowedCIDRs: [] } })
+  const closed = await setUpWeb(t, { answer, config: { allowedCIDRs: [] } })
   assert.equal(await closed.fetch(closed.site('a.example')), `policy_denied: the address may not be read: ${INSIDE}`)
-  const open = await webGround(t, { answer, lookup: flips, config: { allowedCIDRs: ['127.0.0.1/32'] } })
+  const open = await setUpWeb(t, { answer, lookup: flips, config: { allowedCIDRs: ['127.0.0.1/32'] } })
   assert.equal((await open.fetch(open.site('a.example')))[1], 'inside')
   assert.equal(await open.fetch(open.site('a.example')), `policy_denied: the address may not be read: ${INSIDE}`)
   assert.equal(asked, 2)
@@ -73,7 +73,7 @@ test('a private address is reached under an exception alone, and a name that cha
 
 test('redirects are followed as far as is configured', async (t) => {
   // Shows D3.web.maxRedirects.
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: { maxRedirects: 2 },
     answer(request, response) {
       const left = Number(request.url?.slice(1))
@@ -81,8 +81,8 @@ test('redirects are followed as far as is configured', async (t) => {
       else response.writeHead(left % 2 === 0 ? 307 : 301, { location: `${left - 1}` }).end()
     },
   })
-  const at = ground.site('a.example')
-  const [facts = '', text] = await ground.fetch(`${at}/2`)
+  const at = fixture.site('a.example')
+  const [facts = '', text] = await fixture.fetch(`${at}/2`)
   assert.deepEqual([JSON.parse(facts).url, text], [`${at}/0`, 'here'])
-  assert.equal(await ground.fetch(`${at}/3`), 'error: the page could not be read: it redirects more than 2 times')
+  assert.equal(await fixture.fetch(`${at}/3`), 'error: the page could not be read: it redirects more than 2 times')
 })

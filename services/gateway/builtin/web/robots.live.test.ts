@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { page, webGround } from './testing/ground.ts'
+import { page, setUpWeb } from './testing/ground.ts'
 
 const FORBIDDEN = 'error: the page could not be read: the robots.txt of its host forbids it'
 const UNREAD = 'error: the page could not be read: the robots.txt of its host cannot be read, which forbids everything'
 
 /** Sites with these answers to `/robots.txt`; every other page says `read`. */
-async function sites(t: Parameters<typeof webGround>[0], robots: Record<string, () => string | number>, own = {}) {
+async function sites(t: Parameters<typeof setUpWeb>[0], robots: Record<string, () => string | number>, own = {}) {
   const clock = new TestClock()
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     clock,
     config: { respectRobots: true, ...own },
     answer(request, response) {
@@ -22,19 +22,19 @@ async function sites(t: Parameters<typeof webGround>[0], robots: Record<string, 
     },
   })
   const read = async (host: string, path = '/') => {
-    const told = await ground.fetch(ground.site(host) + path)
+    const told = await fixture.fetch(fixture.site(host) + path)
     return typeof told === 'string' ? told : told[1]
   }
-  return { ground, clock, read }
+  return { ground: fixture, clock, read }
 }
 
 test('what a site asks of robots is heeded, asked once an hour, and only where it is configured', async (t) => {
   // Shows D3.web.respectRobots.
   let said = 'User-agent: plat-web\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n'
-  const { ground, clock, read } = await sites(t, { 'a.example': () => said })
+  const { ground: fixture, clock, read } = await sites(t, { 'a.example': () => said })
   assert.equal(await read('a.example', '/private/x'), FORBIDDEN)
   assert.equal(await read('a.example', '/public'), 'read')
-  assert.deepEqual(ground.asked, ['a.example/robots.txt', 'a.example/public'])
+  assert.deepEqual(fixture.asked, ['a.example/robots.txt', 'a.example/public'])
   said = ''
   await clock.advance(3_599_000)
   assert.equal(await read('a.example', '/private'), FORBIDDEN)
@@ -67,15 +67,15 @@ test('a site without rules forbids nothing; one whose rules cannot be had forbid
 })
 
 test('the site that a redirect leads to is asked as well', async (t) => {
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: { respectRobots: true },
     answer(request, response) {
       if (request.url === '/robots.txt' && request.headers.host?.startsWith('b.')) {
         page(response, 'text/plain', 'User-agent: *\nDisallow: /')
       } else if (request.url === '/robots.txt') response.writeHead(404).end()
-      else response.writeHead(302, { location: ground.site('b.example') }).end()
+      else response.writeHead(302, { location: fixture.site('b.example') }).end()
     },
   })
-  assert.equal(await ground.fetch(ground.site('a.example')), FORBIDDEN)
-  assert.deepEqual(ground.asked, ['a.example/robots.txt', 'a.example/', 'b.example/robots.txt'])
+  assert.equal(await fixture.fetch(fixture.site('a.example')), FORBIDDEN)
+  assert.deepEqual(fixture.asked, ['a.example/robots.txt', 'a.example/', 'b.example/robots.txt'])
 })

@@ -9,7 +9,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { keyOf } from '../../testing/certified.ts'
 import { problemsWith } from '../../testing/configured.ts'
-import { page, webGround } from './testing/ground.ts'
+import { page, setUpWeb } from './testing/ground.ts'
 
 interface Question {
   readonly method: string | undefined
@@ -56,19 +56,19 @@ test('SearXNG is asked for JSON, and what the caller may not read is not shown',
   ]
   const { url, caFile, asked } = await backend(t, () => ({ results: results(urls), number_of_results: 6 }))
   const search = { backend: 'searxng', url: `${url}/under/`, caFile, maxResults: 2 }
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: { allowedPorts: [80, 443], deniedDomains: ['secret.example'], search, allowedCIDRs: [] },
   })
-  assert.deepEqual(ground.tools(), ['web_fetch', 'web_search'])
-  assert.deepEqual(answerIn(await ground.call('web_search', { query: 'a & b' })), {
+  assert.deepEqual(fixture.tools(), ['web_fetch', 'web_search'])
+  assert.deepEqual(answerIn(await fixture.call('web_search', { query: 'a & b' })), {
     results: [
       { title: 't0', url: urls[0], snippet: 'c0' },
       { title: 't4', url: urls[4], snippet: 'c4' },
     ],
     leftOut: 3,
   })
-  assert.equal(answerIn(await ground.call('web_search', { query: 'x', maxResults: 1 })).results.length, 1)
-  assert.match(String(await ground.call('web_search', { query: 'x', maxResults: 3 })), /^error: arguments\/maxResults/)
+  assert.equal(answerIn(await fixture.call('web_search', { query: 'x', maxResults: 1 })).results.length, 1)
+  assert.match(String(await fixture.call('web_search', { query: 'x', maxResults: 3 })), /^error: arguments\/maxResults/)
   assert.deepEqual(
     asked.map(({ method, path, body }) => [method, path, body]),
     [
@@ -76,7 +76,7 @@ test('SearXNG is asked for JSON, and what the caller may not read is not shown',
       ['GET', '/under/search?q=x&format=json', ''],
     ],
   )
-  assert.deepEqual(ground.counted, ['web_search ok', 'web_search ok', 'web_search error'])
+  assert.deepEqual(fixture.counted, ['web_search ok', 'web_search ok', 'web_search error'])
 })
 
 test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a search has 10 results', async (t) => {
@@ -87,7 +87,7 @@ test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a 
   let urls: readonly string[] = []
   const { url, caFile } = await backend(t, () => ({ results: results(urls), number_of_results: 11 }))
   const search = { backend: 'searxng', url, caFile }
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     clock,
     config: { search },
     answer(request, response) {
@@ -101,12 +101,12 @@ test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a 
       response.writeHead(302, { location: `/redirects/${Number(count) - 1}` }).end()
     },
   })
-  const at = ground.site('a.example')
-  assert.equal((await ground.fetch(`${at}/bytes/${2 * MIB}`))[1]?.[0], 'a')
-  assert.match(String(await ground.fetch(`${at}/bytes/${2 * MIB + 1}`)), /it is larger than 2097152 bytes/)
-  assert.equal((await ground.fetch(`${at}/redirects/5`))[1], 'here')
-  assert.match(String(await ground.fetch(`${at}/redirects/6`)), /it redirects more than 5 times/)
-  const slow = ground.fetch(`${at}/slow`)
+  const at = fixture.site('a.example')
+  assert.equal((await fixture.fetch(`${at}/bytes/${2 * MIB}`))[1]?.[0], 'a')
+  assert.match(String(await fixture.fetch(`${at}/bytes/${2 * MIB + 1}`)), /it is larger than 2097152 bytes/)
+  assert.equal((await fixture.fetch(`${at}/redirects/5`))[1], 'here')
+  assert.match(String(await fixture.fetch(`${at}/redirects/6`)), /it redirects more than 5 times/)
+  const slow = fixture.fetch(`${at}/slow`)
   let ended = false
   void slow.then(() => {
     ended = true
@@ -117,7 +117,7 @@ test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a 
   await clock.advance(1)
   assert.match(String(await slow), /it was not read in time/)
   urls = Array.from({ length: 11 }, (_, index) => `${at}/${index}`)
-  assert.equal(answerIn(await ground.call('web_search', { query: 'x' })).results.length, 10)
+  assert.equal(answerIn(await fixture.call('web_search', { query: 'x' })).results.length, 10)
   for (const [key, limit] of Object.entries({ maxBytes: 32 * MIB, search: { maxResults: 50 } })) {
     const over = typeof limit === 'number' ? limit + 1 : { maxResults: limit.maxResults + 1 }
     assert.deepEqual(problemsWith({ web: { [key]: limit } }), [])
@@ -137,7 +137,7 @@ test('OpenSearch is asked for an index and its fields, with a header that is rea
     headers.authorization === taken ? { hits: { hits: sources.map((_source) => ({ _source })) } } : 401,
   )
   const authHeaderFile = join(dir, 'auth')
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     config: {
       allowedPorts: [443],
       search: {
@@ -153,7 +153,7 @@ test('OpenSearch is asked for an index and its fields, with a header that is rea
       },
     },
   })
-  const search = () => ground.call('web_search', { query: 'what' })
+  const search = () => fixture.call('web_search', { query: 'what' })
   assert.match(String(await search()), /^upstream_credential: web\.search\.authHeaderFile cannot be read/)
   await writeFile(authHeaderFile, 'Basic two\nlines')
   assert.match(String(await search()), /^upstream_credential/)
@@ -183,27 +183,27 @@ test('a backend that fails is told of in words that are not its own', async (t) 
   let answer: object | string | number = 500
   const { url, caFile } = await backend(t, () => answer)
   const config = { search: { backend: 'searxng', url, caFile } }
-  const ground = await webGround(t, { config })
+  const fixture = await setUpWeb(t, { config })
   const failed = (status: number) => `error: the search failed: its backend answered ${status} without results`
-  assert.equal(await ground.call('web_search', { query: 'x' }), failed(500))
+  assert.equal(await fixture.call('web_search', { query: 'x' }), failed(500))
   for (const odd of ['words', '{"results":{}}', '{"results":[],"results":[]}', [], {}]) {
     answer = odd
-    assert.equal(await ground.call('web_search', { query: 'x' }), failed(200), JSON.stringify(odd))
+    assert.equal(await fixture.call('web_search', { query: 'x' }), failed(200), JSON.stringify(odd))
   }
   answer = { results: [null, 'x', {}, { url: 1 }] }
-  assert.deepEqual(answerIn(await ground.call('web_search', { query: 'x' })), { results: [], leftOut: 2 })
-  const stranger = await webGround(t, { config: { search: { ...config.search, caFile: '' } } })
+  assert.deepEqual(answerIn(await fixture.call('web_search', { query: 'x' })), { results: [], leftOut: 2 })
+  const stranger = await setUpWeb(t, { config: { search: { ...config.search, caFile: '' } } })
   assert.match(String(await stranger.call('web_search', { query: 'x' })), /certificate of its backend is not accepted/)
 })
 
 test('without a backend nobody is offered a search; without anything to read nobody is offered a tool', async (t) => {
   // Shows D3.web.namespaces and D3.web.defaultAllow.
-  assert.deepEqual((await webGround(t)).tools(), ['web_fetch'])
+  assert.deepEqual((await setUpWeb(t)).tools(), ['web_fetch'])
   const namespaces = { team: { allowedDomains: ['example.com'] }, other: { deniedDomains: ['example.com'] } }
-  const ground = await webGround(t, { config: { defaultAllow: false, namespaces } })
-  assert.deepEqual(ground.tools({ namespace: 'team' }), ['web_fetch'])
-  for (const namespace of ['other', 'default']) assert.deepEqual(ground.tools({ namespace }), [], namespace)
-  const own = await webGround(t, { config: { defaultAllow: false }, agentDomains: { allowedDomains: ['example.com'] } })
+  const fixture = await setUpWeb(t, { config: { defaultAllow: false, namespaces } })
+  assert.deepEqual(fixture.tools({ namespace: 'team' }), ['web_fetch'])
+  for (const namespace of ['other', 'default']) assert.deepEqual(fixture.tools({ namespace }), [], namespace)
+  const own = await setUpWeb(t, { config: { defaultAllow: false }, agentDomains: { allowedDomains: ['example.com'] } })
   assert.deepEqual(own.tools(), ['web_fetch'])
 })
 
@@ -211,7 +211,7 @@ test('a search has the time of a page', async (t) => {
   // Shows D3.web.timeoutSeconds.
   const clock = new TestClock()
   const asked = Promise.withResolvers<void>()
-  const ground = await webGround(t, {
+  const fixture = await setUpWeb(t, {
     clock,
     config: { timeoutSeconds: 7, search: { backend: 'searxng', url: 'http://search.example:1' } },
     lookup: () => {
@@ -219,7 +219,7 @@ test('a search has the time of a page', async (t) => {
       return new Promise(() => {})
     },
   })
-  const told = ground.call('web_search', { query: 'x' })
+  const told = fixture.call('web_search', { query: 'x' })
   await asked.promise
   await clock.advance(7_000)
   assert.equal(await told, 'error: the search failed: its backend did not answer in time')

@@ -12,7 +12,7 @@ import { Captures } from './captures.ts'
 
 const DAY_MS = 86_400_000
 
-async function world(redact = createEraser({}, '')) {
+async function setUp(redact = createEraser({}, '')) {
   const root = tempFolder()
   await writeFile(path.join(root, 'key'), randomBytes(32).toString('hex'))
   const cipher = await openCipher(path.join(root, 'key'))
@@ -46,7 +46,7 @@ async function world(redact = createEraser({}, '')) {
 
 test('arguments are written redacted, for nobody else to read, and once however often they come', async () => {
   // Shows D3.captureArgs.dir, D3.captureArgs.key, D3.captureArgs.dlpProfile.
-  const { captures, outcomes, add, opened, files } = await world()
+  const { captures, outcomes, add, opened, files } = await setUp()
   const text = '{"to":"ada@example.com","n":12345678901234567890}'
   const file = add(text)
   add(text)
@@ -59,7 +59,7 @@ test('arguments are written redacted, for nobody else to read, and once however 
 })
 
 test('what cannot be redacted is dropped, and what cannot be written has failed', async () => {
-  const { captures, outcomes, faults, add, dir } = await world()
+  const { captures, outcomes, faults, add, dir } = await setUp()
   add(`{"says":"${'hello world '.repeat(200_000)}"}`)
   add('{"a":1}', '..')
   await captures.close()
@@ -69,7 +69,7 @@ test('what cannot be redacted is dropped, and what cannot be written has failed'
 })
 
 test('a namespace at its share of what waits is dropped, another namespace is captured', async () => {
-  const { captures, outcomes, add } = await world(() => null)
+  const { captures, outcomes, add } = await setUp(() => null)
   // The first is being written already.
   const share = poolTable.capture_bytes.shares[0].max / (64 * 1024)
   for (let n = 0; n < share + 10; n++) add(`{"n":${n}}`)
@@ -84,7 +84,7 @@ test('a namespace at its share of what waits is dropped, another namespace is ca
 
 test('captures go when nobody has sent the same for as long as they are kept', async () => {
   // Shows D3.captureArgs.retentionDays.
-  const { captures, clock, add, files } = await world()
+  const { captures, clock, add, files } = await setUp()
   await captures.sweep()
   const [old, again, young] = ['{"n":1}', '{"n":2}', '{"n":3}'].map((text) => add(text))
   await captures.close()
@@ -98,7 +98,7 @@ test('captures go when nobody has sent the same for as long as they are kept', a
 })
 
 test('what goes while old captures are looked for keeps none of the others', async () => {
-  const { captures, clock, add, files } = await world()
+  const { captures, clock, add, files } = await setUp()
   const added = Array.from({ length: 300 }, (_, n) => add(`{"n":${n}}`, `team${n % 2}`))
   await captures.close()
   const before = (clock.now() - 31 * DAY_MS) / 1000

@@ -6,7 +6,7 @@ import { Alerts, type BudgetAlert, MAX_WINDOWS } from './alerts.ts'
 import { Budget, BudgetItem } from './caps/budget.ts'
 import { alertRecord } from './record.ts'
 
-function world(amount = 100, zone = 'UTC') {
+function setUp(amount = 100, zone = 'UTC') {
   const clock = new TestClock()
   const told: string[] = []
   const alerts = new Alerts({ now: () => clock.now(), zone })
@@ -39,7 +39,7 @@ function world(amount = 100, zone = 'UTC') {
 }
 
 test('each percentage of a window is told once, all that were passed in one step, and the next window begins anew', () => {
-  const { spend } = world()
+  const { spend } = setUp()
   assert.deepEqual(spend(49), [])
   assert.deepEqual(spend(1), ['2026-01-01 50 50'])
   assert.deepEqual(spend(10), [])
@@ -48,7 +48,7 @@ test('each percentage of a window is told once, all that were passed in one step
 })
 
 test('a cap that was lowered is told of with the next call, one that was raised is not told of again', () => {
-  const { spend } = world()
+  const { spend } = setUp()
   assert.deepEqual(spend(50), ['2026-01-01 50 50'])
   assert.deepEqual(spend(1, { cap: 60 }), ['2026-01-01 80 51'])
   assert.deepEqual(spend(34, { cap: 100 }), [])
@@ -56,7 +56,7 @@ test('a cap that was lowered is told of with the next call, one that was raised 
 })
 
 test('what an earlier process told is not told again, and an alert that could not be kept is', async () => {
-  const { spend, alerts, breaks, told } = world()
+  const { spend, alerts, breaks, told } = setUp()
   alerts.restore('usd/Agent/default/a/day', '2026-01-01', 50)
   assert.deepEqual(spend(60), [])
   breaks(true)
@@ -68,7 +68,7 @@ test('what an earlier process told is not told again, and an alert that could no
 })
 
 test('windows that are over in their zone are forgotten', async () => {
-  const { spend, alerts, clock } = world(100, 'America/New_York')
+  const { spend, alerts, clock } = setUp(100, 'America/New_York')
   spend(50)
   await clock.advance(25 * 3_600_000)
   assert.equal(alerts.told().length, 1, 'it is still the first of January in New York')
@@ -77,7 +77,7 @@ test('windows that are over in their zone are forgotten', async () => {
 })
 
 test('the record of an alert says which budget, how much of it and in which window', () => {
-  const { budgetOf } = world()
+  const { budgetOf } = setUp()
   const budget = budgetOf(100)
   assert.deepEqual(alertRecord({ budget, key: budget.prefix, window: '2026-01-01', percent: 80, spent: 81 }, 'EUR'), {
     kind: 'alert',

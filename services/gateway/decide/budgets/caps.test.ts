@@ -39,7 +39,7 @@ interface CapsFixture {
 }
 
 /** A model that costs one micro-unit a token of input and ten one of output; a prompt of 100 tokens. */
-function world({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026, 0, 1), demand = {} }: CapsFixture) {
+function setUp({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026, 0, 1), demand = {} }: CapsFixture) {
   const clock = new TestClock(start)
   const snapshots = new Snapshots()
   const prices = { version: 1, currency: 'USD', id: 'p', models: { 'openai/m': { input: '1', output: '10' } } }
@@ -111,7 +111,7 @@ const reported = (prompt: number, completion: number) =>
   }) as const
 
 test('a call counts in every budget that selects it, all or nothing in one take', async () => {
-  const it = world({
+  const it = setUp({
     budgets: [
       budget('session', 5_000, session),
       budget('day', 2_500),
@@ -139,7 +139,7 @@ test('a call counts in every budget that selects it, all or nothing in one take'
 
 test('the refusal names the budget, what is left of it and when it begins anew', () => {
   const start = Date.UTC(2026, 0, 1, 22)
-  const it = world({ budgets: [budget('day', 1_150, { scope: 'agent' })], zone: 'Europe/Berlin', start })
+  const it = setUp({ budgets: [budget('day', 1_150, { scope: 'agent' })], zone: 'Europe/Berlin', start })
   ok(it.admit()).settle(reported(100, 100))
   const { code, reason, retryAfterMs } = no(it.admit())
   assert.equal(code, 'budget_exceeded')
@@ -153,7 +153,7 @@ test('the refusal names the budget, what is left of it and when it begins anew',
 })
 
 test('a budget of each session is one session’s, and never begins anew', () => {
-  const it = world({ budgets: [budget('session', 1_150, session)] })
+  const it = setUp({ budgets: [budget('session', 1_150, session)] })
   ok(it.admit()).settle(reported(100, 100))
   const { reason, retryAfterMs } = no(it.admit())
   assert.match(reason, /0\.000050 USD left of the budget BudgetPolicy\/default\/team\/session of this session$/)
@@ -165,7 +165,7 @@ test('days and months begin anew in their zone, through 23 and 25 hours and at t
   // Shows D3.cost.budgetTimezone.
   const zone = 'Europe/Berlin'
   const passesAgain = async (start: number, hours: number, more: Partial<Cap>) => {
-    const it = world({ budgets: [budget('b', 1_100, more)], zone, start })
+    const it = setUp({ budgets: [budget('b', 1_100, more)], zone, start })
     ok(it.admit()).settle(reported(100, 100))
     await it.clock.advance(hours * 3_600_000 - 1)
     assert.equal(no(it.admit()).retryAfterMs, 1)
@@ -180,7 +180,7 @@ test('days and months begin anew in their zone, through 23 and 25 hours and at t
 })
 
 test('a cap that was lowered denies the next call, one that was raised or removed frees it', () => {
-  const it = world({ budgets: [budget('day', 5_000)] })
+  const it = setUp({ budgets: [budget('day', 5_000)] })
   ok(it.admit()).settle(reported(100, 100))
   it.reload([budget('day', 1_150)])
   assert.equal(no(it.admit()).code, 'budget_exceeded')
@@ -193,22 +193,22 @@ test('a cap that was lowered denies the next call, one that was raised or remove
 })
 
 test('a call is cut down to the least that is left of any of its budgets', async () => {
-  const it = world({ budgets: [budget('day', 4_100), budget('month', 1_740, month)], demand: { maxTokens: 1_000 } })
+  const it = setUp({ budgets: [budget('day', 4_100), budget('month', 1_740, month)], demand: { maxTokens: 1_000 } })
   const { cut, hold } = ok(it.admit())
   assert.equal(cut, 164)
   assert.deepEqual(
     hold?.items.map(({ amount }) => amount),
     [1_740, 1_740],
   )
-  const both = world({ budgets: [budget('a', 1_740), budget('b', 9_000, tokens), budget('c', 165, tokens)] })
+  const both = setUp({ budgets: [budget('a', 1_740), budget('b', 9_000, tokens), budget('c', 165, tokens)] })
   assert.equal(ok(both.admit()).cut, 65)
-  const short = world({ budgets: [budget('a', 1_740), budget('c', 163, tokens)], demand: { maxTokens: 200 } })
+  const short = setUp({ budgets: [budget('a', 1_740), budget('c', 163, tokens)], demand: { maxTokens: 200 } })
   assert.match(no(short.admit()).reason, /may use more than the 163 tokens left of the budget .*\/c/)
 })
 
 test('a budget of tokens needs no price, and counts what the provider reports', async () => {
   const key = 'tokens/BudgetPolicy/default/team/day-tokens'
-  const it = world({
+  const it = setUp({
     budgets: [budget('day-tokens', 1_000, tokens)],
     demand: { priced: { key: 'openai/other', scopes: [] } },
   })
@@ -222,42 +222,42 @@ test('a budget of tokens needs no price, and counts what the provider reports', 
   ok(it.admit()).settle({ result: 'failed', code: 'upstream_credential' })
   ok(it.admit()).settle({ forwarded: false, result: 'denied' })
   assert.deepEqual(await used(), { spent: 420, held: 0 })
-  const unbounded = world({ budgets: [budget('day-tokens', 1_000, tokens)], demand: { bounded: false } })
+  const unbounded = setUp({ budgets: [budget('day-tokens', 1_000, tokens)], demand: { bounded: false } })
   assert.equal(no(unbounded.admit()).code, 'price_unknown')
 })
 
 test('tools that cost count in budgets of money, and in none of tokens', async () => {
-  const it = world({ budgets: [budget('day', 3_000), budget('t', 0, tokens)], demand: null })
+  const it = setUp({ budgets: [budget('day', 3_000), budget('t', 0, tokens)], demand: null })
   const first = ok(it.admit())
   assert.equal(first.hold?.items.length, 1)
   assert.equal(no(it.admit()).code, 'budget_exceeded')
   first.settle({ costMicros: 2_000 })
   assert.deepEqual(await it.limits.used('usd/BudgetPolicy/default/team/day', '2026-01-01'), { spent: 2_000, held: 0 })
-  assert.equal(ok(world({ budgets: [], demand: null }).admit()).hold, null)
+  assert.equal(ok(setUp({ budgets: [], demand: null }).admit()).hold, null)
 })
 
 test('a budget of nothing lets nothing pass that costs', () => {
-  const it = world({ budgets: [budget('refused', 0), budget('refused-tokens', 0, tokens)] })
+  const it = setUp({ budgets: [budget('refused', 0), budget('refused-tokens', 0, tokens)] })
   assert.equal(no(it.admit()).code, 'budget_exceeded')
 })
 
 test('while budgets could not be read, and where prices are in other money, nothing passes that costs', () => {
   // Shows D3.error.budgetCurrency.
   for (const demand of [{}, null]) {
-    assert.equal(no(world({ budgets: null, demand }).admit()).code, 'state_unavailable')
-    const foreign = no(world({ budgets: [budget('day', 5_000)], currency: 'EUR', demand }).admit())
+    assert.equal(no(setUp({ budgets: null, demand }).admit()).code, 'state_unavailable')
+    const foreign = no(setUp({ budgets: [budget('day', 5_000)], currency: 'EUR', demand }).admit())
     assert.deepEqual(
       [foreign.code, foreign.reason],
       ['price_unknown', 'the prices are in USD, and the budgets of the call in EUR'],
     )
   }
-  assert.ok(ok(world({ budgets: [budget('t', 500, tokens)], currency: 'EUR' }).admit()))
-  assert.ok(ok(world({ budgets: [budget('b', 1, {}, { users: ['ada'] })], currency: 'EUR' }).admit()))
+  assert.ok(ok(setUp({ budgets: [budget('t', 500, tokens)], currency: 'EUR' }).admit()))
+  assert.ok(ok(setUp({ budgets: [budget('b', 1, {}, { users: ['ada'] })], currency: 'EUR' }).admit()))
 })
 
 test('the tokens of a minute are each session’s on a route; above them a call comes back in the next minute', async () => {
   // Shows D2.model.tokensPerMinute.
-  const it = world({ budgets: [], demand: { tokensPerMinute: 350 } })
+  const it = setUp({ budgets: [], demand: { tokensPerMinute: 350 } })
   const first = ok(it.admit())
   assert.deepEqual(
     first.hold?.items.map(({ key, unit, amount, cap }) => [key, unit, amount, cap]),
@@ -273,10 +273,10 @@ test('the tokens of a minute are each session’s on a route; above them a call 
 })
 
 test('a call asks for no more than a whole minute, and is refused for good when its prompt alone is longer', () => {
-  const it = world({ budgets: [], demand: { maxTokens: null, tokensPerMinute: 350 } })
+  const it = setUp({ budgets: [], demand: { maxTokens: null, tokensPerMinute: 350 } })
   const { cut, hold } = ok(it.admit())
   assert.deepEqual([cut, hold?.items[0]?.amount], [250, 350])
-  const long = world({ budgets: [], demand: { tokensPerMinute: 163 } })
+  const long = setUp({ budgets: [], demand: { tokensPerMinute: 163 } })
   const { code, reason, retryAfterMs } = no(long.admit())
   assert.deepEqual([code, retryAfterMs, long.limited()], ['rate_limited', null, 1])
   assert.match(reason, /prompt may have 100 tokens, and the model route allows 163 a minute/)

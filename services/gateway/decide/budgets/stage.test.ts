@@ -23,7 +23,7 @@ interface StageFixture {
 /** One micro-unit a token of input, ten for one of output. */
 const plain = { 'openai/m': { input: '1', output: '10' } }
 
-function world({ capMicros = 10_000, budgets = [], demand, prices = { models: plain } }: StageFixture) {
+function setUp({ capMicros = 10_000, budgets = [], demand, prices = { models: plain } }: StageFixture) {
   const clock = new TestClock()
   const snapshots = new Snapshots()
   const decoded = decodePricing(Buffer.from(JSON.stringify({ version: 1, currency: 'USD', id: 'p', ...prices })))
@@ -100,7 +100,7 @@ function no(verdict: Admitted | Denial): Denial {
 const reported = (costMicros: number) => ({ usageSource: 'reported', costMicros }) as const
 
 test('a model call holds its prompt and all the output that it asks for, and settles for what was used', async () => {
-  const it = world({ demand: { maxTokens: 200 } })
+  const it = setUp({ demand: { maxTokens: 200 } })
   const admitted = ok(await it.admit())
   assert.equal(admitted.body, null)
   assert.partialDeepStrictEqual(admitted.hold?.items, [
@@ -113,9 +113,9 @@ test('a model call holds its prompt and all the output that it asks for, and set
 })
 
 test('every choice is held for, and a limit of output that nobody wrote is written', async () => {
-  const each = world({ demand: { maxTokens: 100, choices: 3 } })
+  const each = setUp({ demand: { maxTokens: 100, choices: 3 } })
   assert.equal(ok(await each.admit()).hold?.items[0]?.amount, 100 + 3_000)
-  const nobody = world({ demand: {}, capMicros: 1_000_000 })
+  const nobody = setUp({ demand: {}, capMicros: 1_000_000 })
   const admitted = ok(await nobody.admit())
   assert.equal(admitted.hold?.items[0]?.amount, 100 + 40_960)
   assert.equal(admitted.body?.value, 4096)
@@ -123,30 +123,30 @@ test('every choice is held for, and a limit of output that nobody wrote is writt
 
 test("the route's limit is kept with and without a budget, and never raised", async () => {
   for (const capMicros of [null, 1_000_000]) {
-    const cut = async (demand: Partial<ModelDemand>) => ok(await world({ capMicros, demand }).admit()).body?.value
+    const cut = async (demand: Partial<ModelDemand>) => ok(await setUp({ capMicros, demand }).admit()).body?.value
     assert.equal(await cut({ maxTokens: 900, routeMaxTokens: 500 }), 500)
     assert.equal(await cut({ maxTokens: 300, routeMaxTokens: 500 }), undefined)
     assert.equal(await cut({ routeMaxTokens: 500 }), 500)
   }
-  assert.equal(ok(await world({ capMicros: null, demand: {} }).admit()).hold, null)
+  assert.equal(ok(await setUp({ capMicros: null, demand: {} }).admit()).hold, null)
 })
 
 test('a call that asks for more than is left is cut down to what fits, if that is 64 tokens or more', async () => {
-  const fits = world({ demand: { maxTokens: 5_000 }, capMicros: 100 + 640 })
+  const fits = setUp({ demand: { maxTokens: 5_000 }, capMicros: 100 + 640 })
   const admitted = ok(await fits.admit())
   assert.equal(admitted.body?.value, 64)
   assert.deepEqual(await fits.used(), { spent: 0, held: 740 })
-  const short = world({ demand: { maxTokens: 5_000 }, capMicros: 100 + 639 })
+  const short = setUp({ demand: { maxTokens: 5_000 }, capMicros: 100 + 639 })
   assert.equal(no(await short.admit()).code, 'budget_exceeded')
   assert.deepEqual([await short.used(), short.denied], [{ spent: 0, held: 0 }, 1])
-  const few = world({ demand: { maxTokens: 20 }, capMicros: 100 + 200 })
+  const few = setUp({ demand: { maxTokens: 20 }, capMicros: 100 + 200 })
   assert.equal(ok(await few.admit()).body, null)
-  const choices = world({ demand: { maxTokens: 5_000, choices: 2 }, capMicros: 100 + 1_300 })
+  const choices = setUp({ demand: { maxTokens: 5_000, choices: 2 }, capMicros: 100 + 1_300 })
   assert.equal(ok(await choices.admit()).body?.value, 65)
 })
 
 test('a budget that is used up refuses, and says how much is left', async () => {
-  const it = world({ demand: { maxTokens: 64 }, capMicros: 1_000 })
+  const it = setUp({ demand: { maxTokens: 64 }, capMicros: 1_000 })
   await ok(await it.admit()).settle(reported(740))
   const denial = no(await it.admit())
   assert.deepEqual([denial.code, denial.retryAfterMs], ['budget_exceeded', null])
@@ -155,21 +155,21 @@ test('a budget that is used up refuses, and says how much is left', async () => 
 
 test('under a budget a model without a price is refused, and so is what nothing bounds', async () => {
   assert.equal(
-    no(await world({ demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).code,
+    no(await setUp({ demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).code,
     'price_unknown',
   )
-  assert.equal(no(await world({ demand: { bounded: false } }).admit()).code, 'price_unknown')
+  assert.equal(no(await setUp({ demand: { bounded: false } }).admit()).code, 'price_unknown')
   const inputOnly = { models: { 'openai/m': { input: '1' } } }
-  assert.equal(no(await world({ demand: {}, prices: inputOnly }).admit()).code, 'price_unknown')
+  assert.equal(no(await setUp({ demand: {}, prices: inputOnly }).admit()).code, 'price_unknown')
   assert.equal(
-    ok(await world({ capMicros: null, demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).hold,
+    ok(await setUp({ capMicros: null, demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).hold,
     null,
   )
-  assert.equal(ok(await world({ capMicros: null, demand: { bounded: false } }).admit()).hold, null)
+  assert.equal(ok(await setUp({ capMicros: null, demand: { bounded: false } }).admit()).hold, null)
 })
 
 test('what was never forwarded is given back whole', async () => {
-  const it = world({ demand: { maxTokens: 200 } })
+  const it = setUp({ demand: { maxTokens: 200 } })
   for (const result of ['denied', 'cancelled', 'rewound'] as const) {
     await ok(await it.admit()).settle({ forwarded: false, result })
     assert.deepEqual(await it.used(), { spent: 0, held: 0 })
@@ -178,7 +178,7 @@ test('what was never forwarded is given back whole', async () => {
 })
 
 test('without a report a forwarded call costs what was seen of it, its prompt at least, and never more than its hold', async () => {
-  const it = world({ demand: { maxTokens: 200 } })
+  const it = setUp({ demand: { maxTokens: 200 } })
   await ok(await it.admit()).settle({ result: 'cancelled', usageSource: 'estimated', costMicros: 700 })
   assert.equal((await it.used()).spent, 700)
   await ok(await it.admit()).settle({ result: 'failed', usageSource: 'estimated', costMicros: 9_000 })
@@ -190,7 +190,7 @@ test('without a report a forwarded call costs what was seen of it, its prompt at
 test('a call that the plane refused, or whose key the provider refused, costs nothing', async () => {
   for (const demand of [{ maxTokens: 200 }, undefined]) {
     const prices = { models: plain, tools: { 'default/search/*': { perCall: '0.002' } } }
-    const it = world({ prices, ...(demand !== undefined && { demand }) })
+    const it = setUp({ prices, ...(demand !== undefined && { demand }) })
     await ok(await it.admit()).settle({ result: 'denied', code: 'unknown_route' })
     await ok(await it.admit()).settle({ result: 'failed', code: 'upstream_credential' })
     assert.deepEqual(await it.used(), { spent: 0, held: 0 })
@@ -198,26 +198,26 @@ test('a call that the plane refused, or whose key the provider refused, costs no
 })
 
 test('a report above the hold counts whole', async () => {
-  const it = world({ demand: { maxTokens: 200 } })
+  const it = setUp({ demand: { maxTokens: 200 } })
   await ok(await it.admit()).settle(reported(3_000))
   assert.deepEqual(await it.used(), { spent: 3_000, held: 0 })
 })
 
 test('a tool with a price holds it for each call, and one without holds nothing', async () => {
   const prices = { tools: { 'default/search/*': { perCall: '0.002' } } }
-  const it = world({ prices, capMicros: 3_000 })
+  const it = setUp({ prices, capMicros: 3_000 })
   const first = ok(await it.admit())
   assert.equal(no(await it.admit()).code, 'budget_exceeded')
   await first.settle({ costMicros: 2_000 })
   assert.deepEqual(await it.used(), { spent: 2_000, held: 0 })
-  assert.equal(ok(await world({ prices: {} }).admit()).hold, null)
-  const open = world({ prices, capMicros: null })
+  assert.equal(ok(await setUp({ prices: {} }).admit()).hold, null)
+  const open = setUp({ prices, capMicros: null })
   await ok(await open.admit()).settle({ costMicros: 2_000 })
   assert.equal(open.metered, 2_000)
 })
 
 test('a limit below a micro-unit lets nothing pass that costs', async () => {
-  const it = world({ prices: { tools: { 'default/search/*': { perCall: '0.000001' } } }, capMicros: 0 })
+  const it = setUp({ prices: { tools: { 'default/search/*': { perCall: '0.000001' } } }, capMicros: 0 })
   assert.equal(no(await it.admit()).code, 'budget_exceeded')
 })
 
@@ -227,7 +227,7 @@ function rated(clock: TestClock, cap: number): Partial<Facts> {
 }
 
 test('the rates of a decision are taken with the money, and a refused call takes neither', async () => {
-  const it = world({ prices: { tools: { 'default/search/*': { perCall: '0.002' } } }, capMicros: 5_000 })
+  const it = setUp({ prices: { tools: { 'default/search/*': { perCall: '0.002' } } }, capMicros: 5_000 })
   const window = windowOf(it.clock.now(), 60)
   const calls = () => it.limits.used('rate/default/p/r/s', window)
   ok(await it.admit(rated(it.clock, 2)))
@@ -242,7 +242,7 @@ test('the rates of a decision are taken with the money, and a refused call takes
 })
 
 test('a rate is given back when nothing was forwarded, and spent when it was, however it ended', async () => {
-  const it = world({ capMicros: null })
+  const it = setUp({ capMicros: null })
   const window = windowOf(it.clock.now(), 60)
   await ok(await it.admit(rated(it.clock, 2))).settle({ forwarded: false, result: 'denied' })
   assert.deepEqual(await it.limits.used('rate/default/p/r/s', window), { spent: 0, held: 0 })
@@ -251,7 +251,7 @@ test('a rate is given back when nothing was forwarded, and spent when it was, ho
 })
 
 test('limits that answer later are waited for, and limits that cannot be asked let nothing pass', async () => {
-  const it = world({})
+  const it = setUp({})
   const later = {
     take: async (...args: Parameters<LocalLimits['take']>) => it.limits.take(...args),
     used: it.limits.used,

@@ -19,7 +19,7 @@ function callOf(tool: string | null): PinnedCall {
 }
 
 /** The stage over a server that offers `tools`, or fails while it is null. */
-async function world(rules: Partial<PinRules>) {
+async function setUp(rules: Partial<PinRules>) {
   const clock = new TestClock()
   const journal = createMemoryJournal<PinEvent>(() => clock.now())
   const book = await PinBook.open({ journal, clock, onNotice() {}, onFault: (error) => assert.fail(String(error)) })
@@ -50,7 +50,7 @@ const pinned = { pins: new Map([['read', new Set([definitionDigest(READ) ?? ''])
 
 test('within pinCacheSeconds a server is asked for its tools once, however many calls come', async () => {
   // Shows D3.mcp.pinCacheSeconds.
-  const { clock, server, admit } = await world(pinned)
+  const { clock, server, admit } = await setUp(pinned)
   assert.deepEqual(await Promise.all([admit('read'), admit('read'), admit('read')]), ['passed', 'passed', 'passed'])
   assert.equal(server.lists, 1)
   await clock.advance(CACHE_MS)
@@ -63,7 +63,7 @@ test('within pinCacheSeconds a server is asked for its tools once, however many 
 })
 
 test('a tool that the server does not list is refused without asking again and again', async () => {
-  const { clock, server, told, admit } = await world(pinned)
+  const { clock, server, told, admit } = await setUp(pinned)
   for (let calls = 0; calls < 3; calls++) assert.equal(await admit('gone'), 'tool_pin_mismatch')
   assert.deepEqual([server.lists, told.length], [1, 3])
   await clock.advance(CACHE_MS + 1)
@@ -72,21 +72,21 @@ test('a tool that the server does not list is refused without asking again and a
 })
 
 test('while a server cannot list its tools, enforce refuses and asks again; learn lets calls pass and asks once', async () => {
-  const strict = await world(pinned)
+  const strict = await setUp(pinned)
   strict.server.tools = null
   assert.equal(await strict.admit('read'), 'upstream_error')
   assert.equal(await strict.admit('read'), 'upstream_error')
   assert.equal(strict.server.lists, 2)
   strict.server.tools = [READ]
   assert.equal(await strict.admit('read'), 'passed')
-  const learning = await world({ mode: 'learn' })
+  const learning = await setUp({ mode: 'learn' })
   learning.server.tools = null
   for (let calls = 0; calls < 3; calls++) assert.equal(await learning.admit('read'), 'passed')
   assert.equal(learning.server.lists, 1)
 })
 
 test('a definition without a canonical form is never learned: another such one does not pass for it', async () => {
-  const { book, all } = await world({ mode: 'learn' })
+  const { book, all } = await setUp({ mode: 'learn' })
   const formless = (description: string) => offeredTools([{ ...READ, description }])
   assert.deepEqual(book.observe('default/notes', all, formless('\ud800')), ['unpinned'])
   assert.deepEqual(book.observe('default/notes', { ...all, mode: 'enforce' }, formless('other \udfff')), ['unpinned'])
@@ -95,7 +95,7 @@ test('a definition without a canonical form is never learned: another such one d
 })
 
 test('beyond the most servers, the one whose tools were seen longest ago is forgotten', async () => {
-  const { book, all } = await world({})
+  const { book, all } = await setUp({})
   for (let number = 0; number < SERVERS_MAX; number++) book.observe(`default/s${number}`, all, [])
   book.observe('default/s0', all, [])
   book.observe('default/more', all, [])
@@ -105,7 +105,7 @@ test('beyond the most servers, the one whose tools were seen longest ago is forg
 })
 
 test('what calls no tool asks for no list', async () => {
-  const { server, admit } = await world(pinned)
+  const { server, admit } = await setUp(pinned)
   assert.equal(await admit(null), 'passed')
   assert.equal(server.lists, 0)
 })

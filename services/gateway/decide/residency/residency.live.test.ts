@@ -97,7 +97,7 @@ function routesTo(upstream: string) {
   }
 }
 
-async function ground(t: TestContext): Promise<ResidencyFixture> {
+async function setUp(t: TestContext): Promise<ResidencyFixture> {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -158,7 +158,7 @@ const LLM = '/v1/chat/completions'
 
 test('the region of a model decides where it runs, and an inference profile widens it', async (t) => {
   // Shows D2.model.region, D2.model.region.jurisdiction, D2.fallback.region.
-  const { ask, rules } = await ground(t)
+  const { ask, rules } = await setUp(t)
   await rules({ requireJurisdiction: true, allowedJurisdictions: ['EU'] })
   const no = 'residency_denied'
   const answers = async (route: string, model: string) => ask(`/llm/${route}${LLM}`, model)
@@ -174,7 +174,7 @@ test('the region of a model decides where it runs, and an inference profile wide
 test('servers and model routes are reached only where they comply, and every refusal is on record', async (t) => {
   // Shows D3.policy.sovereigntyPolicyFile, D3.route.jurisdiction, D2.server.jurisdiction, D2.model.jurisdiction.
   // Shows D2.model.fallbacks.sovereignty.
-  const { ask, rules, records } = await ground(t)
+  const { ask, rules, records } = await setUp(t)
   const all = ['/mcp/near', '/mcp/far', '/mcp/static', `/llm/near${LLM}`, `/llm/far${LLM}`, `/llm/both${LLM}`]
   const asked = async () => Promise.all(all.map((path) => ask(path)))
   assert.deepEqual(await asked(), ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
@@ -196,7 +196,7 @@ test('servers and model routes are reached only where they comply, and every ref
 })
 
 test('a session is refused where its tier runs in a place that its data must not reach', async (t) => {
-  const { ask, rules, records } = await ground(t)
+  const { ask, rules, records } = await setUp(t)
   const all = ['/mcp/near', `/llm/near${LLM}`, '/mcp/static']
   const asked = async (tier: string) => Promise.all(all.map((path) => ask(path, 'm', tier)))
   const no = 'residency_denied'

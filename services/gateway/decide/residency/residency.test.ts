@@ -39,7 +39,7 @@ const finds = (found: Target) =>
 
 const itself: PlacesOf = (_call, _snapshot, found) => [found]
 
-async function ground(t: TestContext) {
+async function setUp(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
   const snapshots = new Snapshots()
@@ -68,7 +68,7 @@ async function ground(t: TestContext) {
 }
 
 test('a target that does not comply is refused with residency_denied, and says why', async (t) => {
-  const { says, reaches } = await ground(t)
+  const { says, reaches } = await setUp(t)
   await says({ allowedJurisdictions: ['EU'], dataClassRules: { restricted: { allowedJurisdictions: ['DE'] } } })
   assert.equal(reaches(target('FR')), 'reached')
   assert.equal(reaches(target('US')), 'residency_denied: notes runs in US, which is not allowed')
@@ -85,7 +85,7 @@ test('a target that does not comply is refused with residency_denied, and says w
 })
 
 test('a target with several places is reached while one of them complies', async (t) => {
-  const { says, reaches, residency, snapshots } = await ground(t)
+  const { says, reaches, residency, snapshots } = await setUp(t)
   await says({ allowedJurisdictions: ['EU'] })
   const places =
     (...codes: string[]) =>
@@ -98,7 +98,7 @@ test('a target with several places is reached while one of them complies', async
 })
 
 test('a session of a tier whose jurisdiction does not comply is refused, also during a call and for built-in servers', async (t) => {
-  const { residency, says, reaches, snapshots } = await ground(t)
+  const { residency, says, reaches, snapshots } = await setUp(t)
   const rules = { allowedJurisdictions: ['EU'], dataClassRules: { restricted: { allowedJurisdictions: ['DE'] } } }
   const at = (place: string) => says({ ...rules, tierJurisdictions: { [testIdentity.tier]: place } })
   await at('FR')
@@ -115,7 +115,7 @@ test('a session of a tier whose jurisdiction does not comply is refused, also du
 })
 
 test('until the file was read nothing is reached; a bad file later leaves the good one in force', async (t) => {
-  const { residency, says, reaches, file } = await ground(t)
+  const { residency, says, reaches, file } = await setUp(t)
   const closed = 'residency_denied: notes cannot be judged: sovereigntyPolicyFile cannot be read'
   assert.equal(reaches(target('DE')), closed)
   await residency.check()
@@ -139,7 +139,7 @@ test('until the file was read nothing is reached; a bad file later leaves the go
 })
 
 test('a call that lasts is ended when the rules change against it', async (t) => {
-  const { residency, says, snapshots } = await ground(t)
+  const { residency, says, snapshots } = await setUp(t)
   await says({ allowedJurisdictions: ['EU'] })
   const found = target('FR')
   const resolve = residency.resolve(finds(found), itself)
@@ -153,7 +153,7 @@ test('a call that lasts is ended when the rules change against it', async (t) =>
 
 test('audit records that are kept for less than six months are told', async (t) => {
   // Shows D3.metric.plat_gateway_audit_retention_below_ai_act.
-  const { says, below } = await ground(t)
+  const { says, below } = await setUp(t)
   for (const auditRetentionDays of [183, 184, undefined]) await says({ auditRetentionDays })
   assert.deepEqual(below, [true, false, false])
 })

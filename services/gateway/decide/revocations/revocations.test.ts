@@ -43,7 +43,7 @@ function entry(target: RevocationTarget, more: Partial<Revocation> = {}): Revoca
   }
 }
 
-async function world() {
+async function setUp() {
   const records: Rec[] = []
   const clock = new TestClock()
   const counted: string[] = []
@@ -104,7 +104,7 @@ const others: readonly RevocationTarget[] = [
 
 test('each target refuses who it names, ends the live calls, and is counted by its scope', async () => {
   for (const [target, scope] of matching) {
-    const { revocations, counted, cuts, forgotten } = await world()
+    const { revocations, counted, cuts, forgotten } = await setUp()
     assert.equal(revocations.judge(ada), null)
     assert.equal((await revocations.revoke(entry(target), 'me')).cut, 1, JSON.stringify(target))
     const denial = revocations.judge(ada)
@@ -116,14 +116,14 @@ test('each target refuses who it names, ends the live calls, and is counted by i
 })
 
 test('a target that names somebody else refuses nobody', async () => {
-  const { revocations } = await world()
+  const { revocations } = await setUp()
   for (const target of others)
     assert.equal((await revocations.revoke(entry(target), 'me')).cut, 0, JSON.stringify(target))
   assert.equal(revocations.list().length, others.length)
 })
 
 test('a suspension has its own code and ends when it is lifted', async () => {
-  const { revocations } = await world()
+  const { revocations } = await setUp()
   await revocations.revoke(entry({ agent: 'default/assistant' }, { id: 'r1', mode: 'suspend' }), 'me')
   assert.equal(revocations.judge(ada)?.code, 'suspended')
   assert.equal(await revocations.lift('r1', 'me'), 'lifted')
@@ -132,7 +132,7 @@ test('a suspension has its own code and ends when it is lifted', async () => {
 })
 
 test('lifting one of two entries for the same session leaves the other in force', async () => {
-  const { revocations } = await world()
+  const { revocations } = await setUp()
   await revocations.revoke(entry({ user: 'ada' }, { id: 'r1' }), 'me')
   await revocations.revoke(entry({ user: 'ada' }, { id: 'r2' }), 'me')
   await revocations.lift('r1', 'me')
@@ -140,7 +140,7 @@ test('lifting one of two entries for the same session leaves the other in force'
 })
 
 test('an entry ends at its time', async () => {
-  const { clock, revocations } = await world()
+  const { clock, revocations } = await setUp()
   await revocations.revoke(entry({ all: true }, { expiresAt: '2026-01-01T00:00:10.500Z' }), 'me')
   await clock.advance(10_499)
   assert.equal(revocations.judge(ada)?.code, 'revoked')
@@ -150,13 +150,13 @@ test('an entry ends at its time', async () => {
 })
 
 test('the reason that people wrote is not told to the caller', async () => {
-  const { revocations } = await world()
+  const { revocations } = await setUp()
   await revocations.revoke(entry({ all: true }), 'me')
   assert.doesNotMatch(JSON.stringify(revocations.judge(ada)), /laptop/)
 })
 
 test('whoever keeps things of users is told who is revoked by name, and not who is suspended or one of all', async () => {
-  const { revocations, clock } = await world()
+  const { revocations, clock } = await setUp()
   const told: string[] = []
   revocations.followUsers((user) => told.push(user))
   const later = new Date(clock.now() + 1_000).toISOString()

@@ -13,7 +13,7 @@ import { Taints } from './taints.ts'
 const clock = new TestClock()
 const identity = { ...testIdentity, expiresAt: clock.now() + 3_600_000 }
 
-async function world(t: TestContext, append?: Journal<TaintEvent>['append']) {
+async function setUp(t: TestContext, append?: Journal<TaintEvent>['append']) {
   const journal = createMemoryJournal<TaintEvent>(() => clock.now())
   const taints = await Taints.open({
     journal: {
@@ -54,7 +54,7 @@ const open = (taints: Taints, labels: Partial<Target['labels']>, clears = false)
 
 test('no frame passes before its label is durable, and none at all when it cannot be kept', async (t) => {
   const gate = Promise.withResolvers<number>()
-  const taints = await world(t, () => gate.promise)
+  const taints = await setUp(t, () => gate.promise)
   const running = open(taints, { taints: ['web'] }) ?? assert.fail()
   let passed = false
   const passing = Promise.resolve(running.frame(frame('progress', {}))).then((frames) => {
@@ -71,7 +71,7 @@ test('no frame passes before its label is durable, and none at all when it canno
 })
 
 test('a reply that brings nothing new costs no review, unless a label could be cleared meanwhile', async (t) => {
-  const taints = await world(t)
+  const taints = await setUp(t)
   assert.equal(open(taints, {}), null)
   assert.equal(open(taints, { sinks: ['mail'] }), null)
   const first = open(taints, { taints: ['web'] }) ?? assert.fail()
@@ -84,7 +84,7 @@ test('a reply that brings nothing new costs no review, unless a label could be c
 })
 
 test('only an answer without an error, and not another question, is a success that clears', async (t) => {
-  const taints = await world(t)
+  const taints = await setUp(t)
   await taints.add(identity, ['web'])
   const failures = [
     { error: { code: -32000, message: 'no' } },
@@ -107,7 +107,7 @@ test('only an answer without an error, and not another question, is a success th
 })
 
 test('a tool that brings a label and clears all keeps the one that it brought', async (t) => {
-  const taints = await world(t)
+  const taints = await setUp(t)
   await taints.add(identity, ['web'])
   const running = open(taints, { taints: ['checked', 'web'], clearTaints: ['*'] }) ?? assert.fail()
   await running.frame(good)

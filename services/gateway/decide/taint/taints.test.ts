@@ -25,7 +25,7 @@ interface TaintFixture {
   again(): Promise<Taints>
 }
 
-async function world(
+async function setUp(
   t: TestContext,
   given: {
     readonly journal?: (own: Journal<TaintEvent>) => Journal<TaintEvent>
@@ -83,7 +83,7 @@ function gated() {
 
 test('a label is in force at once and acknowledged when it is durable; of two calls that bring it, each waits', async (t) => {
   const { journal, waiting } = gated()
-  const { taints, clock, changes, count } = await world(t, { journal })
+  const { taints, clock, changes, count } = await setUp(t, { journal })
   const one = who(clock)
   const first = taints.add(one, ['web'])
   assert.ok(first instanceof Promise)
@@ -101,7 +101,7 @@ test('a label is in force at once and acknowledged when it is durable; of two ca
 
 test('a label that cannot be kept denies, and the session that never saw its answer goes without', async (t) => {
   const { journal, waiting } = gated()
-  const { taints, clock, faults, count } = await world(t, { journal })
+  const { taints, clock, faults, count } = await setUp(t, { journal })
   const adding = taints.add(who(clock), ['web'])
   waiting[0]?.fail()
   const denial = await adding
@@ -112,7 +112,7 @@ test('a label that cannot be kept denies, and the session that never saw its ans
 test('a call clears what was there when it began, and neither what came since nor what comes meanwhile', async (t) => {
   // Shows D2.server.toolLabels.clearTaints.
   const { journal, waiting } = gated()
-  const { taints, clock, changes } = await world(t, { journal })
+  const { taints, clock, changes } = await setUp(t, { journal })
   const one = who(clock)
   const done = async (adding: unknown) => {
     waiting.at(-1)?.let()
@@ -134,7 +134,7 @@ test('a call clears what was there when it began, and neither what came since no
 
 test('only what is named is cleared, and nothing is when that cannot be kept', async (t) => {
   const { journal, waiting } = gated()
-  const { taints, clock } = await world(t, { journal })
+  const { taints, clock } = await setUp(t, { journal })
   const one = who(clock)
   const adding = taints.add(one, ['web', 'mail'])
   waiting[0]?.let()
@@ -150,7 +150,7 @@ test('only what is named is cleared, and nothing is when that cannot be kept', a
 })
 
 test('labels of a fork count until they are cleared, for every token of the session and after a restart', async (t) => {
-  const { taints, clock, again } = await world(t)
+  const { taints, clock, again } = await setUp(t)
   const fork = who(clock, { inheritedTaints: ['parent'], forkRoot: 'root' })
   assert.deepEqual(taints.labelsOf(fork), ['parent'])
   assert.equal(await taints.add(fork, ['web']), null)
@@ -165,7 +165,7 @@ test('labels of a fork count until they are cleared, for every token of the sess
 })
 
 test('what is delegated has the labels of whoever delegated it, and clearing holds for the one token', async (t) => {
-  const { taints, clock, again } = await world(t)
+  const { taints, clock, again } = await setUp(t)
   const delegator = who(clock, { agent: 'a', session: 's', jti: 'ja' })
   const delegated = who(clock, {
     agent: 'b',
@@ -193,7 +193,7 @@ test('what is delegated has the labels of whoever delegated it, and clearing hol
 
 test('labels are kept for their retention after the last call, never less than a token lives, and a restart is no end', async (t) => {
   // Shows D3.dlp.taintRetentionSeconds.
-  const { taints, clock, again, count } = await world(t)
+  const { taints, clock, again, count } = await setUp(t)
   const short = who(clock, { session: 'short' })
   const long = who(clock, { session: 'long', expiresAt: clock.now() + 48 * HOUR_MS })
   await taints.add(short, ['web'])
@@ -216,7 +216,7 @@ test('labels are kept for their retention after the last call, never less than a
 })
 
 test('a session that calls often writes to the journal seldom', async (t) => {
-  const { taints, clock, journal } = await world(t)
+  const { taints, clock, journal } = await setUp(t)
   const expiresAt = clock.now() + 3 * HOUR_MS
   await taints.add(who(clock, { expiresAt }), ['web'])
   for (let minute = 0; minute < 121; minute++) {
@@ -243,7 +243,7 @@ const steps = fc.array(
 test('whatever happened, a restart knows the same labels, before and after the journal was written anew', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
-      const { taints, clock, again } = await world(t)
+      const { taints, clock, again } = await setUp(t)
       const caller = (session: string, inheritedTaints: readonly string[]) =>
         who(clock, { session, inheritedTaints, expiresAt: Number.MAX_SAFE_INTEGER })
       for (const { session, op, labels, inherited } of list) {
@@ -270,7 +270,7 @@ test('the journal is written anew when it has grown, and says the same', async (
   const file = path.join(dir, 'taints.jsonl')
   const journal = await openFileJournal({ path: file, clock, decode: decodeTaintEvent })
   t.after(() => journal.close())
-  const { taints, again } = await world(t, { journal: () => journal, clock })
+  const { taints, again } = await setUp(t, { journal: () => journal, clock })
   const one = who(clock)
   for (let at = 0; at < COMPACT_AFTER_EVENTS / 2; at += 100) {
     const batch = Array.from({ length: 100 }, (_, n) => ({ ...one, session: `s${n}` }))
@@ -285,7 +285,7 @@ test('the journal is written anew when it has grown, and says the same', async (
 
 test('labels and sessions have a cap, and beyond it nothing is forgotten: the call is refused', async (t) => {
   const share = 10
-  const { taints, clock } = await world(t, { sessions: { total: 12, share } })
+  const { taints, clock } = await setUp(t, { sessions: { total: 12, share } })
   const one = who(clock)
   const many = Array.from({ length: LABELS_MAX }, (_, n) => `l${n}`)
   assert.equal(await taints.add(one, many), null)

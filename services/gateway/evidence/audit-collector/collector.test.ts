@@ -16,7 +16,7 @@ import { type TestEdge, testEdge } from './testing/edge.ts'
 const hub = ephemeralSigner()
 
 /** A collector that is opened again and again over the same folder, and what it counted and recorded. */
-async function ground(t: TestContext, edges: Readonly<Record<string, PublicKey>>, more: Partial<CollectorParts> = {}) {
+async function setUp(t: TestContext, edges: Readonly<Record<string, PublicKey>>, more: Partial<CollectorParts> = {}) {
   const dir = join(tempFolder(), 'edges')
   const clock = new TestClock()
   const counted: string[] = []
@@ -79,7 +79,7 @@ const text = (edge: TestEdge, to: number) =>
 
 test('segments are stored as they came, and each is answered by a receipt for its seal', async (t) => {
   const edge = await testEdge(30)
-  const { open, stored, counted, seqs, records } = await ground(t, { north: edge.signer.publicKey })
+  const { open, stored, counted, seqs, records } = await setUp(t, { north: edge.signer.publicKey })
   const collector = await open()
   assert.deepEqual(seqs, { north: -1 })
   assert.equal(upTo(await collector.take(await edge.question(29))), -1)
@@ -101,7 +101,7 @@ test('segments are stored as they came, and each is answered by a receipt for it
 
 test('what is there already is acknowledged again and not stored twice; what overlaps adds what is new', async (t) => {
   const edge = await testEdge(30)
-  const { open, stored, counted } = await ground(t, { north: edge.signer.publicKey })
+  const { open, stored, counted } = await setUp(t, { north: edge.signer.publicKey })
   const collector = await open()
   const first = await edge.segment(0, 9)
   const copies = await Promise.all([first, first, first].map((bytes) => collector.take(Buffer.from(bytes))))
@@ -115,7 +115,7 @@ test('what is there already is acknowledged again and not stored twice; what ove
 
 test('tampered, unsigned, unknown, reordered, cut and oversized segments are refused, and nothing of them is stored', async (t) => {
   const [edge, south] = [await testEdge(30), await testEdge(9, 'south')]
-  const { open, stored, counted, records } = await ground(t, { north: edge.signer.publicKey })
+  const { open, stored, counted, records } = await setUp(t, { north: edge.signer.publicKey })
   const collector = await open()
   await collector.take(await edge.segment(0, 4))
   const good = await edge.segment(5, 9)
@@ -147,7 +147,7 @@ test('tampered, unsigned, unknown, reordered, cut and oversized segments are ref
 
 test('a second history of an edge is a fork: refused wherever it meets the first, and recorded once', async (t) => {
   const [one, two] = [await testEdge(20), await testEdge(20)]
-  const { open, stored, counted, records } = await ground(t, { north: one.signer.publicKey })
+  const { open, stored, counted, records } = await setUp(t, { north: one.signer.publicKey })
   const collector = await open()
   await collector.take(await one.segment(0, 9))
   // The same key over another ledger, which may even claim the first one's id.
@@ -170,7 +170,7 @@ test('a second history of an edge is a fork: refused wherever it meets the first
 
 test('a collector that was killed goes on from what it acknowledged, whatever lies behind it', async (t) => {
   const edge = await testEdge(30)
-  const { dir, open, stored } = await ground(t, { north: edge.signer.publicKey })
+  const { dir, open, stored } = await setUp(t, { north: edge.signer.publicKey })
   await (await open()).take(await edge.segment(0, 9))
   const path = join(dir, 'north', 'ledger.jsonl')
   for (const torn of [text(edge, 14).slice(text(edge, 9).length), 'half a line', '\0\0\0\n']) {
@@ -188,7 +188,7 @@ test('a collector that was killed goes on from what it acknowledged, whatever li
 
 test('a stored ledger that holds less than was acknowledged does not start', async (t) => {
   const edge = await testEdge(30)
-  const { dir, open, stored } = await ground(t, { north: edge.signer.publicKey })
+  const { dir, open, stored } = await setUp(t, { north: edge.signer.publicKey })
   await (await open()).take(await edge.segment(0, 9))
   const path = join(dir, 'north', 'ledger.jsonl')
   const whole = stored()
@@ -203,7 +203,7 @@ test('a stored ledger that holds less than was acknowledged does not start', asy
 test('nothing is acknowledged that could not be recorded or signed for', async (t) => {
   const edge = await testEdge(30)
   const broken = { ledger: { append: () => Promise.reject(new Error('the disk is full')) } }
-  const { open, counted, seqs } = await ground(t, { north: edge.signer.publicKey }, broken)
+  const { open, counted, seqs } = await setUp(t, { north: edge.signer.publicKey }, broken)
   const collector = await open()
   await assert.rejects(collector.take(await edge.segment(0, 9)), /the disk is full/)
   assert.deepEqual([counted, seqs], [['failed'], { north: -1 }])

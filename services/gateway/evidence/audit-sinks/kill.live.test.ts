@@ -8,7 +8,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { act } from '../../testing/acting.ts'
 import { started, TOKEN } from '../../testing/started.ts'
-import { httpGround, syslogGround } from './testing/servers.ts'
+import { startHttpReceiver, startSyslogReceiver } from './testing/servers.ts'
 
 const BATCH = 10
 
@@ -24,7 +24,7 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
   // D3.metric.plat_gateway_audit_sink_lag, D3.metric.plat_gateway_audit_sink_delivered_total,
   // D3.metric.plat_gateway_audit_sink_errors_total.
   const auditPath = join(tempFolder(), 'audit.jsonl')
-  const [http, syslog, down] = [await httpGround(t), await syslogGround(t), await httpGround(t)]
+  const [http, syslog, down] = [await startHttpReceiver(t), await startSyslogReceiver(t), await startHttpReceiver(t)]
   down.answers = () => ({ status: 503 })
   const own = { batchSize: BATCH, pollIntervalMillis: 5 }
   const auditSinks = [

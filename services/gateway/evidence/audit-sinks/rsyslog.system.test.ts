@@ -8,7 +8,7 @@ import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { createReceiver } from './receivers/receivers.ts'
-import { sinkConfig, sinkGround } from './testing/ground.ts'
+import { setUpSinks, sinkConfig } from './testing/ground.ts'
 import { startRsyslog } from './testing/rsyslog.ts'
 import { certificates } from './testing/servers.ts'
 
@@ -16,7 +16,7 @@ for (const protocol of ['tcp', 'tls'] as const) {
   test(`rsyslog hears every record over ${protocol}, also those that came while it was away`, async (t) => {
     const { ca, tls } = await certificates()
     const rsyslog = await startRsyslog(t, protocol === 'tls' ? { ca, cert: String(tls.cert), key: tls.key } : null)
-    const ground = await sinkGround(t)
+    const fixture = await setUpSinks(t)
     const dialer = createDialer({ log: silentLog })
     t.after(() => dialer.close())
     const caFile = join(tempFolder(), 'ca.pem')
@@ -26,12 +26,12 @@ for (const protocol of ['tcp', 'tls'] as const) {
     const none = () => Promise.reject(new Error('none'))
     const clouds = { aws: none, azure: none, gcp: none }
     const receiver = createReceiver(config, { dialer, clock: systemClock, clouds })
-    const { counted } = await ground.sink(receiver, { batchSize: 20 })
-    const first = await ground.fill(100)
+    const { counted } = await fixture.sink(receiver, { batchSize: 20 })
+    const first = await fixture.fill(100)
     await until(() => counted.taken === first + 1, 'the first records')
     await until(() => rsyslog.lines().length === first + 1, 'rsyslog to write')
     await rsyslog.kill()
-    const last = await ground.fill(100)
+    const last = await fixture.fill(100)
     await until(() => counted.failures > 0, 'a failure')
     await rsyslog.start()
     await until(() => counted.taken >= last + 1, 'the others')
@@ -39,11 +39,11 @@ for (const protocol of ['tcp', 'tls'] as const) {
     const heard = rsyslog.lines().map((line) => /^\[plat@32473 seq="(\d+)" hash="([0-9a-f]{64})"\] (.*)$/.exec(line))
     assert.deepEqual(
       heard.map((found) => found?.[3]),
-      ground.lines(),
+      fixture.lines(),
     )
     assert.deepEqual(
       heard.map((found) => found?.[2]),
-      ground.lines().map((line) => JSON.parse(line).hash),
+      fixture.lines().map((line) => JSON.parse(line).hash),
     )
   })
 }

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import { started } from '../../testing/started.ts'
-import { httpGround } from './testing/servers.ts'
+import { startHttpReceiver } from './testing/servers.ts'
 
 test('a gateway tells of its sinks by series of their own, and without sinks has none', async (t) => {
   // Shows D3.metric.plat_gateway_audit_sink_dead_lettered_total, D3.metric.plat_gateway_audit_sink_lag,
   // D3.metric.plat_gateway_audit_sink_delivered_total.
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   server.answers = ({ body }) => ({ status: body.includes('"kind":"config"') ? 422 : 200 })
   const sink = { name: 'picky', type: 'http', url: server.url, format: 'json', pollIntervalMillis: 5 }
   const { gateway } = await started(t, { auditSinks: [sink] })

@@ -6,24 +6,24 @@ import { TestClock } from '@plat/core'
 import { until } from '@plat/testkit/until'
 import { configWith } from '../../testing/configured.ts'
 import type { Delivery } from './receivers/receiver.ts'
-import { ScriptedReceiver, sinkGround } from './testing/ground.ts'
+import { ScriptedReceiver, setUpSinks } from './testing/ground.ts'
 
 const upTo = (last: number) => Array.from({ length: last + 1 }, (_, seq) => seq)
 const down: Delivery = { kind: 'failed', reason: 'nobody listens' }
 
 test('every record comes once and in order, in batches of the size that was told', async (t) => {
   // Shows D3.auditSinks.batchSize.
-  const ground = await sinkGround(t)
-  const last = await ground.fill(25)
+  const fixture = await setUpSinks(t)
+  const last = await fixture.fill(25)
   const receiver = new ScriptedReceiver()
-  const { counted } = await ground.sink(receiver, { batchSize: 10 })
+  const { counted } = await fixture.sink(receiver, { batchSize: 10 })
   await until(() => receiver.taken.length === last + 1, 'all records')
   assert.deepEqual(receiver.taken, upTo(last))
   assert.deepEqual(
     receiver.batches.map((batch) => batch.length),
     [10, 10, 6],
   )
-  const next = await ground.fill(3)
+  const next = await fixture.fill(3)
   await until(() => receiver.taken.length === next + 1, 'records that were written later')
   await until(() => counted.taken === next + 1, 'all of them counted')
   assert.deepEqual(receiver.taken, upTo(next))
@@ -32,11 +32,11 @@ test('every record comes once and in order, in batches of the size that was told
 
 test('a delivery holds 100 records at most unless the sink says otherwise', async (t) => {
   // Shows D3.limit.sinkBatch.
-  const ground = await sinkGround(t)
-  const last = await ground.fill(120)
+  const fixture = await setUpSinks(t)
+  const last = await fixture.fill(120)
   const receiver = new ScriptedReceiver()
   const [siem] = configWith({ auditSinks: [{ name: 'siem', type: 'jsonl', path: '/siem' }] }).auditSinks
-  await ground.sink(receiver, { batchSize: siem?.batchSize ?? assert.fail() })
+  await fixture.sink(receiver, { batchSize: siem?.batchSize ?? assert.fail() })
   await until(() => receiver.taken.length === last + 1, 'all records')
   assert.deepEqual(
     receiver.batches.map((batch) => batch.length),
@@ -46,24 +46,24 @@ test('a delivery holds 100 records at most unless the sink says otherwise', asyn
 
 test('a delivery holds no more bytes than it may, and one record at least', async (t) => {
   // Shows D3.auditSinks.maxBatchBytes.
-  const ground = await sinkGround(t)
-  const last = await ground.fill(6)
+  const fixture = await setUpSinks(t)
+  const last = await fixture.fill(6)
   const receiver = new ScriptedReceiver()
-  const two = ground.lines().slice(1, 3).join('').length
-  await ground.sink(receiver, { maxBatchBytes: two + 10 })
+  const two = fixture.lines().slice(1, 3).join('').length
+  await fixture.sink(receiver, { maxBatchBytes: two + 10 })
   await until(() => receiver.taken.length === last + 1, 'all records')
   assert.deepEqual(receiver.taken, upTo(last))
   assert.ok(receiver.batches.every((batch) => batch.length <= 2))
   const narrow = new ScriptedReceiver()
-  await ground.sink(narrow, { name: 'narrow', maxBatchBytes: 1 })
+  await fixture.sink(narrow, { name: 'narrow', maxBatchBytes: 1 })
   await until(() => narrow.taken.length === last + 1, 'all records again')
   assert.ok(narrow.batches.every((batch) => batch.length === 1))
 })
 
 test('while a receiver is down its records wait in the ledger, and pauses grow', async (t) => {
   // Shows D3.event.sinksStreamed.
-  const ground = await sinkGround(t)
-  const last = await ground.fill(10)
+  const fixture = await setUpSinks(t)
+  const last = await fixture.fill(10)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
   const at: number[] = []
@@ -71,7 +71,7 @@ test('while a receiver is down its records wait in the ledger, and pauses grow',
     at.push(clock.now())
     return down
   }
-  const { counted } = await ground.sink(receiver, {}, clock)
+  const { counted } = await fixture.sink(receiver, {}, clock)
   await until(
     () => at.length === 7,
     'seven attempts',
@@ -96,8 +96,8 @@ test('while a receiver is down its records wait in the ledger, and pauses grow',
 })
 
 test('a receiver that says when to come back is left alone until then', async (t) => {
-  const ground = await sinkGround(t)
-  await ground.fill(1)
+  const fixture = await setUpSinks(t)
+  await fixture.fill(1)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
   const at: number[] = []
@@ -105,7 +105,7 @@ test('a receiver that says when to come back is left alone until then', async (t
     at.push(clock.now())
     return { ...down, retryAfterMs: 120_000 }
   }
-  await ground.sink(receiver, {}, clock)
+  await fixture.sink(receiver, {}, clock)
   await until(
     () => at.length === 2,
     'a second attempt',
@@ -115,54 +115,54 @@ test('a receiver that says when to come back is left alone until then', async (t
 })
 
 test('a sink goes on where it was, and not before', async (t) => {
-  const ground = await sinkGround(t)
-  const first = await ground.fill(5)
+  const fixture = await setUpSinks(t)
+  const first = await fixture.fill(5)
   const receiver = new ScriptedReceiver()
-  const { sink } = await ground.sink(receiver)
+  const { sink } = await fixture.sink(receiver)
   await until(() => receiver.taken.length === first + 1, 'the first records')
   await sink.close()
-  const last = await ground.fill(5)
+  const last = await fixture.fill(5)
   assert.equal(receiver.taken.length, first + 1)
-  await ground.sink(receiver)
+  await fixture.sink(receiver)
   await until(() => receiver.taken.length === last + 1, 'the others')
   assert.deepEqual(receiver.taken, upTo(last))
-  assert.equal(statSync(join(ground.dir, 'siem.cursor.json')).mode & 0o777, 0o600)
+  assert.equal(statSync(join(fixture.dir, 'siem.cursor.json')).mode & 0o777, 0o600)
 })
 
 test('what a sink still has to say is said when the gateway stops; one that does not listen is not waited for', async (t) => {
-  const ground = await sinkGround(t)
+  const fixture = await setUpSinks(t)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
-  const { sink } = await ground.sink(receiver, { pollIntervalMillis: 3_600_000 }, clock)
+  const { sink } = await fixture.sink(receiver, { pollIntervalMillis: 3_600_000 }, clock)
   await until(() => receiver.taken.length === 1, 'the first record')
-  const last = await ground.fill(3)
+  const last = await fixture.fill(3)
   await sink.close()
   assert.deepEqual(receiver.taken, upTo(last))
-  assert.equal(JSON.parse(readFileSync(join(ground.dir, 'siem.cursor.json'), 'utf8')).seq, last)
+  assert.equal(JSON.parse(readFileSync(join(fixture.dir, 'siem.cursor.json'), 'utf8')).seq, last)
   const deaf = new ScriptedReceiver()
   const silence = Promise.withResolvers<Delivery>()
   deaf.answers = () => silence.promise
-  const { sink: hanging } = await ground.sink(deaf, { name: 'deaf' }, clock)
+  const { sink: hanging } = await fixture.sink(deaf, { name: 'deaf' }, clock)
   await until(() => deaf.batches.length === 1, 'a delivery')
   const closing = hanging.close()
   await until(() => true, 'nothing')
   await clock.advance(2_000)
   await closing
   silence.resolve({ kind: 'accepted' })
-  assert.equal(existsSync(join(ground.dir, 'deaf.cursor.json')), false)
+  assert.equal(existsSync(join(fixture.dir, 'deaf.cursor.json')), false)
 })
 
 test('what is written during the last delivery before the stop is told as well', async (t) => {
-  const ground = await sinkGround(t)
+  const fixture = await setUpSinks(t)
   const receiver = new ScriptedReceiver()
   const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Delivery>()]
   receiver.answers = () => {
     begun.resolve()
     return answer.promise
   }
-  const { sink } = await ground.sink(receiver, { pollIntervalMillis: 3_600_000 })
+  const { sink } = await fixture.sink(receiver, { pollIntervalMillis: 3_600_000 })
   await begun.promise
-  const last = await ground.fill(3)
+  const last = await fixture.fill(3)
   const closing = sink.close()
   answer.resolve({ kind: 'accepted' })
   await closing
@@ -171,8 +171,8 @@ test('what is written during the last delivery before the stop is told as well',
 
 test('a record that is refused goes to the dead letters alone, after its third refusal, and the others come in order', async (t) => {
   // Shows D3.auditSinks.deadLetterPath.
-  const ground = await sinkGround(t)
-  const last = await ground.fill(40)
+  const fixture = await setUpSinks(t)
+  const last = await fixture.fill(40)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
   const poison = new Set([17, 18])
@@ -180,7 +180,7 @@ test('a record that is refused goes to the dead letters alone, after its third r
     batch.some(({ record }) => poison.has(record.seq))
       ? { kind: 'refused', reason: 'status 400' }
       : { kind: 'accepted' }
-  const { counted } = await ground.sink(receiver, {}, clock)
+  const { counted } = await fixture.sink(receiver, {}, clock)
   await until(
     () => receiver.taken.length === last - 1,
     'the others',
@@ -191,14 +191,14 @@ test('a record that is refused goes to the dead letters alone, after its third r
     upTo(last).filter((seq) => !poison.has(seq)),
   )
   for (const seq of poison) assert.equal(receiver.batches.filter((batch) => String(batch) === String(seq)).length, 3)
-  const path = join(ground.dir, 'siem.deadletter.jsonl')
+  const path = join(fixture.dir, 'siem.deadletter.jsonl')
   const letters = readFileSync(path, 'utf8')
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
   assert.deepEqual(
     letters.map(({ seq, reason, line }) => ({ seq, reason, line })),
-    [...poison].map((seq) => ({ seq, reason: 'status 400', line: ground.lines()[seq] })),
+    [...poison].map((seq) => ({ seq, reason: 'status 400', line: fixture.lines()[seq] })),
   )
   assert.equal(statSync(path).mode & 0o777, 0o600)
   await until(() => counted.taken === last - 1, 'all of them counted')
@@ -206,15 +206,15 @@ test('a record that is refused goes to the dead letters alone, after its third r
 })
 
 test('records that a receiver passes over within a batch go to the dead letters at once', async (t) => {
-  const ground = await sinkGround(t)
-  const last = await ground.fill(5)
+  const fixture = await setUpSinks(t)
+  const last = await fixture.fill(5)
   const receiver = new ScriptedReceiver()
   receiver.answers = (batch) => ({
     kind: 'accepted',
     refused: batch.filter(({ record }) => record.seq < 2).map((item) => ({ item, reason: 'too old' })),
   })
-  const own = join(ground.dir, 'elsewhere', 'dead.jsonl')
-  const { counted } = await ground.sink(receiver, { deadLetterPath: own })
+  const own = join(fixture.dir, 'elsewhere', 'dead.jsonl')
+  const { counted } = await fixture.sink(receiver, { deadLetterPath: own })
   await until(() => receiver.taken.length === last - 1, 'the others')
   await until(() => counted.lagging === 0, 'no lag')
   assert.equal(readFileSync(own, 'utf8').trimEnd().split('\n').length, 2)
@@ -223,24 +223,24 @@ test('records that a receiver passes over within a batch go to the dead letters 
 
 test('when the dead letters are full delivery stops, drops nothing and sends nothing again, until there is room', async (t) => {
   // Shows D3.auditSinks.deadLetterMaxBytes, D3.limit.deadLetter.
-  const ground = await sinkGround(t)
-  await ground.fill(8)
+  const fixture = await setUpSinks(t)
+  await fixture.fill(8)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
   receiver.answers = (batch) => ({
     kind: 'accepted',
     refused: batch.filter(({ record }) => record.seq % 2 === 1).map((item) => ({ item, reason: 'too old' })),
   })
-  const path = join(ground.dir, 'siem.deadletter.jsonl')
+  const path = join(fixture.dir, 'siem.deadletter.jsonl')
   const letter = {
     at: '2026-01-01T00:00:00Z',
     reason: 'too old',
     seq: 1,
     hash: 'a'.repeat(64),
-    line: ground.lines()[1],
+    line: fixture.lines()[1],
   }
   const room = 2 * (JSON.stringify(letter).length + 1) + 50
-  const { counted } = await ground.sink(receiver, { deadLetterMaxBytes: room }, clock)
+  const { counted } = await fixture.sink(receiver, { deadLetterMaxBytes: room }, clock)
   await until(
     () => counted.failures > 5,
     'failures',
@@ -267,9 +267,9 @@ test('when the dead letters are full delivery stops, drops nothing and sends not
 })
 
 test('a cursor of another ledger, or one that is no cursor, is refused with the file to remove', async (t) => {
-  const ground = await sinkGround(t)
-  await ground.fill(3)
-  const cursor = join(ground.dir, 'siem.cursor.json')
+  const fixture = await setUpSinks(t)
+  await fixture.fill(3)
+  const cursor = join(fixture.dir, 'siem.cursor.json')
   const cases = {
     'does not hold record 2 with hash': JSON.stringify({ version: 1, seq: 2, hash: '0'.repeat(64) }),
     'does not hold record 99 with hash': JSON.stringify({ version: 1, seq: 99, hash: '0'.repeat(64) }),
@@ -278,7 +278,7 @@ test('a cursor of another ledger, or one that is no cursor, is refused with the 
   }
   for (const [message, text] of Object.entries(cases)) {
     writeFileSync(cursor, text)
-    await assert.rejects(ground.sink(new ScriptedReceiver()), (error: Error) => {
+    await assert.rejects(fixture.sink(new ScriptedReceiver()), (error: Error) => {
       assert.match(error.message, /^auditSinks "siem": /)
       assert.ok(error.message.includes(message), error.message)
       assert.ok(error.message.includes(`remove ${cursor}`))
@@ -288,11 +288,11 @@ test('a cursor of another ledger, or one that is no cursor, is refused with the 
 })
 
 test('a receiver that throws has failed', async (t) => {
-  const ground = await sinkGround(t)
+  const fixture = await setUpSinks(t)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
   receiver.answers = () => Promise.reject(new Error('tokenFile: /t is missing'))
-  const { counted } = await ground.sink(receiver, {}, clock)
+  const { counted } = await fixture.sink(receiver, {}, clock)
   await until(
     () => counted.failures > 2,
     'failures',

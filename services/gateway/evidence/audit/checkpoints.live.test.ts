@@ -16,7 +16,7 @@ import { keyFiles } from './testing/keys.ts'
 const HMAC_KEY = 'a key of the test that is known to nobody else'
 
 /** A ledger with checkpoints, on a clock that stands until it is turned. */
-async function ground(t: TestContext, own: Partial<AuditOptions['config']>, env: NodeJS.ProcessEnv = {}) {
+async function setUp(t: TestContext, own: Partial<AuditOptions['config']>, env: NodeJS.ProcessEnv = {}) {
   const dir = tempFolder()
   const path = join(dir, 'audit.jsonl')
   const clock = new TestClock()
@@ -51,7 +51,7 @@ test('a checkpoint is signed when its interval is over, and not again while noth
   // Shows D3.audit.auditCheckpointKey, D3.audit.auditCheckpointIntervalSeconds,
   // D3.metric.plat_gateway_audit_signed_checkpoint_seq and D3.event.checkpointsSigned.
   const { uri, pub } = await keyFiles()
-  const { path, clock, open, checkpoints, told } = await ground(t, { auditCheckpointKey: uri })
+  const { path, clock, open, checkpoints, told } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 5)
   await clock.advance(59_999)
@@ -77,7 +77,7 @@ test('a checkpoint is signed when its interval is over, and not again while noth
 test('by default a checkpoint comes every 60 s or 1,000 records, whichever is first', async (t) => {
   // Shows D3.audit.auditCheckpointEvery and D3.limit.checkpoints.
   const { uri } = await keyFiles()
-  const { open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
+  const { open, checkpoints } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 998)
   assert.deepEqual(checkpoints(), [])
@@ -88,7 +88,7 @@ test('by default a checkpoint comes every 60 s or 1,000 records, whichever is fi
 
 test('the last checkpoint is made at the end, and a restart goes on from it', async (t) => {
   const { uri, pub } = await keyFiles()
-  const { path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
+  const { path, clock, open, checkpoints } = await setUp(t, { auditCheckpointKey: uri })
   for (const run of [1, 2, 3]) {
     const audit = await open()
     await record(audit, 20)
@@ -108,7 +108,7 @@ test('the last checkpoint is made at the end, and a restart goes on from it', as
 test('HMAC checkpoints come by records and not by time, and verify with the same key', async (t) => {
   // Shows D3.load.secret.auditHmacKey.
   const env = { PLAT_AUDIT_HMAC_KEY: HMAC_KEY }
-  const { path, clock, open, checkpoints, metrics } = await ground(t, { auditCheckpointEvery: 10 }, env)
+  const { path, clock, open, checkpoints, metrics } = await setUp(t, { auditCheckpointEvery: 10 }, env)
   const audit = await open()
   await record(audit, 5)
   await clock.advance(600_000)
@@ -128,16 +128,16 @@ test('HMAC checkpoints come by records and not by time, and verify with the same
 test('an HMAC key is read from a file as well, and one that stands twice does not start', async (t) => {
   const file = join(tempFolder(), 'hmac')
   await writeFile(file, `${HMAC_KEY}\n`)
-  const { path, open } = await ground(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file })
+  const { path, open } = await setUp(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file })
   await (await open()).close()
   assert.equal((await verifyLedger(path, { hmacKey: createSecretKey(Buffer.from(HMAC_KEY)) })).exitCode, 0)
-  const twice = await ground(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file, PLAT_AUDIT_HMAC_KEY: HMAC_KEY })
+  const twice = await setUp(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file, PLAT_AUDIT_HMAC_KEY: HMAC_KEY })
   await assert.rejects(twice.open(), /PLAT_AUDIT_HMAC_KEY/)
 })
 
 test('a new key on disk signs the next checkpoint; the old ledger verifies with both, and with neither alone', async (t) => {
   const old = await keyFiles()
-  const { dir, path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: old.uri })
+  const { dir, path, clock, open, checkpoints } = await setUp(t, { auditCheckpointKey: old.uri })
   const audit = await open()
   await record(audit, 3)
   await clock.advance(60_000)
@@ -157,7 +157,7 @@ test('a new key on disk signs the next checkpoint; the old ledger verifies with 
 
 test('a key that vanishes or breaks leaves the last one signing', async (t) => {
   const { uri, path: file, pub } = await keyFiles()
-  const { path, open } = await ground(t, { auditCheckpointKey: uri })
+  const { path, open } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
   await writeFile(file, 'no key')
   await record(audit, 3)
@@ -168,7 +168,7 @@ test('a key that vanishes or breaks leaves the last one signing', async (t) => {
 test('RSA and hybrid checkpoints are made and verify', async (t) => {
   const [rsa, pq] = [await keyFiles('RS256'), await keyFiles('ML-DSA-65')]
   const keys = { auditCheckpointKey: rsa.uri, auditCheckpointPQKey: pq.uri }
-  const { dir, path, open } = await ground(t, keys)
+  const { dir, path, open } = await setUp(t, keys)
   await (await open()).close()
   const both = join(dir, 'both.json')
   await writeFile(both, JSON.stringify({ keys: [rsa, pq].map(({ signer }) => signer.publicJwk) }))
@@ -187,14 +187,14 @@ test('keys that cannot be used do not start, in one line that names the configur
     [{ auditCheckpointPublicKeyFiles: [ed.pub, '/gone'] }, /^auditCheckpointPublicKeyFiles\[1\]: /],
   ]
   for (const [own, message] of cases) {
-    const { open } = await ground(t, own)
+    const { open } = await setUp(t, own)
     await assert.rejects(open(), { message })
   }
 })
 
 test('a ledger that was put back to an older copy does not start', async (t) => {
   const { uri } = await keyFiles()
-  const { path, open } = await ground(t, { auditCheckpointKey: uri })
+  const { path, open } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 30)
   await audit.close()
@@ -207,7 +207,7 @@ test('a ledger that was put back to an older copy does not start', async (t) => 
 
 test('a file that is changed beneath the gateway is not signed', async (t) => {
   const { uri, pub } = await keyFiles()
-  const { path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
+  const { path, clock, open, checkpoints } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 10)
   const lines = wholeLines(path)

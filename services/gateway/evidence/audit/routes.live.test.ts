@@ -12,7 +12,7 @@ import { started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from './testing/keys.ts'
 
 /** A gateway whose ledger is signed after every ten records, and a way to ask for its audit. */
-async function ground(t: TestContext, own: object) {
+async function setUp(t: TestContext, own: object) {
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const { gateway } = await started(t, { auditPath, auditCheckpointEvery: 10, ...own })
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
@@ -39,7 +39,7 @@ async function ground(t: TestContext, own: object) {
 test('whoever has the answers of the admin API verifies a record without the ledger', async (t) => {
   // Shows D3.endpoint.audit.jwks.
   const { uri } = await keyFiles()
-  const { gateway, auditPath, ask, act, signed } = await ground(t, { auditCheckpointKey: uri })
+  const { gateway, auditPath, ask, act, signed } = await setUp(t, { auditCheckpointKey: uri })
   assert.equal((await ask('proof/0')).status, 404)
   await act(6)
   await signed()
@@ -71,10 +71,10 @@ test('retired keys are published with the one that signs, and together they veri
   // Shows D3.audit.auditCheckpointPublicKeyFiles.
   const [old, next] = [await keyFiles('ES256'), await keyFiles()]
   const auditPath = join(tempFolder(), 'audit.jsonl')
-  const first = await ground(t, { auditPath, auditCheckpointKey: old.uri })
+  const first = await setUp(t, { auditPath, auditCheckpointKey: old.uri })
   await first.act(1)
   await first.gateway.drain()
-  const { ask, act, gateway } = await ground(t, {
+  const { ask, act, gateway } = await setUp(t, {
     auditPath,
     auditCheckpointKey: next.uri,
     auditCheckpointPublicKeyFiles: [old.pub],
@@ -94,7 +94,7 @@ test('retired keys are published with the one that signs, and together they veri
 
 test('records and checkpoints come page by page, by number, by time and by what they are about', async (t) => {
   const { uri } = await keyFiles()
-  const { auditPath, ask, act, signed } = await ground(t, { auditCheckpointKey: uri })
+  const { auditPath, ask, act, signed } = await setUp(t, { auditCheckpointKey: uri })
   await act(20)
   await signed()
   const all = wholeLines(auditPath).map((line) => JSON.parse(line))
@@ -138,7 +138,7 @@ test('records and checkpoints come page by page, by number, by time and by what 
 
 test('an auditor of one namespace gets proofs of its records alone', async (t) => {
   const [{ uri }, people] = [await keyFiles(), await provider(t)]
-  const { gateway, auditPath, act, signed } = await ground(t, {
+  const { gateway, auditPath, act, signed } = await setUp(t, {
     auditCheckpointKey: uri,
     adminAuth: {
       mode: 'both',
@@ -160,7 +160,7 @@ test('an auditor of one namespace gets proofs of its records alone', async (t) =
 })
 
 test('without a key there are no checkpoints, no keys and no proofs, and everything else is there', async (t) => {
-  const { ask, act } = await ground(t, {})
+  const { ask, act } = await setUp(t, {})
   await act(1)
   assert.equal((await ask('head')).body.checkpoint, null)
   assert.deepEqual((await ask('checkpoints')).body, { items: [], nextCursor: null })

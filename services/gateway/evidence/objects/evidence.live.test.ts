@@ -13,7 +13,7 @@ import { keyFiles } from '../audit/testing/keys.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /** A gateway with a signed ledger, whoever asks it, and the keys that it publishes. */
-async function ground(t: TestContext, own: object = {}) {
+async function setUp(t: TestContext, own: object = {}) {
   const { uri } = await keyFiles()
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const { gateway } = await started(t, { auditPath, auditCheckpointKey: uri, ...own })
@@ -44,7 +44,7 @@ function failsWith(found: unknown, why: RegExp): void {
 test('a range is sealed with every record of it, and proves them with the public keys alone', async (t) => {
   // Shows D3.sessions.evidence.dir.
   const dir = join(tempFolder(), 'evidence')
-  const { auditPath, ask, verify, fetched, act } = await ground(t, { evidence: { dir } })
+  const { auditPath, ask, verify, fetched, act } = await setUp(t, { evidence: { dir } })
   await act('a', 'b', 'c')
   const made = await ask('POST', '/v1/evidence', { from: '1', to: '4' })
   assert.deepEqual([made.status, made.from, made.to, made.records, made.anchored], [201, 1, 4, 4, false])
@@ -67,7 +67,7 @@ test('a range is sealed with every record of it, and proves them with the public
 })
 
 test('records of one session or agent are found in their range, and each leads to the checkpoint', async (t) => {
-  const { ask, verify, fetched, act } = await ground(t)
+  const { ask, verify, fetched, act } = await setUp(t)
   await act('a', 'b', 'a')
   const kind = 'revocation'
   assert.equal((await ask('POST', '/v1/evidence', { namespace: 'elsewhere', kind })).status, 404)
@@ -81,7 +81,7 @@ test('records of one session or agent are found in their range, and each leads t
 })
 
 test('one changed byte anywhere in an object is noticed, and so is everything that is cut, added or moved', async (t) => {
-  const { ask, verify, fetched, act } = await ground(t)
+  const { ask, verify, fetched, act } = await setUp(t)
   await act('a', 'b')
   const { id } = await ask('POST', '/v1/evidence', { kind: 'revocation' })
   const bytes = Buffer.from(await fetched(id))
@@ -103,7 +103,7 @@ test('one changed byte anywhere in an object is noticed, and so is everything th
 })
 
 test('objects are listed, the newest first, and none is ever written over', async (t) => {
-  const { ask, auditPath, act } = await ground(t)
+  const { ask, auditPath, act } = await setUp(t)
   await act('a')
   const ids: unknown[] = []
   for (let n = 0; n < 3; n++) ids.unshift((await ask('POST', '/v1/evidence', { to: '1' })).id)
@@ -121,7 +121,7 @@ test('objects are listed, the newest first, and none is ever written over', asyn
 
 test('what would be larger than it may be is refused with where it is full, and leaves nothing', async (t) => {
   // Shows D3.sessions.evidence.maxBytes.
-  const { ask, auditPath, act } = await ground(t, { evidence: { maxBytes: 6000 } })
+  const { ask, auditPath, act } = await setUp(t, { evidence: { maxBytes: 6000 } })
   await act('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')
   const { status, message } = await ask('POST', '/v1/evidence', {})
   assert.equal(status, 413)
@@ -131,14 +131,14 @@ test('what would be larger than it may be is refused with where it is full, and 
 })
 
 test('nothing is sealed without a key for checkpoints, and nothing where it cannot be kept', async (t) => {
-  const { ask, act } = await ground(t, { auditCheckpointKey: '' })
+  const { ask, act } = await setUp(t, { auditCheckpointKey: '' })
   await act('a')
   const { status, message } = await ask('POST', '/v1/evidence', {})
   assert.deepEqual([status, message], [409, 'checkpoints are what proves evidence: set auditCheckpointKey'])
   const file = join(tempFolder(), 'file')
   await writeFile(file, '')
   await chmod(file, 0o400)
-  const other = await ground(t, { evidence: { dir: join(file, 'below') } })
+  const other = await setUp(t, { evidence: { dir: join(file, 'below') } })
   await other.act('a')
   assert.equal((await other.ask('POST', '/v1/evidence', {})).status, 503)
 })

@@ -9,7 +9,7 @@ import { until } from '@plat/testkit/until'
 import { certified } from '../../testing/certified.ts'
 import { AUDIENCE, provider } from '../../testing/people.ts'
 import { TOKEN } from '../../testing/started.ts'
-import { ground, type Node } from './testing/ground.ts'
+import { type Node, setUp } from './testing/ground.ts'
 
 const FORWARD = 'plat_gateway_audit_forward_'
 const DENIED = (rule: string) => `plat_gateway_offline_denials_total{rule="${rule}"}`
@@ -47,7 +47,7 @@ describe('an edge', { concurrency: true }, () => {
     // D3.metric.plat_gateway_audit_forward_last_ack_timestamp_seconds, D3.metric.plat_gateway_audit_forward_acked_seq,
     // D3.metric.plat_gateway_audit_forward_connected, D3.metric.plat_gateway_audit_forward_errors_total,
     // D3.metric.plat_gateway_audit_collector_segments_total and D3.metric.plat_gateway_audit_collector_edge_seq.
-    const { edge: startEdge, hub: startHub, stored, edgeDir, hubDir } = await ground(t)
+    const { edge: startEdge, hub: startHub, stored, edgeDir, hubDir } = await setUp(t)
     const edge = await startEdge()
     assert.equal(await edge.call('add'), 'upstream_error')
     assert.equal(await edge.call('ask'), 'offline')
@@ -91,7 +91,7 @@ describe('an edge', { concurrency: true }, () => {
     // Shows D3.offline.spoolDir, D3.offline.spoolMaxBytes, D3.offline.segmentMaxRecords, D3.offline.fullPolicy, D3.error.spoolFull,
     // D3.metric.plat_gateway_audit_forward_spool_bytes, D3.metric.plat_gateway_audit_forward_spool_max_bytes,
     // D3.metric.plat_gateway_audit_forward_spool_full and D3.metric.plat_gateway_offline_denials_total.
-    const { edge: startEdge, hub: startHub, stored, edgeDir } = await ground(t)
+    const { edge: startEdge, hub: startHub, stored, edgeDir } = await setUp(t)
     const spoolDir = join(edgeDir, 'spool')
     const offline = { spoolDir, spoolMaxBytes: 20_000, segmentMaxRecords: 5 }
     const edge = await startEdge(offline)
@@ -119,7 +119,7 @@ describe('an edge', { concurrency: true }, () => {
   test('segments and receipts can be carried: what is early or half copied stays, and the order does not matter', async (t) => {
     // Shows D3.offline.receiptDropDir, D3.auditCollector.dropDir, D3.auditCollector.pollSeconds and
     // D3.metric.plat_gateway_audit_collector_refused_total.
-    const { edge: startEdge, hub: startHub, stored, edgeDir, hubDir } = await ground(t)
+    const { edge: startEdge, hub: startHub, stored, edgeDir, hubDir } = await setUp(t)
     const [dropDir, receiptDropDir] = [join(hubDir, 'drop'), join(edgeDir, 'receipts')]
     for (const dir of [dropDir, receiptDropDir]) mkdirSync(dir)
     const forward = { intervalSeconds: 1 }
@@ -152,7 +152,7 @@ describe('an edge', { concurrency: true }, () => {
   test('segments go over TLS to whom caFile vouches for, and a collector that does not answer is given up', async (t) => {
     // Shows D3.offline.forward.caFile and D3.offline.forward.timeoutSeconds.
     const { files, server } = await certified()
-    const { edge: startEdge, hub: startHub, edgeDir } = await ground(t)
+    const { edge: startEdge, hub: startHub, edgeDir } = await setUp(t)
     const caFile = join(edgeDir, 'ca.pem')
     writeFileSync(caFile, server.pem)
     const { certFile, keyFile } = files
@@ -172,7 +172,7 @@ describe('an edge', { concurrency: true }, () => {
 
   test('a disconnected edge denies tools of high risk once its revocation list is too old', async (t) => {
     // Shows D3.offline.maxRevocationStalenessSeconds and D3.offline.highRiskTools.
-    const { edge: startEdge, edgeDir } = await ground(t)
+    const { edge: startEdge, edgeDir } = await setUp(t)
     const revocationsFile = join(edgeDir, 'revocations.json')
     const write = () => writeFileSync(revocationsFile, JSON.stringify({ version: 1, revocations: [] }))
     const at = (seconds: number) => utimesSync(revocationsFile, seconds, seconds)
@@ -194,7 +194,7 @@ describe('an edge', { concurrency: true }, () => {
   test('with localApprovers a disconnected edge asks, and only those approve', async (t) => {
     // Shows D3.offline.approvals and D3.offline.localApprovers.
     const people = await provider(t)
-    const { edge: startEdge } = await ground(t)
+    const { edge: startEdge } = await setUp(t)
     const edge = await startEdge(
       { approvals: 'localApprovers', localApprovers: ['user:grace', 'wardens'] },
       {

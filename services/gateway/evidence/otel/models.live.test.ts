@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { ReceivedSpan } from './testing/collector.ts'
-import { startGround, type TelemetryFixture } from './testing/ground.ts'
+import { startFixture, type TelemetryFixture } from './testing/ground.ts'
 
 /** Asks for a chat completion, and gives the span of the model's side. */
 async function chat({ gateway, collector }: TelemetryFixture, body: object): Promise<ReceivedSpan> {
@@ -27,11 +27,11 @@ const ask = (content: string) => ({ messages: [{ role: 'user', content }] })
 test('a model call is told in the words of the conventions, without what was said', async (t) => {
   // Shows D3.otel.genAI.emitLegacySystem, D3.otel.recordUser, D3.otel.recordArgs, D3.metric.gen_ai_client_token_usage
   // and D3.metric.gen_ai_client_operation_duration_seconds.
-  const ground = await startGround(t, { recordArgs: true, recordUser: true, genAI: { emitLegacySystem: true } })
-  const whole = await chat(ground, { ...ask('a word'), temperature: 0.5, max_tokens: 7, stop: ['x', 'y'] })
+  const fixture = await startFixture(t, { recordArgs: true, recordUser: true, genAI: { emitLegacySystem: true } })
+  const whole = await chat(fixture, { ...ask('a word'), temperature: 0.5, max_tokens: 7, stop: ['x', 'y'] })
   assert.equal(whole.name, 'chat gpt-small')
   const { 'server.port': port, 'gen_ai.response.id': id, ...attributes } = whole.attributes
-  assert.deepEqual([port, id], [Number(new URL(ground.model.url).port), 'chatcmpl-testkit'])
+  assert.deepEqual([port, id], [Number(new URL(fixture.model.url).port), 'chatcmpl-testkit'])
   assert.deepEqual(attributes, {
     'server.address': '127.0.0.1',
     'gen_ai.operation.name': 'chat',
@@ -49,19 +49,19 @@ test('a model call is told in the words of the conventions, without what was sai
     'gen_ai.usage.output_tokens': 3,
     'plat.model_route': 'small',
   })
-  const streamed = await chat(ground, { ...ask('a word'), stream: true })
+  const streamed = await chat(fixture, { ...ask('a word'), stream: true })
   assert.deepEqual(
     ['id', 'model', 'finish_reasons'].map((name) => streamed.attributes[`gen_ai.response.${name}`]),
     ['chatcmpl-testkit', 'gpt-small', ['stop']],
   )
-  await ground.call({ args: { to: 'a word' } })
-  await until(() => ground.collector.spans.some(({ name }) => name === 'tools/call read'), 'the call of a tool')
-  const tool = ground.collector.spans.find(({ name, kind }) => name === 'tools/call read' && kind === 2)
+  await fixture.call({ args: { to: 'a word' } })
+  await until(() => fixture.collector.spans.some(({ name }) => name === 'tools/call read'), 'the call of a tool')
+  const tool = fixture.collector.spans.find(({ name, kind }) => name === 'tools/call read' && kind === 2)
   assert.equal(tool?.attributes['enduser.id'], 'ada')
   assert.equal(tool?.attributes['plat.args.bytes'], '{"to":"a word"}'.length)
   assert.match(String(tool?.attributes['plat.args.sha256']), /^[0-9a-f]{64}$/)
-  assert.ok(!JSON.stringify(ground.collector.spans).includes('a word'))
-  await counts(ground)
+  assert.ok(!JSON.stringify(fixture.collector.spans).includes('a word'))
+  await counts(fixture)
 })
 
 async function counts({ metrics }: TelemetryFixture) {
@@ -80,15 +80,15 @@ test('what was said is told only where it is asked for, redacted, and whole or n
   // Shows D3.otel.genAI.captureContent, D3.otel.genAI.contentDlpProfile, D3.otel.genAI.maxContentBytes.
   const genAI = { captureContent: true, contentDlpProfile: 'mail', maxContentBytes: 400 }
   const dlpProfiles = { mail: { detectors: ['email'], requestAction: 'audit' } }
-  const ground = await startGround(t, { genAI }, { config: { dlpProfiles } })
+  const fixture = await startFixture(t, { genAI }, { config: { dlpProfiles } })
   const pieces = ['Ask ada@exam', 'ple.com', '.']
-  ground.model.answers({ text: pieces })
+  fixture.model.answers({ text: pieces })
   const prompt = [
     { role: 'system', content: 'Be brief.' },
     { role: 'user', content: [{ type: 'text', text: 'Who is bob@example.com?' }] },
   ]
   for (const stream of [false, true]) {
-    const { attributes, droppedAttributesCount } = await chat(ground, { messages: prompt, stream })
+    const { attributes, droppedAttributesCount } = await chat(fixture, { messages: prompt, stream })
     const said = (name: string) => JSON.parse(String(attributes[`gen_ai.${name}.messages`]))
     assert.deepEqual(said('input'), [
       { role: 'system', parts: [{ type: 'text', content: 'Be brief.' }] },
@@ -99,15 +99,15 @@ test('what was said is told only where it is asked for, redacted, and whole or n
     ])
     assert.equal(droppedAttributesCount, undefined)
   }
-  ground.model.answers({ text: Array.from({ length: 100 }, () => 'longer ') })
+  fixture.model.answers({ text: Array.from({ length: 100 }, () => 'longer ') })
   for (const stream of [false, true]) {
-    const { attributes, droppedAttributesCount } = await chat(ground, { ...ask('x'.repeat(400)), stream })
+    const { attributes, droppedAttributesCount } = await chat(fixture, { ...ask('x'.repeat(400)), stream })
     assert.equal(attributes['gen_ai.input.messages'], undefined)
     assert.equal(attributes['gen_ai.output.messages'], undefined)
     assert.equal(droppedAttributesCount, 2)
   }
-  ground.model.answers({ text: [], error: { status: 500, message: 'no' } })
-  const failed = await chat(ground, ask('hello'))
+  fixture.model.answers({ text: [], error: { status: 500, message: 'no' } })
+  const failed = await chat(fixture, ask('hello'))
   assert.deepEqual(
     [failed.attributes['error.type'], failed.attributes['gen_ai.output.messages'], failed.droppedAttributesCount],
     ['upstream_error', undefined, undefined],
@@ -118,7 +118,7 @@ test('spans do not go where data must not go', async (t) => {
   // Shows D3.otel.endpoint.
   const sovereigntyPolicyFile = join(tempFolder(), 'sovereignty.json')
   await writeFile(sovereigntyPolicyFile, JSON.stringify({ version: 1, allowedCIDRs: ['10.0.0.0/8'] }))
-  const { call, collector, metrics } = await startGround(t, {}, { config: { sovereigntyPolicyFile } })
+  const { call, collector, metrics } = await startFixture(t, {}, { config: { sovereigntyPolicyFile } })
   await call()
   await until(async () => /^plat_gateway_otel_spans_failed_total [1-9]/m.test(await metrics()), 'the end of the spans')
   assert.equal(collector.exports.length, 0)

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { json } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import type { ReceivedSpan } from './testing/collector.ts'
-import { ANSWER, CALLER, startGround, type TelemetryFixture, TRACE } from './testing/ground.ts'
+import { ANSWER, CALLER, startFixture, type TelemetryFixture, TRACE } from './testing/ground.ts'
 
 const FROM_CALLER = { traceparent: `00-${TRACE}-${CALLER}-01`, tracestate: 'vendor=x' }
 
@@ -28,18 +28,20 @@ test('traces of calls', async (t) => {
   // Shows D3.otel.enabled, D3.otel.endpoint, D3.otel.resourceAttributes, D3.otel.serviceName, D3.otel.recordArgs, D3.otel.recordUser.
   // Shows D3.metric.mcp_server_operation_duration_seconds, D3.metric.plat_gateway_otel_spans_exported_total
   // and D3.metric.plat_gateway_otel_queue_length.
-  const ground = await startGround(t, { resourceAttributes: { 'deployment.environment.name': 'test' } })
-  await t.test('go on where a caller has begun one, and on to the server', (one) => goesOn(one, ground))
-  await t.test('begin with the id of the call where nobody has begun one', (one) => begins(one, ground))
-  await t.test('come from the message before they come from its headers', (one) => fromMessage(one, ground))
-  await t.test('tell refusals, and of a tool that failed', (one) => tellsErrors(one, ground))
-  await t.test('are as short as the caller wants: what is not sampled is not exported', (one) => unsampled(one, ground))
-  await t.test('count in the words of OpenTelemetry', (one) => counts(one, ground))
+  const fixture = await startFixture(t, { resourceAttributes: { 'deployment.environment.name': 'test' } })
+  await t.test('go on where a caller has begun one, and on to the server', (one) => goesOn(one, fixture))
+  await t.test('begin with the id of the call where nobody has begun one', (one) => begins(one, fixture))
+  await t.test('come from the message before they come from its headers', (one) => fromMessage(one, fixture))
+  await t.test('tell refusals, and of a tool that failed', (one) => tellsErrors(one, fixture))
+  await t.test('are as short as the caller wants: what is not sampled is not exported', (one) =>
+    unsampled(one, fixture),
+  )
+  await t.test('count in the words of OpenTelemetry', (one) => counts(one, fixture))
 })
 
 test('spans that find the queue full are counted in /metrics', async (t) => {
   // Shows D3.metric.plat_gateway_otel_spans_dropped_total.
-  const { call, metrics } = await startGround(t, {
+  const { call, metrics } = await startFixture(t, {
     maxQueueSize: 1,
     maxExportBatchSize: 1,
     exportIntervalMillis: 60_000,
@@ -52,9 +54,9 @@ test('spans that find the queue full are counted in /metrics', async (t) => {
   )
 })
 
-async function goesOn(_: TestContext, ground: TelemetryFixture) {
-  const { collector, notes } = ground
-  const { decision } = await ground.call({ args: { to: 'somebody' }, headers: FROM_CALLER })
+async function goesOn(_: TestContext, fixture: TelemetryFixture) {
+  const { collector, notes } = fixture
+  const { decision } = await fixture.call({ args: { to: 'somebody' }, headers: FROM_CALLER })
   const { server, client } = kinds(await collector.trace(TRACE, 2))
   assert.ok(client !== undefined)
   assert.deepEqual(
@@ -98,7 +100,7 @@ async function goesOn(_: TestContext, ground: TelemetryFixture) {
   ].map(BigInt)
   assert.ok(from !== undefined && began !== undefined && ended !== undefined && to !== undefined)
   assert.ok(from <= began && began <= ended && ended <= to)
-  for (const { traceId, spanId } of await recordOf(ground, decision)) {
+  for (const { traceId, spanId } of await recordOf(fixture, decision)) {
     assert.deepEqual([traceId, spanId], [TRACE, server.spanId])
   }
   const [first] = collector.exports
@@ -107,25 +109,25 @@ async function goesOn(_: TestContext, ground: TelemetryFixture) {
   assert.equal(first.resource['deployment.environment.name'], 'test')
 }
 
-async function begins(_: TestContext, ground: TelemetryFixture) {
+async function begins(_: TestContext, fixture: TelemetryFixture) {
   // A state without a trace it belongs to goes nowhere.
-  const { decision } = await ground.call({ headers: { traceparent: '00-zz', tracestate: 'vendor=y' } })
+  const { decision } = await fixture.call({ headers: { traceparent: '00-zz', tracestate: 'vendor=y' } })
   const trace = decision.replaceAll('-', '')
-  const { server, client } = kinds(await ground.collector.trace(trace, 2))
+  const { server, client } = kinds(await fixture.collector.trace(trace, 2))
   assert.equal(server.parentSpanId, undefined)
-  const heard = ground.notes.received.at(-1)?.headers
+  const heard = fixture.notes.received.at(-1)?.headers
   assert.deepEqual([heard?.traceparent, heard?.tracestate], [`00-${trace}-${client?.spanId}-03`, undefined])
 }
 
-async function fromMessage(_: TestContext, ground: TelemetryFixture) {
+async function fromMessage(_: TestContext, fixture: TelemetryFixture) {
   const [trace, span] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
   const meta = { traceparent: `00-${trace}-${span}-01`, tracestate: 'm=1', baggage: 'a=b' }
-  await ground.call({ args: { n: 1 }, meta, headers: FROM_CALLER })
-  const { server, client } = kinds(await ground.collector.trace(trace, 2))
+  await fixture.call({ args: { n: 1 }, meta, headers: FROM_CALLER })
+  const { server, client } = kinds(await fixture.collector.trace(trace, 2))
   assert.equal(server.parentSpanId, span)
   assert.deepEqual(server.links, [{ traceId: TRACE, spanId: CALLER, traceState: 'vendor=x' }])
   const told = `00-${trace}-${client?.spanId}-01`
-  const heard = ground.notes.received.at(-1)
+  const heard = fixture.notes.received.at(-1)
   assert.deepEqual([heard?.headers.traceparent, heard?.headers.tracestate], [told, 'm=1'])
   const params = { name: 'read', arguments: { n: 1 }, _meta: { ...meta, traceparent: told } }
   assert.equal(heard?.body, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
@@ -151,23 +153,23 @@ async function tellsErrors(_: TestContext, { collector, notes, call }: Telemetry
   notes.answers(json(ANSWER))
 }
 
-async function unsampled(_: TestContext, ground: TelemetryFixture) {
+async function unsampled(_: TestContext, fixture: TelemetryFixture) {
   const trace = 'a'.repeat(32)
-  const { decision } = await ground.call({ headers: { traceparent: `00-${trace}-${CALLER}-00` } })
-  assert.match(String(ground.notes.received.at(-1)?.headers.traceparent), new RegExp(`^00-${trace}-[0-9a-f]{16}-00$`))
-  const last = await ground.call()
-  await ground.collector.trace(last.decision.replaceAll('-', ''), 2)
-  assert.equal(ground.collector.spans.filter(({ traceId }) => traceId === trace).length, 0)
-  const [record] = await recordOf(ground, decision)
+  const { decision } = await fixture.call({ headers: { traceparent: `00-${trace}-${CALLER}-00` } })
+  assert.match(String(fixture.notes.received.at(-1)?.headers.traceparent), new RegExp(`^00-${trace}-[0-9a-f]{16}-00$`))
+  const last = await fixture.call()
+  await fixture.collector.trace(last.decision.replaceAll('-', ''), 2)
+  assert.equal(fixture.collector.spans.filter(({ traceId }) => traceId === trace).length, 0)
+  const [record] = await recordOf(fixture, decision)
   assert.equal(record.traceId, trace)
 }
 
-async function counts(_: TestContext, ground: TelemetryFixture) {
+async function counts(_: TestContext, fixture: TelemetryFixture) {
   let text = ''
   const counted = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
   await until(async () => {
-    text = await ground.metrics()
-    return counted('plat_gateway_otel_spans_exported_total') === ground.collector.spans.length
+    text = await fixture.metrics()
+    return counted('plat_gateway_otel_spans_exported_total') === fixture.collector.spans.length
   }, 'the spans counted that the collector has')
   const served = 'mcp_server_operation_duration_seconds_count\\{mcp_method_name="tools/call",error_type='
   assert.ok(counted(`${served}""\\}`) >= 4, text)

@@ -21,7 +21,7 @@ import { createTransparency } from './index.ts'
 import { startLog, type TestLog } from './testing/log.ts'
 
 /** A gateway whose checkpoints go into `log` when it is asked. */
-async function ground(t: TestContext, key: TestKey, own: object) {
+async function setUp(t: TestContext, key: TestKey, own: object) {
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const { gateway } = await started(t, { auditPath, auditCheckpointKey: key.uri, transparencyLog: own })
   const headers = { authorization: `Bearer ${TOKEN}` }
@@ -58,7 +58,7 @@ for (const [algorithm, api, kind] of [
     const log = await startLog(t)
     const key = await keyFiles(algorithm)
     const own = { enabled: true, url: `${log.url}/`, api, publicKeyFiles: [log.keyFile] }
-    const { auditPath, anchor, act, series } = await ground(t, key, own)
+    const { auditPath, anchor, act, series } = await setUp(t, key, own)
     await act()
     const { status, body } = await anchor()
     assert.equal(status, 200, JSON.stringify(body))
@@ -87,7 +87,7 @@ for (const [algorithm, api, kind] of [
 test('what is no proof of this checkpoint is not recorded, and the failure is told and counted', async (t) => {
   const log = await startLog(t)
   const own = { enabled: true, url: log.url, publicKeyFiles: [log.keyFile] }
-  const { auditPath, anchor, act, series } = await ground(t, await keyFiles('ES256'), own)
+  const { auditPath, anchor, act, series } = await setUp(t, await keyFiles('ES256'), own)
   const faults: readonly (readonly [TestLog['mangle'], RegExp])[] = [
     [() => null, /the log answered 503/],
     [() => ({}), /no inclusion proof/],
@@ -139,7 +139,7 @@ function signedByNobody(note: string): string {
 test('an entry that the log holds already, because a crash came before the record, is asked for', async (t) => {
   const log = await startLog(t)
   const own = { enabled: true, url: log.url, publicKeyFiles: [log.keyFile] }
-  const { auditPath, anchor, act } = await ground(t, await keyFiles(), own)
+  const { auditPath, anchor, act } = await setUp(t, await keyFiles(), own)
   await act()
   log.mangle = () => null
   assert.equal((await anchor()).status, 502)
@@ -152,7 +152,7 @@ test('an entry that the log holds already, because a crash came before the recor
 test('an anchor of a ledger that was rewritten below it, or of another one, is found', async (t) => {
   const log = await startLog(t)
   const key = await keyFiles('ES256')
-  const { auditPath, anchor, act } = await ground(t, key, { enabled: true, url: log.url })
+  const { auditPath, anchor, act } = await setUp(t, key, { enabled: true, url: log.url })
   await act()
   assert.equal((await anchor()).status, 200)
   const whole = await verifyLedger(auditPath, {})

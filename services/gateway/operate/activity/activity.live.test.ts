@@ -26,7 +26,7 @@ function activityOf(server: KubernetesApiServer, session: string): unknown {
 type Caller = Parameters<ActivityParts['taints']>[0]
 
 /** The feature before a small API server that has the sessions `s1` and `s2`, by a clock that the test moves. */
-async function ground(t: TestContext) {
+async function setUp(t: TestContext) {
   const server = new KubernetesApiServer()
   await server.start()
   const dialer = createDialer({ clock: systemClock, log: silentLog })
@@ -61,7 +61,7 @@ async function ground(t: TestContext) {
 
 test('in each interval it is written once of each session that has called, and of no other', async (t) => {
   // Shows D3.sessions.activity.intervalSeconds.
-  const { server, clock, see, round } = await ground(t)
+  const { server, clock, see, round } = await setUp(t)
   see('s1')
   await clock.advance(1000)
   const last = new Date(clock.now()).toISOString().replace('.000', '')
@@ -79,7 +79,7 @@ test('in each interval it is written once of each session that has called, and o
 })
 
 test('who has a call under way is active while it lasts', async (t) => {
-  const { server, busy, round } = await ground(t)
+  const { server, busy, round } = await setUp(t)
   busy.push({ ...testIdentity, namespace: 'default', session: 's1' })
   await round()
   const before = activityOf(server, 's1')
@@ -89,7 +89,7 @@ test('who has a call under way is active while it lasts', async (t) => {
 })
 
 test('a session that is no AgentSession is asked for again only after ten intervals', async (t) => {
-  const { server, see, round } = await ground(t)
+  const { server, see, round } = await setUp(t)
   const asked = () => server.seen.filter((request) => request.endsWith('/stranger')).length
   see('stranger')
   await round()
@@ -106,7 +106,7 @@ test('a session that is no AgentSession is asked for again only after ten interv
 })
 
 test('what cannot be written is written later, and is told once', async (t) => {
-  const { server, told, see, round } = await ground(t)
+  const { server, told, see, round } = await setUp(t)
   server.faults.push({ request: /./, status: 503, reason: 'ServiceUnavailable' })
   see('s1')
   see('s2')
@@ -122,7 +122,7 @@ test('what cannot be written is written later, and is told once', async (t) => {
 })
 
 test('a session that may not be written keeps no other from being written', async (t) => {
-  const { server, told, see, round } = await ground(t)
+  const { server, told, see, round } = await setUp(t)
   server.faults.push({ request: /agentsessions\/s1$/, status: 403, reason: 'Forbidden' })
   const others = Array.from({ length: 20 }, (_, n) => `other-${n}`)
   for (const session of others) server.put(pathOf(session), { spec: { agentRef: 'assistant' } })
@@ -166,7 +166,7 @@ test('a gateway that would write of sessions and finds no cluster does not start
 })
 
 test('the taint labels of a session are reported with its activity, by namespace, agent and session', async (t) => {
-  const { server, labels, clock, see, round } = await ground(t)
+  const { server, labels, clock, see, round } = await setUp(t)
   const reportOf = (session: string) =>
     JSON.parse(String(Object(Object(server.get(pathOf(session))?.metadata).annotations)['plat.dev/taints']))
   labels.set('default/assistant/s1', ['web'])

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
 import { systemFiles } from '@plat/state'
-import { type BundleFixture, ground, type Texts } from './testing/ground.ts'
+import { type BundleFixture, setUp, type Texts } from './testing/ground.ts'
 
 /** What stands in the folder of bundles, as a reader sees it. */
 async function seen({ dir }: BundleFixture): Promise<Texts> {
@@ -19,7 +19,7 @@ async function seen({ dir }: BundleFixture): Promise<Texts> {
 
 test('a bundle is put into force as a whole, recorded, and replaced as a whole by the next', async () => {
   // Shows D3.configBundle.dir and D3.configBundle.trustedKeyFiles.
-  const g = await ground()
+  const g = await setUp()
   const { take, store } = await g.open()
   assert.equal(g.revision(), 0)
   const one = { 'policies.json': 'p1', 'upstreams.json': 'u1' }
@@ -34,7 +34,7 @@ test('a bundle is put into force as a whole, recorded, and replaced as a whole b
 })
 
 test('files in folders are reached under their names', async () => {
-  const g = await ground()
+  const g = await setUp()
   const { take } = await g.open()
   await take(g.bundle(1, { 'a/b/c.json': 'deep', 'a/d.json': 'near' }))
   assert.equal(await readFile(path.join(g.dir, 'a/b/c.json'), 'utf8'), 'deep')
@@ -42,7 +42,7 @@ test('files in folders are reached under their names', async () => {
 })
 
 test('a revision must follow the one in force; the same bundle again changes nothing', async () => {
-  const g = await ground()
+  const g = await setUp()
   const { verdict } = await g.open()
   const five = g.bundle(5, { a: '5' })
   assert.equal(await verdict(five), 'applied')
@@ -57,7 +57,7 @@ test('a revision must follow the one in force; the same bundle again changes not
 
 test('a restart keeps what is in force, and still refuses what is older', async () => {
   // Shows D3.configBundle.statePath.
-  const g = await ground()
+  const g = await setUp()
   const five = g.bundle(5, { a: '5' })
   await (await g.open()).take(five)
   const { verdict, store } = await g.open()
@@ -72,7 +72,7 @@ test('signatures of strangers, and too few of them, are refused', async () => {
   const pq = ephemeralSigner('ML-DSA-65')
   const stranger = ephemeralSigner()
   const verdictsOf = async (signaturePolicy: 'classical' | 'hybrid' | 'pq') => {
-    const g = await ground({ signaturePolicy, keys: [pq] })
+    const g = await setUp({ signaturePolicy, keys: [pq] })
     const { verdict } = await g.open()
     const kinds = [[stranger], [g.signer], [pq], [stranger, g.signer, pq]]
     return Promise.all(kinds.map((signers, index) => verdict(g.bundle(index + 1, { a: 'x' }, {}, signers))))
@@ -84,8 +84,8 @@ test('signatures of strangers, and too few of them, are refused', async () => {
 
 test('issuers are those of the configuration, any where there are none', async () => {
   // Shows D3.configBundle.trustedIssuers.
-  const any = await (await ground()).open()
-  const g = await ground({ trustedIssuers: ['ops', 'security'] })
+  const any = await (await setUp()).open()
+  const g = await setUp({ trustedIssuers: ['ops', 'security'] })
   const { verdict } = await g.open()
   assert.equal(await verdict(g.bundle(1, { a: 'x' }, { issuer: 'somebody' })), 'issuer')
   assert.equal(await verdict(g.bundle(1, { a: 'x' }, { issuer: 'security' })), 'applied')
@@ -94,7 +94,7 @@ test('issuers are those of the configuration, any where there are none', async (
 
 test('a bundle that has expired is refused, one that is not valid yet waits, both with leeway', async () => {
   // Shows D3.configBundle.leewaySeconds.
-  const g = await ground({ leewaySeconds: 60 })
+  const g = await setUp({ leewaySeconds: 60 })
   const { verdict, take } = await g.open()
   const now = Math.floor(g.clock.now() / 1000)
   assert.equal(await verdict(g.bundle(1, { a: '1' }, { expiresAt: now - 61 })), 'time')
@@ -114,7 +114,7 @@ test('a bundle that has expired is refused, one that is not valid yet waits, bot
 
 test('a bundle with a file that the gateway would not take is refused with its words', async () => {
   const problemsOf = (files: ReadonlyMap<string, Uint8Array>) => (files.has('bad') ? ['bad: is bad', 'bad: very'] : [])
-  const g = await ground({ options: { problemsOf } })
+  const g = await setUp({ options: { problemsOf } })
   const { take } = await g.open()
   await take(g.bundle(1, { good: '1' }))
   const taken = await take(g.bundle(2, { good: '2', bad: 'x' }))
@@ -124,7 +124,7 @@ test('a bundle with a file that the gateway would not take is refused with its w
 
 test('what cannot be read is refused, and what is still being copied waits', async () => {
   // Shows D3.configBundle.maxBytes and D3.limit.bundles.
-  const g = await ground({ maxBytes: 4096 })
+  const g = await setUp({ maxBytes: 4096 })
   const { verdict, take } = await g.open()
   const whole = g.bundle(1, { a: '1' })
   assert.equal((await take(whole.subarray(0, whole.length - 8), false)).kind, 'waits')
@@ -136,14 +136,14 @@ test('what cannot be read is refused, and what is still being copied waits', asy
 
 test('what the ledger cannot record is not put into force', async () => {
   const record = () => Promise.reject(new Error('the disk is full'))
-  const g = await ground({ options: { record } })
+  const g = await setUp({ options: { record } })
   const { take, store } = await g.open()
   await assert.rejects(take(g.bundle(1, { a: '1' })), /the disk is full/)
   assert.deepEqual([store.inForce, await seen(g)], [null, {}])
 })
 
 test('while the state cannot be written nothing changes, and the bundle may come again', async () => {
-  const g = await ground()
+  const g = await setUp()
   let isFull = false
   const replace: typeof systemFiles.replace = (file, bytes) => {
     if (isFull) throw new Error('no space')
@@ -161,7 +161,7 @@ test('while the state cannot be written nothing changes, and the bundle may come
 })
 
 test('bundles that come at the same time are put into force one after the other', async () => {
-  const g = await ground()
+  const g = await setUp()
   const { take } = await g.open()
   const kinds = await Promise.all([3, 1, 7, 5].map((revision) => take(g.bundle(revision, { a: String(revision) }))))
   assert.deepEqual(
@@ -172,7 +172,7 @@ test('bundles that come at the same time are put into force one after the other'
 })
 
 test('a file that somebody changed is taken out of use at the start, and the same bundle heals it', async () => {
-  const g = await ground()
+  const g = await setUp()
   const one = g.bundle(1, { 'policies.json': 'good', other: 'x' })
   await (await g.open()).take(one)
   await writeFile(path.join(g.dir, 'policies.json'), 'evil')
@@ -185,7 +185,7 @@ test('a file that somebody changed is taken out of use at the start, and the sam
 })
 
 test('links that lead elsewhere are put right at the start', async () => {
-  const g = await ground()
+  const g = await setUp()
   await (await g.open()).take(g.bundle(1, { a: '1' }))
   await unlink(path.join(g.dir, '.current'))
   await symlink('.revisions/0-elsewhere', path.join(g.dir, '.current'))
@@ -194,7 +194,7 @@ test('links that lead elsewhere are put right at the start', async () => {
 })
 
 test('a gateway whose state is gone or changed does not start: an older bundle would be taken', async () => {
-  const g = await ground()
+  const g = await setUp()
   await (await g.open()).take(g.bundle(1, { a: '1' }))
   const state = await readFile(g.statePath, 'utf8')
   await writeFile(g.statePath, state.replace('"revision":1', '"revision":"0"'))
@@ -204,7 +204,7 @@ test('a gateway whose state is gone or changed does not start: an older bundle w
 })
 
 test('a folder that holds files of others is refused: they would be used as if they were signed', async () => {
-  const g = await ground()
+  const g = await setUp()
   await g.open()
   await writeFile(path.join(g.dir, 'policies.json'), 'x')
   await assert.rejects(g.open(), /configBundle\.dir .*holds policies\.json, which no bundle put there; take it away/)

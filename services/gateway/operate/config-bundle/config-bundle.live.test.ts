@@ -11,7 +11,7 @@ import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { type BundleFixture, ground, type Texts } from './testing/ground.ts'
+import { type BundleFixture, setUp, type Texts } from './testing/ground.ts'
 
 const ADMIN = 'an-admin-token-of-the-test'
 
@@ -32,7 +32,7 @@ const DENY = policiesFile([testPolicy({ rules: [{ name: 'none', action: 'deny' }
 
 /** A gateway whose policies and revocations come in bundles. */
 async function serve(t: TestContext, configBundle: object): Promise<Served> {
-  const g: BundleFixture = await ground()
+  const g: BundleFixture = await setUp()
   const root = tempFolder()
   const { keyPath, pubPath } = await generateKeyFiles(root)
   const signer = await openSigner(keyPath)
@@ -97,7 +97,7 @@ test('a pushed bundle is what the gateway decides by, and a bad one leaves it as
     [bundle(6, DENY), 409, 'conflict', /^revision: revision 6 does not follow revision 7/],
     [bundle(8, '{"version":2}'), 400, 'invalid_request', /^content: policies\.json: /],
     [bundle(8, DENY).subarray(0, 200), 400, 'invalid_request', /^malformed: /],
-    [(await ground()).bundle(8, { 'policies.json': DENY }), 403, 'forbidden', /^signature: /],
+    [(await setUp()).bundle(8, { 'policies.json': DENY }), 403, 'forbidden', /^signature: /],
   ] as const
   for (const [bytes, status, error, message] of refusals) {
     const answer = await push(bytes)

@@ -4,10 +4,10 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { silentLog } from '@plat/process'
 import { DropFolder } from './drop.ts'
-import { ground } from './testing/ground.ts'
+import { setUp } from './testing/ground.ts'
 
 async function dropping(t: TestContext) {
-  const g = await ground()
+  const g = await setUp()
   const { bundles, store } = await g.open()
   const dir = path.join(path.dirname(g.dir), 'drop')
   await mkdir(dir)

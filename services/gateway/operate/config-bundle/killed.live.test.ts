@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
-import { type BundleFixture, ground } from './testing/ground.ts'
+import { type BundleFixture, setUp } from './testing/ground.ts'
 
 const APPLIER = path.join(import.meta.dirname, '../../fixtures/bundles/apply.ts')
 /** Bundles that a process puts into force before it is killed, at most; each has so many files. */
@@ -41,7 +41,7 @@ async function killed(t: TestContext, g: BundleFixture, first: number, after: nu
 }
 
 test('a process that is killed leaves one whole bundle, and no older one is taken after it', async (t) => {
-  const g = await ground()
+  const g = await setUp()
   let first = 2
   for (const after of [0, 1, 3]) {
     const acknowledged = await killed(t, g, first, after)

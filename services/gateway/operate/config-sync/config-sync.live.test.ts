@@ -29,7 +29,7 @@ function checked(configSync: object) {
 }
 
 /** A gateway's part before a small API server. */
-async function ground(t: TestContext, options: { readonly optional?: boolean; readonly env?: object } = {}) {
+async function setUp(t: TestContext, options: { readonly optional?: boolean; readonly env?: object } = {}) {
   const { optional = false, env = { POD_NAMESPACE: 'plat-system' } } = options
   const dir = tempFolder()
   const server = new KubernetesApiServer()
@@ -79,7 +79,7 @@ function typedConfigOf(configSync: object) {
 test('files are there before anybody reads them, and follow their ConfigMap', async (t) => {
   // Shows D3.state.configSync.enabled, D3.state.configSync.namespace, D3.state.configSync.pollMillis, D3.state.configSync.apiServer,
   // D3.state.configSync.tokenFile, D3.state.configSync.items.
-  const { server, open, round, say, read, counted } = await ground(t)
+  const { server, open, round, say, read, counted } = await setUp(t)
   say({ 'policies.json': 'one' })
   await open()
   assert.equal(await read(), 'one')
@@ -94,7 +94,7 @@ test('files are there before anybody reads them, and follow their ConfigMap', as
 })
 
 test('a compressed key is written decompressed, and one that is damaged or too large leaves the file as it was', async (t) => {
-  const { open, round, say, read, warned, counted } = await ground(t)
+  const { open, round, say, read, warned, counted } = await setUp(t)
   const packed = (bytes: Buffer) => say({}, { binaryData: { 'policies.json.gz': bytes.toString('base64') } })
   packed(gzipSync('one'))
   await open()
@@ -117,7 +117,7 @@ test('a compressed key is written decompressed, and one that is damaged or too l
 
 test('what cannot be read any more stays as it was, is counted, and is told once', async (t) => {
   // Shows D3.metric.plat_gateway_configsync_last_success_timestamp_seconds and D3.metric.plat_gateway_configsync_errors_total.
-  const { server, open, round, say, read, counted, warned } = await ground(t)
+  const { server, open, round, say, read, counted, warned } = await setUp(t)
   say({ 'policies.json': 'one' })
   await open()
   server.faults.push({ request: /./, status: 503, reason: 'ServiceUnavailable' })
@@ -140,7 +140,7 @@ test('what cannot be read any more stays as it was, is counted, and is told once
 })
 
 test('a gateway starts without what must be there only when an earlier run has left it', async (t) => {
-  const { open, say, file, read, round } = await ground(t)
+  const { open, say, file, read, round } = await setUp(t)
   await assert.rejects(
     open(),
     /^Error: configSync: ConfigMap plat-policies: there is no such ConfigMap; and .*policies\.json is not there/,
@@ -149,7 +149,7 @@ test('a gateway starts without what must be there only when an earlier run has l
   const earlier = await open()
   await earlier?.close()
   await writeFile(file, 'kept')
-  const later = await ground(t)
+  const later = await setUp(t)
   later.server.faults.push({ request: /./, status: 500, reason: 'InternalError' })
   await assert.rejects(later.open(), /is not there from an earlier run/)
   say({})
@@ -161,7 +161,7 @@ test('a gateway starts without what must be there only when an earlier run has l
 })
 
 test('what may be absent is removed with its key, and with its ConfigMap', async (t) => {
-  const { server, open, round, say, file, read, counted } = await ground(t, { optional: true })
+  const { server, open, round, say, file, read, counted } = await setUp(t, { optional: true })
   await open()
   assert.ok(!existsSync(file))
   say({ 'policies.json': 'one' })
@@ -179,7 +179,7 @@ test('what may be absent is removed with its key, and with its ConfigMap', async
 })
 
 test('whoever names no namespace anywhere, no API server or no token is told so', async (t) => {
-  const { open } = await ground(t, { env: {} })
+  const { open } = await setUp(t, { env: {} })
   await assert.rejects(open(), /^Error: configSync\.namespace: required where POD_NAMESPACE is not set$/)
   const { config } = typedConfigOf({ enabled: true, items: [{ configMap: 'a', key: 'b', path: '/c' }] })
   const clock = new TestClock()

@@ -34,8 +34,12 @@ function headersOf({ issuer }: GatewayFixture): Record<string, string> {
 }
 
 /** HTTP status, and the code of the refusal where there is one. */
-async function asked(ground: GatewayFixture, body: string): Promise<[number, string | null]> {
-  const response = await fetch(`${ground.gateway.url}/mcp/notes`, { method: 'POST', headers: headersOf(ground), body })
+async function asked(fixture: GatewayFixture, body: string): Promise<[number, string | null]> {
+  const response = await fetch(`${fixture.gateway.url}/mcp/notes`, {
+    method: 'POST',
+    headers: headersOf(fixture),
+    body,
+  })
   const error = /"error":"(\w+)"/.exec(await response.text())?.[1] ?? null
   return [response.status, error]
 }
@@ -50,21 +54,21 @@ async function answering(t: TestContext) {
 test('a body of exactly maxBodyBytes passes, one byte more is refused', async (t) => {
   // Shows D3.listen.listen, D3.listen.maxBodyBytes, D3.limit.body.
   const upstream = await answering(t)
-  const ground = await started(t, { listen: '127.0.0.1:0', upstreams: { notes: upstream.url }, maxBodyBytes: 1000 })
-  assert.match(ground.gateway.url, /^http:\/\/127\.0\.0\.1:\d+$/)
-  assert.deepEqual(await asked(ground, callOf(1000)), [200, null])
-  assert.deepEqual(await asked(ground, callOf(1001)), [413, 'body_too_large'])
+  const fixture = await started(t, { listen: '127.0.0.1:0', upstreams: { notes: upstream.url }, maxBodyBytes: 1000 })
+  assert.match(fixture.gateway.url, /^http:\/\/127\.0\.0\.1:\d+$/)
+  assert.deepEqual(await asked(fixture, callOf(1000)), [200, null])
+  assert.deepEqual(await asked(fixture, callOf(1001)), [413, 'body_too_large'])
   assert.equal(upstream.received.length, 1)
 })
 
 test('a body that drips in is given up after bodyReadTimeoutSeconds, whatever still comes', async (t) => {
   // Shows D3.listen.bodyReadTimeoutSeconds, D3.limit.bodyRead.
   const upstream = await answering(t)
-  const ground = await started(t, { upstreams: { notes: upstream.url }, bodyReadTimeoutSeconds: 1 })
+  const fixture = await started(t, { upstreams: { notes: upstream.url }, bodyReadTimeoutSeconds: 1 })
   const body = callOf(4000)
-  const socket = connect(ground.gateway.port, '127.0.0.1')
+  const socket = connect(fixture.gateway.port, '127.0.0.1')
   socket.on('error', () => {})
-  const lines = Object.entries(headersOf(ground)).map(([name, value]) => `${name}: ${value}\r\n`)
+  const lines = Object.entries(headersOf(fixture)).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`POST /mcp/notes HTTP/1.1\r\nhost: localhost\r\n${lines.join('')}content-length: ${body.length}\r\n\r\n`)
   let sent = 0
   const drip = setInterval(() => socket.writable && socket.write(body.slice(sent, ++sent)), 20)
@@ -82,8 +86,8 @@ test('a server that does not answer within upstreamTimeoutSeconds is given up', 
   // Shows D3.listen.upstreamTimeoutSeconds, D3.limit.upstreamHeaders.
   const upstream = await answering(t)
   upstream.answers(() => {})
-  const ground = await started(t, { upstreams: { notes: upstream.url }, upstreamTimeoutSeconds: 1 })
-  assert.deepEqual(await asked(ground, callOf(USUAL_BYTES)), [200, 'upstream_timeout'])
+  const fixture = await started(t, { upstreams: { notes: upstream.url }, upstreamTimeoutSeconds: 1 })
+  assert.deepEqual(await asked(fixture, callOf(USUAL_BYTES)), [200, 'upstream_timeout'])
 })
 
 test('upstreamCAFile makes a server trusted that nobody else vouches for', async (t) => {

@@ -13,7 +13,7 @@ const pathOf = (name: string, namespace = 'team') => `${API}/namespaces/${namesp
 const one = (name: string, mode = 'revoke', namespace = 'team'): Mirrored => ({ namespace, name, spec: { mode } })
 
 /** A mirror before a small API server. */
-async function ground(t: TestContext) {
+async function setUp(t: TestContext) {
   const server = new KubernetesApiServer()
   await server.start()
   const dialer = createDialer({ clock: systemClock, log: silentLog })
@@ -49,7 +49,7 @@ async function ground(t: TestContext) {
 }
 
 test('what should stand in the cluster is written, changed and deleted, and what others wrote is left alone', async (t) => {
-  const { server, wanted, start, is, soon } = await ground(t)
+  const { server, wanted, start, is, soon } = await setUp(t)
   server.put(pathOf('theirs'), { metadata: { labels: { 'plat.dev/mirrored-by': 'them' } }, spec: {} })
   server.put(pathOf('by-hand'), { spec: {} })
   wanted.push(one('a'), one('b'))
@@ -73,7 +73,7 @@ test('what should stand in the cluster is written, changed and deleted, and what
 })
 
 test('nothing is lost while the API server is away: all of it follows, and it is told once', async (t) => {
-  const { server, wanted, told, start, is, soon } = await ground(t)
+  const { server, wanted, told, start, is, soon } = await setUp(t)
   wanted.push(one('gone'))
   const { mirror } = start()
   await soon(() => is('gone'), 'the first')
@@ -92,7 +92,7 @@ test('nothing is lost while the API server is away: all of it follows, and it is
 })
 
 test('what a process before left, and what others changed or deleted, is put right', async (t) => {
-  const { server, wanted, start, is, soon } = await ground(t)
+  const { server, wanted, start, is, soon } = await setUp(t)
   wanted.push(one('a'), one('b'))
   const first = start()
   await soon(() => is('a') && is('b'), 'both')
@@ -108,7 +108,7 @@ test('what a process before left, and what others changed or deleted, is put rig
 })
 
 test('an object that the API server does not take keeps no other from being written or deleted', async (t) => {
-  const { server, wanted, told, start, is, soon } = await ground(t)
+  const { server, wanted, told, start, is, soon } = await setUp(t)
   server.faults.push({ request: /agentrevocations\/bad$/, status: 422, reason: 'Invalid' })
   wanted.push(one('old'))
   const { mirror } = start()
@@ -123,7 +123,7 @@ test('an object that the API server does not take keeps no other from being writ
 })
 
 test('whoever writes copies again after another did asks first what stands there', async (t) => {
-  const { server, wanted, start, is } = await ground(t)
+  const { server, wanted, start, is } = await setUp(t)
   wanted.push(one('a'))
   const { mirror, stop, ended } = start()
   await until(() => is('a'), 'the first')

@@ -20,7 +20,7 @@ interface Sent {
 }
 
 /** A gateway with the resource API on a folder of its own, and these keys. */
-async function ground(t: TestContext, own: object = {}, drained = false) {
+async function setUp(t: TestContext, own: object = {}, drained = false) {
   const root = tempFolder()
   const auditPath = join(root, 'audit.jsonl')
   const resourceAPI = { enabled: true, dir: join(root, 'resources') }
@@ -47,7 +47,7 @@ function server(name: string, namespace = 'default') {
 
 test('what is written stands in a file of its place, and is read by whoever reads files', async (t) => {
   // Shows D3.state.resourceAPI.enabled, D3.state.resourceAPI.dir.
-  const { ask, dir } = await ground(t)
+  const { ask, dir } = await setUp(t)
   assert.equal((await ask('POST', SERVERS, { body: server('notes') })).status, 201)
   const file = join(dir, 'mcpservers/default/notes.yaml')
   assert.match(readFileSync(file, 'utf8'), /^apiVersion: plat\.dev\/v1alpha1\nkind: MCPServer\n/)
@@ -56,7 +56,7 @@ test('what is written stands in a file of its place, and is read by whoever read
 })
 
 test('with auditFailurePolicy closed a change is recorded before it is made, and a refused token is counted', async (t) => {
-  const { gateway, ask, records } = await ground(t, { auditFailurePolicy: 'closed' })
+  const { gateway, ask, records } = await setUp(t, { auditFailurePolicy: 'closed' })
   assert.equal((await ask('POST', SERVERS, { body: server('notes') })).status, 201)
   await ask('GET', SERVERS)
   await ask('POST', `${SERVERS}?dryRun=All`, { body: server('other') })
@@ -76,7 +76,7 @@ test('with auditFailurePolicy closed a change is recorded before it is made, and
 })
 
 test('an edit by hand is told to a watch, and a file that does not load is a warning of every list', async (t) => {
-  const { gateway, ask, put } = await ground(t)
+  const { gateway, ask, put } = await setUp(t)
   const face = restFace({ url: gateway.url, token: TOKEN })
   const seen: string[] = []
   const watching = (async () => {
@@ -100,7 +100,7 @@ test('an edit by hand is told to a watch, and a file that does not load is a war
 })
 
 test('without a token of the admin API nobody is let in, not even to see what there is', async (t) => {
-  const { gateway, ask } = await ground(t)
+  const { gateway, ask } = await setUp(t)
   for (const path of ['/apis', '/api', '/openapi/v3', SERVERS]) {
     const { status, headers, body } = await ask('GET', path, { token: 'another' })
     assert.deepEqual([status, body.kind, body.reason], [401, 'Status', 'Unauthorized'], path)
@@ -120,7 +120,7 @@ test('viewers read and admins write, each in their namespaces, and what was trie
     namespaceRoles: { shop: { admin: ['user:sam'] } },
     oidc: { issuer: people.state.issuer, audience: AUDIENCE },
   }
-  const { ask, records } = await ground(t, { adminAuth })
+  const { ask, records } = await setUp(t, { adminAuth })
   const as = async (user: string, method: string, namespace: string, body?: object) => {
     const token = await people.token({ preferred_username: user })
     const where = namespace === '' ? `${GROUP}/mcpservers` : `${GROUP}/namespaces/${namespace}/mcpservers`
@@ -158,16 +158,16 @@ test('viewers read and admins write, each in their namespaces, and what was trie
 })
 
 test('it is served where the admin API is, and nowhere while it is off', async (t) => {
-  const apart = await ground(t, { adminListen: 'localhost:0' })
+  const apart = await setUp(t, { adminListen: 'localhost:0' })
   assert.equal((await apart.ask('GET', SERVERS)).status, 200)
   const authorization = `Bearer ${TOKEN}`
   assert.equal((await fetch(apart.gateway.url + SERVERS, { headers: { authorization } })).status, 404)
-  const off = await ground(t, { resourceAPI: { enabled: false } })
+  const off = await setUp(t, { resourceAPI: { enabled: false } })
   assert.equal((await off.ask('GET', SERVERS)).status, 404)
 })
 
 test('a gateway that leaves ends its watches at once', async (t) => {
-  const { gateway } = await ground(t, { shutdownTimeoutSeconds: 120 }, true)
+  const { gateway } = await setUp(t, { shutdownTimeoutSeconds: 120 }, true)
   const face = restFace({ url: gateway.url, token: TOKEN })
   const bookmark = '&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
   const told: unknown[] = []
@@ -188,7 +188,7 @@ test('a gateway that leaves ends its watches at once', async (t) => {
 
 test('one caller with its share of watches is refused another, and a second caller watches', async (t) => {
   const people = await provider(t)
-  const { gateway } = await ground(t, {
+  const { gateway } = await setUp(t, {
     adminAuth: {
       mode: 'both',
       oidc: { issuer: people.state.issuer, audience: AUDIENCE },

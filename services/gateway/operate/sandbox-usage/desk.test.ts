@@ -112,56 +112,56 @@ class UsageFixture {
 
 for (const diesAt of [0, 1, 2, 3, 4]) {
   test(`a report whose gateway dies at its step ${diesAt} counts once, whether the next start finishes it or it is sent again`, async () => {
-    const world = new UsageFixture()
-    const desk = await world.start()
-    world.diesAt = diesAt
+    const fixture = new UsageFixture()
+    const desk = await fixture.start()
+    fixture.diesAt = diesAt
     const sent = desk.take(report, 'meter')
     if (diesAt < 4) await assert.rejects(sent)
     else assert.equal((await sent).duplicate, false)
-    await world.end()
-    world.diesAt = Number.POSITIVE_INFINITY
-    const next = await world.start()
+    await fixture.end()
+    fixture.diesAt = Number.POSITIVE_INFINITY
+    const next = await fixture.start()
     await next.finish(fail)
-    assert.equal(await world.spent(), diesAt === 0 ? 0 : 70, 'what was claimed is charged, exactly')
+    assert.equal(await fixture.spent(), diesAt === 0 ? 0 : 70, 'what was claimed is charged, exactly')
     assert.equal((await next.take(report, 'meter')).duplicate, diesAt !== 0)
     assert.equal((await next.take(report, 'meter')).duplicate, true)
-    assert.equal(await world.spent(), 70)
-    await world.end()
-    await world.start()
-    assert.equal(await world.spent(), 70)
-    assert.equal(await world.records(), 1)
-    await world.end()
+    assert.equal(await fixture.spent(), 70)
+    await fixture.end()
+    await fixture.start()
+    assert.equal(await fixture.spent(), 70)
+    assert.equal(await fixture.records(), 1)
+    await fixture.end()
   })
 }
 
 test('a report that could not be recorded counts once when it is sent again, to the same process', async () => {
   for (const diesAt of [1, 2, 3]) {
-    const world = new UsageFixture()
-    const desk = await world.start()
-    world.diesAt = diesAt
+    const fixture = new UsageFixture()
+    const desk = await fixture.start()
+    fixture.diesAt = diesAt
     await assert.rejects(desk.take(report, 'meter'))
-    assert.equal((await world.limits.used(KEY, 'life')).held, 0, 'nothing is held by what was refused')
-    world.diesAt = Number.POSITIVE_INFINITY
+    assert.equal((await fixture.limits.used(KEY, 'life')).held, 0, 'nothing is held by what was refused')
+    fixture.diesAt = Number.POSITIVE_INFINITY
     assert.equal((await desk.take(report, 'meter')).duplicate, true)
-    assert.equal(await world.spent(), 70, `step ${diesAt}`)
-    await world.end()
-    await world.start()
-    assert.equal(await world.spent(), 70, `step ${diesAt}, after a start`)
-    await world.end()
+    assert.equal(await fixture.spent(), 70, `step ${diesAt}`)
+    await fixture.end()
+    await fixture.start()
+    assert.equal(await fixture.spent(), 70, `step ${diesAt}, after a start`)
+    await fixture.end()
   }
 })
 
 test('a report of a session without a budget is metered once, however often it could not be recorded', async () => {
-  const world = new UsageFixture()
-  world.isCapped = false
-  const desk = await world.start()
-  world.diesAt = 1
+  const fixture = new UsageFixture()
+  fixture.isCapped = false
+  const desk = await fixture.start()
+  fixture.diesAt = 1
   await assert.rejects(desk.take(report, 'meter'))
   await assert.rejects(desk.take(report, 'meter'))
-  assert.equal(world.metered, 0)
-  world.diesAt = Number.POSITIVE_INFINITY
+  assert.equal(fixture.metered, 0)
+  fixture.diesAt = Number.POSITIVE_INFINITY
   await desk.take(report, 'meter')
   assert.equal((await desk.take(report, 'meter')).duplicate, true)
-  assert.deepEqual([world.metered, await world.records()], [70, 1])
-  await world.end()
+  assert.deepEqual([fixture.metered, await fixture.records()], [70, 1])
+  await fixture.end()
 })

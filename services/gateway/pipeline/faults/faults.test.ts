@@ -26,8 +26,8 @@ for (const shape of shapes) {
     assert.ok(all.length > 1000)
     const broken: string[] = []
     for (let from = 0; from < all.length; from += TOGETHER) {
-      for (const world of await runTogether(all.slice(from, from + TOGETHER))) {
-        for (const promise of brokenPromises(world)) broken.push(`${JSON.stringify(world.scenario)}: ${promise}`)
+      for (const fixture of await runTogether(all.slice(from, from + TOGETHER))) {
+        for (const promise of brokenPromises(fixture)) broken.push(`${JSON.stringify(fixture.scenario)}: ${promise}`)
       }
     }
     assert.equal(broken.length, 0, `${broken.length} broken of ${all.length}:\n${broken.slice(0, 20).join('\n')}`)
@@ -42,31 +42,31 @@ async function runTogether(batch: readonly Scenario[]): Promise<readonly Scenari
     bell.resolve()
     bell = Promise.withResolvers()
   })
-  const ground: ScenarioFixture = { clock, live, tenMinutes: () => bell.promise }
-  const worlds = batch.map((scenario, index) => new ScenarioResult(`s${index}`, scenario, ground))
-  for (const world of worlds) start(world)
+  const fixture: ScenarioFixture = { clock, live, tenMinutes: () => bell.promise }
+  const worlds = batch.map((scenario, index) => new ScenarioResult(`s${index}`, scenario, fixture))
+  for (const fixture of worlds) start(fixture)
   await clock.advance(A_WHILE_MS)
   if (batch[0]?.shape === 'hour') await clock.advance(6 * TEN_MINUTES_MS)
   live.close()
   return worlds
 }
 
-function start(world: ScenarioResult): void {
-  const { clock, live } = world.ground
+function start(fixture: ScenarioResult): void {
+  const { clock, live } = fixture.fixture
   const runner = createRunner({
-    stages: fakeStages(world),
-    reviews: fakeReviews(world),
+    stages: fakeStages(fixture),
+    reviews: fakeReviews(fixture),
     matrix: faultMatrix,
-    authenticate: () => world.identity,
-    ledgers: fakeLedgers(world),
-    auditFailurePolicy: world.scenario.audit,
+    authenticate: () => fixture.identity,
+    ledgers: fakeLedgers(fixture),
+    auditFailurePolicy: fixture.scenario.audit,
     live,
-    snapshots: world.snapshots,
+    snapshots: fixture.snapshots,
     clock,
     metrics: uncounted,
     log: quiet,
   })
-  const { sink, stopper } = world
+  const { sink, stopper } = fixture
   const wire: WireRequest = {
     method: 'POST',
     path: '/mcp/notes',
@@ -76,15 +76,15 @@ function start(world: ScenarioResult): void {
     remote: '',
   }
   const incoming = new Incoming({
-    id: world.id,
+    id: fixture.id,
     wire,
     sink,
     stopper,
-    snapshot: world.snapshots.current,
+    snapshot: fixture.snapshots.current,
     clock,
     log: quiet,
   })
-  runner.govern(incoming, fakePlane(world)).then(() => {
-    world.over = true
+  runner.govern(incoming, fakePlane(fixture)).then(() => {
+    fixture.over = true
   })
 }

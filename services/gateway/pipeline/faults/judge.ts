@@ -2,27 +2,27 @@ import { type End, isHeld, type Scenario } from './scenario.ts'
 import type { ScenarioResult } from './world.ts'
 
 /** Every promise of the runner that this scenario broke, in words; empty when it kept them all. */
-export function brokenPromises(world: ScenarioResult): readonly string[] {
-  const broken = [...world.mistakes]
+export function brokenPromises(fixture: ScenarioResult): readonly string[] {
+  const broken = [...fixture.mistakes]
   const expect = (holds: boolean, promise: string) => {
     if (!holds) broken.push(promise)
   }
-  const closings = world.records.filter((rec) => rec.kind !== 'intent')
-  expect(world.over, 'the run ends')
+  const closings = fixture.records.filter((rec) => rec.kind !== 'intent')
+  expect(fixture.over, 'the run ends')
   expect(closings.length === 1, `one closing record, not ${closings.length}`)
-  const intents = world.records.length - closings.length
+  const intents = fixture.records.length - closings.length
   expect(intents <= 1, 'at most one intent')
-  expect(world.sink.finished || world.sink.tunnelled !== null, 'the caller gets an end')
-  expect(world.held === 0, `no hold is left: ${world.held}`)
-  expect(world.ground.live.size === 0, 'no live call is left')
-  for (const [name, ends] of world.reviewEnds) expect(ends === 1, `the review ${name} ends once, not ${ends} times`)
-  expect(settledRight(world), `settled ${JSON.stringify(world.settles)} after ${JSON.stringify(world.admits)}`)
-  const forwards = neverForwarded(world.scenario) ? 0 : 1
-  expect(world.forwards === forwards, `forwarded ${forwards} times, not ${world.forwards}`)
+  expect(fixture.sink.finished || fixture.sink.tunnelled !== null, 'the caller gets an end')
+  expect(fixture.held === 0, `no hold is left: ${fixture.held}`)
+  expect(fixture.fixture.live.size === 0, 'no live call is left')
+  for (const [name, ends] of fixture.reviewEnds) expect(ends === 1, `the review ${name} ends once, not ${ends} times`)
+  expect(settledRight(fixture), `settled ${JSON.stringify(fixture.settles)} after ${JSON.stringify(fixture.admits)}`)
+  const forwards = neverForwarded(fixture.scenario) ? 0 : 1
+  expect(fixture.forwards === forwards, `forwarded ${forwards} times, not ${fixture.forwards}`)
   const [closing] = closings
   // The fake stage `reserve` holds money, so both audit policies owe an intent.
   if (forwards === 1) expect(intents === 1 && closing?.kind === 'outcome', 'what was forwarded has intent and outcome')
-  const wanted = expected(world.scenario)
+  const wanted = expected(fixture.scenario)
   const said = `${closing?.result} ${closing?.code}`
   if (wanted !== null) expect(said === wanted, `the record says ${wanted}, not ${said}`)
   return broken

@@ -22,36 +22,36 @@ const LATE_MS = 40_000
 const no = deny('policy_denied', 'rule no')
 const never = new Promise<never>(() => {})
 
-export function fakeStages(world: ScenarioResult): readonly AnyStage[] {
+export function fakeStages(fixture: ScenarioResult): readonly AnyStage[] {
   return stageNames.map((name) => ({
     name,
     needs: [],
     gives: gives[name] ?? [],
     skipped: {},
     admit(call: Call<Fact>) {
-      const fault = world.scenario.stage?.name === name ? admitWrong(world, name, call) : undefined
+      const fault = fixture.scenario.stage?.name === name ? admitWrong(fixture, name, call) : undefined
       if (fault !== undefined) return fault.verdict
-      if (name === 'approval' && call.pass === 1 && isHeld(world.scenario)) return waitFor(world)
-      return works(world, name, call.pass)
+      if (name === 'approval' && call.pass === 1 && isHeld(fixture.scenario)) return waitFor(fixture)
+      return works(fixture, name, call.pass)
     },
     settle(_call: Call<Fact>, outcome: Outcome) {
-      world.settles.push({ name, result: outcome.result })
-      if (name === 'reserve') world.held--
-      if (world.scenario.settle?.name !== name) return
-      if (world.scenario.settle.fault === 'throws') throw new Error('settle')
-      return world.scenario.settle.fault === 'rejects' ? Promise.reject(new Error('settle')) : never
+      fixture.settles.push({ name, result: outcome.result })
+      if (name === 'reserve') fixture.held--
+      if (fixture.scenario.settle?.name !== name) return
+      if (fixture.scenario.settle.fault === 'throws') throw new Error('settle')
+      return fixture.scenario.settle.fault === 'rejects' ? Promise.reject(new Error('settle')) : never
     },
     still() {
-      if (world.scenario.stage?.name !== name) return null
-      if (world.scenario.stage.fault === 'throws when asked again') throw new Error('still')
-      return world.scenario.stage.fault === 'no longer holds' ? no : null
+      if (fixture.scenario.stage?.name !== name) return null
+      if (fixture.scenario.stage.fault === 'throws when asked again') throw new Error('still')
+      return fixture.scenario.stage.fault === 'no longer holds' ? no : null
     },
   }))
 }
 
 /** Undefined: this fault does not show in the verdict. */
-function admitWrong(world: ScenarioResult, name: StageName, call: Call<Fact>): { verdict: unknown } | undefined {
-  switch (world.scenario.stage?.fault) {
+function admitWrong(fixture: ScenarioResult, name: StageName, call: Call<Fact>): { verdict: unknown } | undefined {
+  switch (fixture.scenario.stage?.fault) {
     case 'throws':
       throw new Error('admit')
     case 'rejects':
@@ -74,53 +74,53 @@ function admitWrong(world: ScenarioResult, name: StageName, call: Call<Fact>): {
     case 'late':
       return {
         verdict: new Promise((resolve) =>
-          world.ground.clock.after(LATE_MS, () => resolve(works(world, name, call.pass))),
+          fixture.fixture.clock.after(LATE_MS, () => resolve(works(fixture, name, call.pass))),
         ),
       }
     case 'never, and the caller leaves':
-      world.ground.clock.after(1_000, () => world.leave())
+      fixture.fixture.clock.after(1_000, () => fixture.leave())
       return { verdict: never }
     case 'never, and the caller is revoked':
-      world.ground.clock.after(1_000, () => world.revoke())
+      fixture.fixture.clock.after(1_000, () => fixture.revoke())
       return { verdict: never }
     default:
       return undefined
   }
 }
 
-function works(world: ScenarioResult, name: StageName, pass: number): unknown {
-  world.admits.push({ pass, name })
-  const facts = goodFacts(world, name)
+function works(fixture: ScenarioResult, name: StageName, pass: number): unknown {
+  fixture.admits.push({ pass, name })
+  const facts = goodFacts(fixture, name)
   if (name === 'redact') return { kind: 'replace', body, facts }
   return gives[name] === undefined ? admitted : facts
 }
 
-function waitFor(world: ScenarioResult): unknown {
-  const { clock } = world.ground
-  const revoked = world.scenario.ending === 'held, then revoked'
+function waitFor(fixture: ScenarioResult): unknown {
+  const { clock } = fixture.fixture
+  const revoked = fixture.scenario.ending === 'held, then revoked'
   const until = new Promise<'granted'>((resolve) => {
-    clock.after(THINKING_MS, () => (revoked ? world.revoke() : resolve('granted')))
+    clock.after(THINKING_MS, () => (revoked ? fixture.revoke() : resolve('granted')))
   })
   return { kind: 'wait', approvalId: 'ap-1', until }
 }
 
-export function fakeReviews(world: ScenarioResult): readonly AnyReview[] {
+export function fakeReviews(fixture: ScenarioResult): readonly AnyReview[] {
   return reviewNames.map((name) => {
-    const fault = world.scenario.review?.name === name ? world.scenario.review : null
+    const fault = fixture.scenario.review?.name === name ? fixture.scenario.review : null
     return {
       name,
       needs: [],
       open(): Running {
         if (fault?.at === 'open') throw new Error('open')
-        world.opened++
-        world.reviewEnds.set(name, 0)
+        fixture.opened++
+        fixture.reviewEnds.set(name, 0)
         return {
           frame(it) {
-            if (world.reviewEnds.get(name) !== 0) world.mistakes.push(`a frame after the end of ${name}`)
+            if (fixture.reviewEnds.get(name) !== 0) fixture.mistakes.push(`a frame after the end of ${name}`)
             return fault?.at === 'frame' ? wrong(fault.fault) : [it]
           },
           end() {
-            world.reviewEnds.set(name, (world.reviewEnds.get(name) ?? 0) + 1)
+            fixture.reviewEnds.set(name, (fixture.reviewEnds.get(name) ?? 0) + 1)
             return fault?.at === 'end' ? wrong(fault.fault) : []
           },
           tally: () => ({ usage: null, usageSource: 'none', costMicros: 7 }),
@@ -139,13 +139,13 @@ function wrong(fault: ReviewFault): Frame[] | Denial | Promise<Frame[] | Denial>
   return JSON.parse(fault === 'undefined' ? '[null]' : '["frames"]')[0] ?? JSON.parse('{"undefined":1}').none
 }
 
-export function fakeLedgers(world: ScenarioResult): Ledgers {
-  const { ledger: fault } = world.scenario
+export function fakeLedgers(fixture: ScenarioResult): Ledgers {
+  const { ledger: fault } = fixture.scenario
   const append = async (rec: Rec) => {
-    world.records.push(rec)
+    fixture.records.push(rec)
     const intent = rec.kind === 'intent'
     if (intent && fault === 'intent never, and the caller leaves') {
-      world.leave()
+      fixture.leave()
       return never
     }
     if (fault === 'everything fails' || (fault === 'intent fails' && intent)) throw new Error('disk')
@@ -161,15 +161,15 @@ export function fakeLedgers(world: ScenarioResult): Ledgers {
   return { of: () => ledger }
 }
 
-export function fakePlane(world: ScenarioResult): Plane {
-  const { scenario } = world
+export function fakePlane(fixture: ScenarioResult): Plane {
+  const { scenario } = fixture
   const operation = scenario.shape === 'tunnel' ? 'tunnel' : scenario.shape === 'hour' ? 'mcp.listen' : 'mcp.call'
   return {
     read: async () => ({ operation, method: 'tools/call', server: 'notes', name: 'add_note', body, parent: null }),
     forward: (_call, head) => {
-      world.forwards++
-      if ((head === 'sent') !== world.sink.headSent) world.mistakes.push('forward was told wrongly about the head')
-      return forward(world)
+      fixture.forwards++
+      if ((head === 'sent') !== fixture.sink.headSent) fixture.mistakes.push('forward was told wrongly about the head')
+      return forward(fixture)
     },
     held: () => ({ head: eventStream, beat: () => frame('progress') }),
     refuse: () => {
@@ -187,8 +187,8 @@ export function fakePlane(world: ScenarioResult): Plane {
 const json = { status: 200, headers: { 'content-type': 'application/json' } }
 const eventStream = { status: 200, headers: { 'content-type': 'text/event-stream' } }
 
-function forward(world: ScenarioResult): Promise<Reply | Denial> {
-  switch (world.scenario.plane) {
+function forward(fixture: ScenarioResult): Promise<Reply | Denial> {
+  switch (fixture.scenario.plane) {
     case 'forward throws':
       throw new Error('forward')
     case 'forward rejects':
@@ -200,59 +200,59 @@ function forward(world: ScenarioResult): Promise<Reply | Denial> {
     case 'forward says upstream error':
       return Promise.resolve(deny('upstream_error', 'it is dead'))
     case 'forward never, and the caller leaves':
-      world.ground.clock.after(1_000, () => world.leave())
+      fixture.fixture.clock.after(1_000, () => fixture.leave())
       return never
     case 'forward gives the wrong kind':
-      return Promise.resolve(world.scenario.shape === 'tunnel' ? framesReply(world) : tunnelReply(world))
+      return Promise.resolve(fixture.scenario.shape === 'tunnel' ? framesReply(fixture) : tunnelReply(fixture))
     default:
-      return Promise.resolve(world.scenario.shape === 'tunnel' ? tunnelReply(world) : framesReply(world))
+      return Promise.resolve(fixture.scenario.shape === 'tunnel' ? tunnelReply(fixture) : framesReply(fixture))
   }
 }
 
-function framesReply(world: ScenarioResult): Reply {
-  const stream = world.scenario.shape !== 'one' && world.scenario.shape !== 'held'
-  return { kind: 'frames', head: stream ? eventStream : json, frames: frames(world), attempts: [] }
+function framesReply(fixture: ScenarioResult): Reply {
+  const stream = fixture.scenario.shape !== 'one' && fixture.scenario.shape !== 'held'
+  return { kind: 'frames', head: stream ? eventStream : json, frames: frames(fixture), attempts: [] }
 }
 
-async function* frames(world: ScenarioResult): AsyncGenerator<readonly Frame[]> {
-  const { shape } = world.scenario
+async function* frames(fixture: ScenarioResult): AsyncGenerator<readonly Frame[]> {
+  const { shape } = fixture.scenario
   if (shape === 'one' || shape === 'held') {
-    await ending(world)
+    await ending(fixture)
     yield [frame('final')]
     return
   }
   yield [frame(shape === 'requests' ? 'request' : 'partial'), frame('partial')]
-  await ending(world)
+  await ending(fixture)
   for (let count = 0; count < 5; count++) {
-    if (shape === 'hour') await world.ground.tenMinutes()
+    if (shape === 'hour') await fixture.fixture.tenMinutes()
     yield [frame(shape === 'requests' && count % 2 === 0 ? 'request' : 'partial')]
   }
   yield [frame('final')]
 }
 
 /** What the scenario does to a reply that is under way. */
-async function ending(world: ScenarioResult): Promise<void> {
+async function ending(fixture: ScenarioResult): Promise<void> {
   await Promise.resolve()
-  if (world.scenario.ending === 'dies') throw new UpstreamError('the upstream died')
-  if (world.scenario.ending === 'client leaves') world.leave()
-  if (world.scenario.ending === 'cut') world.revoke()
+  if (fixture.scenario.ending === 'dies') throw new UpstreamError('the upstream died')
+  if (fixture.scenario.ending === 'client leaves') fixture.leave()
+  if (fixture.scenario.ending === 'cut') fixture.revoke()
 }
 
-function tunnelReply(world: ScenarioResult): Reply {
+function tunnelReply(fixture: ScenarioResult): Reply {
   const socket = pipeEnd()
-  const { clock } = world.ground
+  const { clock } = fixture.fixture
   socket.push('hello')
   clock.after(1_000, () => {
-    switch (world.scenario.ending) {
+    switch (fixture.scenario.ending) {
       case 'dies':
         return socket.destroy(new Error('reset'))
       case 'client leaves':
-        return world.leave()
+        return fixture.leave()
       case 'cut':
-        return world.revoke()
+        return fixture.revoke()
       default:
         socket.push(null)
-        return world.sink.tunnelled?.push(null)
+        return fixture.sink.tunnelled?.push(null)
     }
   })
   return { kind: 'tunnel', head: { status: 200, headers: {} }, attempts: [], socket }

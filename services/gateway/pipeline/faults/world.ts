@@ -20,7 +20,7 @@ export interface ScenarioFixture {
 export class ScenarioResult {
   readonly id: string
   readonly scenario: Scenario
-  readonly ground: ScenarioFixture
+  readonly fixture: ScenarioFixture
   readonly identity: Identity
   readonly stopper = new CallAbort()
   readonly snapshots = new Snapshots()
@@ -36,11 +36,11 @@ export class ScenarioResult {
   forwards = 0
   over = false
 
-  constructor(id: string, scenario: Scenario, ground: ScenarioFixture) {
+  constructor(id: string, scenario: Scenario, fixture: ScenarioFixture) {
     this.id = id
     this.scenario = scenario
-    this.ground = ground
-    this.identity = { ...somebody, session: id, expiresAt: ground.clock.now() + 24 * 3_600_000 }
+    this.fixture = fixture
+    this.identity = { ...somebody, session: id, expiresAt: fixture.clock.now() + 24 * 3_600_000 }
     this.sink = new FakeSink(this)
   }
 
@@ -52,7 +52,7 @@ export class ScenarioResult {
   revoke(): void {
     const judge = (who: Identity) =>
       who.session === this.id ? deny('revoked', 'the session is revoked', { revoked: 'session' }) : null
-    this.ground.live.cut(judge)
+    this.fixture.live.cut(judge)
   }
 }
 
@@ -86,8 +86,8 @@ class FakeSink implements Sink {
   writes = 0
   tunnelled: Duplex | null = null
 
-  constructor(world: ScenarioResult) {
-    this.#world = world
+  constructor(fixture: ScenarioResult) {
+    this.#world = fixture
   }
 
   reply(): void {
@@ -180,11 +180,11 @@ const good: Omit<Facts, 'identity' | 'hold'> = {
 }
 
 /** The facts that a working stage gives; `reserve` takes a hold for real. */
-export function goodFacts(world: ScenarioResult, name: StepName): Partial<Facts> {
+export function goodFacts(fixture: ScenarioResult, name: StepName): Partial<Facts> {
   if (name === 'reserve') {
-    world.held++
+    fixture.held++
     const items = [{ key: 'usd/x', window: 'life', cap: 10, amount: 1, unit: 'micros' } as const]
-    return { hold: { id: world.id, items, settled: null, extend: () => null, settle: () => {}, release: () => {} } }
+    return { hold: { id: fixture.id, items, settled: null, extend: () => null, settle: () => {}, release: () => {} } }
   }
   const facts = gives[name] ?? []
   return Object.fromEntries(Object.entries(good).filter(([fact]) => facts.some((given) => given === fact)))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Frame } from '../../call/index.ts'
 import type { Marking, Running } from '../stage.ts'
-import { frame, world } from './testing/world.ts'
+import { frame, setUp } from './testing/world.ts'
 
 /** A review that marks, and writes down what reached the caller when it was told that all of it did. */
 function marking(sent: () => void | Promise<void>) {
@@ -19,7 +19,7 @@ test('what a reply adds and clears is recorded, and it clears after all of it wa
     await Promise.resolve()
     marks.cleared.push('mail')
   })
-  const call = world({ reviews: [review] })
+  const call = setUp({ reviews: [review] })
   await call.done
   assert.equal(seen.at(-1), call.wire.at(-1))
   assert.match(seen.at(-1) ?? '', /^200 /)
@@ -35,7 +35,7 @@ test('a reply that was not written to its end clears nothing, and what it added 
     needs: [],
     open: () => ({ frame: () => assert.fail('a review that breaks'), end: () => [] }),
   } as const
-  const call = world({ reviews: [review, denying], batches: [[frame('final', '{}')]] })
+  const call = setUp({ reviews: [review, denying], batches: [[frame('final', '{}')]] })
   await call.done
   assert.equal(told, 0)
   const outcome = call.records.find(({ kind }) => kind === 'outcome')
@@ -45,7 +45,7 @@ test('a reply that was not written to its end clears nothing, and what it added 
 test('marks that cannot be cleared do not keep the call from being recorded', async () => {
   const failing = [() => Promise.reject(new Error('the disk is full')), () => assert.fail('broken')]
   for (const sent of failing) {
-    const call = world({ reviews: [marking(sent).review] })
+    const call = setUp({ reviews: [marking(sent).review] })
     await call.done
     assert.equal(call.records.filter(({ kind }) => kind === 'outcome').length, 1)
     assert.match(call.logged.join('\n'), /marking the session failed/)

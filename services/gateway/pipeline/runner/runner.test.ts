@@ -5,10 +5,10 @@ import type { Rec } from '@plat/ledger'
 import { type Denial, deny, type Frame, type Reply, UpstreamError } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import { CallAbort, stopped } from './stopper.ts'
-import { ada, args, eventStream, frame, json, only, world } from './testing/world.ts'
+import { ada, args, eventStream, frame, json, only, setUp } from './testing/world.ts'
 
 test('with a closed ledger the intent is there before the call is forwarded, and the outcome after', async () => {
-  const { done, wire, records, metrics, headers } = world()
+  const { done, wire, records, metrics, headers } = setUp()
   await done
   assert.deepEqual(wire, ['forward unsent, 1 records', '200 {"ok":1}'])
   assert.deepEqual(
@@ -20,7 +20,7 @@ test('with a closed ledger the intent is there before the call is forwarded, and
 })
 
 test('with an open ledger an allowed call leaves one outcome, with what was called and the hash of its arguments', async () => {
-  const { done, wire, records } = world({ audit: 'open' })
+  const { done, wire, records } = setUp({ audit: 'open' })
   await done
   assert.equal(wire[0], 'forward unsent, 0 records')
   assert.equal(records.length, 1)
@@ -48,10 +48,10 @@ test('with an open ledger an allowed call leaves one outcome, with what was call
 test('while the ledger cannot be written, closed forwards nothing and open lets the call pass', async () => {
   // Shows D3.audit.auditFailurePolicy.open and D3.audit.auditFailurePolicy.closed.
   const unwritable = () => true
-  const closed = world({ audit: 'closed', unwritable })
+  const closed = setUp({ audit: 'closed', unwritable })
   await closed.done
   assert.deepEqual(closed.wire, ['200 audit_unavailable'])
-  const open = world({ audit: 'open', unwritable })
+  const open = setUp({ audit: 'open', unwritable })
   await open.done
   assert.deepEqual(open.wire, ['forward unsent, 0 records', '200 {"ok":1}'])
   const lost = (kind: string) => `a record could not be made durable {"kind":"${kind}","error":"no room"}`
@@ -61,7 +61,7 @@ test('while the ledger cannot be written, closed forwards nothing and open lets 
 
 test('a denial before anything was forwarded leaves one decision that names rule and revision', async () => {
   const denial = deny('policy_denied', 'rule keep', { policy: 'default/assistant', rule: 'keep' })
-  const { done, wire, records, metrics } = world({ revoked: () => denial })
+  const { done, wire, records, metrics } = setUp({ revoked: () => denial })
   await done
   assert.deepEqual(wire, ['200 policy_denied'])
   const { kind, action, policy, rule, reason, code, policyRevision } = only(records)
@@ -71,10 +71,10 @@ test('a denial before anything was forwarded leaves one decision that names rule
 })
 
 test('a caller that is not authenticated leaves no record; a request that cannot be read leaves one', async () => {
-  const stranger = world({ authenticate: () => deny('unauthenticated', 'no token') })
+  const stranger = setUp({ authenticate: () => deny('unauthenticated', 'no token') })
   await stranger.done
   assert.deepEqual([stranger.wire, stranger.records], [['200 unauthenticated'], []])
-  const unread = world({ plane: { read: async () => deny('body_too_large', 'too large') } })
+  const unread = setUp({ plane: { read: async () => deny('body_too_large', 'too large') } })
   await unread.done
   assert.deepEqual(
     [unread.records.length, unread.records[0]?.code, unread.records[0]?.op],
@@ -83,26 +83,26 @@ test('a caller that is not authenticated leaves no record; a request that cannot
 })
 
 test('a control message leaves a record only when it is refused, and an operation that is not built is refused', async () => {
-  const ping = world({ operation: 'mcp.control' })
+  const ping = setUp({ operation: 'mcp.control' })
   await ping.done
   assert.deepEqual(ping.records, [])
-  const refused = world({ operation: 'mcp.control', revoked: () => deny('revoked', 'no', { revoked: 'session' }) })
+  const refused = setUp({ operation: 'mcp.control', revoked: () => deny('revoked', 'no', { revoked: 'session' }) })
   await refused.done
   assert.deepEqual([refused.records.length, refused.records[0]?.kind], [1, 'decision'])
-  const unbuilt = world({ operation: 'liveview' })
+  const unbuilt = setUp({ operation: 'liveview' })
   await unbuilt.done
   assert.deepEqual([unbuilt.wire, unbuilt.records[0]?.code], [['200 not_built'], 'not_built'])
 })
 
 test('a plain answer is one write, an event stream one write a batch, and the head waits for the first', async () => {
   const batches = [[], [frame('partial', 'a'), frame('partial', 'b')], [frame('final', 'c')]]
-  const stream = world({ head: eventStream, batches })
+  const stream = setUp({ head: eventStream, batches })
   await stream.done
   assert.deepEqual(stream.wire.slice(1), ['200…', 'ab', 'c', 'end'])
-  const plain = world({ batches: [[frame('final', 'x')]] })
+  const plain = setUp({ batches: [[frame('final', 'x')]] })
   await plain.done
   assert.deepEqual(plain.wire.slice(1), ['200 x'])
-  const empty = world({ batches: [], head: { status: 202, headers: {} } })
+  const empty = setUp({ batches: [], head: { status: 202, headers: {} } })
   await empty.done
   assert.deepEqual(empty.wire.slice(1), ['202 '])
 })
@@ -110,7 +110,7 @@ test('a plain answer is one write, an event stream one write a batch, and the he
 test('an answer that is there as a whole is one write, its frames together', async () => {
   const frames = [frame('progress', '1'), frame('final', '2')]
   const forward = async () => ({ kind: 'frames', head: json, frames, attempts: [] }) as const
-  const { done, wire, records } = world({ plane: { forward } })
+  const { done, wire, records } = setUp({ plane: { forward } })
   await done
   assert.deepEqual(wire, ['200 12'])
   assert.deepEqual([records.at(-1)?.result, records.at(-1)?.frames], ['completed', 2])
@@ -119,7 +119,7 @@ test('an answer that is there as a whole is one write, its frames together', asy
 test('what an upstream asks of the caller is recorded before the caller sees it, or never reaches it', async () => {
   const asking: Frame = { ...frame('request', '?'), messages: [{ method: 'elicitation/create', args }] }
   const batches = [[frame('progress', '1'), asking], [frame('final', '2')]]
-  const { done, wire, records } = world({ head: eventStream, batches })
+  const { done, wire, records } = setUp({ head: eventStream, batches })
   await done
   assert.deepEqual(wire.slice(1), ['200…', '1?', '2', 'end'])
   assert.deepEqual(
@@ -131,10 +131,10 @@ test('what an upstream asks of the caller is recorded before the caller sees it,
     ],
   )
   const unwritable = (rec: Rec) => rec.kind === 'message'
-  const closed = world({ head: eventStream, batches, unwritable })
+  const closed = setUp({ head: eventStream, batches, unwritable })
   await closed.done
   assert.deepEqual(closed.wire.slice(1), ['200 audit_unavailable'])
-  const open = world({ head: eventStream, batches, unwritable, audit: 'open' })
+  const open = setUp({ head: eventStream, batches, unwritable, audit: 'open' })
   await open.done
   assert.deepEqual(open.wire.slice(1), ['200…', '1?', '2', 'end'])
 })
@@ -156,7 +156,7 @@ test('an answer that comes after its caller left is let go, and the call ends wi
     setImmediate(() => call.stopper.stop('client', null))
     return answer.promise
   }
-  const call = world({ plane: { forward } })
+  const call = setUp({ plane: { forward } })
   await call.done
   assert.deepEqual(
     call.records.map(({ kind, result }) => [kind, result]),
@@ -183,7 +183,7 @@ test('a plane that fails while it forwards is broken, and says so in one way', a
     throw new Error('a secret')
   }
   for (const forward of [rejects, throws]) {
-    const { done, wire, records, logged } = world({ plane: { forward } })
+    const { done, wire, records, logged } = setUp({ plane: { forward } })
     await done
     assert.deepEqual(wire, ['200 internal'])
     assert.deepEqual(logged, ['forwarding failed {"call":"c1","error":"a secret"}'])
@@ -219,7 +219,7 @@ test('who listens for the stop of a call hears it once, and not after it has lef
 test('a wait sends no head for two seconds, then beats every fifteen, and the grant begins the second pass', async () => {
   const granted = Promise.withResolvers<'granted'>()
   const wait = { kind: 'wait', approvalId: 'ap-1', until: granted.promise }
-  const { clock, done, wire, records } = world({ approval: (pass) => (pass === 1 ? wait : undefined) })
+  const { clock, done, wire, records } = setUp({ approval: (pass) => (pass === 1 ? wait : undefined) })
   await clock.advance(0)
   await clock.advance(1_999)
   assert.deepEqual(wire, [])
@@ -235,7 +235,7 @@ test('a wait sends no head for two seconds, then beats every fifteen, and the gr
 
 test('a caller that prefers not to wait hears that the approval is pending, with its id', async () => {
   const wait = { kind: 'wait', approvalId: 'ap-1', until: new Promise(() => {}) }
-  const { clock, done, wire, records } = world({ approval: () => wait, headers: { prefer: 'respond-async, wait=3' } })
+  const { clock, done, wire, records } = setUp({ approval: () => wait, headers: { prefer: 'respond-async, wait=3' } })
   await clock.advance(0)
   await clock.advance(2_999)
   assert.deepEqual(wire, [])
@@ -246,7 +246,7 @@ test('a caller that prefers not to wait hears that the approval is pending, with
 
 test('a held call whose caller leaves is recorded as cancelled and never forwarded', async () => {
   const wait = { kind: 'wait', approvalId: 'ap-1', until: new Promise(() => {}) }
-  const { done, stopper, records } = world({ approval: () => wait })
+  const { done, stopper, records } = setUp({ approval: () => wait })
   setImmediate(() => stopper.stop('client', null))
   await done
   assert.deepEqual(
@@ -266,7 +266,7 @@ test('a caller that leaves a stream at its last frame was answered, and one that
     const plane: Partial<Plane> = {
       forward: async () => ({ kind: 'frames', head: eventStream, frames: unended(), attempts: [] }),
     }
-    const { clock, done, stopper, wire, records } = world({ plane })
+    const { clock, done, stopper, wire, records } = setUp({ plane })
     await clock.advance(1)
     assert.deepEqual(wire, ['200…', 'a', 'b'])
     stopper.stop('client', null)
@@ -289,7 +289,7 @@ test('frames that throw fail the call: an upstream failure by its code, a bug by
     const plane: Partial<Plane> = {
       forward: async () => ({ kind: 'frames', head: eventStream, frames: failing(), attempts: [] }),
     }
-    const { done, wire, records, logged } = world({ plane })
+    const { done, wire, records, logged } = setUp({ plane })
     await done
     ended.push([records.at(-1)?.result, records.at(-1)?.code, wire.join(' '), logged])
   }
@@ -308,7 +308,7 @@ test('a stream that its upstream suspends is recorded as that, and ends without 
   const plane: Partial<Plane> = {
     forward: async () => ({ kind: 'frames', head: eventStream, frames: suspended(), attempts: [] }),
   }
-  const { done, wire, records } = world({ plane })
+  const { done, wire, records } = setUp({ plane })
   await done
   assert.deepEqual([records.at(-1)?.result, wire], ['suspended', ['200…', 'a', 'end']])
 })
@@ -321,7 +321,7 @@ test('a token that expires ends a stream within the next tick, with its last wor
   const plane: Partial<Plane> = {
     forward: async () => ({ kind: 'frames', head: eventStream, frames: never(), attempts: [] }),
   }
-  const { clock, done, wire, records } = world({
+  const { clock, done, wire, records } = setUp({
     plane,
     authenticate: () => ({ ...ada, expiresAt: Date.UTC(2026, 0, 1) + 60_000 }),
   })
@@ -346,7 +346,7 @@ test('a long call is asked again when the snapshot changes, not only at the next
       })(),
     }),
   }
-  const { clock, done, snapshots, records } = world({ operation: 'mcp.listen', plane, still: () => denial })
+  const { clock, done, snapshots, records } = setUp({ operation: 'mcp.listen', plane, still: () => denial })
   await clock.advance(1)
   denial = deny('policy_denied', 'new rule')
   snapshots.publish({ name: 'policy', initial: 0 }, 1)
@@ -356,7 +356,7 @@ test('a long call is asked again when the snapshot changes, not only at the next
 
 test('a drain cuts long calls at once, waits for the others, and leaves none behind', async () => {
   const hanging: Partial<Plane> = { forward: () => new Promise(() => {}) }
-  const { clock, done, live, records } = world({ plane: hanging })
+  const { clock, done, live, records } = setUp({ plane: hanging })
   await clock.advance(1)
   const drained = live.drain(5_000)
   await clock.advance(4_999)
@@ -368,13 +368,13 @@ test('a drain cuts long calls at once, waits for the others, and leaves none beh
 })
 
 test('what policy does not allow is never forwarded without an approval, whatever the stages say', async () => {
-  const unasked = world({ decided: 'require_approval' })
+  const unasked = setUp({ decided: 'require_approval' })
   await unasked.done
   assert.deepEqual(unasked.wire, ['200 policy_denied'])
   const { kind, policy, rule } = only(unasked.records)
   assert.deepEqual([kind, policy, rule], ['decision', 'p', 'r'])
   const use = { approval: { approvalId: 'ap-1', by: ['ada'] } }
-  const approved = world({ decided: 'require_approval', approval: () => use })
+  const approved = setUp({ decided: 'require_approval', approval: () => use })
   await approved.done
   assert.deepEqual(approved.wire, ['forward unsent, 1 records', '200 {"ok":1}'])
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
-import { world } from './testing/world.ts'
+import { setUp } from './testing/world.ts'
 
 const MINUTE_MS = 60_000
 
@@ -13,10 +13,10 @@ const end = () => new Duplex({ read() {}, write: (_chunk, _encoding, done) => do
 function tunnelled() {
   const [caller, upstream] = [end(), end()]
   const reply = { kind: 'tunnel', head: { status: 200, headers: {} }, attempts: [], socket: upstream } as const
-  const ground = world({ operation: 'tunnel', caller, plane: { forward: async () => reply } })
-  const standing = until(() => ground.wire.length === 1, 'the tunnel')
-  const outcome = () => ground.records.find(({ kind }) => kind === 'outcome')
-  return { ...ground, caller, upstream, standing, outcome }
+  const fixture = setUp({ operation: 'tunnel', caller, plane: { forward: async () => reply } })
+  const standing = until(() => fixture.wire.length === 1, 'the tunnel')
+  const outcome = () => fixture.records.find(({ kind }) => kind === 'outcome')
+  return { ...fixture, caller, upstream, standing, outcome }
 }
 
 test('a tunnel in which nothing moves is cut after ten minutes, and not before', async () => {
@@ -71,7 +71,7 @@ test('a tunnel whose caller was gone before it stood lets the upstream go', asyn
   const upstream = end()
   caller.destroy()
   const reply = { kind: 'tunnel', head: { status: 200, headers: {} }, attempts: [], socket: upstream } as const
-  const { done, records } = world({ operation: 'tunnel', caller, plane: { forward: async () => reply } })
+  const { done, records } = setUp({ operation: 'tunnel', caller, plane: { forward: async () => reply } })
   await done
   assert.equal(upstream.destroyed, true)
   assert.equal(records.find(({ kind }) => kind === 'outcome')?.result, 'cancelled')

@@ -6,14 +6,14 @@ import { generateKeyFiles } from '@plat/keys'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { tempFolder } from '@plat/testkit/local'
 import { createRemoteJWKSet } from 'jose'
-import { a2aGround, STRANGER } from './testing/ground.ts'
+import { STRANGER, setUpA2a } from './testing/ground.ts'
 
 const CARD = '/.well-known/agent-card.json'
 
 test('a card needs a token of somebody who may call, leads to the gateway, and is not read from the agent each time', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { url, token } = await a2aGround(t, agent)
+  const { url, token } = await setUpA2a(t, agent)
   const at = `${url}/a2a/default/helper${CARD}`
   const get = (authorization?: string, more: object = {}) =>
     fetch(at, { headers: { ...(authorization && { authorization: `Bearer ${authorization}` }), ...more } })
@@ -39,7 +39,7 @@ test('public cards need no token, and what signs them is published beside them',
   t.after(() => agent.close())
   const { keyPath } = await generateKeyFiles(join(tempFolder(), 'keys'))
   const a2a = { publicCards: true, cardSigningKey: keyPath, publicURL: 'https://gw.example/' }
-  const { url } = await a2aGround(t, agent, { a2a })
+  const { url } = await setUpA2a(t, agent, { a2a })
   const response = await fetch(`${url}/a2a/default/helper${CARD}`)
   assert.deepEqual([response.status, response.headers.get('cache-control')], [200, 'public, max-age=300'])
   const card = JSON.parse(await response.text())

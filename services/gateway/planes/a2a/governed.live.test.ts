@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { tempFolder } from '@plat/testkit/local'
 import { TOKEN } from '../../testing/started.ts'
-import { a2aGround, asking, eventsOf, rpc, STRANGER, saying } from './testing/ground.ts'
+import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/ground.ts'
 
 const hello = (more: object = {}) => rpc('SendMessage', saying('hello', more))
 const skill = (skillId: string) => ({ metadata: { skillId } })
@@ -17,7 +17,7 @@ test('callers, scopes, skills and delegations decide who may call, in this order
   t.after(() => agent.close())
   const skills = [{ id: 'find', name: 'Find' }]
   const exposed = { 'default/helper': { skills, allowedCallers: ['team/*', 'assistant'] }, 'default/free': {} }
-  const { post, token } = await a2aGround(t, agent, { exposed })
+  const { post, token } = await setUpA2a(t, agent, { exposed })
   const wordOf = async (body: object, change: object, name = 'default/helper') => {
     const { error, text } = await post(body, { token: token({ ...change }), agent: name })
     return error === null ? (JSON.parse(text).result === undefined ? text : null) : error.data[0]?.metadata.error
@@ -53,12 +53,12 @@ test('a caller at the end of more delegations than the cap is refused', async (t
     plat_delegator_jti: 'j',
     plat_delegation_jtis: Array.from({ length: depth }, (_, at) => `j${at}`),
   })
-  const { post, token } = await a2aGround(t, agent)
+  const { post, token } = await setUpA2a(t, agent)
   const five = await post(hello(), { token: token(delegated(5)) })
   assert.equal(five.error, null)
   const six = await post(hello(), { token: token(delegated(6)) })
   assert.deepEqual([six.status, six.error?.code, six.error?.data[0]?.reason], [200, 403, 'DELEGATION_TOO_DEEP'])
-  const strict = await a2aGround(t, agent, { a2a: { maxDelegationDepth: 0 } })
+  const strict = await setUpA2a(t, agent, { a2a: { maxDelegationDepth: 0 } })
   const token1 = strict.token(delegated(1))
   assert.equal((await strict.post(hello(), { token: token1 })).error?.data[0]?.reason, 'DELEGATION_TOO_DEEP')
   assert.equal((await strict.post(hello())).error, null)
@@ -77,12 +77,12 @@ test('policies see the agent as server and the skill as tool, and every call is 
     { name: 'trusted', action: 'deny', when: "target.trust == 'untrusted' && target.skill == 'risky'" },
     { name: 'words', action: 'deny', when: "method == 'SendMessage' && args.params.message.parts[0].text == 'evil'" },
   ]
-  const ground = await a2aGround(t, agent, {
+  const fixture = await setUpA2a(t, agent, {
     rules,
     exposed: { 'default/helper': { trust: 'untrusted' } },
     drained: true,
   })
-  const { post, url } = ground
+  const { post, url } = fixture
   const ruleOf = async (body: object) => (await post(body)).error?.data[0]?.metadata.rule ?? null
   assert.equal(await ruleOf(hello()), null)
   assert.equal(await ruleOf(hello(skill('burn'))), 'no-burning')
@@ -104,8 +104,8 @@ test('policies see the agent as server and the skill as tool, and every call is 
   ])
     assert.ok(metrics.includes(line), `${line}\n${metrics.match(/.*a2a.*/g)?.join('\n')}`)
 
-  await ground.drain()
-  const recs = (await readFile(ground.auditPath, 'utf8'))
+  await fixture.drain()
+  const recs = (await readFile(fixture.auditPath, 'utf8'))
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line).rec)
@@ -127,7 +127,7 @@ test('data-loss prevention reads what callers say and what agents answer, also i
     dlpProfiles: { cards: { detectors: ['credit_card'], requestAction: 'deny', responseAction: 'redact' } },
     dlp: { defaultProfile: 'cards' },
   }
-  const { post, client } = await a2aGround(t, agent, { config })
+  const { post, client } = await setUpA2a(t, agent, { config })
   const refused = await post(rpc('SendMessage', saying('work 4111 1111 1111 1111')))
   assert.equal(refused.error?.data[0]?.reason, 'DLP_DENIED')
   assert.equal(agent.reached.length, 0)
@@ -152,7 +152,7 @@ test('a skill that needs an approval waits for it, and the same question sent ag
     { name: 'all', action: 'allow' },
     { name: 'ask', action: 'require_approval', match: { skills: ['careful'] } },
   ]
-  const { post, url } = await a2aGround(t, agent, { rules, config: { adminAuth: { devTokenApprovers: true } } })
+  const { post, url } = await setUpA2a(t, agent, { rules, config: { adminAuth: { devTokenApprovers: true } } })
   const admin = (path: string, method = 'GET') =>
     fetch(`${url}${path}`, {
       method,
@@ -177,7 +177,7 @@ test('a skill that has a price is paid from the budget of its caller', async (t)
   const pricingFile = join(tempFolder(), 'prices.json')
   const tools = { 'a2a/default/helper/skill:dear': { perCall: '0.006' } }
   await writeFile(pricingFile, JSON.stringify({ version: 1, currency: 'USD', id: 'test', models: {}, tools }))
-  const { post } = await a2aGround(t, agent, { config: { pricingFile, sessionBudgetUSD: 0.01 } })
+  const { post } = await setUpA2a(t, agent, { config: { pricingFile, sessionBudgetUSD: 0.01 } })
   assert.equal((await post(hello(skill('dear')))).error, null)
   assert.equal((await post(hello(skill('dear')))).error?.data[0]?.reason, 'BUDGET_EXCEEDED')
   assert.equal((await post(hello(skill('cheap')))).error, null)
@@ -187,7 +187,7 @@ test('a skill that has a price is paid from the budget of its caller', async (t)
 test('webhooks are let through for hosts that are listed', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { post } = await a2aGround(t, agent, { a2a: { pushNotificationHosts: ['hooks.example.com'] } })
+  const { post } = await setUpA2a(t, agent, { a2a: { pushNotificationHosts: ['hooks.example.com'] } })
   const { id } = JSON.parse((await post(rpc('SendMessage', saying('work x')))).text).result.task
   const create = (url: string) => post(rpc('CreateTaskPushNotificationConfig', { taskId: id, id: 'c1', url }))
   assert.equal((await create('https://hooks.example.com/a')).error, null)
@@ -198,7 +198,7 @@ test('webhooks are let through for hosts that are listed', async (t) => {
   assert.equal((await post(rpc('SendMessage', { ...saying('hello'), ...other }))).error?.code, -32602)
   const listed = await post(rpc('ListTaskPushNotificationConfigs', { taskId: id }))
   assert.equal(JSON.parse(listed.text).result.configs.length, 1)
-  const none = await a2aGround(t, agent)
+  const none = await setUpA2a(t, agent)
   const refused = await none.post(rpc('SendMessage', { ...saying('hello'), ...inline }))
   assert.deepEqual([refused.status, refused.error?.code], [200, -32003])
 })
@@ -206,7 +206,7 @@ test('webhooks are let through for hosts that are listed', async (t) => {
 test('agents that are published or taken away later are known without a restart', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { post, publish } = await a2aGround(t, agent, { exposed: {} })
+  const { post, publish } = await setUpA2a(t, agent, { exposed: {} })
   const wait = async (expected: string | undefined) => {
     while ((await post(hello())).error?.data[0]?.metadata.error !== expected) await new Promise(setImmediate)
   }
@@ -222,10 +222,10 @@ test('owners of tasks are known after a restart', async (t) => {
   t.after(() => agent.close())
   const dir = tempFolder()
   const auditPath = join(dir, 'audit.jsonl')
-  const first = await a2aGround(t, agent, { config: { auditPath }, drained: true })
+  const first = await setUpA2a(t, agent, { config: { auditPath }, drained: true })
   const { id } = JSON.parse((await first.post(rpc('SendMessage', saying('work x')))).text).result.task
   await first.drain()
-  const second = await a2aGround(t, agent, { config: { auditPath } })
+  const second = await setUpA2a(t, agent, { config: { auditPath } })
   assert.equal((await second.post(rpc('GetTask', { id }))).error, null)
   const bob = second.token({ act: { sub: 'user:bob' } })
   assert.equal((await second.post(rpc('GetTask', { id }), { token: bob })).error?.code, -32001)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { wholeLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
-import { a2aGround, rpc, saying } from './testing/ground.ts'
+import { rpc, saying, setUpA2a } from './testing/ground.ts'
 
 /** What no client may see of an invalid response. */
 const MARK = 'mark-of-the-agent'
@@ -15,7 +15,7 @@ const update = (state: string) => ({ statusUpdate: { taskId: 't', contextId: 'c'
 const message = { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: MARK }] } }
 
 /** A gateway in front of an agent that sends these bytes, and one call through it. */
-async function setup(t: Parameters<typeof a2aGround>[0], timeoutSeconds = 30) {
+async function setup(t: Parameters<typeof setUpA2a>[0], timeoutSeconds = 30) {
   let type = ''
   let bytes: Buffer = Buffer.alloc(0)
   let isWhole = true
@@ -27,7 +27,7 @@ async function setup(t: Parameters<typeof a2aGround>[0], timeoutSeconds = 30) {
     },
   })
   t.after(() => agent.close())
-  const { post, auditPath } = await a2aGround(t, agent, { exposed: { 'default/helper': { timeoutSeconds } } })
+  const { post, auditPath } = await setUpA2a(t, agent, { exposed: { 'default/helper': { timeoutSeconds } } })
   let calls = 0
   const outcomes = () =>
     wholeLines(auditPath)

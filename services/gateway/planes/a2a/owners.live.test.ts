@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { a2aGround, asking, eventsOf, rpc, STRANGER, saying } from './testing/ground.ts'
+import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/ground.ts'
 
 const SHARED = { 'default/helper': { allowedCallers: ['assistant', 'team/*'] } }
 
 test('a task belongs to the agent and the user that it was begun for, whatever session comes back', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { post, token, client } = await a2aGround(t, agent, { exposed: SHARED })
+  const { post, token, client } = await setUpA2a(t, agent, { exposed: SHARED })
   const task = await (await client()).sendMessage(asking('work it'))
   assert.ok('status' in task)
   const get = rpc('GetTask', { id: task.id })
@@ -48,7 +48,7 @@ test('a task belongs to the agent and the user that it was begun for, whatever s
 test('a list shows nobody the tasks of others, and its pages work for the session alone that was given them', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { post, token, client } = await a2aGround(t, agent, { exposed: SHARED })
+  const { post, token, client } = await setUpA2a(t, agent, { exposed: SHARED })
   const mine = await client()
   const theirs = await client(token(STRANGER))
   const own: string[] = []
@@ -78,7 +78,7 @@ test('a list shows nobody the tasks of others, and its pages work for the sessio
 test('a task can be watched, cancelled, and gone on with by whoever owns it', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { client } = await a2aGround(t, agent)
+  const { client } = await setUpA2a(t, agent)
   const caller = await client()
   const waiting = await caller.sendMessage(
     asking('wait', {

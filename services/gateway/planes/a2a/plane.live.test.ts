@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TaskState } from '@a2a-js/sdk'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { a2aGround, asking, eventsOf } from './testing/ground.ts'
+import { asking, eventsOf, setUpA2a } from './testing/ground.ts'
 
 test('an agent calls another by the official SDK: a message, a task, a stream', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const ground = await a2aGround(t, agent)
-  const client = await ground.client()
+  const fixture = await setUpA2a(t, agent)
+  const client = await fixture.client()
   const message = await client.sendMessage(asking('hello'))
   assert.ok('messageId' in message)
   const task = await client.sendMessage(asking('work it is done'))

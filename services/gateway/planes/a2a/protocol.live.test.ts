@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { until } from '@plat/testkit/until'
-import { a2aGround, type Posted, rpc, STRANGER, saying } from './testing/ground.ts'
+import { type Posted, rpc, STRANGER, saying, setUpA2a } from './testing/ground.ts'
 
 const codeOf = ({ status, error }: Posted) => [status, error?.code, error?.data[0]?.reason]
 
@@ -10,7 +10,7 @@ test('what is no request of A2A 1.0 is refused in its own words, and reaches no 
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const exposed = { 'default/helper': {}, 'default/slow': { streaming: false } }
-  const { post } = await a2aGround(t, agent, { exposed })
+  const { post } = await setUpA2a(t, agent, { exposed })
   const send = rpc('SendMessage', saying('hello'))
   const twice = '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a","id":"b"}}'
   const cases: [unknown, (string | number | undefined)[], object?][] = [
@@ -52,7 +52,7 @@ test('what is no request of A2A 1.0 is refused in its own words, and reaches no 
 test('a request without a token is told to authenticate, and its method is POST', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { url, post, token } = await a2aGround(t, agent)
+  const { url, post, token } = await setUpA2a(t, agent)
   const none = await fetch(`${url}/a2a/default/helper`, { method: 'POST', body: '{}' })
   assert.equal(none.status, 401)
   assert.match(none.headers.get('www-authenticate') ?? '', /^Bearer /)
@@ -70,7 +70,7 @@ test('the agent hears who calls from the gateway alone, and never sees the token
   // Shows D2.a2a.endpoint and D2.a2a.endpoint.onlyGateway.
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { post, token } = await a2aGround(t, agent)
+  const { post, token } = await setUpA2a(t, agent)
   const shown = token({ act: { sub: 'user:adá%' } })
   const forged = {
     'x-plat-agent': 'root',
@@ -108,7 +108,7 @@ test('an agent that breaks its protocol is not passed on', async (t) => {
     },
   })
   t.after(() => agent.close())
-  const { post } = await a2aGround(t, agent)
+  const { post } = await setUpA2a(t, agent)
   for (const [said, { code }] of Object.entries(ANSWERS)) {
     const { error, text } = await post(rpc('SendMessage', saying(`as:${said}`)))
     assert.equal(error?.code, code, `${said}: ${text}`)
@@ -137,7 +137,7 @@ test('an agent that answers about the task of somebody else is not passed on', a
   })
   t.after(() => agent.close())
   const exposed = { 'default/helper': { allowedCallers: ['*', 'team/*'] } }
-  const { post, token } = await a2aGround(t, agent, { exposed })
+  const { post, token } = await setUpA2a(t, agent, { exposed })
   const begun = async (shown?: string) => {
     const { text } = await post(rpc('SendMessage', saying('work x')), shown === undefined ? {} : { token: shown })
     return String(JSON.parse(text).result.task.id)
@@ -159,7 +159,7 @@ test('an agent has its own time to begin its answer', async (t) => {
   // Shows D2.a2a.timeoutSeconds.
   const agent = await startTestAgent({ instead: ({ body }) => body.includes('sleep') })
   t.after(() => agent.close())
-  const { post } = await a2aGround(t, agent, { exposed: { 'default/helper': { timeoutSeconds: 1 } } })
+  const { post } = await setUpA2a(t, agent, { exposed: { 'default/helper': { timeoutSeconds: 1 } } })
   const slow = await post(rpc('SendMessage', saying('sleep')))
   assert.deepEqual([slow.status, slow.error?.code, slow.error?.data[0]?.reason], [200, 504, 'UPSTREAM_TIMEOUT'])
   // A busy machine may need more than that second for once.

@@ -4,18 +4,18 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import { TOKEN } from '../../testing/started.ts'
-import { heard, type TunnelFixture, tunnelGround } from '../../testing/tunnels.ts'
+import { heard, setUpTunnels, type TunnelFixture } from '../../testing/tunnels.ts'
 
 /** What neither side can hold in its buffers. */
 const MUCH = 32 * 1024 * 1024
 
 /** A tunnel through which something has passed, so that both sides of it stand. */
-async function opened(ground: TunnelFixture): Promise<{ readonly socket: Socket; readonly host: Socket }> {
-  const { status, socket } = await ground.ask({ early: 'hello' })
+async function opened(fixture: TunnelFixture): Promise<{ readonly socket: Socket; readonly host: Socket }> {
+  const { status, socket } = await fixture.ask({ early: 'hello' })
   assert.equal(status, 200)
   socket.once('end', () => socket.end())
   await once(socket.resume(), 'data')
-  const host = ground.taken.at(-1) ?? assert.fail('nobody was reached')
+  const host = fixture.taken.at(-1) ?? assert.fail('nobody was reached')
   return { socket, host }
 }
 
@@ -25,33 +25,33 @@ function gone({ socket, host }: { readonly socket: Socket; readonly host: Socket
 }
 
 test('a revocation cuts a tunnel on both sides, and the record says so', async (t) => {
-  const ground = await tunnelGround(t)
-  const tunnel = await opened(ground)
+  const fixture = await setUpTunnels(t)
+  const tunnel = await opened(fixture)
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ target: { session: 'default/assistant/s1' }, reason: 'test' })
-  const revoked = await fetch(`${ground.gateway.adminUrl}/v1/revocations`, { method: 'POST', headers, body })
+  const revoked = await fetch(`${fixture.gateway.adminUrl}/v1/revocations`, { method: 'POST', headers, body })
   assert.match(await revoked.text(), /"cut":1[,}]/)
   await gone(tunnel)
-  const { result, code, bytesUp, bytesDown } = await ground.outcome()
+  const { result, code, bytesUp, bytesDown } = await fixture.outcome()
   assert.deepEqual([result, code, bytesUp, bytesDown], ['cut', 'revoked', 5, 5])
 })
 
 test('a tunnel ends when the policy would not let it through any more', async (t) => {
-  const ground = await tunnelGround(t)
-  const tunnel = await opened(ground)
-  await ground.rules([{ name: 'none', action: 'deny', reason: 'no more' }])
+  const fixture = await setUpTunnels(t)
+  const tunnel = await opened(fixture)
+  await fixture.rules([{ name: 'none', action: 'deny', reason: 'no more' }])
   await gone(tunnel)
-  const { result, code } = await ground.outcome()
+  const { result, code } = await fixture.outcome()
   assert.deepEqual([result, code], ['cut', 'policy_denied'])
 })
 
 test('a tunnel ends with the token of its session', async (t) => {
-  const ground = await tunnelGround(t)
+  const fixture = await setUpTunnels(t)
   const open = () => {
     const now = Math.floor(Date.now() / 1000)
     // 30 seconds of leeway are given to every token.
-    const token = ground.token({ iat: now - 60, nbf: now - 60, exp: now - 27 })
-    return ground.ask({ authorization: `Bearer ${token}`, early: 'hello' })
+    const token = fixture.token({ iat: now - 60, nbf: now - 60, exp: now - 27 })
+    return fixture.ask({ authorization: `Bearer ${token}`, early: 'hello' })
   }
   let tunnel = await open()
   // A busy machine may need longer than the token lives.
@@ -64,8 +64,8 @@ test('a tunnel ends with the token of its session', async (t) => {
     },
   )
   await once(tunnel.socket.resume(), 'end')
-  await ground.idle()
-  const { result, code } = await ground.outcome()
+  await fixture.idle()
+  const { result, code } = await fixture.outcome()
   assert.deepEqual([result, code], ['cut', 'unauthenticated'])
 })
 
@@ -74,12 +74,12 @@ test('a caller that has said all still hears the answer', async (t) => {
     const text = await heard(socket)
     socket.end(`you said ${text}`)
   }
-  const ground = await tunnelGround(t, { host: (socket) => void host(socket) })
-  const { socket } = await ground.ask({ early: 'all' })
+  const fixture = await setUpTunnels(t, { host: (socket) => void host(socket) })
+  const { socket } = await fixture.ask({ early: 'all' })
   socket.end()
   assert.equal(await heard(socket), 'you said all')
-  await ground.idle()
-  assert.equal((await ground.outcome()).result, 'completed')
+  await fixture.idle()
+  assert.equal((await fixture.outcome()).result, 'completed')
 })
 
 test('a host that has said all is still told the rest', async (t) => {
@@ -88,26 +88,26 @@ test('a host that has said all is still told the rest', async (t) => {
     socket.end('bye')
     told.push(await heard(socket))
   }
-  const ground = await tunnelGround(t, { host: (socket) => void host(socket) })
-  const { socket } = await ground.ask()
+  const fixture = await setUpTunnels(t, { host: (socket) => void host(socket) })
+  const { socket } = await fixture.ask()
   assert.equal(await heard(socket), 'bye')
   socket.end('the rest')
-  await ground.idle()
+  await fixture.idle()
   assert.deepEqual(told, ['the rest'])
-  assert.equal((await ground.outcome()).result, 'completed')
+  assert.equal((await fixture.outcome()).result, 'completed')
 })
 
 test('whoever breaks off, the other side is let go at once, and the record says who it was', async (t) => {
-  const ground = await tunnelGround(t)
-  const first = await opened(ground)
+  const fixture = await setUpTunnels(t)
+  const first = await opened(fixture)
   first.socket.resetAndDestroy()
-  await ground.idle()
-  assert.equal((await ground.outcome()).result, 'cancelled')
-  const second = await opened(ground)
+  await fixture.idle()
+  assert.equal((await fixture.outcome()).result, 'cancelled')
+  const second = await opened(fixture)
   second.host.resetAndDestroy()
   await gone(second)
-  await until(() => ground.records().filter(({ kind }) => kind === 'outcome').length === 2, 'the second outcome')
-  const { result, code } = await ground.outcome()
+  await until(() => fixture.records().filter(({ kind }) => kind === 'outcome').length === 2, 'the second outcome')
+  const { result, code } = await fixture.outcome()
   assert.deepEqual([result, code], ['failed', 'upstream_error'])
 })
 
@@ -151,53 +151,53 @@ async function counted(socket: Socket): Promise<number> {
 
 test('a caller that does not read stops the host, and loses nothing', async (t) => {
   let writer = { sent: 0 }
-  const ground = await tunnelGround(t, {
+  const fixture = await setUpTunnels(t, {
     host(socket) {
       socket.resume()
       writer = pump(socket)
     },
   })
-  const { socket } = await ground.ask()
+  const { socket } = await fixture.ask()
   await until(() => writer.sent > 0, 'the first bytes')
   await stuck(writer)
   assert.equal(await counted(socket), MUCH)
   socket.end()
-  const { bytesDown, result } = await ground.outcome()
+  const { bytesDown, result } = await fixture.outcome()
   assert.deepEqual([bytesDown, result], [MUCH, 'completed'])
 })
 
 test('a host that does not read stops the caller, and loses nothing', async (t) => {
-  const ground = await tunnelGround(t, { host: (socket) => void socket.pause() })
-  const { socket } = await ground.ask()
+  const fixture = await setUpTunnels(t, { host: (socket) => void socket.pause() })
+  const { socket } = await fixture.ask()
   await stuck(pump(socket.resume()))
-  const [host = assert.fail('nobody was reached')] = ground.taken
+  const [host = assert.fail('nobody was reached')] = fixture.taken
   assert.equal(await counted(host), MUCH)
   host.end()
-  const { bytesUp, result } = await ground.outcome()
+  const { bytesUp, result } = await fixture.outcome()
   assert.deepEqual([bytesUp, result], [MUCH, 'completed'])
 })
 
 test('a gateway that stops waits for no tunnel', async (t) => {
-  const ground = await tunnelGround(t, { drained: true })
-  const tunnel = await opened(ground)
-  await ground.gateway.drain()
+  const fixture = await setUpTunnels(t, { drained: true })
+  const tunnel = await opened(fixture)
+  await fixture.gateway.drain()
   await gone(tunnel)
-  const { result, code } = await ground.outcome()
+  const { result, code } = await fixture.outcome()
   assert.deepEqual([result, code], ['cut', 'state_unavailable'])
 })
 
 test('many tunnels that end in every way leave no connection behind', async (t) => {
-  const ground = await tunnelGround(t)
+  const fixture = await setUpTunnels(t)
   const ends: readonly ((socket: Socket) => void)[] = [
     (socket) => socket.end(),
     (socket) => socket.destroy(),
     (socket) => socket.resetAndDestroy(),
     (socket) => void socket.resume().write('more', () => socket.destroy()),
   ]
-  const tunnels = await Promise.all(Array.from({ length: 40 }, () => ground.ask({ early: 'hello' })))
+  const tunnels = await Promise.all(Array.from({ length: 40 }, () => fixture.ask({ early: 'hello' })))
   for (const [at, { socket }] of tunnels.entries()) ends[at % ends.length]?.(socket.resume())
-  await until(() => ground.taken.length === 40, 'every connection')
-  await ground.idle()
+  await until(() => fixture.taken.length === 40, 'every connection')
+  await fixture.idle()
   await until(() => tunnels.every(({ socket }) => socket.closed), 'the callers’ ends')
-  await until(() => ground.records().filter(({ kind }) => kind === 'outcome').length === 40, 'every outcome')
+  await until(() => fixture.records().filter(({ kind }) => kind === 'outcome').length === 40, 'every outcome')
 })

@@ -12,7 +12,7 @@ import { closed, freePort, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { ProxyAgent, request } from 'undici'
 import { keyOf } from '../../testing/certified.ts'
-import { heard, tunnelGround } from '../../testing/tunnels.ts'
+import { heard, setUpTunnels } from '../../testing/tunnels.ts'
 
 const run = promisify(execFile)
 
@@ -25,21 +25,21 @@ test('curl reaches a site over TLS through the proxy, with the token as its pass
   t.after(() => closed(site))
   const ca = join(tempFolder(), 'ca.pem')
   await writeFile(ca, authority.pem)
-  const ground = await tunnelGround(t, { web: { allowedPorts: [port] } })
-  const proxied = ['--proxy', ground.gateway.url, '--proxy-user', `plat:${ground.token()}`]
+  const fixture = await setUpTunnels(t, { web: { allowedPorts: [port] } })
+  const proxied = ['--proxy', fixture.gateway.url, '--proxy-user', `plat:${fixture.token()}`]
   const { stdout } = await run('curl', ['-sS', '--cacert', ca, ...proxied, `https://localhost:${port}/`])
   assert.equal(stdout, 'a page')
-  const { op, server, tool, method, result, status, endpoint, bytesUp, bytesDown } = await ground.outcome()
+  const { op, server, tool, method, result, status, endpoint, bytesUp, bytesDown } = await fixture.outcome()
   assert.deepEqual([op, server, tool, method], ['tunnel', 'plat-egress', 'localhost', 'CONNECT'])
   assert.deepEqual([result, status, endpoint], ['completed', 200, `localhost:${port}`])
   // More than the page: the handshake and the certificate are in it.
   assert.ok(Number(bytesUp) > 100 && Number(bytesDown) > 500)
   assert.deepEqual(
-    ground.records().flatMap(({ kind, op }) => (op === 'tunnel' ? [kind] : [])),
+    fixture.records().flatMap(({ kind, op }) => (op === 'tunnel' ? [kind] : [])),
     ['intent', 'outcome'],
   )
   assert.match(
-    (await ground.metric('plat_gateway_egress_requests_total{kind="connect",decision="allow"}')) ?? '',
+    (await fixture.metric('plat_gateway_egress_requests_total{kind="connect",decision="allow"}')) ?? '',
     / 1$/,
   )
 })
@@ -48,16 +48,16 @@ test('undici reaches a plain site through a tunnel with a bearer token', async (
   const site = createHttpServer((asked, response) => response.end(`${asked.method} ${asked.url}`))
   const port = await listening(site)
   t.after(() => closed(site))
-  const ground = await tunnelGround(t, { web: { allowedPorts: [port] } })
-  const dispatcher = new ProxyAgent({ uri: ground.gateway.url, token: `Bearer ${ground.token()}`, proxyTunnel: true })
+  const fixture = await setUpTunnels(t, { web: { allowedPorts: [port] } })
+  const dispatcher = new ProxyAgent({ uri: fixture.gateway.url, token: `Bearer ${fixture.token()}`, proxyTunnel: true })
   t.after(() => dispatcher.close())
   const answer = await request(`http://localhost:${port}/a?b`, { dispatcher })
   assert.equal(await answer.body.text(), 'GET /a?b')
 })
 
 test('what comes right behind the head is the first of the tunnel', async (t) => {
-  const ground = await tunnelGround(t)
-  const { status, head, socket } = await ground.ask({ early: 'first ' })
+  const fixture = await setUpTunnels(t)
+  const { status, head, socket } = await fixture.ask({ early: 'first ' })
   assert.equal(status, 200)
   assert.match(head, /\r\nx-plat-decision-id: [-0-9a-f]{36}/)
   assert.doesNotMatch(head, /content-length|transfer-encoding/)
@@ -66,7 +66,7 @@ test('what comes right behind the head is the first of the tunnel', async (t) =>
 })
 
 test('who shows no token of a session is asked for one as by a proxy, and told how to send it', async (t) => {
-  const ground = await tunnelGround(t)
+  const fixture = await setUpTunnels(t)
   const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
   for (const authorization of [
     null,
@@ -76,32 +76,32 @@ test('who shows no token of a session is asked for one as by a proxy, and told h
     'Basic !',
     basic('plat:'),
   ]) {
-    const { status, head } = await ground.ask({ authorization })
+    const { status, head } = await fixture.ask({ authorization })
     assert.equal(status, 407, String(authorization))
     assert.match(head, /\r\nproxy-authenticate: basic realm="plat"/)
     assert.doesNotMatch(head, /www-authenticate/)
   }
-  const { told } = await ground.ask({ authorization: null })
+  const { told } = await fixture.ask({ authorization: null })
   assert.equal(told.error, 'unauthenticated')
   assert.match(String(told.message), /password of Proxy-Authorization/)
   // A header for the host is none for the proxy.
-  const { status } = await ground.ask({ authorization: null, lines: [`Authorization: Bearer ${ground.token()}`] })
+  const { status } = await fixture.ask({ authorization: null, lines: [`Authorization: Bearer ${fixture.token()}`] })
   assert.equal(status, 407)
-  assert.equal(ground.taken.length, 0)
+  assert.equal(fixture.taken.length, 0)
 })
 
 test('scope, lists, ports and addresses are asked before anything is reached, and each refusal leaves one record', async (t) => {
-  const ground = await tunnelGround(t, { web: { deniedDomains: ['bad.localhost'] } })
-  const refused = async (target: string, token = ground.token()) => {
-    const asked = await ground.ask({ target, authorization: `Bearer ${token}` })
+  const fixture = await setUpTunnels(t, { web: { deniedDomains: ['bad.localhost'] } })
+  const refused = async (target: string, token = fixture.token()) => {
+    const asked = await fixture.ask({ target, authorization: `Bearer ${token}` })
     const { error, message } = asked.told
     return [asked.status, error, message]
   }
   const may = 'the host may not be reached: '
-  const port = ground.port
+  const port = fixture.port
   const cases: readonly (readonly [unknown[], unknown[]])[] = [
     [
-      await refused(`localhost:${port}`, ground.token({ scope: 'tools:notes' })),
+      await refused(`localhost:${port}`, fixture.token({ scope: 'tools:notes' })),
       [403, 'insufficient_scope', 'scope tools:plat-egress is required'],
     ],
     [await refused(`example.com:${port}`), [403, 'policy_denied', `${may}web.allowedDomains does not name its domain`]],
@@ -113,8 +113,8 @@ test('scope, lists, ports and addresses are asked before anything is reached, an
     ],
   ]
   for (const [found, wanted] of cases) assert.deepEqual(found, wanted)
-  assert.equal(ground.taken.length, 0)
-  const decisions = () => ground.records().filter(({ op }) => op === 'tunnel')
+  assert.equal(fixture.taken.length, 0)
+  const decisions = () => fixture.records().filter(({ op }) => op === 'tunnel')
   await until(() => decisions().length === cases.length, 'the records')
   assert.deepEqual(
     decisions().map(({ kind, tool }) => [kind, tool]),
@@ -126,23 +126,26 @@ test('scope, lists, ports and addresses are asked before anything is reached, an
       ['decision', '127.0.0.1'],
     ],
   )
-  assert.match((await ground.metric('plat_gateway_egress_requests_total{kind="connect",decision="deny"}')) ?? '', / 5$/)
+  assert.match(
+    (await fixture.metric('plat_gateway_egress_requests_total{kind="connect",decision="deny"}')) ?? '',
+    / 5$/,
+  )
 })
 
 test('a name that leads inside a private network is refused', async (t) => {
-  const ground = await tunnelGround(t, { web: { allowedCIDRs: [] } })
-  const { status, told } = await ground.ask()
+  const fixture = await setUpTunnels(t, { web: { allowedCIDRs: [] } })
+  const { status, told } = await fixture.ask()
   assert.deepEqual([status, told.error], [403, 'policy_denied'])
   assert.match(String(told.message), /which web\.allowedCIDRs does not allow/)
-  assert.equal(ground.taken.length, 0)
+  assert.equal(fixture.taken.length, 0)
 })
 
 test('a host that takes no connection is an error of the host, and its record says which it was', async (t) => {
   const port = await freePort()
-  const ground = await tunnelGround(t, { web: { allowedPorts: [port] } })
-  const { status, told } = await ground.ask({ target: `localhost:${port}` })
+  const fixture = await setUpTunnels(t, { web: { allowedPorts: [port] } })
+  const { status, told } = await fixture.ask({ target: `localhost:${port}` })
   assert.deepEqual([status, told.error, told.message], [502, 'upstream_error', 'localhost cannot be reached'])
-  const { result, code, endpoint } = await ground.outcome()
+  const { result, code, endpoint } = await fixture.outcome()
   assert.deepEqual([result, code, endpoint], ['failed', 'upstream_error', `localhost:${port}`])
 })
 
@@ -152,11 +155,11 @@ test('what an agent’s resource lets its browser reach is all that it reaches, 
   const browser = { allowedDomains: ['localhost'] }
   const agentWeb = { 'default/assistant': { deniedDomains: ['private.localhost'], browser } }
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers: {}, bindings: {}, agentWeb }))
-  const ground = await tunnelGround(t, { config: { upstreamsFile }, web: { allowedDomains: [] } })
+  const fixture = await setUpTunnels(t, { config: { upstreamsFile }, web: { allowedDomains: [] } })
   const asked = async (host: string, agent = 'assistant') => {
     const sub = `spiffe://plat.local/ns/default/agent/${agent}/session/s1`
-    const authorization = `Bearer ${ground.token({ sub, plat_agent: agent })}`
-    const { status, told } = await ground.ask({ target: `${host}:${ground.port}`, authorization })
+    const authorization = `Bearer ${fixture.token({ sub, plat_agent: agent })}`
+    const { status, told } = await fixture.ask({ target: `${host}:${fixture.port}`, authorization })
     return status === 200 ? 200 : String(told.message).split(': ')[1]
   }
   assert.equal(await asked('localhost'), 200)
@@ -166,19 +169,19 @@ test('what an agent’s resource lets its browser reach is all that it reaches, 
 })
 
 test('policies are asked about the host as the tool of plat-egress, in one spelling', async (t) => {
-  const ground = await tunnelGround(t, { web: { allowedDomains: ['localhost'] } })
+  const fixture = await setUpTunnels(t, { web: { allowedDomains: ['localhost'] } })
   const deny = {
     name: 'no',
     action: 'deny',
     match: { servers: ['plat-egress'], tools: ['secret.localhost'] },
     reason: 'not there',
   }
-  await ground.rules([deny, { name: 'all', action: 'allow', match: { servers: ['plat-egress'] } }])
+  await fixture.rules([deny, { name: 'all', action: 'allow', match: { servers: ['plat-egress'] } }])
   for (const target of ['secret.localhost', 'SECRET.localhost', 'secret.localhost.', 's%65cret.localhost']) {
     let told: Readonly<Record<string, unknown>> = {}
     // The file is read again within a second.
     while (told.message !== 'not there') {
-      const asked = await ground.ask({ target: `${target}:${ground.port}` })
+      const asked = await fixture.ask({ target: `${target}:${fixture.port}` })
       told = asked.told
       asked.socket.destroy()
     }
@@ -187,7 +190,7 @@ test('policies are asked about the host as the tool of plat-egress, in one spell
 })
 
 test('a target that is no host and port, and a CONNECT with a body, are refused as requests', async (t) => {
-  const ground = await tunnelGround(t)
+  const fixture = await setUpTunnels(t)
   for (const target of [
     'localhost',
     'localhost:',
@@ -197,61 +200,61 @@ test('a target that is no host and port, and a CONNECT with a body, are refused 
     'local host:80',
     ':80',
   ]) {
-    const { status } = await ground.ask({ target })
+    const { status } = await fixture.ask({ target })
     assert.equal(status, 400, target)
   }
   for (const target of ['localhost:99999', '%zz:80', '.:80']) {
-    const { status } = await ground.ask({ target })
+    const { status } = await fixture.ask({ target })
     assert.equal(status, 400, target)
   }
   for (const line of ['Content-Length: 5', 'Transfer-Encoding: chunked', 'Proxy-Authorization: Bearer x']) {
-    const { status } = await ground.ask({ lines: [line] })
+    const { status } = await fixture.ask({ lines: [line] })
     assert.equal(status, 400, line)
   }
-  assert.equal(ground.taken.length, 0)
+  assert.equal(fixture.taken.length, 0)
 })
 
 test('where tokens must be bound, the proxy still takes unbound ones, and none that is bound without its proof', async (t) => {
   // Shows D3.dpop.require.
-  const ground = await tunnelGround(t, { config: { dpop: { require: true, publicURL: 'https://gateway.example' } } })
-  const { status, socket } = await ground.ask()
+  const fixture = await setUpTunnels(t, { config: { dpop: { require: true, publicURL: 'https://gateway.example' } } })
+  const { status, socket } = await fixture.ask()
   assert.equal(status, 200)
   socket.destroy()
-  const cnf = { jkt: ground.issuer.signer.kid }
-  const bound = await ground.ask({ authorization: `Bearer ${ground.token({ cnf })}` })
+  const cnf = { jkt: fixture.issuer.signer.kid }
+  const bound = await fixture.ask({ authorization: `Bearer ${fixture.token({ cnf })}` })
   assert.deepEqual([bound.status, bound.told.error], [407, 'dpop_required'])
   const headers = {
-    authorization: `Bearer ${ground.token({ scope: 'tools:notes' })}`,
+    authorization: `Bearer ${fixture.token({ scope: 'tools:notes' })}`,
     'content-type': 'application/json',
   }
-  const called = await fetch(`${ground.gateway.url}/mcp/notes`, { method: 'POST', headers, body: '{}' })
+  const called = await fetch(`${fixture.gateway.url}/mcp/notes`, { method: 'POST', headers, body: '{}' })
   assert.equal(called.status, 401)
 })
 
 test('while it is off, CONNECT is refused in one line', async (t) => {
-  const ground = await tunnelGround(t, { config: { egress: { enabled: false } } })
-  const { status } = await ground.ask()
+  const fixture = await setUpTunnels(t, { config: { egress: { enabled: false } } })
+  const { status } = await fixture.ask()
   assert.equal(status, 501)
-  assert.equal(await ground.metric('plat_gateway_egress_requests_total{kind="connect",decision="deny"}'), undefined)
+  assert.equal(await fixture.metric('plat_gateway_egress_requests_total{kind="connect",decision="deny"}'), undefined)
 })
 
 test('an answer that is still due on the connection never ends up in a tunnel', async (t) => {
-  const ground = await tunnelGround(t)
+  const fixture = await setUpTunnels(t)
   const slow = 'POST /mcp/notes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n'
-  const { socket, status } = await ground.ask({ early: 'x' })
+  const { socket, status } = await fixture.ask({ early: 'x' })
   assert.equal(status, 200)
   socket.destroy()
   const { connect } = await import('node:net')
-  const both = connect(ground.gateway.port, '127.0.0.1')
+  const both = connect(fixture.gateway.port, '127.0.0.1')
   both.on('error', () => {})
-  const target = `localhost:${ground.port}`
-  const connectHead = `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Bearer ${ground.token()}\r\n\r\n`
-  both.write(`${slow}Authorization: Bearer ${ground.token({ scope: 'tools:notes' })}\r\n\r\n{}${connectHead}`)
+  const target = `localhost:${fixture.port}`
+  const connectHead = `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Bearer ${fixture.token()}\r\n\r\n`
+  both.write(`${slow}Authorization: Bearer ${fixture.token({ scope: 'tools:notes' })}\r\n\r\n{}${connectHead}`)
   let text = ''
   both.on('data', (chunk) => {
     text += chunk
   })
   await once(both, 'close')
   assert.doesNotMatch(text, /^HTTP\/1\.1 200 OK/m)
-  assert.equal(ground.taken.length, 1)
+  assert.equal(fixture.taken.length, 1)
 })

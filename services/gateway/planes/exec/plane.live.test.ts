@@ -35,7 +35,7 @@ interface Setup {
 }
 
 /** A gateway before a sandbox that really listens, at a path with the names of its session. */
-async function ground(t: TestContext, { exec, config, rules, answer = print }: Setup = {}) {
+async function setUp(t: TestContext, { exec, config, rules, answer = print }: Setup = {}) {
   const runs: Run[] = []
   const sandbox = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -85,7 +85,7 @@ async function ground(t: TestContext, { exec, config, rules, answer = print }: S
 
 test('code goes to the sandbox of its own session, as it was sent, and what it says comes back', async (t) => {
   // Shows D3.sessions.exec.enabled, D3.sessions.exec.endpointTemplate, D3.endpoint.exec and D3.metric.plat_gateway_exec_total.
-  const { runs, run, records, outcome, counted } = await ground(t)
+  const { runs, run, records, outcome, counted } = await setUp(t)
   const body = '{ "code": "print(1)", "n": 12345678901234567890 }'
   const answer = await run(body)
   assert.deepEqual([answer.status, answer.text], [200, '{"stdout":"print(1)","exitCode":0}'])
@@ -106,7 +106,7 @@ test('code goes to the sandbox of its own session, as it was sent, and what it s
 })
 
 test('a session is named alone or in full, and nobody else’s is there', async (t) => {
-  const { run, runs } = await ground(t)
+  const { run, runs } = await setUp(t)
   assert.equal((await run({ code: 'x' }, { id: 'default%2Fassistant%2Fs1' })).status, 200)
   for (const id of ['s2', 'default%2Fassistant%2Fs2', 'default%2Fother%2Fs1', '%zz']) {
     const { status, body } = await run({ code: 'x' }, { id })
@@ -116,7 +116,7 @@ test('a session is named alone or in full, and nobody else’s is there', async 
 })
 
 test('a session whose name would lead to another host has no sandbox', async (t) => {
-  const { run, runs } = await ground(t)
+  const { run, runs } = await setUp(t)
   const session = 'x.evil'
   const sub = `spiffe://plat.local/ns/default/agent/assistant/session/${session}`
   const { status, body } = await run({ code: 'x' }, { id: session, sub, plat_session: session })
@@ -134,7 +134,7 @@ test('the scope and the policy say who may run code, and a policy may look into 
       when: "args.code.contains('rm ')",
     },
   ]
-  const { run, runs, counted } = await ground(t, { rules })
+  const { run, runs, counted } = await setUp(t, { rules })
   const unscoped = await run({ code: 'x' }, { scope: 'tools:notes' })
   assert.deepEqual([unscoped.status, unscoped.body.error], [403, 'insufficient_scope'])
   assert.ok(await counted('denied'))
@@ -145,7 +145,7 @@ test('the scope and the policy say who may run code, and a policy may look into 
 })
 
 test('what is no request to run code is refused with the reason', async (t) => {
-  const { run, runs } = await ground(t, { exec: { maxTimeoutSeconds: 20 } })
+  const { run, runs } = await setUp(t, { exec: { maxTimeoutSeconds: 20 } })
   const reasons: readonly (readonly [unknown, RegExp])[] = [
     ['{"code":"a","code":"b"}', /not strict JSON/],
     ['[]', /must be a JSON object/],
@@ -165,7 +165,7 @@ test('what is no request to run code is refused with the reason', async (t) => {
 test('code that does not end is given up, and so is the connection to its sandbox', async (t) => {
   // Shows D3.sessions.exec.maxTimeoutSeconds and D3.limit.exec.
   const lost: Promise<unknown>[] = []
-  const { run, outcome, counted } = await ground(t, {
+  const { run, outcome, counted } = await setUp(t, {
     exec: { maxTimeoutSeconds: 1 },
     answer: (_, response) => void lost.push(once(response, 'close')),
   })
@@ -181,7 +181,7 @@ test('output up to the cap comes back whole, one byte more is refused', async (t
   // Shows D3.sessions.exec.maxOutputBytes and D3.limit.exec.
   const maxOutputBytes = 10_000
   const empty = JSON.stringify({ stdout: '' }).length
-  const { run } = await ground(t, {
+  const { run } = await setUp(t, {
     exec: { maxOutputBytes },
     answer({ body }, response) {
       response.writeHead(200, { 'content-type': 'application/json' })
@@ -198,7 +198,7 @@ test('the key of the file is shown to the sandbox alone, and without it nothing 
   // Shows D3.sessions.exec.keyFile.
   const keyFile = join(tempFolder(), 'exec.key')
   await writeFile(keyFile, 'first\n')
-  const { run, runs } = await ground(t, { exec: { keyFile }, config: { policyReloadSeconds: 1 } })
+  const { run, runs } = await setUp(t, { exec: { keyFile }, config: { policyReloadSeconds: 1 } })
   const answer = await run({ code: 'x' })
   assert.equal(runs[0]?.headers['x-plat-exec-key'], 'first')
   assert.doesNotMatch(answer.text, /first/)
@@ -224,7 +224,7 @@ test('a sandbox that refuses the gateway, fails, or speaks no JSON is an error o
     (_, response) => response.destroy(),
   ]
   let next = 0
-  const { run } = await ground(t, { answer: (asked, response) => answers[next]?.(asked, response) })
+  const { run } = await setUp(t, { answer: (asked, response) => answers[next]?.(asked, response) })
   const told: string[] = []
   for (; next < answers.length; next++) {
     const { status, body } = await run({ code: 'x' })
@@ -242,7 +242,7 @@ test('a sandbox that refuses the gateway, fails, or speaks no JSON is an error o
 })
 
 test('a refusal of the sandbox in its own words goes on as it came', async (t) => {
-  const { run, counted } = await ground(t, {
+  const { run, counted } = await setUp(t, {
     answer: (_, response) =>
       response.writeHead(422, { 'content-type': 'application/json', 'x-secret': 's' }).end('{"detail":"no python"}'),
   })
@@ -253,7 +253,7 @@ test('a refusal of the sandbox in its own words goes on as it came', async (t) =
 
 test('what must not pass is taken out of the code and of what it prints', async (t) => {
   const config = { dlpProfiles: { cards: { detectors: ['credit_card'] } }, dlp: { servers: { 'plat-exec': 'cards' } } }
-  const { run, runs } = await ground(t, {
+  const { run, runs } = await setUp(t, {
     config,
     answer: (_, response) =>
       response
@@ -269,7 +269,7 @@ test('what must not pass is taken out of the code and of what it prints', async 
 
 test('a caller that leaves takes its code with it', async (t) => {
   const lost: Promise<unknown>[] = []
-  const { gateway, token, outcome } = await ground(t, {
+  const { gateway, token, outcome } = await setUp(t, {
     answer: (_, response) => void lost.push(once(response, 'close')),
   })
   const leaving = new AbortController()
@@ -288,7 +288,7 @@ test('a caller that leaves takes its code with it', async (t) => {
 })
 
 test('code is run by way of the admin listener as well, for its own session alone', async (t) => {
-  const { run, gateway, runs } = await ground(t, { config: { adminListen: 'localhost:0' } })
+  const { run, gateway, runs } = await setUp(t, { config: { adminListen: 'localhost:0' } })
   assert.notEqual(gateway.adminUrl, gateway.url)
   assert.equal((await run({ code: 'x' }, { at: gateway.adminUrl })).status, 200)
   assert.equal((await run({ code: 'x' }, { at: gateway.adminUrl, id: 's2' })).status, 404)
@@ -304,7 +304,7 @@ test('code is run by way of the admin listener as well, for its own session alon
 })
 
 test('while it is off there is nothing at its path', async (t) => {
-  const { run } = await ground(t, { exec: { enabled: false } })
+  const { run } = await setUp(t, { exec: { enabled: false } })
   const { status, body } = await run({ code: 'x' })
   assert.deepEqual([status, body.error], [404, 'not_found'])
 })

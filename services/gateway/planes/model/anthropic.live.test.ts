@@ -13,7 +13,7 @@ const API_KEY = `sk-ant-${Math.random().toString(36).slice(2)}`
 const asked = { model: 'claude-test', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Say hello.' }] }
 
 /** A gateway with a route to Anthropic's API, and the official client of it. */
-async function ground(t: TestContext, more: object = {}, config: object = {}) {
+async function setUp(t: TestContext, more: object = {}, config: object = {}) {
   const upstream: AnthropicServer = await startAnthropicServer(API_KEY)
   t.after(() => upstream.close())
   const dir = tempFolder()
@@ -36,7 +36,7 @@ const USED = { prompt: 16, completion: 2, cachedRead: 4, cachedWrite: 2, reasoni
 
 test('the official client gets its message, and the upstream the same bytes with the route own key', async (t) => {
   // Shows D3.route.provider.anthropic, D3.route.apiVersion, D3.route.auth.type.default
-  const { upstream, client, outcome, token } = await ground(t)
+  const { upstream, client, outcome, token } = await setUp(t)
   const { data, response } = await client()
     .messages.create(asked, { headers: { 'anthropic-beta': 'b-1' } })
     .withResponse()
@@ -52,7 +52,7 @@ test('the official client gets its message, and the upstream the same bytes with
 })
 
 test('a caller that names no version of the API gets the first one', async (t) => {
-  const { upstream, token, url } = await ground(t)
+  const { upstream, token, url } = await setUp(t)
   const response = await fetch(`${url}/llm/claude/v1/messages`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
@@ -63,7 +63,7 @@ test('a caller that names no version of the API gets the first one', async (t) =
 })
 
 test('a stream arrives event by event, and its usage is that of its beginning and of its end', async (t) => {
-  const { client, outcome } = await ground(t, { apiVersion: '2026-01-01' })
+  const { client, outcome } = await setUp(t, { apiVersion: '2026-01-01' })
   const stream = client().messages.stream(asked)
   let text = ''
   stream.on('text', (piece) => {
@@ -77,7 +77,7 @@ test('a stream arrives event by event, and its usage is that of its beginning an
 
 test('a route says its version over the caller, translates names and limits tokens', async (t) => {
   // Shows D2.model.apiVersion.
-  const { upstream, client } = await ground(t, {
+  const { upstream, client } = await setUp(t, {
     apiVersion: '2026-01-01',
     aliases: { fast: 'claude-small' },
     maxTokensPerRequest: 50,
@@ -95,7 +95,7 @@ test('a route says its version over the caller, translates names and limits toke
 
 test('a stream that fails or dies ends with the error of the dialect, and what was seen of it is an estimate', async (t) => {
   for (const fault of [{ failsAfter: 5 }, { diesAfter: 5 }]) {
-    const { upstream, client, outcome } = await ground(t)
+    const { upstream, client, outcome } = await setUp(t)
     upstream.answers({ text: ['Hello', ' world'], ...fault })
     const error = await failure(client().messages.stream(asked).finalMessage())
     assert.match(JSON.stringify(error.error), /"type":"error".*"code":"upstream_error"/)
@@ -106,7 +106,7 @@ test('a stream that fails or dies ends with the error of the dialect, and what w
 })
 
 test('tokens are counted and models are listed without a record', async (t) => {
-  const { client, upstream } = await ground(t)
+  const { client, upstream } = await setUp(t)
   const { max_tokens: _, ...counted } = asked
   assert.equal((await client().messages.countTokens(counted)).input_tokens, 10)
   const models = []
@@ -120,7 +120,7 @@ test('tokens are counted and models are listed without a record', async (t) => {
 
 test('refusals are errors of the dialect with the code of plat', async (t) => {
   // Shows D2.error.provider_hosted_tool, D2.model.providerTools.values
-  const { client, upstream } = await ground(t, { providerTools: ['web_search'] })
+  const { client, upstream } = await setUp(t, { providerTools: ['web_search'] })
   const cases: readonly (readonly [Promise<unknown>, number, string, string])[] = [
     [client('nobody').messages.create(asked), 404, 'not_found_error', 'unknown_route'],
     [client('other').messages.create(asked), 403, 'permission_error', 'insufficient_scope'],
@@ -144,16 +144,16 @@ const ALLOWED =
   '{"tools":[{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"},{"name":"own","input_schema":{"type":"object"}}]}'
 
 test('what the upstream refuses reaches the client as it was said, but never its own key', async (t) => {
-  const { client } = await ground(t)
+  const { client } = await setUp(t)
   const { max_tokens: _, ...short } = asked
   const refused = await failure(client().messages.create({ ...short, ...JSON.parse('{"max_tokens":null}') }))
   assert.deepEqual([refused.status, refused.message.includes('max_tokens: Field required')], [400, true])
-  const wrong = await ground(t, { auth: { type: 'none' }, apiKeyFile: '' })
+  const wrong = await setUp(t, { auth: { type: 'none' }, apiKeyFile: '' })
   assert.equal((await failure(wrong.client().messages.create(asked))).status, 502)
 })
 
 test('a route of another provider does not speak the dialect, and says so', async (t) => {
-  const { client } = await ground(t, { provider: 'openai' })
+  const { client } = await setUp(t, { provider: 'openai' })
   const error = await failure(client().messages.create(asked))
   assert.equal(error.status, 501)
   assert.match(error.message, /messages is not built yet in this version for the provider openai/)

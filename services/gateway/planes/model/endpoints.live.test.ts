@@ -17,7 +17,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 type Script = Readonly<Record<string, object | readonly string[]>>
 
 /** A gateway with a route to an upstream that answers as it is told, and the official client. */
-async function ground(t: TestContext, script: Script, more: object = {}) {
+async function setUp(t: TestContext, script: Script, more: object = {}) {
   const seen: { path: string; body: Record<string, unknown> }[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -45,7 +45,7 @@ async function ground(t: TestContext, script: Script, more: object = {}) {
 test('embeddings are relayed and their input is counted', async (t) => {
   const vector = { object: 'embedding', index: 0, embedding: [0.5, -0.25] }
   const answer = { object: 'list', model: 'e-1', data: [vector], usage: { prompt_tokens: 3, total_tokens: 3 } }
-  const { client, seen, outcome } = await ground(t, { embeddings: answer }, { aliases: { e: 'e-1' } })
+  const { client, seen, outcome } = await setUp(t, { embeddings: answer }, { aliases: { e: 'e-1' } })
   const asked = { model: 'e', input: ['one', 'two'], encoding_format: 'float' as const }
   assert.deepEqual((await client.embeddings.create(asked)).data, [vector])
   assert.deepEqual(seen, [{ path: 'embeddings', body: { ...asked, model: 'e-1' } }])
@@ -59,7 +59,7 @@ const used = { input_tokens: 5, output_tokens: 7, total_tokens: 12, output_token
 const named = (type: string, more: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
 
 test('a response is relayed, its limit is written where this endpoint reads it, and its usage is read', async (t) => {
-  const { client, seen, outcome } = await ground(t, { responses: response(used) }, { maxTokensPerRequest: 50 })
+  const { client, seen, outcome } = await setUp(t, { responses: response(used) }, { maxTokensPerRequest: 50 })
   const { data, response: head } = await client.responses.create({ model: 'm', input: 'hi' }).withResponse()
   assert.equal(data.id, 'resp_1')
   assert.deepEqual([seen[0]?.body.max_output_tokens, head.headers.get('x-plat-max-tokens')], [50, '50'])
@@ -74,13 +74,13 @@ test('a streamed response is whole when its last event came, and not before', as
     named('response.completed', { response: response(used), sequence_number: 2 }),
   ]
   const asked = { model: 'm', input: 'hi', stream: true } as const
-  const whole = await ground(t, { responses: events })
+  const whole = await setUp(t, { responses: events })
   const types = []
   for await (const event of await whole.client.responses.create(asked)) types.push(event.type)
   assert.deepEqual(types, ['response.created', 'response.output_text.delta', 'response.completed'])
   assert.deepEqual(whole.seen[0]?.body, asked, 'usage need not be asked for')
   assert.equal((await whole.outcome()).usageSource, 'reported')
-  const broken = await ground(t, { responses: events.slice(0, 2) })
+  const broken = await setUp(t, { responses: events.slice(0, 2) })
   const read = async () => {
     for await (const event of await broken.client.responses.create(asked))
       assert.notEqual(event.type, 'response.completed')
@@ -90,7 +90,7 @@ test('a streamed response is whole when its last event came, and not before', as
 })
 
 test('what would run unseen at the provider is refused before it is asked', async (t) => {
-  const { client, seen } = await ground(
+  const { client, seen } = await setUp(
     t,
     { responses: { output: [] } },
     { providerTools: ['file_search', 'web_search_preview_2025_03_11'] },
@@ -121,7 +121,7 @@ test('text that goes on from a prompt is relayed, whole and streamed', async (t)
     `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
     'data: [DONE]\n\n',
   ]
-  const { client, seen, outcome } = await ground(t, { completions: events })
+  const { client, seen, outcome } = await setUp(t, { completions: events })
   let text = ''
   const stream = await client.completions.create({ model: 'm', prompt: 'x', stream: true })
   for await (const { choices } of stream)

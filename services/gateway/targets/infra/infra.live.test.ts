@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { infraGround, sha256 } from './testing/ground.ts'
+import { setUpInfra, sha256 } from './testing/ground.ts'
 import { planOf } from './testing/plans.ts'
 
 const CREATE = planOf([{ address: 'aws_instance.web', actions: ['create'] }])
@@ -11,8 +11,8 @@ const DROP = planOf([
 
 test('a plan is judged, and the ledger has its hash', async (t) => {
   // Shows D3.infra.enabled.
-  const ground = await infraGround(t)
-  const { status, headers, body } = await ground.post('plans', DROP)
+  const fixture = await setUpInfra(t)
+  const { status, headers, body } = await fixture.post('plans', DROP)
   assert.equal(status, 200)
   assert.deepEqual(body, {
     planSha256: sha256(JSON.stringify(DROP)),
@@ -32,33 +32,33 @@ test('a plan is judged, and the ledger has its hash', async (t) => {
     apply: 'approval',
   })
   const call = headers.get('x-plat-decision-id')
-  const { op, server, tool, argsSha256 } = await ground.record((rec) => rec.call === call && rec.kind === 'outcome')
+  const { op, server, tool, argsSha256 } = await fixture.record((rec) => rec.call === call && rec.kind === 'outcome')
   assert.deepEqual([op, server, tool, argsSha256], ['infra', 'plat-infra', 'plan', body.planSha256])
-  assert.equal(Object((await ground.post('plans', CREATE)).body).apply, 'allowed')
+  assert.equal(Object((await fixture.post('plans', CREATE)).body).apply, 'allowed')
 })
 
 test('without infra.enabled its addresses do not exist', async (t) => {
-  const ground = await infraGround(t, { enabled: false })
+  const fixture = await setUpInfra(t, { enabled: false })
   for (const path of ['plans', 'authorizations', 'authorizations/verify'])
-    assert.equal((await ground.post(path, CREATE)).status, 404, path)
+    assert.equal((await fixture.post(path, CREATE)).status, 404, path)
 })
 
 test('a plan of a low tier is authorized at once, for its session and its bytes alone', async (t) => {
-  const ground = await infraGround(t)
+  const fixture = await setUpInfra(t)
   const text = JSON.stringify(CREATE, null, 1)
-  const { status, body } = await ground.post('authorizations', text)
+  const { status, body } = await fixture.post('authorizations', text)
   assert.equal(status, 201)
   const { authorization, planSha256, tier, resources } = body
   assert.deepEqual([planSha256, tier, resources], [sha256(text), 1, 1])
   const verify = (own: object, token?: string) =>
-    ground.post('authorizations/verify', { authorization, planSha256, ...own }, token)
+    fixture.post('authorizations/verify', { authorization, planSha256, ...own }, token)
   const verified = await verify({})
   assert.equal(verified.status, 200)
   assert.deepEqual(verified.body, { planSha256, tier, resources, expiresAt: body.expiresAt })
   const other = await verify({ planSha256: sha256('another') })
   assert.deepEqual([other.status, other.body.error], [403, 'forbidden'])
   const sub = 'spiffe://plat.local/ns/default/agent/assistant/session/s9'
-  const stranger = await verify({}, ground.token({ sub, plat_session: 's9' }))
+  const stranger = await verify({}, fixture.token({ sub, plat_session: 's9' }))
   assert.deepEqual([stranger.status, stranger.body.error], [404, 'not_found'])
   const forged = `${String(authorization).slice(0, -2)}${String(authorization).endsWith('AA') ? 'BB' : 'AA'}`
   assert.equal((await verify({ authorization: forged })).status, 404)
@@ -67,28 +67,28 @@ test('a plan of a low tier is authorized at once, for its session and its bytes 
 
 test('from the tier of requireApprovalAtTier on a person lets a plan through, and is shown what it does', async (t) => {
   // Shows D3.infra.requireApprovalAtTier.
-  const ground = await infraGround(t)
-  const held = ground.post('authorizations', DROP)
-  const { preview, reason, server, tool } = await ground.approver.pending()
+  const fixture = await setUpInfra(t)
+  const held = fixture.post('authorizations', DROP)
+  const { preview, reason, server, tool } = await fixture.approver.pending()
   assert.deepEqual([server, tool], ['plat-infra', 'apply'])
   assert.match(String(reason), /^a plan of tier 4 that changes 2 resources/)
   assert.deepEqual(Object(preview).text.split('\n').slice(1), [
     'tier 4: delete module.shop.aws_db_instance.main[…] (destroys, data-bearing type)',
     'tier 2: update aws_instance.web (updates)',
   ])
-  await ground.approver.decide('approve')
+  await fixture.approver.decide('approve')
   const { status, body } = await held
   assert.deepEqual([status, body.tier], [201, 4])
-  const again = ground.post('authorizations', DROP)
-  await ground.approver.decide('deny')
+  const again = fixture.post('authorizations', DROP)
+  await fixture.approver.decide('deny')
   const denied = await again
   assert.deepEqual([denied.status, denied.body.error], [403, 'approval_denied'])
 })
 
 test('5 asks nobody, and 0 asks for every plan', async (t) => {
-  const never = await infraGround(t, { requireApprovalAtTier: 5 })
+  const never = await setUpInfra(t, { requireApprovalAtTier: 5 })
   assert.equal((await never.post('authorizations', DROP)).status, 201)
-  const always = await infraGround(t, { requireApprovalAtTier: 0 })
+  const always = await setUpInfra(t, { requireApprovalAtTier: 0 })
   const held = always.post('authorizations', planOf([]))
   await always.approver.decide('approve')
   assert.equal((await held).status, 201)
@@ -96,17 +96,17 @@ test('5 asks nobody, and 0 asks for every plan', async (t) => {
 
 test('plans above maxTier and of denied types cannot be applied, whoever would approve them', async (t) => {
   // Shows D3.infra.maxTier and D3.infra.denyTypes.
-  const ground = await infraGround(t, { maxTier: 2, denyTypes: ['acme_*'] })
+  const fixture = await setUpInfra(t, { maxTier: 2, denyTypes: ['acme_*'] })
   const denied = async (plan: object) => {
-    const { status, body } = await ground.post('authorizations', plan)
+    const { status, body } = await fixture.post('authorizations', plan)
     return `${status} ${body.error}: ${body.message}`
   }
   assert.equal(await denied(DROP), '403 policy_denied: the plan is of tier 4, and infra.maxTier is 2')
   const typed = '403 policy_denied: infra.denyTypes names the type of a resource of the plan'
   for (const actions of [['create'], ['read'], ['forget']])
     assert.equal(await denied(planOf([{ type: 'acme_gate', actions }])), typed, actions.join())
-  assert.equal((await ground.post('authorizations', planOf([{ type: 'acme_gate' }]))).status, 201)
-  const { body } = await ground.post('plans', DROP)
+  assert.equal((await fixture.post('authorizations', planOf([{ type: 'acme_gate' }]))).status, 201)
+  const { body } = await fixture.post('plans', DROP)
   assert.deepEqual([body.apply, body.reason], ['denied', 'the plan is of tier 4, and infra.maxTier is 2'])
 })
 
@@ -115,15 +115,15 @@ test('a session and an agent change no more resources in an hour than their budg
   // D3.infra.budgets.perAgent.resourcesPerHour.
   // Shows D3.infra.budgets.perSession and D3.infra.budgets.perAgent.
   const perAgent = { 'default/assistant': { resourcesPerHour: 3 }, '*': { maxTier: 0 } }
-  const ground = await infraGround(t, { budgets: { perSession: { resourcesPerHour: 2, maxTier: 2 }, perAgent } })
+  const fixture = await setUpInfra(t, { budgets: { perSession: { resourcesPerHour: 2, maxTier: 2 }, perAgent } })
   const session = (name: string, agent = 'assistant') =>
-    ground.token({
+    fixture.token({
       sub: `spiffe://plat.local/ns/default/agent/${agent}/session/${name}`,
       plat_session: name,
       plat_agent: agent,
     })
   const apply = async (token: string, plan = CREATE) => {
-    const { status, body } = await ground.post('authorizations', plan, token)
+    const { status, body } = await fixture.post('authorizations', plan, token)
     return status === 201 ? 'given' : `${status} ${body.error}: ${body.message}`
   }
   const [one, other] = [session('one'), session('other')]
@@ -138,36 +138,36 @@ test('a session and an agent change no more resources in an hour than their budg
     /^429 budget_exceeded: .*infra\.budgets\.perSession\.resourcesPerHour is 2/,
   )
   assert.match(await apply(one, DROP), /^403 policy_denied: .*infra\.budgets\.perSession\.maxTier is 2/)
-  const { body } = await ground.post('plans', CREATE, one)
+  const { body } = await fixture.post('plans', CREATE, one)
   assert.equal(body.apply, 'allowed')
 })
 
 test('what was counted and what was authorized outlasts a restart', async (t) => {
   const infra = { budgets: { perSession: { resourcesPerHour: 1 } } }
-  const before = await infraGround(t, infra, { drained: true })
+  const before = await setUpInfra(t, infra, { drained: true })
   const given = await before.post('authorizations', CREATE)
   assert.equal(given.status, 201)
   await before.drain()
-  const after = await infraGround(t, infra, { config: { auditPath: before.auditPath } })
+  const after = await setUpInfra(t, infra, { config: { auditPath: before.auditPath } })
   const { authorization, planSha256 } = given.body
   assert.equal((await after.post('authorizations/verify', { authorization, planSha256 })).status, 200)
   assert.equal((await after.post('authorizations', CREATE)).body.error, 'rate_limited')
 })
 
 test('a refused apply takes nothing of a budget', async (t) => {
-  const ground = await infraGround(t, { budgets: { perSession: { resourcesPerHour: 2 } } })
-  const held = ground.post('authorizations', DROP)
-  await ground.approver.decide('deny')
+  const fixture = await setUpInfra(t, { budgets: { perSession: { resourcesPerHour: 2 } } })
+  const held = fixture.post('authorizations', DROP)
+  await fixture.approver.decide('deny')
   assert.equal((await held).status, 403)
   const two = planOf(['a', 'b'].map((name) => ({ address: `aws_instance.${name}`, actions: ['create'] })))
-  assert.equal((await ground.post('authorizations', two)).status, 201)
+  assert.equal((await fixture.post('authorizations', two)).status, 201)
 })
 
 test('the agents that no budget names share the one of the star, each for itself', async (t) => {
   const perAgent = { '*': { resourcesPerHour: 0 }, assistant: { resourcesPerHour: 1 } }
-  const ground = await infraGround(t, { budgets: { perAgent } })
-  assert.equal((await ground.post('authorizations', CREATE)).status, 201)
-  const { status, headers } = await ground.post('authorizations', CREATE)
+  const fixture = await setUpInfra(t, { budgets: { perAgent } })
+  assert.equal((await fixture.post('authorizations', CREATE)).status, 201)
+  const { status, headers } = await fixture.post('authorizations', CREATE)
   assert.equal(status, 429)
   assert.ok(Number(headers.get('retry-after')) <= 3600)
 })
@@ -177,12 +177,12 @@ test('policies judge plans by server, tool and what they hold; scopes come first
     { name: 'all', action: 'allow' },
     { name: 'small', action: 'deny', match: { tools: ['apply'] }, when: 'size(args.resource_changes) > 1' },
   ]
-  const ground = await infraGround(t, { requireApprovalAtTier: 5 }, { rules })
-  assert.equal((await ground.post('authorizations', CREATE)).status, 201)
-  const { status, body } = await ground.post('authorizations', DROP)
+  const fixture = await setUpInfra(t, { requireApprovalAtTier: 5 }, { rules })
+  assert.equal((await fixture.post('authorizations', CREATE)).status, 201)
+  const { status, body } = await fixture.post('authorizations', DROP)
   assert.deepEqual([status, body.error], [403, 'policy_denied'])
-  assert.equal((await ground.post('plans', DROP)).status, 200)
-  const unscoped = await ground.post('plans', CREATE, ground.token({ scope: 'tools:notes' }))
+  assert.equal((await fixture.post('plans', DROP)).status, 200)
+  const unscoped = await fixture.post('plans', CREATE, fixture.token({ scope: 'tools:notes' }))
   assert.deepEqual([unscoped.status, unscoped.body.error], [403, 'insufficient_scope'])
   assert.match(unscoped.headers.get('www-authenticate') ?? '', /scope="tools:plat-infra"/)
 })
@@ -190,28 +190,28 @@ test('policies judge plans by server, tool and what they hold; scopes come first
 test('a plan has 16 MiB at most unless the configuration allows more, which is 256 MiB at most', async (t) => {
   // Shows D3.limit.plan.
   const MIB = 1024 * 1024
-  const ground = await infraGround(t)
+  const fixture = await setUpInfra(t)
   const text = JSON.stringify(CREATE)
-  assert.equal((await ground.post('plans', text.padEnd(16 * MIB))).status, 200)
-  const larger = await ground.post('plans', text.padEnd(16 * MIB + 1))
+  assert.equal((await fixture.post('plans', text.padEnd(16 * MIB))).status, 200)
+  const larger = await fixture.post('plans', text.padEnd(16 * MIB + 1))
   assert.deepEqual([larger.status, larger.body.error], [413, 'body_too_large'])
-  const most = await infraGround(t, { maxPlanBytes: 256 * MIB })
+  const most = await setUpInfra(t, { maxPlanBytes: 256 * MIB })
   assert.equal((await most.post('plans', text.padEnd(16 * MIB + 1))).status, 200)
-  await assert.rejects(infraGround(t, { maxPlanBytes: 256 * MIB + 1 }), /infra\.maxPlanBytes/)
+  await assert.rejects(setUpInfra(t, { maxPlanBytes: 256 * MIB + 1 }), /infra\.maxPlanBytes/)
 })
 
 test('a plan has a size, and what is none is refused with its place', async (t) => {
   // Shows D3.infra.maxPlanBytes.
   const text = JSON.stringify(CREATE)
-  const ground = await infraGround(t, { maxPlanBytes: text.length })
-  assert.equal((await ground.post('plans', text)).status, 200)
-  const larger = await ground.post('plans', `${text} `)
+  const fixture = await setUpInfra(t, { maxPlanBytes: text.length })
+  assert.equal((await fixture.post('plans', text)).status, 200)
+  const larger = await fixture.post('plans', `${text} `)
   assert.deepEqual([larger.status, larger.body.error], [413, 'body_too_large'])
-  const odd = await ground.post('plans', '{"format_version":"1.2","resource_changes":[1]}')
+  const odd = await fixture.post('plans', '{"format_version":"1.2","resource_changes":[1]}')
   assert.deepEqual([odd.status, odd.body.message], [400, 'resource_changes[0] must be an object'])
-  const twice = await ground.post('plans', '{"format_version":"1.2","format_version":"1.2"}')
+  const twice = await fixture.post('plans', '{"format_version":"1.2","format_version":"1.2"}')
   assert.deepEqual([twice.status, twice.body.error], [400, 'invalid_request'])
-  assert.equal((await ground.post('nothing', text)).status, 404)
-  const got = await fetch(`${ground.url}/v1/infra/plans`, { headers: { authorization: `Bearer ${ground.token()}` } })
+  assert.equal((await fixture.post('nothing', text)).status, 404)
+  const got = await fetch(`${fixture.url}/v1/infra/plans`, { headers: { authorization: `Bearer ${fixture.token()}` } })
   assert.equal(got.status, 405)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import { registryGround } from '../../testing/registered.ts'
+import { setUpRegistry } from '../../testing/registered.ts'
 
 const auth = { type: 'none' } as const
 
@@ -16,25 +16,25 @@ async function named(t: TestContext, name: string) {
 
 test('the registry is read again under load: a server moves, one comes, one goes, and no call fails', async (t) => {
   const [first, second] = [await named(t, 'first'), await named(t, 'second')]
-  const ground = await registryGround(t, {
+  const fixture = await setUpRegistry(t, {
     servers: { notes: { url: first.url, auth }, gone: { url: first.url, auth } },
   })
-  const token = ground.issuer.token()
+  const token = fixture.issuer.token()
   let going = true
   const seen: string[] = []
   const callers = Array.from({ length: 4 }, async () => {
-    while (going) seen.push((await ground.call('notes', token)).text)
+    while (going) seen.push((await fixture.call('notes', token)).text)
   })
   await until(() => seen.length > 20, 'calls of the first server')
-  assert.equal((await ground.call('gone')).error, null)
-  assert.equal((await ground.call('fresh')).error, 'unknown_server')
-  await ground.publish({ notes: { url: second.url, auth }, fresh: { url: second.url, auth } })
+  assert.equal((await fixture.call('gone')).error, null)
+  assert.equal((await fixture.call('fresh')).error, 'unknown_server')
+  await fixture.publish({ notes: { url: second.url, auth }, fresh: { url: second.url, auth } })
   await until(() => seen.at(-1)?.includes('second') === true, 'the new registry')
-  assert.equal((await ground.call('fresh')).error, null)
-  assert.equal((await ground.call('gone')).error, 'unknown_server')
-  await ground.publish('{"version":1,"servers":{"default/notes":{"url":"http://nowhere"')
-  await until(async () => (await ground.written()).includes('upstreamsFile is refused'), 'the broken file to be seen')
-  assert.match((await ground.call('notes')).text, /second/)
+  assert.equal((await fixture.call('fresh')).error, null)
+  assert.equal((await fixture.call('gone')).error, 'unknown_server')
+  await fixture.publish('{"version":1,"servers":{"default/notes":{"url":"http://nowhere"')
+  await until(async () => (await fixture.written()).includes('upstreamsFile is refused'), 'the broken file to be seen')
+  assert.match((await fixture.call('notes')).text, /second/)
   going = false
   await Promise.all(callers)
   assert.deepEqual(

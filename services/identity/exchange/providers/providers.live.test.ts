@@ -175,16 +175,16 @@ async function setUp(
 type ProviderFixture = Awaited<ReturnType<typeof setUp>>
 
 async function assertFailed(
-  world: ProviderFixture,
+  fixture: ProviderFixture,
   answer: Awaited<ReturnType<ProviderFixture['ask']>>,
   why: RegExp,
 ): Promise<void> {
   assert.deepEqual([answer.status, answer.body.error], [502, 'server_error'], JSON.stringify(answer.body))
-  const line = world.lines.findLast((each) => each.includes('no credential')) ?? ''
+  const line = fixture.lines.findLast((each) => each.includes('no credential')) ?? ''
   assert.match(line, why)
-  const said = JSON.stringify(answer.body) + world.lines.join('')
+  const said = JSON.stringify(answer.body) + fixture.lines.join('')
   assert.ok(!/hush|cloud-token|se\/cret/.test(said), 'the body of the cloud is nowhere')
-  for (const { body } of world.calls) {
+  for (const { body } of fixture.calls) {
     const sent = /eyJ[\w-]+\.[\w-]+\.[\w-]+/.exec(body)?.[0]
     assert.ok(sent === undefined || !said.includes(sent), 'the assertion is nowhere')
   }
@@ -194,9 +194,9 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
   test(`${name}: a session becomes a credential, by an assertion that the published key verifies`, async (t) => {
     // Shows D1.exchangeConfig.provider.aws-sts, D1.exchangeConfig.provider.gcp-sts,
     // D1.exchangeConfig.provider.azure-entra, D1.exchangeConfig.params.roleArn, D1.exchange.rule.providerCredential.
-    const world = await setUp(t, cloud, (call) => cloud.good(call, world.cloudClock.now() + 3_000_900))
-    const { status, body } = await world.ask()
-    assert.equal(status, 200, world.lines.join('\n'))
+    const fixture = await setUp(t, cloud, (call) => cloud.good(call, fixture.cloudClock.now() + 3_000_900))
+    const { status, body } = await fixture.ask()
+    assert.equal(status, 200, fixture.lines.join('\n'))
     const { access_token, ...rest } = body
     assert.deepEqual(rest, {
       issued_token_type: 'urn:ietf:params:oauth:token-type:jwt',
@@ -204,17 +204,17 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
       expires_in: 3000,
       scope: 'tools:a',
     })
-    const first = world.calls[0]
+    const first = fixture.calls[0]
     const sent = new URLSearchParams(first?.body).get(cloud.field) ?? ''
-    const keys = createRemoteJWKSet(new URL(`${world.identity.url}/.well-known/federation/jwks.json`))
-    const currentDate = new Date(world.cloudClock.now())
+    const keys = createRemoteJWKSet(new URL(`${fixture.identity.url}/.well-known/federation/jwks.json`))
+    const currentDate = new Date(fixture.cloudClock.now())
     const { payload, protectedHeader } = await jwtVerify(sent, keys, {
       issuer: ISSUER,
       audience: cloud.audience,
       currentDate,
     })
     const { jti, ...claims } = payload
-    const now = world.cloudClock.now() / 1000
+    const now = fixture.cloudClock.now() / 1000
     assert.equal(protectedHeader.alg, 'ES256')
     assert.deepEqual(claims, {
       iss: ISSUER,
@@ -229,96 +229,96 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
       plat_tier: 'tier-1',
       scope: 'tools:a',
     })
-    const record = world.lines.find((line) => line.includes('"event":"exchange"')) ?? ''
-    assert.ok(record.includes(`"jti":"${jti}"`) && record.includes(world.parent), 'the record names the assertion')
-    assert.ok(!world.lines.join('').includes(text(access_token)))
+    const record = fixture.lines.find((line) => line.includes('"event":"exchange"')) ?? ''
+    assert.ok(record.includes(`"jti":"${jti}"`) && record.includes(fixture.parent), 'the record names the assertion')
+    assert.ok(!fixture.lines.join('').includes(text(access_token)))
     assert.equal(first?.headers.authorization, undefined)
   })
 
   test(`${name}: the assertion is no session token`, async (t) => {
-    const world = await setUp(t, cloud, (call) => cloud.good(call, world.cloudClock.now() + 3_000_000))
-    await world.ask()
-    const sent = new URLSearchParams(world.calls[0]?.body).get(cloud.field) ?? ''
-    assert.equal((await world.verify(sent, cloud.audience)).valid, false)
-    const { status, body } = await world.exchange({ subject_token: sent, audience: 'cloud' })
+    const fixture = await setUp(t, cloud, (call) => cloud.good(call, fixture.cloudClock.now() + 3_000_000))
+    await fixture.ask()
+    const sent = new URLSearchParams(fixture.calls[0]?.body).get(cloud.field) ?? ''
+    assert.equal((await fixture.verify(sent, cloud.audience)).valid, false)
+    const { status, body } = await fixture.exchange({ subject_token: sent, audience: 'cloud' })
     assert.deepEqual([status, body.error], [400, 'invalid_grant'])
   })
 
   test(`${name}: with params.subject session the assertion is about the session; params.audience is its audience`, async (t) => {
     const more = { subject: 'session', audience: 'api://elsewhere' }
-    const world = await setUp(t, cloud, (call) => cloud.good(call, world.cloudClock.now() + 3_000_000), more)
-    assert.equal((await world.ask()).status, 200)
-    const { sub, aud } = claimsIn(new URLSearchParams(world.calls[0]?.body).get(cloud.field))
+    const fixture = await setUp(t, cloud, (call) => cloud.good(call, fixture.cloudClock.now() + 3_000_000), more)
+    assert.equal((await fixture.ask()).status, 200)
+    const { sub, aud } = claimsIn(new URLSearchParams(fixture.calls[0]?.body).get(cloud.field))
     assert.deepEqual([sub, aud], [`${AGENT}/session/s1`, 'api://elsewhere'])
   })
 
   test(`${name}: a refusal is told by status and code, and neither body nor assertion by anything`, async (t) => {
     const { body, code } = cloud.refusal
-    const world = await setUp(t, cloud, () => ({ status: 400, body }))
-    await assertFailed(world, await world.ask(), new RegExp(`"reason":"status 400, ${code}"`))
-    assert.equal(world.calls.length, 1)
+    const fixture = await setUp(t, cloud, () => ({ status: 400, body }))
+    await assertFailed(fixture, await fixture.ask(), new RegExp(`"reason":"status 400, ${code}"`))
+    assert.equal(fixture.calls.length, 1)
   })
 
   test(`${name}: a failure of the cloud is told by its status`, async (t) => {
-    const world = await setUp(t, cloud, () => ({ status: 503, body: '<html>hush</html>' }))
-    await assertFailed(world, await world.ask(), /"reason":"status 503"/)
+    const fixture = await setUp(t, cloud, () => ({ status: 503, body: '<html>hush</html>' }))
+    await assertFailed(fixture, await fixture.ask(), /"reason":"status 503"/)
   })
 
   test(`${name}: a code that is none does not reach the log`, async (t) => {
     const odd = cloud.refusal.body.replace(cloud.refusal.code.replace('AADSTS', ''), '"hush me"')
-    const world = await setUp(t, cloud, () => ({ status: 400, body: odd }))
-    await assertFailed(world, await world.ask(), /"reason":"status 400(, invalid_client)?"/)
+    const fixture = await setUp(t, cloud, () => ({ status: 400, body: odd }))
+    await assertFailed(fixture, await fixture.ask(), /"reason":"status 400(, invalid_client)?"/)
   })
 
   test(`${name}: no answer within 5 s, or half of one, is a failure`, async (t) => {
     for (const reply of ['never', 'stalls'] as const) {
-      const world = await setUp(t, cloud, () => reply)
-      await assertFailed(world, await askUntilTimeout(world), /"reason":"not reached: timeout"/)
+      const fixture = await setUp(t, cloud, () => reply)
+      await assertFailed(fixture, await askUntilTimeout(fixture), /"reason":"not reached: timeout"/)
     }
   })
 
   test(`${name}: a status 200 that is no credential is a failure`, async (t) => {
     let body: string | Uint8Array = ''
-    const world = await setUp(t, cloud, () => ({ status: 200, body }))
+    const fixture = await setUp(t, cloud, () => ({ status: 200, body }))
     for (const each of cloud.garbage) {
       body = each
-      await assertFailed(world, await world.ask(), /"reason":"status 200, but /)
+      await assertFailed(fixture, await fixture.ask(), /"reason":"status 200, but /)
     }
   })
 
   test(`${name}: an answer of more than 64 KiB is a failure`, async (t) => {
-    const world = await setUp(t, cloud, () => ({ status: 200, body: `${bearer()}${' '.repeat(65_536)}` }))
-    await assertFailed(world, await world.ask(), /"reason":"not reached: too_large"/)
+    const fixture = await setUp(t, cloud, () => ({ status: 200, body: `${bearer()}${' '.repeat(65_536)}` }))
+    await assertFailed(fixture, await fixture.ask(), /"reason":"not reached: too_large"/)
   })
 
   test(`${name}: a redirect is not followed`, async (t) => {
-    const world = await setUp(t, cloud, () => ({ status: 307, body: '', location: `${world.url}/elsewhere` }))
-    await assertFailed(world, await world.ask(), /"reason":"status 307"/)
-    assert.equal(world.calls.length, 1)
+    const fixture = await setUp(t, cloud, () => ({ status: 307, body: '', location: `${fixture.url}/elsewhere` }))
+    await assertFailed(fixture, await fixture.ask(), /"reason":"status 307"/)
+    assert.equal(fixture.calls.length, 1)
   })
 
   if (cloud.passing === null) continue
   const passing = cloud.passing
   test(`${name}: what may work a moment later is tried three times at most`, async (t) => {
     let failures = 2
-    const world = await setUp(t, cloud, (call) =>
-      failures-- > 0 ? { status: 400, body: passing } : cloud.good(call, world.cloudClock.now() + 3_000_000),
+    const fixture = await setUp(t, cloud, (call) =>
+      failures-- > 0 ? { status: 400, body: passing } : cloud.good(call, fixture.cloudClock.now() + 3_000_000),
     )
-    assert.equal((await askThroughPauses(world)).status, 200)
-    assert.equal(world.calls.length, 3)
+    assert.equal((await askThroughPauses(fixture)).status, 200)
+    assert.equal(fixture.calls.length, 3)
     failures = 100
-    await assertFailed(world, await askThroughPauses(world), /"reason":"status 400, /)
-    assert.equal(world.calls.length, 6)
+    await assertFailed(fixture, await askThroughPauses(fixture), /"reason":"status 400, /)
+    assert.equal(fixture.calls.length, 6)
   })
 }
 
 test('STS is asked for a role as it documents, and for no less than 900 s', async (t) => {
-  const world = await setUp(t, aws, (call) => aws.good(call, world.cloudClock.now() + 900_000))
-  const { body } = await world.ask()
-  const expiration = rfc3339(world.cloudClock.now() + 900_000)
+  const fixture = await setUp(t, aws, (call) => aws.good(call, fixture.cloudClock.now() + 900_000))
+  const { body } = await fixture.ask()
+  const expiration = rfc3339(fixture.cloudClock.now() + 900_000)
   assert.equal(body.expires_in, 900)
   assert.deepEqual(JSON.parse(text(body.access_token)), { Version: 1, ...AWS_KEYS, Expiration: expiration })
-  const [{ method, path: where, headers, body: sent } = assert.fail()] = world.calls
+  const [{ method, path: where, headers, body: sent } = assert.fail()] = fixture.calls
   assert.deepEqual([method, where, headers['content-type']], ['POST', '/', 'application/x-www-form-urlencoded'])
   const { WebIdentityToken, ...fields } = Object.fromEntries(new URLSearchParams(sent))
   const { jti } = claimsIn(WebIdentityToken)
@@ -332,12 +332,12 @@ test('STS is asked for a role as it documents, and for no less than 900 s', asyn
 })
 
 test('Google is asked for a federated token, and with it for the token of the service account', async (t) => {
-  const world = await setUp(t, gcpAccount, (call) => gcpAccount.good(call, world.cloudClock.now() + 120_000), {
+  const fixture = await setUp(t, gcpAccount, (call) => gcpAccount.good(call, fixture.cloudClock.now() + 120_000), {
     scope: 'https://www.googleapis.com/auth/devstorage.read_only',
   })
-  const { body } = await world.ask()
+  const { body } = await fixture.ask()
   assert.deepEqual([body.access_token, body.expires_in], ['cloud-token', 120])
-  const [first, second] = world.calls
+  const [first, second] = fixture.calls
   const { subject_token, ...fields } = Object.fromEntries(new URLSearchParams(first?.body))
   assert.equal(first?.path, '/v1/token')
   assert.deepEqual(fields, {
@@ -357,29 +357,29 @@ test('Google is asked for a federated token, and with it for the token of the se
 
 test("a service account that may not be used is told by Google's status", async (t) => {
   const refusal = JSON.stringify({ error: { code: 403, message: 'hush', status: 'PERMISSION_DENIED' } })
-  const world = await setUp(t, gcpAccount, (call) =>
+  const fixture = await setUp(t, gcpAccount, (call) =>
     call.path === '/v1/token' ? gcp.good(call, 0) : { status: 403, body: refusal },
   )
-  await assertFailed(world, await world.ask(), /"reason":"status 403, PERMISSION_DENIED"/)
+  await assertFailed(fixture, await fixture.ask(), /"reason":"status 403, PERMISSION_DENIED"/)
 })
 
 test("a service account's token without a token or an end is a failure", async (t) => {
   const good = { accessToken: 'cloud-token', expireTime: ENDS }
   let answer: object = good
-  const world = await setUp(t, gcpAccount, (call) =>
+  const fixture = await setUp(t, gcpAccount, (call) =>
     call.path === '/v1/token' ? gcp.good(call, 0) : { status: 200, body: JSON.stringify(answer) },
   )
-  assert.equal((await world.ask()).status, 200)
+  assert.equal((await fixture.ask()).status, 200)
   for (const wrong of [{ accessToken: 1 }, { expireTime: 'soon' }, { expireTime: '2001-01-01T00:00:00Z' }]) {
     answer = { ...good, ...wrong }
-    await assertFailed(world, await world.ask(), /"reason":"status 200, but /)
+    await assertFailed(fixture, await fixture.ask(), /"reason":"status 200, but /)
   }
 })
 
 test('Entra is asked as a client with an assertion', async (t) => {
-  const world = await setUp(t, azure, (call) => azure.good(call, 0))
-  await world.ask()
-  const [{ path: where, body } = assert.fail()] = world.calls
+  const fixture = await setUp(t, azure, (call) => azure.good(call, 0))
+  await fixture.ask()
+  const [{ path: where, body } = assert.fail()] = fixture.calls
   assert.equal(where, '/contoso.example/oauth2/v2.0/token')
   const { client_assertion, ...fields } = Object.fromEntries(new URLSearchParams(body))
   assert.deepEqual(fields, {

@@ -43,7 +43,7 @@ async function setUp(t: TestContext, change: Partial<TrustedIssuerConfig> = {}) 
   let signer = es256()
   const metadata = { issuer: ISSUER, jwks_uri: KEYS }
   const jwks = () => ({ keys: [{ ...signer.publicJwk, kid: signer.kid, use: 'sig' }] })
-  const world = await startAuthenticator(t, {
+  const fixture = await startAuthenticator(t, {
     config: { resourceBaseURL: 'https://gateway.example', trustedIssuers: [{ ...least, ...change }] },
     documents: { [METADATA]: () => metadata, [KEYS]: jwks, 'https://login.example/pinned': jwks },
   })
@@ -51,19 +51,19 @@ async function setUp(t: TestContext, change: Partial<TrustedIssuerConfig> = {}) 
     iss: ISSUER,
     sub: 'u-1',
     aud: RESOURCE,
-    iat: Math.floor(world.clock.now() / 1000),
-    exp: Math.floor(world.clock.now() / 1000) + 300,
+    iat: Math.floor(fixture.clock.now() / 1000),
+    exp: Math.floor(fixture.clock.now() / 1000) + 300,
     jti: 'j-1',
     scope: 'tools:notes',
     ...more,
   })
   const token = (more: object = {}, header: object = { typ: 'at+jwt' }) => signJws(signer, header, claims(more))
-  const ask = (text: string, where?: string) => world.answer({ authorization: `Bearer ${text}` }, where)
+  const ask = (text: string, where?: string) => fixture.answer({ authorization: `Bearer ${text}` }, where)
   const who = async (more: object = {}) => known(await ask(token(more)))
   const rotate = (next = es256()) => {
     signer = next
   }
-  return { ...world, claims, token, ask, who, rotate }
+  return { ...fixture, claims, token, ask, who, rotate }
 }
 
 function known(answer: Identity | Denial): Identity {

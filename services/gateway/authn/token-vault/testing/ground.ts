@@ -159,9 +159,9 @@ export class VaultFixture {
     }
     const lines: string[] = []
     const running = await started(t, { ...config, tokenVault: vault }, true, { log: logTo(lines) })
-    const ground = new VaultFixture(t, { dir, idp, hub, server, config, vault, running, lines })
-    t.after(() => ground.#running.gateway.drain())
-    return ground
+    const fixture = new VaultFixture(t, { dir, idp, hub, server, config, vault, running, lines })
+    t.after(() => fixture.#running.gateway.drain())
+    return fixture
   }
 
   get url(): string {

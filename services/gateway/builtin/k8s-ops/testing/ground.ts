@@ -74,7 +74,7 @@ const SERVED: Readonly<Record<string, readonly object[]>> = {
 }
 
 /** The server `plat-k8s` before a small API server on loopback. */
-export async function clusterGround(t: TestContext, setup: ClusterSetup = {}): Promise<ClusterFixture> {
+export async function setUpCluster(t: TestContext, setup: ClusterSetup = {}): Promise<ClusterFixture> {
   const { answer = (_, response) => json(response, 200, {}), clock = systemClock, tls } = setup
   const seen: ReceivedRequest[] = []
   const dir = tempFolder()

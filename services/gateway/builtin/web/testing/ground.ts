@@ -37,7 +37,7 @@ export interface WebSetup {
 }
 
 /** The web tool before a real server on loopback, under every name that a test likes. */
-export async function webGround(t: TestContext, setup: WebSetup = {}): Promise<WebFixture> {
+export async function setUpWeb(t: TestContext, setup: WebSetup = {}): Promise<WebFixture> {
   const { answer = () => {}, clock = systemClock } = setup
   const asked: string[] = []
   const counted: string[] = []

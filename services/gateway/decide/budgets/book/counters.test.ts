@@ -20,7 +20,7 @@ function heldOf(answer: Hold | Short): Hold {
 }
 
 /** Two replicas with budgets in one place, and rates in each. */
-function ground() {
+function setUp() {
   const shared = new LocalLimits({ clock })
   const together = Object.assign(shared, { counted: localCounters(shared).counted })
   const [rates, othersRates] = [new LocalLimits({ clock }), new LocalLimits({ clock })]
@@ -37,7 +37,7 @@ const RATE = 'rate/default/p/r/s'
 
 test('with local counters each replica has its own rates, and all have the same budgets', async () => {
   // Shows D3.state.stateBackend.counters.
-  const { shared, rates, one, other } = ground()
+  const { shared, rates, one, other } = setUp()
   const hold = heldOf(await one.take('1', [item(RATE, 1, 1), item(USD, 10, 6)], soon))
   assert.deepEqual(
     hold.items.map(({ key }) => key),
@@ -61,7 +61,7 @@ test('with local counters each replica has its own rates, and all have the same 
 })
 
 test('what is counted here is given back when the rest is short or cannot be counted', async () => {
-  const { shared, rates, one } = ground()
+  const { shared, rates, one } = setUp()
   assert.ok(isShort(await one.take('1', [item(RATE, 1, 1), item(USD, 10, 11)], soon)))
   shared.take = () => {
     throw new Error('away')
@@ -72,7 +72,7 @@ test('what is counted here is given back when the rest is short or cannot be cou
 })
 
 test('a hold of both kinds grows by one of them at a time, and gives all of it back', async () => {
-  const { one } = ground()
+  const { one } = setUp()
   const hold = heldOf(await one.take('1', [item(RATE, 5, 1), item(USD, 10, 1)], soon))
   assert.equal(await hold.extend([item(USD, 10, 2)]), null)
   assert.equal((await hold.extend([item(RATE, 5, 9)]))?.key, RATE)

@@ -23,7 +23,7 @@ const file = (currency: string, more: object = {}) =>
   JSON.stringify({ version: 1, currency, budgets: [{ ...budget, ...more }] })
 const prices = (currency: string, id: string) => JSON.stringify({ version: 1, currency, id, models: {} })
 
-function world(t: TestContext, config: { readonly budgetCurrency?: string; readonly without?: boolean } = {}) {
+function setUp(t: TestContext, config: { readonly budgetCurrency?: string; readonly without?: boolean } = {}) {
   const folder = tempFolder()
   const clock = new TestClock()
   const snapshots = new Snapshots()
@@ -59,7 +59,7 @@ function world(t: TestContext, config: { readonly budgetCurrency?: string; reado
 
 test('budgets are read again when the file changes, and a bad file leaves the good ones in force', async (t) => {
   // Shows D3.cost.budgetsFile.
-  const { paths, check, amounts } = world(t)
+  const { paths, check, amounts } = setUp(t)
   assert.match((await check()).join(), /budgetsFile is refused: no call that costs anything passes: no such file/)
   assert.equal(amounts(), null)
   writeFileSync(paths.budgets, file('USD'))
@@ -74,14 +74,14 @@ test('budgets are read again when the file changes, and a bad file leaves the go
 })
 
 test('without a file there is the cap of every session, whatever its currency', async (t) => {
-  const { check, amounts } = world(t, { without: true })
+  const { check, amounts } = setUp(t, { without: true })
   await check()
   assert.deepEqual(amounts(), [7])
 })
 
 test('budgets in another currency than that of the prices, else USD, are refused', async (t) => {
   // Shows D3.cost.budgetCurrency, D3.error.budgetCurrency.
-  const { paths, keys, check, amounts } = world(t)
+  const { paths, keys, check, amounts } = setUp(t)
   writeFileSync(paths.budgets, file('EUR'))
   assert.match((await check()).join('\n'), /currency: EUR, but the gateway counts in USD; nothing is converted/)
   assert.equal(amounts(), null)
@@ -95,7 +95,7 @@ test('budgets in another currency than that of the prices, else USD, are refused
 })
 
 test('budgetCurrency rules: budgets and prices in another are refused', async (t) => {
-  const { paths, keys, check, amounts } = world(t, { budgetCurrency: 'EUR' })
+  const { paths, keys, check, amounts } = setUp(t, { budgetCurrency: 'EUR' })
   writeFileSync(paths.budgets, file('USD'))
   writeFileSync(paths.prices, prices('USD', 'one'))
   const said = (await check()).join('\n')

@@ -23,7 +23,7 @@ interface EngineFixture {
   metrics(): Promise<string>
 }
 
-async function ground(t: TestContext, policies: readonly Members[], rego: Members | null): Promise<EngineFixture> {
+async function setUp(t: TestContext, policies: readonly Members[], rego: Members | null): Promise<EngineFixture> {
   const dir = tempFolder()
   const [engine, upstream] = [await startScriptedUpstream(), await startScriptedUpstream()]
   t.after(() => Promise.all([engine.close(), upstream.close()]))
@@ -78,7 +78,7 @@ async function ground(t: TestContext, policies: readonly Members[], rego: Member
 
 test('an engine that denies is obeyed: the caller, the record and the metrics say so', async (t) => {
   // Shows D3.metric.plat_gateway_rego_evaluations_total.
-  const { engine, upstream, call, records, metrics } = await ground(t, [testPolicy({})], {})
+  const { engine, upstream, call, records, metrics } = await setUp(t, [testPolicy({})], {})
   engine.answers(json('{"result": {"action": "deny", "reason": "not on Sundays"}}'))
   const { error, policy: by } = await call('read')
   assert.deepEqual([error, by, upstream.received.length], ['policy_denied', 'rego', 0])
@@ -101,7 +101,7 @@ test('an engine that denies is obeyed: the caller, the record and the metrics sa
 
 test('a list asks the engine once, whatever it holds, and hides what has no verdict', async (t) => {
   const hidden = { name: 'no', action: 'deny', match: { tools: ['write'] } }
-  const { engine, list } = await ground(t, [testPolicy({ rules: [{ name: 'all', action: 'allow' }, hidden] })], {})
+  const { engine, list } = await setUp(t, [testPolicy({ rules: [{ name: 'all', action: 'allow' }, hidden] })], {})
   engine.answers(json('{"result": {"tools": {"read": true, "write": true}}}'))
   assert.deepEqual(await list(), ['read'])
   assert.equal(engine.received.length, 1)
@@ -113,7 +113,7 @@ test('a list asks the engine once, whatever it holds, and hides what has no verd
 test('what is only tried out changes nothing, is counted by policy and verdict, and stands in the records', async (t) => {
   // Shows D3.metric.plat_gateway_dryrun_decisions_total.
   const dry = testPolicy({ name: 'default/dry', mode: 'dryRun', rules: [{ name: 'no', action: 'require_approval' }] })
-  const { engine, call, list, records, metrics } = await ground(t, [testPolicy({}), dry], { enforcement: 'dryRun' })
+  const { engine, call, list, records, metrics } = await setUp(t, [testPolicy({}), dry], { enforcement: 'dryRun' })
   engine.answers(json('{"result": false}'))
   assert.deepEqual(await call('read'), { content: [] })
   assert.deepEqual(await list(), ['read', 'write', 'odd'])
@@ -130,7 +130,7 @@ test('what is only tried out changes nothing, is counted by policy and verdict, 
 
 test('a Cedar text of a policy decides beside its rules', async (t) => {
   const cedar = '@id("small") permit(principal, action, resource == Tool::"notes/read") when { context.args.n < 2 };'
-  const { call, list, records, metrics } = await ground(t, [testPolicy({ cedar })], null)
+  const { call, list, records, metrics } = await setUp(t, [testPolicy({ cedar })], null)
   assert.deepEqual(await call('read'), { content: [] })
   assert.equal((await call('write')).error, 'policy_denied')
   assert.deepEqual(await list(), ['read'])
@@ -161,7 +161,7 @@ const BESIDE: Readonly<Record<string, Members>> = {
 
 for (const [what, policy] of Object.entries(BESIDE))
   test(`${what} judges what is forwarded beside the arguments`, async (t) => {
-    const { call, upstream } = await ground(t, [testPolicy(policy)], null)
+    const { call, upstream } = await setUp(t, [testPolicy(policy)], null)
     assert.deepEqual(await call('read', { _meta: { progressToken: 1 } }), { content: [] })
     assert.equal((await call('read', { _meta: { 'acme/to': 'x' } })).error, 'policy_denied')
     assert.equal((await call('read', { inputResponses: { a: { action: 'accept' } } })).error, 'policy_denied')
@@ -169,7 +169,7 @@ for (const [what, policy] of Object.entries(BESIDE))
   })
 
 test('an engine is told what is forwarded beside the arguments', async (t) => {
-  const { engine, call } = await ground(t, [testPolicy({})], {})
+  const { engine, call } = await setUp(t, [testPolicy({})], {})
   engine.answers(json('{"result": true}'))
   await call('read', { _meta: { 'acme/to': 'x' }, inputResponses: { a: { n: 1 } } })
   await call('read')

@@ -12,7 +12,7 @@ import { started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-async function ground(t: TestContext, rego: string, data = 'plat', more: Members = {}) {
+async function setUp(t: TestContext, rego: string, data = 'plat', more: Members = {}) {
   const dir = tempFolder()
   const file = path.join(dir, 'policy.rego')
   await writeFile(file, rego)
@@ -61,7 +61,7 @@ async function ground(t: TestContext, rego: string, data = 'plat', more: Members
 }
 
 test('the policy of the documentation does in a real OPA what the documentation says', async (t) => {
-  const { call, list, reasons } = await ground(t, examples('policy-engines.md', 'rego')[0])
+  const { call, list, reasons } = await setUp(t, examples('policy-engines.md', 'rego')[0])
   assert.equal(await call('read_note'), 'allowed')
   assert.equal(await call('transfer', { amount: 100 }), 'allowed')
   assert.equal(await call('transfer', { amount: 101 }), 'approval_pending')
@@ -93,7 +93,7 @@ undefined_rule := true if { input.identity.agent == "nobody" }
     'no/such/rule': 'policy_denied',
   }
   for (const [rule, verdict] of Object.entries(expected)) {
-    const { call } = await ground(t, rego, `shapes/${rule}`)
+    const { call } = await setUp(t, rego, `shapes/${rule}`)
     assert.equal(await call('read_note'), verdict, rule)
   }
 })
@@ -110,10 +110,10 @@ test('a real OPA that asks for a token gets it, and one that has gone denies', a
     body: 'package p\nallow := true\n',
   })
   const url = `${guarded.url}/v1/data/p/allow`
-  const without = await ground(t, 'package x', 'x', { url })
+  const without = await setUp(t, 'package x', 'x', { url })
   assert.equal(await without.call('read_note'), 'policy_denied')
   await writeFile(bearerTokenFile, 's3cret\n')
-  const withToken = await ground(t, 'package x', 'x', { url, bearerTokenFile })
+  const withToken = await setUp(t, 'package x', 'x', { url, bearerTokenFile })
   assert.equal(await withToken.call('read_note'), 'allowed')
   await guarded.stop()
   assert.equal(await withToken.call('read_note'), 'policy_denied')

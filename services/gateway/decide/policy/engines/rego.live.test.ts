@@ -47,7 +47,7 @@ interface RegoFixture {
   readonly rego: Rego
 }
 
-async function ground(
+async function setUp(
   t: TestContext,
   own: Partial<Record<'enforcement' | 'bearerTokenFile', string>> = {},
 ): Promise<RegoFixture> {
@@ -80,7 +80,7 @@ async function ground(
 test('the stricter of rules and engine wins; both are named', async (t) => {
   // Shows D3.policy.rego.enforcement.enforce.
   // Shows D3.policy.rego.url, D3.policy.rego.strictestWins.
-  const { engine, rego, counted } = await ground(t)
+  const { engine, rego, counted } = await setUp(t)
   const order = ['allow', 'require_approval', 'deny'] as const
   for (const [here, rule] of order.entries()) {
     for (const [there, said] of order.entries()) {
@@ -104,7 +104,7 @@ test('the stricter of rules and engine wins; both are named', async (t) => {
 })
 
 test('the engine is told what rules are told, and the arguments as they were written', async (t) => {
-  const { engine, rego } = await ground(t)
+  const { engine, rego } = await setUp(t)
   engine.answers(json('{"result": true}'))
   await rego.judge(input, native('allow'))
   const [asked] = engine.received
@@ -149,7 +149,7 @@ test('the engine is told what rules are told, and the arguments as they were wri
 
 test('an engine that fails denies, says how, and is counted as an error', async (t) => {
   // Shows D3.error.policyEngine, D3.policy.rego.timeoutMs.
-  const { engine, clock, rego, counted } = await ground(t)
+  const { engine, clock, rego, counted } = await setUp(t)
   const failing: readonly (readonly [Parameters<ScriptedUpstream['answers']>[0], RegExp])[] = [
     [(_, response) => void response.writeHead(500).end('{"result": true}'), /\(policy\.rego\) answered 500$/],
     [(_, response) => void response.writeHead(302, { location: '/else' }).end(), /answered 302$/],
@@ -180,7 +180,7 @@ test('an engine that fails denies, says how, and is counted as an error', async 
 })
 
 test('arguments that are no text deny without a question', async (t) => {
-  const { engine, rego } = await ground(t)
+  const { engine, rego } = await setUp(t)
   engine.answers(json('{"result": true}'))
   const decision = await rego.judge({ ...input, args: Buffer.from([0x22, 0xff, 0x22]) }, native('allow'))
   assert.deepEqual([decision.action, engine.received.length], ['deny', 0])
@@ -189,7 +189,7 @@ test('arguments that are no text deny without a question', async (t) => {
 test('an engine in dryRun changes nothing and tells what it would have said', async (t) => {
   // Shows D3.policy.rego.enforcement.dryRun.
   // Shows D3.policy.rego.enforcement.
-  const { engine, rego } = await ground(t, { enforcement: 'dryRun' })
+  const { engine, rego } = await setUp(t, { enforcement: 'dryRun' })
   engine.answers(json('{"result": false}'))
   const decision = await rego.judge(input, native('allow'))
   assert.deepEqual(decision, native('allow', { wouldBe: [{ action: 'deny', policy: 'rego' }] }))
@@ -203,7 +203,7 @@ test('the token is sent with each question and read again; without one nobody is
   // Shows D3.policy.rego.bearerTokenFile.
   const dir = tempFolder()
   const bearerTokenFile = join(dir, 'token')
-  const { engine, clock, rego } = await ground(t, { bearerTokenFile })
+  const { engine, clock, rego } = await setUp(t, { bearerTokenFile })
   engine.answers(json('{"result": true}'))
   await rego.check()
   assert.match((await rego.judge(input, native('allow'))).reason, /bearerTokenFile holds no token$/)
@@ -221,7 +221,7 @@ test('the token is sent with each question and read again; without one nobody is
 })
 
 test('all tools of a list are asked for at once; what has no verdict is hidden, and so is all when there is no answer', async (t) => {
-  const { engine, rego } = await ground(t)
+  const { engine, rego } = await setUp(t)
   const tools = ['a', 'b', 'c', 'd']
   const shown = async () => {
     const shows = await rego.shows(
@@ -241,7 +241,7 @@ test('all tools of a list are asked for at once; what has no verdict is hidden, 
 })
 
 test('questions go over one connection that is kept', async (t) => {
-  const { engine, rego } = await ground(t)
+  const { engine, rego } = await setUp(t)
   const sockets = new Set<unknown>()
   engine.answers((_, response) => {
     sockets.add(response.socket)

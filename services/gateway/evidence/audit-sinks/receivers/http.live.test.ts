@@ -9,10 +9,10 @@ import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { SinkConfig } from '../config.ts'
 import type { AuditRecord } from '../formats/words.ts'
-import { recordOf, sinkConfig, sinkGround } from '../testing/ground.ts'
+import { recordOf, setUpSinks, sinkConfig } from '../testing/ground.ts'
 import { assertOcsf } from '../testing/ocsf.ts'
 import { parseSyslog } from '../testing/rfc5424.ts'
-import { certificates, httpGround } from '../testing/servers.ts'
+import { certificates, startHttpReceiver } from '../testing/servers.ts'
 import { assertSigned } from '../testing/sigv4.ts'
 import { importUrl } from './chronicle.ts'
 import { createReceiver } from './receivers.ts'
@@ -51,7 +51,7 @@ const linesOf = (body: string) => {
 test('http posts one record a line, as ocsf unless told otherwise, with its token and headers', async (t) => {
   // Shows D3.auditSinks.type.http, D3.auditSinks.url, D3.auditSinks.format.default, D3.auditSinks.headersFile,
   // D3.auditSinks.tokenFile.
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const tokenFile = await file('first-token\n')
   const headersFile = await file('X-Tenant: acme\r\n\nX-Team:  blue team \n')
   const to = receiver(t, { type: 'http', url: `${server.url}/in?source=plat`, tokenFile, headersFile })
@@ -74,7 +74,7 @@ test('http posts one record a line, as ocsf unless told otherwise, with its toke
 })
 
 test('the other formats go over http as lines as well', async (t) => {
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   for (const format of ['json', 'cef', 'rfc5424-json'] as const) {
     await receiver(t, { type: 'http', url: server.url, format }).deliver(records)
   }
@@ -94,7 +94,7 @@ test('the other formats go over http as lines as well', async (t) => {
 test('over https the receiver is believed by its certificate and name, and is shown one', async (t) => {
   // Shows D3.auditSinks.caFile, D3.auditSinks.certFile, D3.auditSinks.keyFile, D3.auditSinks.serverName.
   const { ca, client, tls } = await certificates()
-  const server = await httpGround(t, tls)
+  const server = await startHttpReceiver(t, tls)
   const own = {
     type: 'http',
     url: server.url,
@@ -113,7 +113,7 @@ test('over https the receiver is believed by its certificate and name, and is sh
 })
 
 test('nothing goes out without the file that it should go with, and no error quotes a secret', async (t) => {
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const own = { type: 'http', url: server.url } as const
   const broken = await file('se cret')
   await assert.rejects(receiver(t, { ...own, tokenFile: broken }).deliver(records), (error: Error) => {
@@ -132,7 +132,7 @@ test('nothing goes out without the file that it should go with, and no error quo
 })
 
 test('what a receiver answers tells what is wrong with the records from what is wrong with the moment', async (t) => {
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const to = receiver(t, { type: 'http', url: server.url })
   const answered = async (status: number, body = '', headers = {}) => {
     server.answers = () => ({ status, body, headers })
@@ -164,7 +164,7 @@ test('what a receiver answers tells what is wrong with the records from what is 
 
 test('splunk gets events with their time and place, as a stream of objects', async (t) => {
   // Shows D3.auditSinks.type.splunk-hec, D3.auditSinks.index, D3.auditSinks.source, D3.auditSinks.sourceType.
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const tokenFile = await file('00000000-1111-2222-3333-444444444444')
   const own = { type: 'splunk-hec', url: server.url, tokenFile, index: 'audit', source: 'gateway' } as const
   const to = receiver(t, own)
@@ -195,7 +195,7 @@ test('splunk gets events with their time and place, as a stream of objects', asy
 
 test('sentinel gets a list of rows for the stream of its rule', async (t) => {
   // Shows D3.auditSinks.credentials.azure, D3.auditSinks.type.sentinel, D3.auditSinks.dcrImmutableId, D3.auditSinks.streamName.
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const tokenFile = await file('entra-token')
   const own = {
     type: 'sentinel',
@@ -227,7 +227,7 @@ test('sentinel gets a list of rows for the stream of its rule', async (t) => {
 
 test('chronicle gets raw logs of a log type, or events of its own model', async (t) => {
   // Shows D3.auditSinks.credentials.gcp, D3.auditSinks.type.chronicle, D3.auditSinks.chronicleMode, D3.auditSinks.logType, D3.auditSinks.region.
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const instance = '/v1alpha/projects/p/locations/eu/instances/i'
   const tokenFile = await file('google-token')
   const own = { type: 'chronicle', url: server.url + instance, tokenFile } as const
@@ -271,7 +271,7 @@ test('cloudwatch gets signed events in the order of their time, by credentials t
   // Shows D3.auditSinks.credentials.aws.
   // Shows D3.auditSinks.type.cloudwatch, D3.auditSinks.awsCredentialsDir, D3.auditSinks.logGroup, D3.auditSinks.logStream,
   // D3.auditSinks.region, D3.auditSinks.credentials.
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const dir = tempFolder()
   await writeFile(join(dir, 'access-key-id'), 'AKIDFILE\n')
   await writeFile(join(dir, 'secret-access-key'), 'first-secret\n')
@@ -307,7 +307,7 @@ test('cloudwatch gets signed events in the order of their time, by credentials t
 })
 
 test('cloudwatch takes a day at most at once, and what it passes over is told by record', async (t) => {
-  const server = await httpGround(t)
+  const server = await startHttpReceiver(t)
   const place = { region: 'eu-central-1', logGroup: 'g', logStream: 's' }
   const to = receiver(t, { type: 'cloudwatch', url: `${server.url}/`, ...place, credentials: 'aws' })
   const days = ['01T00', '01T23', '02T01', '02T02'].map((hour, seq) =>
@@ -342,9 +342,9 @@ test('cloudwatch takes a day at most at once, and what it passes over is told by
 })
 
 test('a receiver that refuses one record of many gets all others, and one that is too large alone is given up', async (t) => {
-  const ground = await sinkGround(t)
-  const server = await httpGround(t)
-  const last = await ground.fill(20)
+  const fixture = await setUpSinks(t)
+  const server = await startHttpReceiver(t)
+  const last = await fixture.fill(20)
   const got: string[] = []
   server.answers = ({ body }) => {
     if (body.length > 3000) return { status: 413 }
@@ -353,11 +353,11 @@ test('a receiver that refuses one record of many gets all others, and one that i
     return { status: 200 }
   }
   const { made } = receiver(t, { type: 'http', url: server.url, format: 'json' })
-  const { counted } = await ground.sink(made)
+  const { counted } = await fixture.sink(made)
   await until(() => counted.taken === last, 'the others')
   assert.deepEqual([counted.dead, counted.lagging], [1, 0])
   assert.deepEqual(
     got,
-    ground.lines().filter((line) => !line.includes('"tool":"t4"')),
+    fixture.lines().filter((line) => !line.includes('"tool":"t4"')),
   )
 })

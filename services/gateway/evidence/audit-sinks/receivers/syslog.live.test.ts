@@ -8,8 +8,8 @@ import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { SinkConfig } from '../config.ts'
-import { recordOf, sinkConfig, sinkGround } from '../testing/ground.ts'
-import { certificates, syslogGround } from '../testing/servers.ts'
+import { recordOf, setUpSinks, sinkConfig } from '../testing/ground.ts'
+import { certificates, startSyslogReceiver } from '../testing/servers.ts'
 import { createReceiver } from './receivers.ts'
 
 function receiver(t: TestContext, own: Partial<SinkConfig>) {
@@ -32,7 +32,7 @@ const items = (to: ReturnType<typeof receiver>, count: number) =>
 
 test('records come over tcp as messages with their length before them, and count when the receiver has heard them', async (t) => {
   // Shows D3.auditSinks.type.syslog, D3.auditSinks.address, D3.auditSinks.format.default.
-  const server = await syslogGround(t)
+  const server = await startSyslogReceiver(t)
   const to = receiver(t, { address: `tcp://127.0.0.1:${server.port}` })
   const batch = items(to, 50)
   assert.deepEqual(await to.deliver(batch), { kind: 'accepted' })
@@ -46,7 +46,7 @@ test('records come over tcp as messages with their length before them, and count
 test('over tls both sides show a certificate, and a rotated one counts without a restart', async (t) => {
   // Shows D3.auditSinks.caFile, D3.auditSinks.certFile, D3.auditSinks.keyFile, D3.auditSinks.serverName.
   const { ca, client, tls } = await certificates()
-  const server = await syslogGround(t, tls)
+  const server = await startSyslogReceiver(t, tls)
   const dir = tempFolder()
   const files = { caFile: join(dir, 'ca.pem'), certFile: join(dir, 'crt.pem'), keyFile: join(dir, 'key.pem') }
   await Promise.all([
@@ -76,7 +76,7 @@ test('over tls both sides show a certificate, and a rotated one counts without a
 
 test('a receiver that closes before the end, or that never closes, is not believed to have heard', async (t) => {
   // Shows D3.auditSinks.timeoutSeconds.
-  const server = await syslogGround(t)
+  const server = await startSyslogReceiver(t)
   const to = receiver(t, { address: `tcp://127.0.0.1:${server.port}`, timeoutSeconds: 1 })
   const batch = items(to, 2000)
   server.behaves = 'closes at once'
@@ -88,17 +88,17 @@ test('a receiver that closes before the end, or that never closes, is not believ
 })
 
 test('while a syslog server is away nothing is lost, and when it is back all comes in order', async (t) => {
-  const ground = await sinkGround(t)
-  const server = await syslogGround(t)
+  const fixture = await setUpSinks(t)
+  const server = await startSyslogReceiver(t)
   server.behaves = 'closes at once'
-  const { counted } = await ground.sink(receiver(t, { address: `tcp://127.0.0.1:${server.port}` }), { batchSize: 7 })
-  const last = await ground.fill(30)
+  const { counted } = await fixture.sink(receiver(t, { address: `tcp://127.0.0.1:${server.port}` }), { batchSize: 7 })
+  const last = await fixture.fill(30)
   await until(() => counted.failures > 0, 'a failure')
   assert.equal(server.messages.length, 0)
   server.behaves = 'well'
   await until(() => counted.taken === last + 1, 'all records')
   assert.deepEqual(
     server.messages.map(({ message }) => message),
-    ground.lines(),
+    fixture.lines(),
   )
 })

@@ -111,7 +111,7 @@ export interface SinkFixture {
 }
 
 /** A ledger and what a sink needs beside it. */
-export async function sinkGround(t: TestContext): Promise<SinkFixture> {
+export async function setUpSinks(t: TestContext): Promise<SinkFixture> {
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const dir = `${auditPath}.sinks`
   await mkdir(dir)

@@ -43,9 +43,9 @@ export interface HttpReceiver {
 }
 
 /** An HTTP server that keeps what it was sent. With `tls` it is one of HTTPS. */
-export async function httpGround(t: TestContext, tls: TlsOptions | null = null): Promise<HttpReceiver> {
+export async function startHttpReceiver(t: TestContext, tls: TlsOptions | null = null): Promise<HttpReceiver> {
   const posted: Posted[] = []
-  const ground: { answers: HttpReceiver['answers'] } = { answers: () => ({ status: 200 }) }
+  const fixture: { answers: HttpReceiver['answers'] } = { answers: () => ({ status: 200 }) }
   const listener: RequestListener = async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
@@ -56,12 +56,12 @@ export async function httpGround(t: TestContext, tls: TlsOptions | null = null):
       body: Buffer.concat(chunks).toString('utf8'),
     }
     posted.push(one)
-    const { status, body = '', headers = {} } = ground.answers(one)
+    const { status, body = '', headers = {} } = fixture.answers(one)
     response.writeHead(status, headers).end(body)
   }
   const server = tls === null ? createHttpServer(listener) : createHttpsServer(tls, listener)
   const port = await served(t, server)
-  return Object.assign(ground, { url: `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}`, posted })
+  return Object.assign(fixture, { url: `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}`, posted })
 }
 
 export interface SyslogReceiver {
@@ -74,12 +74,12 @@ export interface SyslogReceiver {
 }
 
 /** A syslog server that keeps to the letter: frames by length, messages of RFC 5424. With `tls` it is one of RFC 5425. */
-export async function syslogGround(t: TestContext, tls: TlsOptions | null = null): Promise<SyslogReceiver> {
-  const ground: SyslogReceiver & { port: number } = { port: 0, messages: [], connections: 0, behaves: 'well' }
+export async function startSyslogReceiver(t: TestContext, tls: TlsOptions | null = null): Promise<SyslogReceiver> {
+  const fixture: SyslogReceiver & { port: number } = { port: 0, messages: [], connections: 0, behaves: 'well' }
   const serve = (socket: Socket) => {
-    ground.connections++
+    fixture.connections++
     socket.on('error', () => {})
-    if (ground.behaves === 'closes at once') {
+    if (fixture.behaves === 'closes at once') {
       socket.destroy()
       return
     }
@@ -87,19 +87,19 @@ export async function syslogGround(t: TestContext, tls: TlsOptions | null = null
     socket.on('data', (chunk: Buffer) => {
       const { messages, rest } = parseFrames(Buffer.concat([bytes, chunk]))
       bytes = Buffer.from(rest)
-      ground.messages.push(...messages.map(parseSyslog))
+      fixture.messages.push(...messages.map(parseSyslog))
     })
     socket.on('end', () => {
       assert.equal(bytes.length, 0, 'a connection ends after a whole message')
-      if (ground.behaves === 'well') socket.end()
+      if (fixture.behaves === 'well') socket.end()
     })
   }
   const options = { allowHalfOpen: true }
-  ground.port = await served(
+  fixture.port = await served(
     t,
     tls === null ? createServer(options, serve) : createTlsServer({ ...options, ...tls }, serve),
   )
-  return ground
+  return fixture
 }
 
 /** An authority, a receiver's certificate below it, and a client's. */

@@ -45,7 +45,7 @@ const POLICIES = policiesFile([
 ])
 
 /** Keys, folders and a port for the collector; nothing runs yet. */
-export async function ground(t: TestContext): Promise<EdgeFixture> {
+export async function setUp(t: TestContext): Promise<EdgeFixture> {
   // Before the folders go: an edge writes as long as it lives.
   const running: Gateway[] = []
   t.after(() => Promise.all(running.map((gateway) => gateway.drain())))

@@ -31,7 +31,7 @@ export interface TelemetryRequest {
 export const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
 /** Starts it all; `otel` is laid over what is needed. */
-export async function startGround(
+export async function startFixture(
   t: TestContext,
   otel: object,
   own: Partial<GatewaySetup> = {},

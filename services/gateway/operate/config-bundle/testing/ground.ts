@@ -46,7 +46,7 @@ export interface BundleFixtureOptions {
 }
 
 /** A folder for bundles, a key that is trusted, and a clock. */
-export async function ground({
+export async function setUp({
   trustedIssuers = [],
   signaturePolicy = 'classical',
   keys = [],

@@ -19,7 +19,7 @@ const notice = (id: string, clock: TestClock): Notice => ({
 })
 
 /** An outbox with one receiver, whose answers the test says. */
-async function ground(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
+async function setUp(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
   const kept = journal ?? createMemoryJournal<OutboxEvent>(() => clock.now())
   const faults: unknown[] = []
   const outbox = await Outbox.open({ journal: kept, clock, onFault: (error) => faults.push(error) })
@@ -52,7 +52,7 @@ const away = (retryAfterMs: number | null = null): Sent => ({ kind: 'away', why:
 const refused: Sent = { kind: 'refused', why: 'no', retryAfterMs: null }
 
 test('each is told once, in order; while the receiver is away all wait, longer each time', async () => {
-  const { put, take, state, clock } = await ground()
+  const { put, take, state, clock } = await setUp()
   await put('one', 'two')
   assert.deepEqual(take(), ['one', 'two'])
   state.answer = away()
@@ -70,7 +70,7 @@ test('each is told once, in order; while the receiver is away all wait, longer e
 })
 
 test('an approval is delivered before the alerts that wait, however many there are', async () => {
-  const { outbox, courier, take, state, clock } = await ground()
+  const { outbox, courier, take, state, clock } = await setUp()
   state.answer = away()
   const [kinds, sources] = poolTable.notifications.shares
   const alert = (id: string, budget: number): Notice => ({
@@ -97,7 +97,7 @@ test('an approval is delivered before the alerts that wait, however many there a
 })
 
 test('a receiver that says when to come again is heard, up to five minutes', async () => {
-  const { put, take, state, clock } = await ground()
+  const { put, take, state, clock } = await setUp()
   state.answer = away(60_000)
   await put('one')
   await clock.advance(59_999)
@@ -111,7 +111,7 @@ test('a receiver that says when to come again is heard, up to five minutes', asy
 })
 
 test('what a receiver refuses makes room for the next, and is given up after eight times', async () => {
-  const { put, take, answers, clock, outbox } = await ground()
+  const { put, take, answers, clock, outbox } = await setUp()
   answers.set('bad', refused)
   await put('bad', 'good')
   assert.deepEqual(take(), ['bad'])
@@ -126,7 +126,7 @@ test('what a receiver refuses makes room for the next, and is given up after eig
 })
 
 test('what nobody took for a day is given up', async () => {
-  const { put, state, clock, outbox } = await ground()
+  const { put, state, clock, outbox } = await setUp()
   state.answer = away()
   await put('one')
   await clock.advance(24 * 3_600_000)
@@ -137,13 +137,13 @@ test('what nobody took for a day is given up', async () => {
 
 test('what waited is told after a restart, and what was told is known', async () => {
   // Shows D3.approvals.notifyOutboxPath.
-  const first = await ground()
+  const first = await setUp()
   await first.put('told')
   first.state.answer = away()
   await first.put('waits')
   first.courier.close()
   first.outbox.close()
-  const second = await ground(first.journal, first.clock)
+  const second = await setUp(first.journal, first.clock)
   await first.clock.advance(0)
   assert.deepEqual(second.take(), ['waits'])
   assert.ok(second.outbox.has('told') && second.outbox.has('waits'))
@@ -151,7 +151,7 @@ test('what waited is told after a restart, and what was told is known', async ()
 })
 
 test('a process that dies after it told and before it wrote that down tells once more, by the same id', async () => {
-  const first = await ground()
+  const first = await setUp()
   const { journal } = first
   const append = journal.append.bind(journal)
   journal.append = (key, events, onlyIf) =>
@@ -160,13 +160,13 @@ test('a process that dies after it told and before it wrote that down tells once
   assert.deepEqual(first.take(), ['one'])
   assert.equal(first.faults.length, 1)
   journal.append = append
-  const second = await ground(journal, first.clock)
+  const second = await setUp(journal, first.clock)
   await first.clock.advance(0)
   assert.deepEqual(second.take(), ['one'])
 })
 
 test('the outbox has a limit, forgets after two days, and a journal that grew long is written anew', async () => {
-  const { put, state, clock, outbox, journal } = await ground()
+  const { put, state, clock, outbox, journal } = await setUp()
   for (let round = 0; round < 3; round++) {
     state.answer = 'sent'
     await put(...Array.from({ length: 4_000 }, (_, n) => `${round} ${n}`))

@@ -73,7 +73,7 @@ interface Setup {
 }
 
 /** One call through the real runner; what reached caller, ledger and metrics is written down in order. */
-export function world(setup: Setup = {}) {
+export function setUp(setup: Setup = {}) {
   const clock = new TestClock()
   const live = createLiveCalls(clock)
   const snapshots = new Snapshots()

@@ -51,7 +51,7 @@ interface ErrorInfo {
 const SCOPE = 'agents:helper agents:team/other agents:hidden agents:slow'
 
 /** Starts it. `config` is laid over gateway.json; `rules` are those of the policy of `default/assistant` and `team/stranger`. */
-export async function a2aGround(
+export async function setUpA2a(
   t: TestContext,
   agent: Pick<TestAgent, 'url'>,
   {

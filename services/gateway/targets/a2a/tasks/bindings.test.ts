@@ -12,7 +12,7 @@ const DAY_MS = 24 * 3600 * 1000
 const ada = { ...testIdentity, agent: 'planner', user: 'ada' }
 const bob = { ...ada, user: 'bob' }
 
-async function world(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journal<BindingEvent> = (own) => own) {
+async function setUp(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journal<BindingEvent> = (own) => own) {
   const clock = new TestClock()
   const own = createMemoryJournal<BindingEvent>(() => clock.now())
   const faults: unknown[] = []
@@ -33,7 +33,7 @@ async function world(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journ
 const by = (identity: typeof ada, call = 'call-1') => ({ identity, server: SERVER, call })
 
 test('what an agent gives out belongs to its caller once that is durable, also after a restart', async (t) => {
-  const { bindings, open, journal } = await world(t)
+  const { bindings, open, journal } = await setUp(t)
   const binding = bindings.bind(by(ada), 'task', 't1')
   assert.ok(binding instanceof Promise)
   // A second frame of the same answer waits for the same write.
@@ -57,7 +57,7 @@ test('what an agent gives out belongs to its caller once that is durable, also a
 test('of two replicas that are given the same id at once, the one that wrote first owns it on both', async (t) => {
   const gate = Promise.withResolvers<void>()
   let replicas = 0
-  const { bindings: first, open } = await world(t, (own) => {
+  const { bindings: first, open } = await setUp(t, (own) => {
     if (replicas++ === 0) return own
     const late: Journal<BindingEvent>['append'] = async (...args) => {
       await gate.promise
@@ -82,14 +82,14 @@ test('of two replicas that are given the same id at once, the one that wrote fir
 })
 
 test('nobody is given what is already somebody else’s', async (t) => {
-  const { bindings } = await world(t)
+  const { bindings } = await setUp(t)
   await bindings.bind(by(ada), 'task', 't1')
   assert.ok(isDenial(bindings.bind(by(bob), 'task', 't1')))
   assert.equal(bindings.owns(ada, SERVER, 'task', 't1'), true)
 })
 
 test('an owner that cannot be written down is refused, and owns nothing', async (t) => {
-  const { bindings, faults } = await world(t, (own) => ({
+  const { bindings, faults } = await setUp(t, (own) => ({
     ...own,
     health: 'ok',
     read: (after) => own.read(after),
@@ -104,7 +104,7 @@ test('an owner that cannot be written down is refused, and owns nothing', async 
 })
 
 test('thirty days after its last use a task is forgotten, and then it may belong to somebody else', async (t) => {
-  const { bindings, clock, open } = await world(t)
+  const { bindings, clock, open } = await setUp(t)
   await bindings.bind(by(ada), 'task', 't1')
   await bindings.bind(by(ada), 'task', 'unused')
   await clock.advance(20 * DAY_MS)
@@ -123,7 +123,7 @@ test('thirty days after its last use a task is forgotten, and then it may belong
 })
 
 test('the journal is written anew without what was forgotten', async (t) => {
-  const { bindings, clock, open, journal } = await world(t)
+  const { bindings, clock, open, journal } = await setUp(t)
   await bindings.bind(by(ada), 'task', 'old')
   await clock.advance(KEPT_MS + DAY_MS)
   await bindings.bind(by(ada), 'task', 'new')
@@ -135,7 +135,7 @@ test('the journal is written anew without what was forgotten', async (t) => {
 })
 
 test('no more is kept than there is room for, and ids have a length', async (t) => {
-  const { open } = await world(t)
+  const { open } = await setUp(t)
   const bindings = await open(1)
   await bindings.bind(by(ada), 'task', 't1')
   const full = bindings.bind(by(ada), 'task', 't2')
@@ -145,7 +145,7 @@ test('no more is kept than there is room for, and ids have a length', async (t) 
 })
 
 test('an agent that has its share of tasks gets no more while another agent does', async (t) => {
-  const { open, clock } = await world(t)
+  const { open, clock } = await setUp(t)
   const bindings = await open(10, 2)
   for (const id of ['t1', 't2']) assert.equal(await bindings.bind(by(ada), 'task', id), null)
   // Neither another user nor another session of the agent has a share of its own.
@@ -162,7 +162,7 @@ const other = { ...ada, session: 'other' }
 const senders = (bindings: Bindings) => bindings.sessionsOf(SERVER, 'task', 't1')?.values().toArray().toSorted() ?? null
 
 test('the sessions that send into a task are known once that is durable, also after a restart', async (t) => {
-  const { bindings, open } = await world(t)
+  const { bindings, open } = await setUp(t)
   assert.equal(senders(bindings), null)
   await bindings.bind(by(ada), 'task', 't1')
   const sending = bindings.sends(other, SERVER, 'task', 't1')
@@ -176,7 +176,7 @@ test('the sessions that send into a task are known once that is durable, also af
 })
 
 test('a task has the senders of what its message named, and they are unknown where those were', async (t) => {
-  const { bindings, open } = await world(t)
+  const { bindings, open } = await setUp(t)
   await bindings.bind({ ...by(ada), sessions: ['a', 'b'] }, 'task', 't1')
   assert.deepEqual(senders(bindings), ['a', 'b'])
   const [first, second] = [
@@ -192,7 +192,7 @@ test('a task has the senders of what its message named, and they are unknown whe
 })
 
 test('beyond so many senders of a task none is forgotten: they count as not known', async (t) => {
-  const { bindings, open } = await world(t)
+  const { bindings, open } = await setUp(t)
   await bindings.bind(by(ada), 'task', 't1')
   for (let n = 1; n < 32; n++) await bindings.sends({ session: `s${n}` }, SERVER, 'task', 't1')
   assert.equal(senders(bindings)?.length, 32)
@@ -202,7 +202,7 @@ test('beyond so many senders of a task none is forgotten: they count as not know
 
 test('a message is not let through where its sender cannot be kept', async (t) => {
   let broken = false
-  const { bindings } = await world(t, (own) => ({
+  const { bindings } = await setUp(t, (own) => ({
     health: 'ok',
     read: (after) => own.read(after),
     follow: (...all) => own.follow(...all),

@@ -40,7 +40,7 @@ export interface InfraFixtureOptions {
 }
 
 /** A gateway whose `infra` says this. */
-export async function infraGround(
+export async function setUpInfra(
   t: TestContext,
   infra: object = {},
   { rules = [{ name: 'all', action: 'allow' }], config = {}, drained = false }: InfraFixtureOptions = {},

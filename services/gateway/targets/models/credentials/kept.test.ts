@@ -8,7 +8,7 @@ import { CachedCredential } from './kept.ts'
 const MINUTE = 60_000
 
 /** A credential that lasts an hour, from a cloud that may be down. */
-function ground(lasts: number | null = 60 * MINUTE) {
+function setUp(lasts: number | null = 60 * MINUTE) {
   const clock = new TestClock()
   const told: object[] = []
   const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }
@@ -23,7 +23,7 @@ function ground(lasts: number | null = 60 * MINUTE) {
 }
 
 test('it is asked for once, however often it is wanted, and anew before it runs out', async () => {
-  const { clock, cloud, kept } = ground()
+  const { clock, cloud, kept } = setUp()
   assert.equal(kept.current, null)
   await Promise.all([kept.start(), kept.start()])
   await kept.start()
@@ -38,7 +38,7 @@ test('it is asked for once, however often it is wanted, and anew before it runs 
 })
 
 test('while its cloud is down the last one is shown until it has run out, and then none', async () => {
-  const { clock, cloud, kept, told } = ground()
+  const { clock, cloud, kept, told } = setUp()
   await kept.start()
   cloud.down = true
   await clock.advance(59 * MINUTE)
@@ -56,7 +56,7 @@ test('while its cloud is down the last one is shown until it has run out, and th
 })
 
 test('a start that fails is over all the same, and tried again soon', async () => {
-  const { clock, cloud, kept } = ground()
+  const { clock, cloud, kept } = setUp()
   cloud.down = true
   await kept.start()
   assert.equal(kept.current, null)
@@ -66,11 +66,11 @@ test('a start that fails is over all the same, and tried again soon', async () =
 })
 
 test('what never runs out is asked for once, and what runs out soon not all the time', async () => {
-  const forever = ground(null)
+  const forever = setUp(null)
   await forever.kept.start()
   await forever.clock.advance(6000 * MINUTE)
   assert.deepEqual([forever.kept.current, forever.cloud.fetched], ['token-1', 1])
-  const short = ground(15_000)
+  const short = setUp(15_000)
   await short.kept.start()
   await short.clock.advance(MINUTE)
   assert.ok(short.cloud.fetched <= 10, String(short.cloud.fetched))
