@@ -5,11 +5,11 @@ export { Backoff, type BackoffOptions } from './backoff.ts'
 export { decodeBase64url, encodeBase64url } from './base64url.ts'
 export { type BuildInfo, buildInfo } from './build.ts'
 export { type Clock, systemClock, TestClock } from './clock.ts'
-export { type Bagged, NOWHERE, SwapRemoveSet } from './collections/bag.ts'
 export { ByteBuffer } from './collections/byte-buffer.ts'
 export { ExpiringMap, type ExpiringOptions } from './collections/expiring.ts'
 export { LinkedMap } from './collections/linked-map.ts'
 export { LruCache, type LruCacheOptions } from './collections/lru-cache.ts'
+export { type Bagged, NOWHERE, SwapRemoveSet } from './collections/swap-remove-set.ts'
 export { base32, type Ids, systemIds } from './ids.ts'
 export { canonicalJson } from './json/canonical.ts'
 export {
@@ -28,6 +28,7 @@ export { type JsonMembers, readBody, readJson, readJsonObject, readUtf8 } from '
 export { hasPlainNumbers, parseLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'
 export { findSpan, type Span, withoutMembers } from './json/spans.ts'
+export { PeriodicTask } from './periodic-task.ts'
 export {
   type PoolBound,
   type PoolCaller,
@@ -40,7 +41,6 @@ export {
 } from './pools/shared-pool.ts'
 export { type PoolName, type PoolOf, type PoolRow, type PoolService, poolTable } from './pools/table.ts'
 export { reasonOf } from './reason.ts'
-export { PeriodicTask } from './rounds.ts'
 export { Slices, slicedSha256 } from './slices.ts'
 export { isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName, sessionSpiffeId } from './spiffe.ts'
 export { closest } from './text/closest.ts'

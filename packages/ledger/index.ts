@@ -16,9 +16,15 @@ export {
 } from './proof/anchor.ts'
 export { type CheckpointBody, type CheckpointKeys, signCheckpoint } from './proof/checkpoint.ts'
 export { TreeKeeper } from './proof/keeper.ts'
-export { checkpointsPath, keysPath, lastCheckpoint, refuseRolledBack, type StoredCheckpoint } from './proof/kept.ts'
 export { isSignedBy, readNote, type SignedNote, signNote } from './proof/note.ts'
 export { type NoReceipt, type Receipt, receiptBeside, receiptFromLedger, verifyReceipt } from './proof/receipt.ts'
+export {
+  checkpointsPath,
+  keysPath,
+  lastCheckpoint,
+  refuseRolledBack,
+  type StoredCheckpoint,
+} from './proof/stored-checkpoint.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { LedgerReader, type ReadLine } from './reader.ts'
 export { LineReader, type LinesWanted, type RawLines } from './segment/read.ts'

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { closed, listening } from './local.ts'
-import { completion, events, type ModelPrompt, type ModelReply, splitInto } from './model/answer.ts'
 import { type ApiError, judge, wrongKey } from './model/judge.ts'
+import { completion, events, type ModelPrompt, type ModelReply, splitInto } from './model/reply.ts'
 
 /** What the server got. */
 export interface ModelCall {

@@ -49,7 +49,7 @@ export {
   wordsClaim,
 } from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
-export { PresentedToken } from './shown-token.ts'
+export { PresentedToken } from './presented-token.ts'
 export { type KeyTenants, noKeyTenants, type TenantLookup } from './tenants/key-tenants.ts'
 export { decodeTransaction, TRANSACTION_TYPE, type TransactionClaims } from './transaction/claims.ts'
 export {

@@ -5,7 +5,7 @@ import { decodeClaims, type SessionClaims } from './claims.ts'
 import { fault, isFault, type TokenFault } from './fault.ts'
 import { type Jws, parseJws } from './jws.ts'
 import type { KeySource } from './keyset.ts'
-import { PresentedToken } from './shown-token.ts'
+import { PresentedToken } from './presented-token.ts'
 
 /** Places for marks of tokens that were verified once, four bytes each; a power of two. */
 const MET_PLACES = 4096

@@ -18,7 +18,7 @@ import {
   type Session,
   untilApproved,
 } from './index.ts'
-import { type GatewayFixture, PUBLIC, startGround } from './testing/ground.ts'
+import { type GatewayFixture, PUBLIC, startGround } from './testing/fixture.ts'
 
 let fixture: GatewayFixture
 const sessions: Record<string, Session> = {}

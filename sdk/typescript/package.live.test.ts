@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { tempFolder } from '@plat/testkit/local'
-import { type GatewayFixture, startGround } from './testing/ground.ts'
+import { type GatewayFixture, startGround } from './testing/fixture.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))

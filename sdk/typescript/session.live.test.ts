@@ -13,7 +13,7 @@ import {
   readClaims,
   type Session,
 } from './index.ts'
-import { type GatewayFixture, PUBLIC, startGround } from './testing/ground.ts'
+import { type GatewayFixture, PUBLIC, startGround } from './testing/fixture.ts'
 
 let fixture: GatewayFixture
 

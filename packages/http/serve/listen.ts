@@ -6,7 +6,6 @@ import { type Bagged, type Clock, type Ids, NOWHERE, SwapRemoveSet } from '@plat
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from './address.ts'
-import { ServerResponseWithId } from './answer.ts'
 import { createApi } from './api.ts'
 import { limitConnections, type PeerOptions } from './connections/limit.ts'
 import { judgeOrigin } from './cors.ts'
@@ -14,6 +13,7 @@ import { faults, type HttpFault, type RenderFault, renderFault, sendFault, write
 import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
 import { defaultLimits, type ListenLimits } from './limits.ts'
 import { Request } from './request.ts'
+import { ServerResponseWithId } from './server-response.ts'
 import { followTls, type TlsOptions, tlsServerOptions } from './tls.ts'
 
 /** How often a drain looks for connections that have become idle, in milliseconds. */

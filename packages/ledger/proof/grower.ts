@@ -3,7 +3,7 @@ import { offsetOf, seqOf } from '../find.ts'
 import type { Head } from '../format.ts'
 import { scanBuffer, scanLines } from '../lines.ts'
 import { startOfLast } from '../tail.ts'
-import { checkpointsPath, isCheckpointLine, lastCheckpoint, treePath } from './kept.ts'
+import { checkpointsPath, isCheckpointLine, lastCheckpoint, treePath } from './stored-checkpoint.ts'
 import { leafHash } from './tree.ts'
 import { TreeFile } from './tree-file.ts'
 

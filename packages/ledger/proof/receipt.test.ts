@@ -9,8 +9,8 @@ import { appendCheckpoint, fillLedger, ledgerLines, writeLines } from '@plat/tes
 import type { Head } from '../format.ts'
 import { repairLedger } from '../writer/repair.ts'
 import { TreeGrower } from './grower.ts'
-import { checkpointsPath, lastCheckpoint, refuseRolledBack, treePath } from './kept.ts'
 import { receiptBeside, receiptFromLedger, verifyReceipt } from './receipt.ts'
+import { checkpointsPath, lastCheckpoint, refuseRolledBack, treePath } from './stored-checkpoint.ts'
 
 const signer = ephemeralSigner()
 const trust = { keys: [signer.publicKey], hmacKey: null }

@@ -5,7 +5,7 @@ import { isMissing } from '@plat/state'
 import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
 import type { Head } from '../format.ts'
 import { isPostQuantum } from '../proof/checkpoint.ts'
-import { LedgerRolledBackError } from '../proof/kept.ts'
+import { LedgerRolledBackError } from '../proof/stored-checkpoint.ts'
 import { isJwsSigned, type Trust } from '../proof/trust.ts'
 
 /** Beside a ledger: its last durable record, as it was at most `HEAD_EVERY_MS` and one write before a crash. */

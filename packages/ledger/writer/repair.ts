@@ -1,7 +1,7 @@
 import { readFile, rename } from 'node:fs/promises'
 import { isMissing, lockPath, systemFiles } from '@plat/state'
 import { Chain, type Damage, followChain } from '../chain.ts'
-import { setKeptAside } from '../proof/kept.ts'
+import { setKeptAside } from '../proof/stored-checkpoint.ts'
 import { genesisOf } from './genesis.ts'
 import { headPath, readHead } from './head-file.ts'
 import { moveDamaged } from './mend.ts'

@@ -14,7 +14,7 @@ import {
 } from './documents/discovery.ts'
 import { OpenApi } from './documents/openapi.ts'
 import { selfReview } from './documents/reviews.ts'
-import { GROUP, RestError } from './fault.ts'
+import { GROUP, RestError } from './error.ts'
 import { getOne, list, namespaces, type ReadParts } from './reads.ts'
 import { answered, type RestRequest, type RestResponse } from './rest.ts'
 import { type DocumentName, type Route, routeOf, type Target } from './route.ts'
@@ -32,7 +32,7 @@ export interface ResourceApiOptions {
   readonly log: Log
 }
 
-export { RestError } from './fault.ts'
+export { RestError } from './error.ts'
 export { JSON_TYPE, type RestCaller, type RestRequest, type RestResponse } from './rest.ts'
 
 /** The part of the Kubernetes API that clients of our kinds need, over any store. */

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import { type FieldProblem, isRecord, type Node, under } from '../check.ts'
 import { API_VERSION, isClusterKind, type Kind, kinds } from '../kinds/kinds.ts'
 import { withDefaults } from '../validate.ts'
-import { invalid, RestError } from './fault.ts'
+import { invalid, RestError } from './error.ts'
 import { JSON_TYPE, type RestRequest } from './rest.ts'
 import type { Target } from './route.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RestError } from './fault.ts'
+import { RestError } from './error.ts'
 import { jsonPatch } from './patch.ts'
 
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at)

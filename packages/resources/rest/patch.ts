@@ -1,5 +1,5 @@
 import { isRecord } from '../check.ts'
-import { RestError } from './fault.ts'
+import { RestError } from './error.ts'
 
 /** Most operations of one JSON patch, as many as Kubernetes takes. */
 const OPERATIONS_MAX = 10_000

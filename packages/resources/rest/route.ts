@@ -1,5 +1,5 @@
 import { API_VERSION, isClusterKind, isKind, type Kind, kinds } from '../kinds/kinds.ts'
-import { RestError } from './fault.ts'
+import { RestError } from './error.ts'
 
 /** Objects of a kind, or one of them. */
 export interface Target {

@@ -1,4 +1,4 @@
-import { RestError } from './fault.ts'
+import { RestError } from './error.ts'
 
 /** What a selector looks at. */
 export interface Selected {

@@ -1,6 +1,6 @@
 import type { Resource } from '../kinds/kinds.ts'
 import type { WatchEvent } from '../store/store.ts'
-import { RestError } from './fault.ts'
+import { RestError } from './error.ts'
 import { countOf, type Form, formOf, type ReadParts } from './reads.ts'
 import { answered, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'

@@ -3,7 +3,7 @@ import { type Kind, kinds, type Manifest, type Resource } from '../kinds/kinds.t
 import type { Applied, ResourceStore } from '../store/store.ts'
 import { isManifest, isStatus, validate, validateStatus } from '../validate.ts'
 import { mediaTypeOf, readJson, readSent, readValue, type Sent } from './body.ts'
-import { alreadyExists, conflicting, GROUP, invalid, notFound, RestError } from './fault.ts'
+import { alreadyExists, conflicting, GROUP, invalid, notFound, RestError } from './error.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
 import { answered, listOf, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'

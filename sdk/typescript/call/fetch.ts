@@ -1,8 +1,8 @@
 import type { Clock } from '@plat/core'
 import { sleep } from '../clock.ts'
-import { retryAfterIn } from '../denied/answer.ts'
 import type { DenialCode } from '../denied/codes.ts'
 import { denialIn, factsOfBody } from '../denied/error.ts'
+import { retryAfterIn } from '../denied/response.ts'
 import type { LiveToken, TokenKeeper } from '../token/keeper.ts'
 import { type GatewayAddresses, type Sendable, sendable } from './request.ts'
 

@@ -1,7 +1,7 @@
 import { readBody, readJsonObject } from '@plat/core'
 import { isObject } from '@plat/tokens'
-import { factsIn, type HeaderReader, rpcFacts } from './answer.ts'
 import { type DenialFacts, DeniedError, denialOf } from './denied.ts'
+import { factsIn, type HeaderReader, rpcFacts } from './response.ts'
 
 /** Largest refusal, in bytes: a longer body is a result. */
 const MAX_REFUSAL_BYTES = 1024 * 1024

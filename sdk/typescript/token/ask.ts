@@ -1,5 +1,5 @@
 import { readBody, readJsonObject } from '@plat/core'
-import { retryAfterIn } from '../denied/answer.ts'
+import { retryAfterIn } from '../denied/response.ts'
 import { PlatError } from '../error.ts'
 import { TokenUnavailableError } from './source.ts'
 

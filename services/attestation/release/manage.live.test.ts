@@ -6,16 +6,16 @@ import { verifyLedger } from '@plat/ledger'
 import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { isObject } from '@plat/tokens'
-import { type AttestationWorld, createFixture, OTHER, startFixture, terms, text } from '../testing/ground.ts'
+import { type AttestationParties, createParties, OTHER, startFixture, terms, text } from '../testing/fixture.ts'
 
-let fixture: AttestationWorld
+let parties: AttestationParties
 before(async () => {
-  fixture = await createFixture()
+  parties = await createParties()
 })
-after(() => fixture.broker.stop())
+after(() => parties.broker.stop())
 
 test('a session has one release, and who asks again for it gets it', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('one')
   assert.match(releaseId, /^[a-z2-7]{32}$/)
   assert.equal(await fixture.release('one'), releaseId)
@@ -35,7 +35,7 @@ test('a session has one release, and who asks again for it gets it', async (t) =
 })
 
 test('a release that could not be redeemed is not made', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const good = terms('bad')
   const session = isObject(good.session) ? good.session : {}
   const bodies: readonly (readonly [unknown, RegExp])[] = [
@@ -62,8 +62,8 @@ test('a release that could not be redeemed is not made', async (t) => {
 })
 
 test('only the token of the service opens releases', async (t) => {
-  const fixture = await startFixture(t, fixture)
-  for (const authorization of ['', 'Bearer x', `Bearer ${fixture.broker.brokerToken}`]) {
+  const fixture = await startFixture(t, parties)
+  for (const authorization of ['', 'Bearer x', `Bearer ${parties.broker.brokerToken}`]) {
     for (const where of ['/v1/releases', '/v1/releases/state', '/v1/releases/end']) {
       const { status, headers, body } = await fixture.post(where, terms('closed'), { authorization })
       assert.deepEqual([status, body.error], [401, 'unauthorized'])
@@ -75,21 +75,21 @@ test('only the token of the service opens releases', async (t) => {
 })
 
 test('while the broker cannot be reached nothing is released, and nothing is lost', async (t) => {
-  const away = await startFixture(t, fixture, { brokerUrl: `http://127.0.0.1:${await freePort()}` })
+  const away = await startFixture(t, parties, { brokerUrl: `http://127.0.0.1:${await freePort()}` })
   const { status, body, headers } = await away.workload(await away.release('away')).challenge()
   assert.deepEqual([status, body.error, headers.get('retry-after')], [503, 'unavailable', '5'])
   const stranger = { PLAT_ATTESTATION_TOKEN: 'attestation-secret', PLAT_BROKER_TOKEN: 'wrong' }
-  const unknown = await startFixture(t, fixture, { env: stranger })
+  const unknown = await startFixture(t, parties, { env: stranger })
   assert.equal((await unknown.workload(await unknown.release('away')).challenge()).status, 503)
   assert.ok(unknown.lines.some((line) => line.includes('"status":401')))
 })
 
 test('with -audit-path what is released and refused is a record that verifies, and holds no token', async (t) => {
   const auditPath = path.join(tempFolder(), 'audit.jsonl')
-  const fixture = await startFixture(t, fixture, { auditPath })
+  const fixture = await startFixture(t, parties, { auditPath })
   const releaseId = await fixture.release('audited', { digests: [] })
   const workload = fixture.workload(releaseId)
-  await workload.redeem(await workload.prove({ by: fixture.stranger }))
+  await workload.redeem(await workload.prove({ by: parties.stranger }))
   const { body } = await workload.redeem()
   const renewed = await workload.renew(text(body.token))
   await workload.renew(text(renewed.body.token), await workload.prove({ measurement: OTHER }))

@@ -3,28 +3,28 @@ import { after, before, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
 import { until } from '@plat/testkit/until'
 import {
-  type AttestationWorld,
+  type AttestationParties,
   askBroker,
   claimsIn,
-  createFixture,
+  createParties,
   GOOD,
   OTHER,
   startFixture,
   text,
-} from '../testing/ground.ts'
+} from '../testing/fixture.ts'
 
-let fixture: AttestationWorld
+let parties: AttestationParties
 before(async () => {
-  fixture = await createFixture()
+  parties = await createParties()
 })
-after(() => fixture.broker.stop())
+after(() => parties.broker.stop())
 
 const failures = (reason: string) => `plat_attest_failure_total{reason="${reason}"}`
 
 test('a release is redeemed with evidence, for a token that is bound to the key of the evidence', async (t) => {
   // Shows D3.metric.plat_attest_success_total, D3.metric.plat_attest_releases_created_total,
   // D3.metric.plat_attest_releases_pending, D3.metric.plat_attest_renewals_active.
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   assert.equal(await fixture.metric('plat_attest_success_total'), 0)
   const releaseId = await fixture.release('good')
   assert.deepEqual(
@@ -56,7 +56,7 @@ test('a release is redeemed with evidence, for a token that is bound to the key 
 
 test('each reason why evidence releases nothing is answered, counted, and recorded', async (t) => {
   // Shows D3.metric.plat_attest_failure_total.
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('refused')
   const workload = fixture.workload(releaseId)
   const other = fixture.workload(await fixture.release('refused-other'))
@@ -80,7 +80,7 @@ test('each reason why evidence releases nothing is answered, counted, and record
     assert.equal(status, 403)
     assert.match(message, reason)
   }
-  await evidence({ by: fixture.stranger }, /no anchor/)
+  await evidence({ by: parties.stranger }, /no anchor/)
   await evidence({ certificate: { notAfter: Date.now() - 1000 } }, /expired/)
   await evidence({ measurement: 'ef'.repeat(48) }, /launched/)
   await evidence({ report: (bytes) => bytes.fill(8, 0x0a, 0x0b) }, /debugging/)
@@ -107,7 +107,7 @@ test('each reason why evidence releases nothing is answered, counted, and record
 })
 
 test('the first key wins, and only it may redeem again', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('first', { digests: [] })
   const [first, second] = [fixture.workload(releaseId), fixture.workload(releaseId)]
   const late = await second.prove()
@@ -124,7 +124,7 @@ test('the first key wins, and only it may redeem again', async (t) => {
 })
 
 test('of many keys at the same time exactly one redeems', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('race')
   const workloads = Array.from({ length: 6 }, () => fixture.workload(releaseId))
   const proofs = await Promise.all(workloads.map((workload) => workload.prove()))
@@ -138,7 +138,7 @@ test('of many keys at the same time exactly one redeems', async (t) => {
 })
 
 test('a nonce is good for five minutes', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const workload = fixture.workload(await fixture.release('late'))
   const proof = await workload.prove()
   await fixture.clock.advance(300_000)
@@ -147,7 +147,7 @@ test('a nonce is good for five minutes', async (t) => {
 })
 
 test('challenges are for the checks of the release, by whoever shows a key, and not too many', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('challenge')
   const workload = fixture.workload(releaseId)
   assert.equal((await workload.challenge('spiffe')).body.error, 'check_refused')
@@ -171,15 +171,15 @@ test('challenges are for the checks of the release, by whoever shows a key, and 
 })
 
 test('a session that is revoked gets no token, and a suspended one has to wait', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const workload = fixture.workload(await fixture.release('revoked'))
   const { body } = await workload.redeem()
-  t.after(() => fixture.revoke(null))
-  const verdict = async () => (await askBroker(fixture, '/v1/token/verify', { token: body.token })).body.error
-  fixture.revoke({ session: 'team/assistant/revoked' })
+  t.after(() => parties.revoke(null))
+  const verdict = async () => (await askBroker(parties, '/v1/token/verify', { token: body.token })).body.error
+  parties.revoke({ session: 'team/assistant/revoked' })
   await until(async () => (await verdict()) === 'token is revoked', 'the broker to see the revocation')
   assert.equal((await workload.redeem()).body.error, 'session_revoked')
-  fixture.revoke({ session: 'team/assistant/revoked' }, 'suspend')
+  parties.revoke({ session: 'team/assistant/revoked' }, 'suspend')
   await until(async () => (await verdict()) === 'token is suspended', 'the broker to see the suspension')
   const { status, body: waits } = await workload.redeem()
   assert.deepEqual([status, waits.error, waits.message], [503, 'unavailable', 'the session is suspended: ask again'])

@@ -6,23 +6,23 @@ import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import {
   type AttestationFixture,
-  type AttestationWorld,
+  type AttestationParties,
   askBroker,
   claimsIn,
-  createFixture,
+  createParties,
   OTHER,
   SERVICE_TOKEN,
   startFixture,
   terms,
   text,
   type Workload,
-} from '../testing/ground.ts'
+} from '../testing/fixture.ts'
 
-let fixture: AttestationWorld
+let parties: AttestationParties
 before(async () => {
-  fixture = await createFixture()
+  parties = await createParties()
 })
-after(() => fixture.broker.stop())
+after(() => parties.broker.stop())
 
 const failures = (reason: string) => `plat_attest_renewal_failure_total{reason="${reason}"}`
 
@@ -42,7 +42,7 @@ async function redeemed(fixture: AttestationFixture, session: string, more: obje
 
 test('a token is renewed with fresh evidence of the same platform by the same key', async (t) => {
   // Shows D3.metric.plat_attest_renewal_success_total, D3.metric.plat_attest_renewals_active.
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const { workload, token, releaseId } = await redeemed(fixture, 'renewed')
   const { status, body } = await workload.renew(token)
   assert.equal(status, 200, JSON.stringify(body))
@@ -62,12 +62,12 @@ test('a token is renewed with fresh evidence of the same platform by the same ke
 })
 
 test('a nonce that the broker has forgotten is refused, and a renewal with a new one succeeds', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const { workload, token } = await redeemed(fixture, 'restarted')
   const proof = await workload.prove()
   // The broker knows a used nonce no more than one from before its restart.
   const direct = { namespace: 'team', agent: 'assistant', session: 'direct', tier: 'tier-2' }
-  const used = await askBroker(fixture, '/v1/token', { ...direct, dpopJkt: workload.prover.jkt, proof })
+  const used = await askBroker(parties, '/v1/token', { ...direct, dpopJkt: workload.prover.jkt, proof })
   assert.equal(used.status, 200, JSON.stringify(used.body))
   const { status, body } = await workload.renew(token, proof)
   assert.deepEqual([status, body.error], [403, 'invalid_nonce'])
@@ -76,7 +76,7 @@ test('a nonce that the broker has forgotten is refused, and a renewal with a new
 
 test('what is wrong with the request is refused, and the renewal goes on', async (t) => {
   // Shows D3.metric.plat_attest_renewal_failure_total.
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const { workload, token, releaseId } = await redeemed(fixture, 'strict')
   const other = await redeemed(fixture, 'strict-other')
   const refused = async (reason: string, ask: () => Promise<{ status: number; body: object }>) => {
@@ -88,7 +88,7 @@ test('what is wrong with the request is refused, and the renewal goes on', async
   const proof = await workload.prove()
   await refused('invalid_nonce', async () => workload.renew(token, await other.workload.prove()))
   await refused('invalid_token', () => workload.renew('x', proof))
-  const unbound = await askBroker(fixture, '/v1/token', { namespace: 'team', agent: 'assistant', session: 'strict' })
+  const unbound = await askBroker(parties, '/v1/token', { namespace: 'team', agent: 'assistant', session: 'strict' })
   await refused('invalid_token', () => workload.renew(text(unbound.body.token), proof))
   await refused('invalid_token', () => workload.renew(other.token, proof))
   const twin = await fixture.workload(await fixture.release('strict-twin'), workload.prover).redeem()
@@ -110,9 +110,9 @@ test('what is wrong with the request is refused, and the renewal goes on', async
 })
 
 test('a verdict against the platform ends the renewal', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const cases = {
-    evidence_refused: { wish: { by: fixture.stranger }, digests: [] },
+    evidence_refused: { wish: { by: parties.stranger }, digests: [] },
     measurement_refused: { wish: { measurement: OTHER }, digests: undefined },
     platform_changed: { wish: { measurement: OTHER }, digests: [] },
   }
@@ -130,18 +130,18 @@ test('a verdict against the platform ends the renewal', async (t) => {
 })
 
 test('a session that was revoked is not renewed', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const { workload, token, releaseId } = await redeemed(fixture, 'gone')
-  t.after(() => fixture.revoke(null))
-  fixture.revoke({ session: 'team/assistant/gone' })
-  const seen = async () => (await askBroker(fixture, '/v1/token/verify', { token })).body.valid === false
+  t.after(() => parties.revoke(null))
+  parties.revoke({ session: 'team/assistant/gone' })
+  const seen = async () => (await askBroker(parties, '/v1/token/verify', { token })).body.valid === false
   await until(seen, 'the broker to see the revocation')
   assert.equal((await workload.renew(token)).body.error, 'session_revoked')
   assert.equal((await fixture.post('/v1/releases/state', { releaseId })).body.reason, 'session_revoked')
 })
 
 test('a token that nobody renews in time lapses, and one whose session is over is no failure', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const endsAt = new Date(fixture.clock.now() + 60_000).toISOString()
   const lapsing = await redeemed(fixture, 'lapsing')
   const over = await redeemed(fixture, 'over', { endsAt })
@@ -184,10 +184,10 @@ test('with -revoke-url the session of a refused renewal is revoked, however ofte
   const gateway = await adminApi(t, [500, 201])
   const env = {
     PLAT_ATTESTATION_TOKEN: SERVICE_TOKEN,
-    PLAT_BROKER_TOKEN: fixture.broker.brokerToken,
+    PLAT_BROKER_TOKEN: parties.broker.brokerToken,
     PLAT_ADMIN_TOKEN: 'admin-secret',
   }
-  const fixture = await startFixture(t, fixture, { revokeUrl: gateway.url, env })
+  const fixture = await startFixture(t, parties, { revokeUrl: gateway.url, env })
   const { workload, token, releaseId } = await redeemed(fixture, 'revoked-by-us', { digests: [] })
   await workload.renew(token, await workload.prove({ measurement: OTHER }))
   const tick = () => fixture.clock.advance(5_000)
@@ -210,11 +210,11 @@ test('with -revoke-url the session of a refused renewal is revoked, however ofte
 
 test('sessions outlast the service', async (t) => {
   const statePath = path.join(tempFolder(), 'releases.jsonl')
-  const first = await startFixture(t, fixture, { statePath })
+  const first = await startFixture(t, parties, { statePath })
   const { token, workload, releaseId } = await redeemed(first, 'kept')
   const pending = await first.release('kept-pending')
   await first.service.close()
-  const second = await startFixture(t, fixture, { statePath })
+  const second = await startFixture(t, parties, { statePath })
   assert.equal(await second.metric('plat_attest_renewals_active'), 1)
   assert.equal(await second.metric('plat_attest_releases_pending'), 1)
   assert.equal((await second.workload(releaseId, workload.prover).renew(token)).status, 200)
@@ -223,7 +223,7 @@ test('sessions outlast the service', async (t) => {
 })
 
 test('a renewal with a token that does not count leaves no proof behind, and uses nothing of the share', async (t) => {
-  const fixture = await startFixture(t, fixture)
+  const fixture = await startFixture(t, parties)
   const { workload, token } = await redeemed(fixture, 'proofs')
   const other = await redeemed(fixture, 'proofs-other')
   const used = () => fixture.metric('plat_attest_pool_used{pool="proofs"}')
@@ -241,7 +241,7 @@ test('a renewal with a token that does not count leaves no proof behind, and use
 
 test('an overloaded service releases nothing new, renews what it has released, and answers operators', async (t) => {
   const overload = { active: false, close() {} }
-  const fixture = await startFixture(t, fixture, { overload })
+  const fixture = await startFixture(t, parties, { overload })
   const { workload, token, releaseId } = await redeemed(fixture, 'loaded')
   const pending = fixture.workload(await fixture.release('loaded-pending'))
   const proof = await pending.prove()

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { AdminError } from './fault.ts'
+import { AdminError } from './error.ts'
 import { ALL_ROLES, type Grants, type Person, type Principal, principalOf } from './roles.ts'
 import type { RefusedTokens } from './throttle/refused.ts'
 

@@ -1,4 +1,4 @@
-import { AdminError } from './fault.ts'
+import { AdminError } from './error.ts'
 import { may, mayAnywhere, type Principal, type Role } from './roles.ts'
 import type { RouteRow } from './routes.ts'
 

@@ -2,7 +2,7 @@ export { type Admin, type AdminOptions, type AdminRoutes, createAdmin } from './
 export type { AdminAuthentication } from './auth.ts'
 export type { Caller } from './caller.ts'
 export { adminBlock, adminOidcBlock } from './config.ts'
-export { AdminError } from './fault.ts'
+export { AdminError } from './error.ts'
 export { limitOf, type Page, page } from './page.ts'
 export { isSamePerson, type KnownPerson, linkOf, marksOf, type PeopleTable, type PersonMarks } from './people.ts'
 export { bodyAs, momentIn, parameter, queried, seqIn } from './read.ts'

@@ -1,4 +1,4 @@
-import { AdminError } from './fault.ts'
+import { AdminError } from './error.ts'
 import { queried } from './read.ts'
 
 /** How many items a page holds: when the caller does not say, and at most. */

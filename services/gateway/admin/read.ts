@@ -2,7 +2,7 @@ import { rfc3339Micros } from '@plat/core'
 import type { LedgerMoment } from '@plat/ledger'
 import type { Static, TObject } from 'typebox'
 import { Check, Errors } from 'typebox/value'
-import { AdminError } from './fault.ts'
+import { AdminError } from './error.ts'
 
 /** A request body that fits `schema`; anything else is `invalid_request`, naming the first field that is wrong. */
 export function bodyAs<const T extends TObject>(schema: T, body: unknown): Static<T> {

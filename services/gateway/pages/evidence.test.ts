@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
-import { LEAST } from '../builtin/web/testing/ground.ts'
+import { LEAST } from '../builtin/web/testing/fixture.ts'
 import { checkGatewayConfig, typedConfig } from '../config.ts'
 import { examples } from '../testing/configured.ts'
 

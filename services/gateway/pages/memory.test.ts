@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { parseResource } from '@plat/resources'
 import { decodeStores } from '../builtin/memory/stores.ts'
-import { LEAST } from '../builtin/web/testing/ground.ts'
+import { LEAST } from '../builtin/web/testing/fixture.ts'
 import { checkGatewayConfig, typedConfig } from '../config.ts'
 import { examples } from '../testing/configured.ts'
 

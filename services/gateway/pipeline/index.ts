@@ -4,9 +4,9 @@ export type { RunnerLog, RunnerMetrics } from './metrics.ts'
 export type { Plane } from './plane.ts'
 export { resolveByPlane } from './resolve.ts'
 export { Incoming } from './runner/call.ts'
+export { CallAbort } from './runner/call-abort.ts'
 export type { Sink } from './runner/exchange.ts'
 export { createRunner, type Runner, type RunnerOptions } from './runner/runner.ts'
-export { CallAbort } from './runner/stopper.ts'
 export {
   type AnyReview,
   type AnyStage,

@@ -17,9 +17,9 @@ import { bindPod } from './bind.ts'
 import { followPod } from './chain.ts'
 import { variablesOf } from './environment.ts'
 import type { KubernetesObject } from './objects.ts'
+import { MAX_WAIT_SECONDS, PendingBootstraps } from './pending-bootstraps.ts'
 import { denied, NotReadyError, unavailable } from './refusals.ts'
 import { type ReadySession, readSession, suspended } from './session.ts'
-import { MAX_WAIT_SECONDS, PendingBootstraps } from './waits.ts'
 
 const PATH = '/v1/bootstrap'
 /** Other writers of a session that one request gives way to. */

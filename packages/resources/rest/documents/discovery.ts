@@ -1,5 +1,5 @@
 import { API_VERSION, isClusterKind, isKind, type Kind, kinds } from '../../kinds/kinds.ts'
-import { GROUP, VERSION } from '../fault.ts'
+import { GROUP, VERSION } from '../error.ts'
 
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
 const STATUS_VERBS = ['get', 'patch', 'update']

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { structuralSchemaOf } from '../../kinds/definitions.ts'
 import { API_VERSION, isClusterKind, isKind, type Kind, kinds } from '../../kinds/kinds.ts'
-import { GROUP, VERSION } from '../fault.ts'
+import { GROUP, VERSION } from '../error.ts'
 
 const DOCUMENT_PATH = `apis/${API_VERSION}`
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'

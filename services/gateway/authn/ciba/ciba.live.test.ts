@@ -8,7 +8,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type CibaProvider, startCibaProvider } from '@plat/testkit/oidc/ciba'
 import { until } from '@plat/testkit/until'
-import { type ApprovalFixture, gatewayWith } from '../../testing/asking.ts'
+import { type ApprovalFixture, gatewayWith } from '../../testing/approvals.ts'
 
 const CLIENT = 'plat gateway'
 const SECRET = 'a secret: of the tests/of ciba'

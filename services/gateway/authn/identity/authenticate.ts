@@ -15,6 +15,7 @@ import {
   pemSource,
 } from '@plat/tokens'
 import { type Denial, deny, type Identity, type WireRequest } from '../../call/index.ts'
+import { Credentials } from './authorization-header.ts'
 import { bearerChallenge, type ChallengeParameters, dpopChallenge } from './challenge.ts'
 import type { TrustedIssuerConfig } from './config.ts'
 import { type DpopConfig, DpopGate, type DpopOutcome, type DpopRefusal, type Presented } from './dpop.ts'
@@ -23,8 +24,7 @@ import { openTrustedIssuers, type TrustedIssuers } from './issuers/issuers.ts'
 import { createScopeRules, type ScopeRules } from './issuers/scopes.ts'
 import { createMetadataRoute } from './metadata.ts'
 import { Resources } from './resource.ts'
-import { Credentials } from './shown.ts'
-import { TokenVerifiers, type Vouched } from './vouchers.ts'
+import { TokenVerifiers, type Vouched } from './token-verifiers.ts'
 
 /** The keys of block `identity` (document 3) that authentication reads. */
 export interface AuthenticatorConfig {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { PUBLIC, startProviders, VaultFixture } from './testing/ground.ts'
+import { PUBLIC, startProviders, VaultFixture } from './testing/fixture.ts'
 
 const CONNECT = `${PUBLIC}/v1/connect/hub`
 

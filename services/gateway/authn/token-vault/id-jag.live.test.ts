@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { until } from '@plat/testkit/until'
-import { startVouchingProviders, VaultFixture } from './testing/ground.ts'
+import { startVouchingProviders, VaultFixture } from './testing/fixture.ts'
 
 const providers = await startVouchingProviders()
 after(() => providers.close())

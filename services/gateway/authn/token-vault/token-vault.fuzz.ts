@@ -5,7 +5,7 @@ import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { browserCookie } from './flow/browser.ts'
 import { type FlowSealer, Flows } from './flow/flows.ts'
 import { failedPage } from './flow/pages.ts'
-import { plainAnswer } from './providers/answer.ts'
+import { plainAnswer } from './providers/plain-response.ts'
 import { decodeEvent } from './store/account.ts'
 
 const clock = new TestClock()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { until } from '@plat/testkit/until'
-import { PUBLIC, startProviders, VaultFixture } from './testing/ground.ts'
+import { PUBLIC, startProviders, VaultFixture } from './testing/fixture.ts'
 
 const CONNECT = `${PUBLIC}/v1/connect/hub`
 

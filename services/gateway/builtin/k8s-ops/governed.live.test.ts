@@ -9,7 +9,7 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { approverAt } from '../../testing/approving.ts'
 import { started } from '../../testing/started.ts'
-import { json } from './testing/ground.ts'
+import { json } from './testing/fixture.ts'
 
 type Members = Readonly<Record<string, unknown>>
 

@@ -7,7 +7,7 @@ import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import { createK8sOps } from './index.ts'
 import { newest } from './read/logs-tool.ts'
-import { k8sConfig, problemsOf } from './testing/ground.ts'
+import { k8sConfig, problemsOf } from './testing/fixture.ts'
 
 function fileOf(text: string): string {
   const file = join(tempFolder(), 'file')

@@ -1,6 +1,6 @@
 import { type Clock, ExpiringMap } from '@plat/core'
 import { type ApiSession, type Members, objectsIn, type Refused, refused } from './api.ts'
-import { NO_SECRETS } from './reach.ts'
+import { NO_SECRETS } from './cluster-scope.ts'
 
 /** Lists of kinds that are kept, one for each version of a group. */
 const MAX_KEPT = 64

@@ -1,6 +1,6 @@
 import type { ApiParts } from './api.ts'
+import type { ClusterScope } from './cluster-scope.ts'
 import type { Kinds } from './kinds.ts'
-import type { ClusterScope } from './reach.ts'
 
 /** What the tools share. */
 export interface ClusterParts {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock, TestClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
-import { json, problemsOf, setUpCluster, status } from './testing/ground.ts'
+import { json, problemsOf, setUpCluster, status } from './testing/fixture.ts'
 
 /** A list of pods as the API server shows it in rows. */
 const PODS = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { json, setUpCluster, status } from './testing/ground.ts'
+import { json, setUpCluster, status } from './testing/fixture.ts'
 
 const WRITES = ['k8s_scale', 'k8s_restart', 'k8s_delete_pod']
 const WEB = { kind: 'Deployment', namespace: 'shop', name: 'web' }

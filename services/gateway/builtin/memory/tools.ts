@@ -13,7 +13,7 @@ import {
   toolText,
 } from '../../call/index.ts'
 import type { Item, Memory, NoRoom } from './memory.ts'
-import type { MemoryScope, MemoryScopes } from './places.ts'
+import type { MemoryScope, MemoryScopes } from './scopes.ts'
 import { searchItems } from './search.ts'
 import type { Store } from './stores.ts'
 

@@ -10,7 +10,7 @@ import {
   type ToolResult,
   toolFailure,
 } from '../../call/index.ts'
-import type { Gates } from './gate.ts'
+import type { Gates } from './domain-filter.ts'
 import type { Arrived, Follower } from './read/follow.ts'
 import type { Robots } from './read/robots.ts'
 import { decodeText } from './text/charset.ts'

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { test } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { TestClock } from '@plat/core'
-import { page, setUpWeb } from './testing/ground.ts'
+import { page, setUpWeb } from './testing/fixture.ts'
 
 const HTML = '<title>The page</title><h1>Welcome</h1><p>Read <a href="/more">more</a>.</p><script>steal()</script>'
 

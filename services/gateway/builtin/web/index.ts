@@ -12,13 +12,13 @@ import {
   type ToolResult,
 } from '../../call/index.ts'
 import type { webBlock } from './config.ts'
-import { type AgentDomains, type GateConfig, Gates } from './gate.ts'
+import { type AgentDomains, type GateConfig, Gates } from './domain-filter.ts'
 import { Follower } from './read/follow.ts'
 import { Robots } from './read/robots.ts'
 import { backendOf } from './search/backends.ts'
 import { createSearchTool } from './search-tool.ts'
 
-export type { AgentDomains, Domains } from './gate.ts'
+export type { AgentDomains, Domains } from './domain-filter.ts'
 
 export type WebConfig = Readonly<Static<typeof webBlock.schema>>
 

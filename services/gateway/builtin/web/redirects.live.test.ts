@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { page, setUpWeb, type WebFixture } from './testing/ground.ts'
+import { page, setUpWeb, type WebFixture } from './testing/fixture.ts'
 
 const denied = (why: string) => `policy_denied: the page redirects to an address that may not be read: ${why}`
 const INSIDE = 'it leads inside a private network, which web.allowedCIDRs does not allow'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { page, setUpWeb } from './testing/ground.ts'
+import { page, setUpWeb } from './testing/fixture.ts'
 
 const FORBIDDEN = 'error: the page could not be read: the robots.txt of its host forbids it'
 const UNREAD = 'error: the page could not be read: the robots.txt of its host cannot be read, which forbids everything'

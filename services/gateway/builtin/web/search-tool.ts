@@ -13,7 +13,7 @@ import {
   toolFailure,
   toolText,
 } from '../../call/index.ts'
-import type { DomainFilter, Gates } from './gate.ts'
+import type { DomainFilter, Gates } from './domain-filter.ts'
 import type { Backend, SearchConfig, SearchResult } from './search/backends.ts'
 
 /** Longest question, in characters. */

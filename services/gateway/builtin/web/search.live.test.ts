@@ -9,7 +9,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { keyOf } from '../../testing/certified.ts'
 import { problemsWith } from '../../testing/configured.ts'
-import { page, setUpWeb } from './testing/ground.ts'
+import { page, setUpWeb } from './testing/fixture.ts'
 
 interface Question {
   readonly method: string | undefined

@@ -3,7 +3,7 @@ import { type Denial, deny, isDenial, type Pieces, type Redactor, type Where } f
 import type { Detector } from './detectors/detector.ts'
 import { findInJson, redactedJson, type ScannedText } from './json/strings.ts'
 import { type Action, actionFor, type Direction, type Profile } from './profile.ts'
-import type { Hit } from './scan/look.ts'
+import type { Hit } from './scan/scan-state.ts'
 import { type Released, TextStream } from './stream.ts'
 
 /** Counts one hit: `plat_gateway_dlp_hits_total`. */

@@ -1,6 +1,6 @@
 import { EscapeDecoder } from './json/escapes.ts'
 import { marker, redacted } from './json/strings.ts'
-import { type Hit, LOOK_BACK_CHARS, type OpenHit } from './scan/look.ts'
+import { type Hit, LOOK_BACK_CHARS, type OpenHit } from './scan/scan-state.ts'
 import type { Piece, Scanner } from './scan/scanner.ts'
 
 /** Hits that overlap one another without end are held back so far, in characters. */

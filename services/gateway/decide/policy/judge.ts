@@ -5,7 +5,7 @@ import { type CompiledPolicy, type CompiledRule, type PolicySet, undecided } fro
 import { judgeCedar } from './engines/cedar.ts'
 import { joined } from './engines/verdict.ts'
 import type { Governance } from './governance.ts'
-import { asksForUnknown, type ListedTool, type PolicyInput, questionOfTool, Variables } from './question.ts'
+import { asksForUnknown, type ListedTool, type PolicyInput, questionOfTool, Variables } from './policy-input.ts'
 
 /**
  * Judges one message by everything that can be asked here: deny over require_approval over allow over the default. An agent without a

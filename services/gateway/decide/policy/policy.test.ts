@@ -8,7 +8,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
 import { judge, judgeTool } from './judge.ts'
-import type { PolicyInput } from './question.ts'
+import type { PolicyInput } from './policy-input.ts'
 
 const NOW = new TestClock().now()
 

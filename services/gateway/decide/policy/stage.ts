@@ -12,7 +12,7 @@ import { type Stage, stage } from '../../pipeline/stage.ts'
 import { noPolicies, type PolicySet } from './compile.ts'
 import type { Rego } from './engines/rego.ts'
 import { judge } from './judge.ts'
-import { questionOf } from './question.ts'
+import { questionOf } from './policy-input.ts'
 
 /** Where the policies stand in the snapshot. */
 export const policySlot: Slot<PolicySet> = { name: 'policy', initial: noPolicies }

@@ -1,7 +1,7 @@
 import type { Rec } from '@plat/ledger'
 import type { Revocation } from './format.ts'
-import type { Added } from './kept.ts'
 import { keyOf } from './list.ts'
+import type { Added } from './stored-revocations.ts'
 
 // Members of `revocation` records (ledger line format): absent beats null. Whom an entry names stands in the members that
 // every record has for a caller, so that a search for a session finds its revocations too.

@@ -5,10 +5,10 @@ import type { Journal } from '@plat/state'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import { ListFile } from './file.ts'
 import type { DecodedFile, Revocation, RevocationEvent } from './format.ts'
-import { type Added, StoredRevocations } from './kept.ts'
 import { RevocationList, type RevocationScope } from './list.ts'
 import { Copies } from './mirrored.ts'
 import { fileRecord, liftRecord, revokeRecord } from './record.ts'
+import { type Added, StoredRevocations } from './stored-revocations.ts'
 
 /** How often expired entries are forgotten and counted out, in milliseconds. */
 const SWEEP_EVERY_MS = 1_000

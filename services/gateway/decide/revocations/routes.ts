@@ -1,9 +1,9 @@
 import { type Clock, type Ids, rfc3339Micros } from '@plat/core'
 import { AdminError, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
 import { askedSchema, isNoTime, type Revocation, whole } from './format.ts'
-import { ListFullError } from './kept.ts'
 import { endOf } from './list.ts'
 import type { Revocations } from './revocations.ts'
+import { ListFullError } from './stored-revocations.ts'
 
 export interface RevocationRoutesOptions {
   readonly revocations: Revocations

@@ -9,7 +9,7 @@ import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { staticSource } from '@plat/tokens'
 import { Collector, type CollectorParts, type SegmentResult } from './collector.ts'
-import { EdgePositions } from './places.ts'
+import { EdgePositions } from './positions.ts'
 import { EdgeStore } from './store.ts'
 import { type TestEdge, testEdge } from './testing/edge.ts'
 

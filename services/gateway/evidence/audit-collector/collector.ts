@@ -11,7 +11,7 @@ import {
   signSegmentReceipt,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import type { Stored } from './places.ts'
+import type { Stored } from './positions.ts'
 import type { EdgeStore } from './store.ts'
 
 /** Why a segment is refused. */

@@ -7,7 +7,7 @@ import { type KeySource, pemSource } from '@plat/tokens'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { Collector, type CollectorMetrics, type KnownEdge } from './collector.ts'
 import { DropFolder } from './drop.ts'
-import { EdgePositions } from './places.ts'
+import { EdgePositions } from './positions.ts'
 import { createCollectorRoutes } from './routes.ts'
 import { EdgeStore } from './store.ts'
 

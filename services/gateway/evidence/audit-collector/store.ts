@@ -2,7 +2,7 @@ import { mkdir, open, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LineReader } from '@plat/ledger'
 import { isMissing } from '@plat/state'
-import type { EdgePositions, Stored } from './places.ts'
+import type { EdgePositions, Stored } from './positions.ts'
 
 const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700

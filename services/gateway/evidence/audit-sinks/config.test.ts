@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkGatewayConfig, typedConfig } from '../../config.ts'
 import { batchBytesOf } from './config.ts'
-import { sinkConfig } from './testing/ground.ts'
+import { sinkConfig } from './testing/fixture.ts'
 
 const least = { policyFile: '/p', auditPath: '/a', upstreamsFile: '/u', identity: { publicKeyFiles: ['/k'] } }
 

@@ -8,7 +8,7 @@ import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { createReceiver } from './receivers/receivers.ts'
-import { setUpSinks, sinkConfig } from './testing/ground.ts'
+import { setUpSinks, sinkConfig } from './testing/fixture.ts'
 import { startRsyslog } from './testing/rsyslog.ts'
 import { certificates } from './testing/servers.ts'
 

@@ -6,7 +6,7 @@ import { TestClock } from '@plat/core'
 import { until } from '@plat/testkit/until'
 import { configWith } from '../../testing/configured.ts'
 import type { Delivery } from './receivers/receiver.ts'
-import { ScriptedReceiver, setUpSinks } from './testing/ground.ts'
+import { ScriptedReceiver, setUpSinks } from './testing/fixture.ts'
 
 const upTo = (last: number) => Array.from({ length: last + 1 }, (_, seq) => seq)
 const down: Delivery = { kind: 'failed', reason: 'nobody listens' }

@@ -1,10 +1,10 @@
 import { type Clock, type Ids, reasonOf, rfc3339 } from '@plat/core'
 import { LedgerReader, type ReadLine } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import { SinkBackoff } from './backoff.ts'
 import { batchBytesOf, type SinkConfig } from './config.ts'
 import { type DeliveredPosition, readCursor, writeCursor } from './cursor.ts'
 import { type DeadLetter, DeadLetters } from './dead-letters.ts'
-import { SinkBackoff } from './pace.ts'
 import type { Delivery, Item, Receiver } from './receivers/receiver.ts'
 
 /** A record that is refused alone so many times, with pauses between, is given up: receivers refuse for passing reasons too. */

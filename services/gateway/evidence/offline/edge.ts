@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { CollectorContact } from './contact.ts'
+import type { CollectorContact } from './collector-contact.ts'
 import type { Sealer } from './sealer.ts'
 import type { Spool } from './spool.ts'
 import { AT_EASE, type Standing } from './stage.ts'

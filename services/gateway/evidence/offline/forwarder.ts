@@ -5,7 +5,7 @@ import type { Signer } from '@plat/keys'
 import { type SegmentSeal, sealIdOf, segmentBytes, signSeal } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
-import type { CollectorContact } from './contact.ts'
+import type { CollectorContact } from './collector-contact.ts'
 import type { Spool, Spooled } from './spool.ts'
 
 /** Longest answer of a collector that is read, in bytes. */

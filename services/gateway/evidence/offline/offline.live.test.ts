@@ -9,7 +9,7 @@ import { until } from '@plat/testkit/until'
 import { certified } from '../../testing/certified.ts'
 import { AUDIENCE, provider } from '../../testing/people.ts'
 import { TOKEN } from '../../testing/started.ts'
-import { type Node, setUp } from './testing/ground.ts'
+import { type Node, setUp } from './testing/fixture.ts'
 
 const FORWARD = 'plat_gateway_audit_forward_'
 const DENIED = (rule: string) => `plat_gateway_offline_denials_total{rule="${rule}"}`

@@ -4,7 +4,7 @@ import { readText } from '@plat/config'
 import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import { readSegmentReceipt } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import type { CollectorContact } from './contact.ts'
+import type { CollectorContact } from './collector-contact.ts'
 
 /** Longest receipt, in bytes. */
 const MAX_RECEIPT_BYTES = 16 * 1024

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { ReceivedSpan } from './testing/collector.ts'
-import { startFixture, type TelemetryFixture } from './testing/ground.ts'
+import { startFixture, type TelemetryFixture } from './testing/fixture.ts'
 
 /** Asks for a chat completion, and gives the span of the model's side. */
 async function chat({ gateway, collector }: TelemetryFixture, body: object): Promise<ReceivedSpan> {

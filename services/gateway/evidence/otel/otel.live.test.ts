@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { json } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import type { ReceivedSpan } from './testing/collector.ts'
-import { ANSWER, CALLER, startFixture, type TelemetryFixture, TRACE } from './testing/ground.ts'
+import { ANSWER, CALLER, startFixture, type TelemetryFixture, TRACE } from './testing/fixture.ts'
 
 const FROM_CALLER = { traceparent: `00-${TRACE}-${CALLER}-01`, tracestate: 'vendor=x' }
 

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
 import { systemFiles } from '@plat/state'
-import { type BundleFixture, setUp, type Texts } from './testing/ground.ts'
+import { type BundleFixture, setUp, type Texts } from './testing/fixture.ts'
 
 /** What stands in the folder of bundles, as a reader sees it. */
 async function seen({ dir }: BundleFixture): Promise<Texts> {

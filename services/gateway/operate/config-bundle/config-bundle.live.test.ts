@@ -11,7 +11,7 @@ import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { type BundleFixture, setUp, type Texts } from './testing/ground.ts'
+import { type BundleFixture, setUp, type Texts } from './testing/fixture.ts'
 
 const ADMIN = 'an-admin-token-of-the-test'
 

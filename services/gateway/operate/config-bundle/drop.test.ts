@@ -4,7 +4,7 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { silentLog } from '@plat/process'
 import { DropFolder } from './drop.ts'
-import { setUp } from './testing/ground.ts'
+import { setUp } from './testing/fixture.ts'
 
 async function dropping(t: TestContext) {
   const g = await setUp()

@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
-import { type BundleFixture, setUp } from './testing/ground.ts'
+import { type BundleFixture, setUp } from './testing/fixture.ts'
 
 const APPLIER = path.join(import.meta.dirname, '../../fixtures/bundles/apply.ts')
 /** Bundles that a process puts into force before it is killed, at most; each has so many files. */

@@ -9,7 +9,7 @@ import { testIssuer } from '@plat/testkit/identity'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { callOf, POLICIES, type Receiver, receiver } from '../../testing/asking.ts'
+import { callOf, POLICIES, type Receiver, receiver } from '../../testing/approvals.ts'
 
 const TOKEN = 'a-token-of-the-test'
 

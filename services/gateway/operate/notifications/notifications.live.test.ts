@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import type { Log } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import OpenAI from 'openai'
-import { gatewayWith, type ReceivedMessage, receiver } from '../../testing/asking.ts'
+import { gatewayWith, type ReceivedMessage, receiver } from '../../testing/approvals.ts'
 
 async function file(text: string): Promise<string> {
   const path = join(tempFolder(), 'secret')

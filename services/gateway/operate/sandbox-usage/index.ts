@@ -5,7 +5,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { FastifyInstance } from 'fastify'
-import type { DeskParts } from './desk.ts'
+import type { DeskParts } from './usage-reports.ts'
 
 export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging' | 'see'> {
   readonly config: {
@@ -45,7 +45,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   const { clusterAccess, KubernetesApi, kubeconfigAccess } = await import('@plat/kubernetes')
   const [{ UsageBook }, { UsageReports }, { decodeUsageEvent }, { Reporters }, { mountUsage }] = await Promise.all([
     import('./book.ts'),
-    import('./desk.ts'),
+    import('./usage-reports.ts'),
     import('./events.ts'),
     import('./reporters.ts'),
     import('./routes.ts'),

@@ -1,9 +1,9 @@
 import type { Clock } from '@plat/core'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AdminError } from '../../admin/index.ts'
-import type { UsageReports } from './desk.ts'
 import { readReport } from './report.ts'
 import type { Reporters } from './reporters.ts'
+import type { UsageReports } from './usage-reports.ts'
 
 /** Where reports go, on the main listener. */
 const PATH = '/v1/usage/sandbox'

@@ -6,10 +6,10 @@ import type { WireRequest } from '../../call/index.ts'
 import { createLiveCalls } from '../live.ts'
 import { Incoming } from '../runner/call.ts'
 import { createRunner } from '../runner/runner.ts'
+import { faultMatrix, type ScenarioFixture, ScenarioResult } from './fixture.ts'
 import { brokenPromises } from './judge.ts'
 import { fakeLedgers, fakePlane, fakeReviews, fakeStages } from './parts.ts'
 import { type Scenario, scenarios, shapes } from './scenario.ts'
-import { faultMatrix, type ScenarioFixture, ScenarioResult } from './world.ts'
 
 /** Scenarios that run side by side on one clock; more would make each step of the clock slower. */
 const TOGETHER = 250

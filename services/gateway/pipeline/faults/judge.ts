@@ -1,5 +1,5 @@
+import type { ScenarioResult } from './fixture.ts'
 import { type End, isHeld, type Scenario } from './scenario.ts'
-import type { ScenarioResult } from './world.ts'
 
 /** Every promise of the runner that this scenario broke, in words; empty when it kept them all. */
 export function brokenPromises(fixture: ScenarioResult): readonly string[] {

@@ -11,8 +11,8 @@ import {
 } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import { type AnyReview, type AnyStage, admitted, type Running } from '../stage.ts'
+import { body, frame, gives, goodFacts, pipeEnd, type ScenarioResult } from './fixture.ts'
 import { isHeld, type ReviewFault, reviewNames, type StageName, stageNames } from './scenario.ts'
-import { body, frame, gives, goodFacts, pipeEnd, type ScenarioResult } from './world.ts'
 
 /** How long a person thinks, in milliseconds. */
 const THINKING_MS = 3_000

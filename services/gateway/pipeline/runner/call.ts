@@ -20,10 +20,10 @@ import {
 import type { LiveCall } from '../live.ts'
 import type { RunnerLog } from '../metrics.ts'
 import type { Marking } from '../stage.ts'
+import type { CallAbort } from './call-abort.ts'
 import type { Sink } from './exchange.ts'
 import type { Plan, Runnable } from './plan.ts'
 import type { Described } from './record.ts'
-import type { CallAbort } from './stopper.ts'
 
 /** No deadline is set. */
 const NEVER = Number.POSITIVE_INFINITY

@@ -18,6 +18,7 @@ import type { LiveCalls } from '../live.ts'
 import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
+import { CallAbort, type Ended, stopped } from './call-abort.ts'
 import type { Runnable } from './plan.ts'
 import {
   type Closed,
@@ -29,7 +30,6 @@ import {
   unreadRecord,
 } from './record.ts'
 import { encodeFrames } from './relay.ts'
-import { CallAbort, type Ended, stopped } from './stopper.ts'
 import { accept } from './verdict.ts'
 
 /** How long one stage or review may take to settle, in milliseconds. */

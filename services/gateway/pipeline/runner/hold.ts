@@ -3,8 +3,8 @@ import { deny, isDenial } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import type { Wait } from '../stage.ts'
 import type { GovernedCall } from './call.ts'
+import { type Ended, refused, stopped, stoppedBy } from './call-abort.ts'
 import { encodeFrames } from './relay.ts'
-import { type Ended, refused, stopped, stoppedBy } from './stopper.ts'
 
 /** A wait shorter than this is answered as if there had been none: no head is sent, in milliseconds. */
 const HEAD_AFTER_MS = 2_000

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Frame } from '../../call/index.ts'
 import type { Marking, Running } from '../stage.ts'
-import { frame, setUp } from './testing/world.ts'
+import { frame, setUp } from './testing/fixture.ts'
 
 /** A review that marks, and writes down what reached the caller when it was told that all of it did. */
 function marking(sent: () => void | Promise<void>) {

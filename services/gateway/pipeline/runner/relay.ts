@@ -12,8 +12,8 @@ import {
 } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import type { GovernedCall } from './call.ts'
+import { completed, died, type Ended, refused, stopped, stoppedBy, suspended } from './call-abort.ts'
 import { ReviewChain, type Reviewed } from './reviews.ts'
-import { completed, died, type Ended, refused, stopped, stoppedBy, suspended } from './stopper.ts'
 
 /** A caller that reads nothing for this long is cut off, in milliseconds: its call holds memory and an upstream connection. */
 const STALLED_CALLER_MS = 60_000

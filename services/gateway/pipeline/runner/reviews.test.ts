@@ -5,10 +5,10 @@ import { TestClock } from '@plat/core'
 import { deny, type Frame, FrameRun, Snapshots } from '../../call/index.ts'
 import type { Running } from '../stage.ts'
 import { GovernedCall, Incoming } from './call.ts'
+import { CallAbort } from './call-abort.ts'
 import { rowless } from './plan.ts'
 import { ReviewChain, type Reviewed } from './reviews.ts'
-import { CallAbort } from './stopper.ts'
-import { ada } from './testing/world.ts'
+import { ada } from './testing/fixture.ts'
 
 const clock = new TestClock()
 const sink = {

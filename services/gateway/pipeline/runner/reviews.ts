@@ -2,7 +2,7 @@ import type { Clock } from '@plat/core'
 import { type Denial, deny, type Ending, type Frame, FrameRun, isDenial } from '../../call/index.ts'
 import type { Running, StepName } from '../stage.ts'
 import { type GovernedCall, nothingUsed, type Tally } from './call.ts'
-import { stopped } from './stopper.ts'
+import { stopped } from './call-abort.ts'
 
 /** How long one review may think about one frame, in milliseconds. */
 const REVIEW_DEADLINE_MS = 30_000

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import type { Rec } from '@plat/ledger'
 import { type Denial, deny, type Frame, type Reply, UpstreamError } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
-import { CallAbort, stopped } from './stopper.ts'
-import { ada, args, eventStream, frame, json, only, setUp } from './testing/world.ts'
+import { CallAbort, stopped } from './call-abort.ts'
+import { ada, args, eventStream, frame, json, only, setUp } from './testing/fixture.ts'
 
 test('with a closed ledger the intent is there before the call is forwarded, and the outcome after', async () => {
   const { done, wire, records, metrics, headers } = setUp()

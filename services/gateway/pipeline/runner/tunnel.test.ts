@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
-import { setUp } from './testing/world.ts'
+import { setUp } from './testing/fixture.ts'
 
 const MINUTE_MS = 60_000
 

@@ -4,9 +4,9 @@ import type { Clock } from '@plat/core'
 import type { TunnelRequest } from '@plat/http'
 import { deny, type Head, isDenial, type Reply, type WireRequest } from '../../call/index.ts'
 import type { GovernedCall } from './call.ts'
+import { completed, died, type Ended, refused, stopped, stoppedBy } from './call-abort.ts'
 import type { Sink } from './exchange.ts'
 import { ReviewChain } from './reviews.ts'
-import { completed, died, type Ended, refused, stopped, stoppedBy } from './stopper.ts'
 
 /** A tunnel in which nothing moves for this long is cut, in milliseconds. */
 const TUNNEL_IDLE_MS = 10 * 60_000

@@ -6,7 +6,7 @@ import { generateKeyFiles } from '@plat/keys'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { tempFolder } from '@plat/testkit/local'
 import { createRemoteJWKSet } from 'jose'
-import { STRANGER, setUpA2a } from './testing/ground.ts'
+import { STRANGER, setUpA2a } from './testing/fixture.ts'
 
 const CARD = '/.well-known/agent-card.json'
 

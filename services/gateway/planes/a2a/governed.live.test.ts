@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { tempFolder } from '@plat/testkit/local'
 import { TOKEN } from '../../testing/started.ts'
-import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/ground.ts'
+import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/fixture.ts'
 
 const hello = (more: object = {}) => rpc('SendMessage', saying('hello', more))
 const skill = (skillId: string) => ({ metadata: { skillId } })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { wholeLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
-import { rpc, saying, setUpA2a } from './testing/ground.ts'
+import { rpc, saying, setUpA2a } from './testing/fixture.ts'
 
 /** What no client may see of an invalid response. */
 const MARK = 'mark-of-the-agent'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/ground.ts'
+import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/fixture.ts'
 
 const SHARED = { 'default/helper': { allowedCallers: ['assistant', 'team/*'] } }
 

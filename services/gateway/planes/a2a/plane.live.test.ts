@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TaskState } from '@a2a-js/sdk'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { asking, eventsOf, setUpA2a } from './testing/ground.ts'
+import { asking, eventsOf, setUpA2a } from './testing/fixture.ts'
 
 test('an agent calls another by the official SDK: a message, a task, a stream', async (t) => {
   const agent = await startTestAgent()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { until } from '@plat/testkit/until'
-import { type Posted, rpc, STRANGER, saying, setUpA2a } from './testing/ground.ts'
+import { type Posted, rpc, STRANGER, saying, setUpA2a } from './testing/fixture.ts'
 
 const codeOf = ({ status, error }: Posted) => [status, error?.code, error?.data[0]?.reason]
 

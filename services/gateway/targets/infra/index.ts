@@ -19,7 +19,7 @@ import { budgetFault, holdsOf } from './budgets.ts'
 import type { infraBlock } from './config.ts'
 import { readPlan } from './plan/plan.ts'
 import { type TierResult, Tiers } from './plan/tiers.ts'
-import { reasonOf, shownTo, told } from './told.ts'
+import { reasonOf, shownTo, told } from './results.ts'
 
 export type { Seals } from './authorization.ts'
 export type InfraConfig = Readonly<Static<typeof infraBlock.schema>>

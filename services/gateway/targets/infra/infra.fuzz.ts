@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { readPlan, withoutKeys } from './plan/plan.ts'
 import { Tiers } from './plan/tiers.ts'
+import { reasonOf, shownTo, told } from './results.ts'
 import { change, planOf, USUAL_TIERS } from './testing/plans.ts'
-import { reasonOf, shownTo, told } from './told.ts'
 
 const tiers = new Tiers({ ...USUAL_TIERS, addProtectedAddresses: ['aws_instance.gate'] })
 

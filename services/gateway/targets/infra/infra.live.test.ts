@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setUpInfra, sha256 } from './testing/ground.ts'
+import { setUpInfra, sha256 } from './testing/fixture.ts'
 import { planOf } from './testing/plans.ts'
 
 const CREATE = planOf([{ address: 'aws_instance.web', actions: ['create'] }])

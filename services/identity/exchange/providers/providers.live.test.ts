@@ -10,7 +10,7 @@ import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { claimsIn, jsonFile, startTestBroker, text } from '../../testing/broker.ts'
 import { type CloudCall, type CloudReply, startTestCloud } from '../../testing/cloud.ts'
 import { newKeyPem } from '../../testing/keys.ts'
-import { askThroughPauses, askUntilTimeout, RecordingClock } from '../../testing/told-clock.ts'
+import { askThroughPauses, askUntilTimeout, RecordingClock } from '../../testing/recording-clock.ts'
 import { cloudProviders } from './clouds.ts'
 
 const ISSUER = 'https://id.example'

@@ -2,9 +2,9 @@ import { glob } from '@plat/core'
 import * as oidc from 'openid-client'
 import type { ProviderConfig } from '../config.ts'
 import type { LoginTokens, Tokens } from '../store/account.ts'
-import { plainAnswer } from './answer.ts'
 import { isRefusal, OAuthClient, type Outside, type Refusal, refusal } from './client.ts'
 import { IdentityAssertions, type LoginRenewal } from './id-jag.ts'
+import { plainAnswer } from './plain-response.ts'
 import { presets } from './presets.ts'
 
 /** One request for consent, between the redirect to the provider and the one back. */

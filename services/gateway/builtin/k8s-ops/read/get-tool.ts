@@ -2,9 +2,9 @@ import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
 import { ApiSession, type Members, member } from '../api.ts'
 import { apiVersion, kind, name, namespace } from '../arguments.ts'
+import { NO_SECRETS } from '../cluster-scope.ts'
 import { isSecret, pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'
-import { NO_SECRETS } from '../reach.ts'
 
 /** Bytes of one object: far more than the cluster keeps of one. */
 const MAX_OBJECT_BYTES = 4 * 1024 * 1024

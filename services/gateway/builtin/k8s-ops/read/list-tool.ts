@@ -2,9 +2,9 @@ import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
 import { ApiSession, type Members, member, objectsIn, type Refused } from '../api.ts'
 import { apiVersion, kind, namespace } from '../arguments.ts'
+import { NO_SECRETS } from '../cluster-scope.ts'
 import { isSecret, pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'
-import { NO_SECRETS } from '../reach.ts'
 
 /** Bytes of one list as the API server sends it. */
 const MAX_LIST_BYTES = 16 * 1024 * 1024

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import { type Dialer, type DialFault, dialFault, type FetchedHead, isDialError } from '@plat/http'
 import { type Denial, deny, type Outcome, type StopSignal } from '../../../call/index.ts'
-import type { DomainFilter } from '../gate.ts'
+import type { DomainFilter } from '../domain-filter.ts'
 import { ACCEPT_ENCODING, unpacked } from './decode.ts'
 
 export interface FollowerOptions {

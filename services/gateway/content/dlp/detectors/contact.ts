@@ -1,4 +1,4 @@
-import { classOf, isIn, type ScanState } from '../scan/look.ts'
+import { classOf, isIn, type ScanState } from '../scan/scan-state.ts'
 import type { Detector, Finder, Row } from './detector.ts'
 import { endAt, isDigit, isEnd, isUntold } from './shape.ts'
 import { entropyOf, WORDS } from './token.ts'

@@ -1,4 +1,4 @@
-import type { ScanState } from '../scan/look.ts'
+import type { ScanState } from '../scan/scan-state.ts'
 
 /** How a detector finds what it is for. Each way costs work in proportion to the text, whatever the text is. */
 export interface Finder {

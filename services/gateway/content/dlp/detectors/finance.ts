@@ -1,4 +1,4 @@
-import { isIn, type ScanState } from '../scan/look.ts'
+import { isIn, type ScanState } from '../scan/scan-state.ts'
 import { isVaried, luhn, mod97, weighted } from './checks.ts'
 import { type Detector, personal } from './detector.ts'
 import { endAt, isDigit, isEnd, isUntold, shaped } from './shape.ts'

@@ -1,4 +1,4 @@
-import { classOf, isIn, type ScanState } from '../scan/look.ts'
+import { classOf, isIn, type ScanState } from '../scan/scan-state.ts'
 import { type Detector, type Finder, secret } from './detector.ts'
 import { ALNUM, BASE64, begins, entropyOf, looksRandom, URLSAFE, WORDS } from './token.ts'
 

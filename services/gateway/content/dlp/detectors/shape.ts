@@ -1,4 +1,4 @@
-import type { ScanState } from '../scan/look.ts'
+import type { ScanState } from '../scan/scan-state.ts'
 import type { Finder } from './detector.ts'
 
 /** The text does not have the shape. */

@@ -1,4 +1,4 @@
-import { type CharClass, classOf, isIn, type ScanState } from '../scan/look.ts'
+import { type CharClass, classOf, isIn, type ScanState } from '../scan/scan-state.ts'
 import type { Detector, Finder } from './detector.ts'
 
 export const ALNUM = classOf('A-Za-z0-9')

@@ -1,4 +1,4 @@
-import type { Hit } from '../scan/look.ts'
+import type { Hit } from '../scan/scan-state.ts'
 import type { Scanner } from '../scan/scanner.ts'
 
 const QUOTE = 0x22

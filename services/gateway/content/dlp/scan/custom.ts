@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Detector } from '../detectors/detector.ts'
-import type { Hit } from './look.ts'
+import type { Hit } from './scan-state.ts'
 
 /** A detector of a profile's own. */
 export interface Custom {

@@ -2,7 +2,7 @@ import type { Detector } from '../detectors/detector.ts'
 import { continues } from '../detectors/shape.ts'
 import { Automaton } from './automaton.ts'
 import type { Custom } from './custom.ts'
-import { classOf, type Hit, isIn, LOOK_BACK_CHARS, type OpenHit, type ScanOptions, ScanState } from './look.ts'
+import { classOf, type Hit, isIn, LOOK_BACK_CHARS, type OpenHit, type ScanOptions, ScanState } from './scan-state.ts'
 
 /** No shape begins with more digits in a row, or with more letters. */
 const MOST_DIGITS = 20

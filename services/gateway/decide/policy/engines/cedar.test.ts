@@ -13,7 +13,7 @@ import { testIdentity } from '../../../call/testing/identity.ts'
 import { compilePolicies } from '../compile.ts'
 import { createPolicies } from '../index.ts'
 import { judge, judgeTool } from '../judge.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
 const ALLOW: RuleEntry = { name: 'all', action: 'allow' }

@@ -1,7 +1,7 @@
 import type { Cedar, CedarPolicies, CedarQuestion, CedarResult } from '@plat/resources/cedar'
 import { BudgetExceededError, type CostBudget } from '@plat/resources/expression'
 import type { Decision } from '../../../call/index.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 import { cedarQuestion, cedarQuestionCost } from './input.ts'
 import type { Verdict } from './verdict.ts'
 

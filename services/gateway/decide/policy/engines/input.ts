@@ -1,5 +1,5 @@
 import { type CedarQuestion, type CedarValue, cedarCost, cedarFromJson } from '@plat/resources/cedar'
-import { type PolicyInput, skillOf } from '../question.ts'
+import { type PolicyInput, skillOf } from '../policy-input.ts'
 
 /** Everything but the arguments, in the words of a rule's `when`. */
 type InputFacts = Omit<ReturnType<typeof told>, 'now'>

@@ -10,7 +10,7 @@ import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testki
 import type { Decision } from '../../../call/index.ts'
 import { testTarget } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 import { createRego, type Rego } from './rego.ts'
 
 const ARGS = '{"amount":12345678901234567890,"note":"\\u00e9"}'

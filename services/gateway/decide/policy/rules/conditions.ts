@@ -1,6 +1,6 @@
 import { glob } from '@plat/core'
 import type { RuleMatch } from '@plat/resources/rendered'
-import { type PolicyInput, skillOf } from '../question.ts'
+import { type PolicyInput, skillOf } from '../policy-input.ts'
 
 type Key = keyof RuleMatch
 

@@ -5,7 +5,7 @@ import type { Identity, Target } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { compilePolicies } from '../compile.ts'
 import { judge } from '../judge.ts'
-import { questionOfTool } from '../question.ts'
+import { questionOfTool } from '../policy-input.ts'
 import { rateOf } from './rates.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 0, 0, 30)

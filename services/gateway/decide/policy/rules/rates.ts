@@ -1,7 +1,7 @@
 import type { RuleEntry } from '@plat/resources/rendered'
 import { type HoldItem, windowOf } from '@plat/state'
 import type { Identity } from '../../../call/index.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 
 type RateLimit = NonNullable<RuleEntry['rateLimit']>
 

@@ -7,7 +7,7 @@ import type { Identity, Target } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { compilePolicies, type PolicySet } from '../compile.ts'
 import { judge } from '../judge.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 import { rateOf } from './rates.ts'
 import { FOUND_MAX, FOUND_MAX_CHARS } from './rule-index.ts'
 

@@ -1,4 +1,4 @@
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 import { allOf, type Condition, type Matcher, wordsOf } from './conditions.ts'
 
 /** What the index looks at, beside conditions. */

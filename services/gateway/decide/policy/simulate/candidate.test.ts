@@ -9,7 +9,7 @@ import { testIdentity } from '../../../call/testing/identity.ts'
 import { compilePolicies } from '../compile.ts'
 import { decodePolicies } from '../decode.ts'
 import { judge } from '../judge.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 import { CandidatePolicies } from './candidate.ts'
 
 const identity = { ...testIdentity, agent: 'assistant' }

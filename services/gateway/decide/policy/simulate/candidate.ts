@@ -4,7 +4,7 @@ import { type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources
 import type { Decision } from '../../../call/index.ts'
 import { compilePolicies, type PolicySet } from '../compile.ts'
 import { judge } from '../judge.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 
 /** Rules of a candidate at most: making them ready takes the time of a reload. */
 const MAX_RULES = 5_000

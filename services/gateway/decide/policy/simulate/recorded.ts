@@ -1,7 +1,7 @@
 import { isObject } from '@plat/tokens'
 import type { Decision, ErrorCode, Identity, Operation, Target } from '../../../call/index.ts'
 import { SANDBOX_USAGE } from '../../../call/index.ts'
-import type { PolicyInput } from '../question.ts'
+import type { PolicyInput } from '../policy-input.ts'
 import type { SimulatedCall } from './view.ts'
 
 type Rec = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { recordOf } from '../testing/ground.ts'
+import { recordOf } from '../testing/fixture.ts'
 import { assertOcsf } from '../testing/ocsf.ts'
 import { parseFrames, parseSyslog } from '../testing/rfc5424.ts'
 import { cef } from './cef.ts'

@@ -3,7 +3,7 @@ import { appendFile, readFile, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
-import { recordOf, sinkConfig } from '../testing/ground.ts'
+import { recordOf, sinkConfig } from '../testing/fixture.ts'
 import { jsonlReceiver } from './jsonl.ts'
 
 const records = [0, 1, 2].map((seq) => recordOf({ kind: 'outcome' }, seq))

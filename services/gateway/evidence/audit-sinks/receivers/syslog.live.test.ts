@@ -8,7 +8,7 @@ import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { SinkConfig } from '../config.ts'
-import { recordOf, setUpSinks, sinkConfig } from '../testing/ground.ts'
+import { recordOf, setUpSinks, sinkConfig } from '../testing/fixture.ts'
 import { certificates, startSyslogReceiver } from '../testing/servers.ts'
 import { createReceiver } from './receivers.ts'
 

@@ -7,7 +7,7 @@ import { NO_RECORD, openLedger, type SegmentReceipt, signSegmentReceipt } from '
 import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { staticSource } from '@plat/tokens'
-import { CollectorContact } from '../contact.ts'
+import { CollectorContact } from '../collector-contact.ts'
 import { Sealer, type SealerOptions } from '../sealer.ts'
 import { Spool } from '../spool.ts'
 

@@ -8,7 +8,7 @@ import { signerOf } from '@plat/keys'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc/provider'
 import { signJws } from '@plat/tokens'
-import { type ApprovalFixture, gatewayWith, receiver } from '../../../testing/asking.ts'
+import { type ApprovalFixture, gatewayWith, receiver } from '../../../testing/approvals.ts'
 
 const SECRET = 'the-signing-secret'
 const now = () => Math.floor(Date.now() / 1000)

@@ -7,7 +7,7 @@ import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } fr
 import { ConverseReader, converseAnswer, converseRequest } from './converse.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
 import { UntranslatableError } from './prompt.ts'
-import { completionOf, type ResponseFacts, type ResponsePart } from './said.ts'
+import { completionOf, type ResponseFacts, type ResponsePart } from './response-parts.ts'
 import {
   AWS_STREAM_TYPE,
   AwsParts,

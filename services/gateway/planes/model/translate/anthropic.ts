@@ -5,7 +5,7 @@ import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
-import { callSaid, type FinishReason, finishOf, type ResponsePart } from './said.ts'
+import { callSaid, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
 

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
-import { callSaid, countOf, type FinishReason, finishOf, type ResponsePart } from './said.ts'
+import { callSaid, countOf, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 

@@ -4,7 +4,7 @@ import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
-import { countOf, type FinishReason, finishOf, type ResponsePart } from './said.ts'
+import { countOf, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'
-import { ChatStream, type ResponseFacts, type ResponsePart } from './said.ts'
+import { ChatStream, type ResponseFacts, type ResponsePart } from './response-parts.ts'
 
 /** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
 export interface StreamTranslator {

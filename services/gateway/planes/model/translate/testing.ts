@@ -4,7 +4,7 @@ import { isDenial } from '../../../call/index.ts'
 import { chat } from '../dialects/chat.ts'
 import { readModelBody } from '../request.ts'
 import type { Translator } from './all.ts'
-import type { ResponseFacts } from './said.ts'
+import type { ResponseFacts } from './response-parts.ts'
 import type { StreamTranslator } from './streams.ts'
 
 /** One message of an AWS event stream, put together by its published layout. */

@@ -5,7 +5,7 @@ import { header, isStreamType } from '../../wire/headers.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
 import { type Translator, translatorOf } from './all.ts'
-import type { ResponseFacts } from './said.ts'
+import type { ResponseFacts } from './response-parts.ts'
 import { SSE_TYPE, type StreamTranslator } from './streams.ts'
 
 /**

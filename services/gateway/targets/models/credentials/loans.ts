@@ -1,9 +1,9 @@
 import type { AwsCredentials } from '@plat/http'
 import { awsCredentials } from './aws.ts'
 import { azureToken } from './azure.ts'
+import { CachedCredential } from './cached-credential.ts'
 import { type CloudConfig, CloudCredentialError, type CloudParts, regional } from './cloud.ts'
 import { gcpToken } from './gcp.ts'
-import { CachedCredential } from './kept.ts'
 
 /**
  * Credentials of clouds for what is no model (document 3, `cloudCredentials`). A cloud is asked when its credentials are needed first, and

@@ -8,8 +8,8 @@ import { createMemoryJournal, isShort, LocalLimits } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { Spending } from '../../decide/budgets/book/spending.ts'
 import { UsageBook } from './book.ts'
-import { type DeskParts, UsageReports } from './desk.ts'
 import type { UsageEvent } from './events.ts'
+import { type DeskParts, UsageReports } from './usage-reports.ts'
 
 const ids = systemIds(clock)
 const KEY = 'usd/session/default/assistant/s'

@@ -8,7 +8,7 @@ import { MemoryDisk } from '@plat/testkit/disk'
 import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import { decodeEvent, type Revocation, type RevocationEvent } from './format.ts'
-import { StoredRevocations } from './kept.ts'
+import { StoredRevocations } from './stored-revocations.ts'
 
 const folder = tempFolder()
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
+import { CachedCredential } from './cached-credential.ts'
 import type { Lent } from './cloud.ts'
-import { CachedCredential } from './kept.ts'
 
 const MINUTE = 60_000
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SinkBackoff } from './pace.ts'
+import { SinkBackoff } from './backoff.ts'
 
 const drawing = (byte: number) => ({ random: () => Uint8Array.of(byte) })
 

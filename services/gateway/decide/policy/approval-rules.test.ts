@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RuleEntry } from '@plat/resources/rendered'
 import { testIdentity } from '../../call/testing/identity.ts'
-import { askingRules } from './asking.ts'
+import { askingRules } from './approval-rules.ts'
 import { compilePolicies } from './compile.ts'
-import type { PolicyInput } from './question.ts'
+import type { PolicyInput } from './policy-input.ts'
 
 const ask = (name: string, more: Partial<RuleEntry> = {}): RuleEntry => ({ name, action: 'require_approval', ...more })
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Caller, Snapshots } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
-import { type Domains, Gates } from './gate.ts'
-import { webConfig } from './testing/ground.ts'
+import { type Domains, Gates } from './domain-filter.ts'
+import { webConfig } from './testing/fixture.ts'
 
 /** Why a page may not be read under these keys of `web` and by an agent of this namespace; null: it may. */
 function faultOf(url: string, own: object, agent: Domains | null = null, namespace = 'default'): string | null {

@@ -17,9 +17,9 @@ import { matrix } from '../../matrix.ts'
 import type { Plane } from '../../plane.ts'
 import { type AnyReview, type AnyStage, admitted, type Verdict } from '../../stage.ts'
 import { Incoming } from '../call.ts'
+import { CallAbort } from '../call-abort.ts'
 import type { Sink } from '../exchange.ts'
 import { createRunner } from '../runner.ts'
-import { CallAbort } from '../stopper.ts'
 
 const text = new TextEncoder()
 export const args = text.encode('{"name":"milk"}')

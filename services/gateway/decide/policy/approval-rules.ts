@@ -2,7 +2,7 @@ import type { Expression } from '@plat/resources/expression'
 import type { RuleEntry } from '@plat/resources/rendered'
 import type { PolicySet } from './compile.ts'
 import { holds } from './judge.ts'
-import { type PolicyInput, Variables } from './question.ts'
+import { type PolicyInput, Variables } from './policy-input.ts'
 import type { Matcher } from './rules/conditions.ts'
 
 /** A rule that asks for an approval. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { plainAnswer } from './answer.ts'
+import { plainAnswer } from './plain-response.ts'
 
 function read(status: number, answer: object): [number, unknown] {
   const { status: told, bytes } = plainAnswer(status, Buffer.from(JSON.stringify(answer)))

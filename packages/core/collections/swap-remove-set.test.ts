@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { NOWHERE, SwapRemoveSet } from './bag.ts'
+import { NOWHERE, SwapRemoveSet } from './swap-remove-set.ts'
 
 test('a bag holds what a set would, whatever comes and goes in whatever order', () => {
   fc.assert(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from './clock.ts'
-import { PeriodicTask } from './rounds.ts'
+import { PeriodicTask } from './periodic-task.ts'
 
 test('rounds follow one another and never overlap; one that fails is told and ends nothing', async () => {
   const clock = new TestClock()

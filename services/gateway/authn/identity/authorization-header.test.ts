@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
 import { signJws } from '@plat/tokens'
-import { Credentials } from './shown.ts'
+import { Credentials } from './authorization-header.ts'
 import { startAuthenticator, wire } from './testing.ts'
 
 /** Requests that come over one connection. */

@@ -20,7 +20,7 @@ export const OTHER = 'cd'.repeat(48)
 const HOUR_MS = 3_600_000
 
 /** Vendor, broker and what it reads: made once for all tests of a file. */
-export interface AttestationWorld {
+export interface AttestationParties {
   readonly broker: TestIdentity
   readonly vendor: Issued
   readonly stranger: Issued
@@ -29,14 +29,14 @@ export interface AttestationWorld {
 }
 
 /** A vendor of machines, and a broker in a process of its own that trusts it and gives tokens of tier-2 for evidence alone. */
-export async function createFixture(): Promise<AttestationWorld> {
+export async function createParties(): Promise<AttestationParties> {
   const dir = tempFolder()
   const now = systemClock.now()
   const vendor = await createAuthority({ name: 'ARK', key: 'RSA', now })
   const stranger = await createAuthority({ name: 'ARK', key: 'RSA', now })
   const [roots, revocationsFile] = [path.join(dir, 'amd.pem'), path.join(dir, 'revocations.json')]
   writeFileSync(roots, vendor.pem)
-  const revoke: AttestationWorld['revoke'] = (target, mode = 'revoke') => {
+  const revoke: AttestationParties['revoke'] = (target, mode = 'revoke') => {
     const entry = { id: 'r1', createdAt: '2026-01-01T00:00:00Z', target, mode, reason: 'test', expiresAt: null }
     writeFileSync(`${revocationsFile}.new`, JSON.stringify({ version: 1, revocations: target === null ? [] : [entry] }))
     renameSync(`${revocationsFile}.new`, revocationsFile)
@@ -92,7 +92,7 @@ export function terms(session: string): Members {
 
 export async function startFixture(
   t: TestContext,
-  fixture: AttestationWorld,
+  fixture: AttestationParties,
   options: Partial<StartAttestationOptions> = {},
 ): Promise<AttestationFixture> {
   // Of this moment: the tokens of the broker are.
@@ -136,7 +136,7 @@ export async function startFixture(
 }
 
 /** Asks the broker itself, with the broker token. */
-export function askBroker({ broker }: AttestationWorld, where: string, body: object): Promise<AttestationResponse> {
+export function askBroker({ broker }: AttestationParties, where: string, body: object): Promise<AttestationResponse> {
   return send(broker.url + where, { headers: { authorization: `Bearer ${broker.brokerToken}` }, body })
 }
 
@@ -155,7 +155,7 @@ async function send(
 }
 
 interface Parts {
-  readonly fixture: AttestationWorld
+  readonly fixture: AttestationParties
   readonly post: AttestationFixture['post']
   readonly url: string
   readonly prover: TestProver
