@@ -127,7 +127,7 @@ test('urgent keys come first, one that became urgent while it waits too, and a w
 })
 
 test('a namespace with many changed objects does not delay another one: namespaces take turns', async () => {
-  const { queue } = ground()
+  const { queue } = setUp()
   for (let n = 0; n < 10_000; n++) queue.add(`storm/o${n}`)
   for (const key of ['calm/a', 'calm/b', 'cluster-wide']) queue.add(key)
   const first: string[] = []

@@ -96,7 +96,7 @@ test('the record of an alert says which budget, how much of it and in which wind
 })
 
 test('windows that are over are forgotten a few at a time, and beyond the cap one is for each further one', async () => {
-  const { alerts, clock } = world()
+  const { alerts, clock } = setUp()
   for (let n = 0; n < 10_000; n++) alerts.restore(`usd/s${n}`, '2026-01-01', 50)
   await clock.advance(2 * 24 * 3_600_000)
   assert.deepEqual(alerts.told(), [])
