@@ -1,7 +1,7 @@
 import type { AlgorithmName, PublicKey } from '@plat/keys'
 import type { Jws } from '@plat/tokens'
 
-/** Which signatures a bundle must have (document 3, `configBundle.signaturePolicy`). */
+/** Which signatures a bundle must have (docs/spec/gateway.md, `configBundle.signaturePolicy`). */
 export type SignaturePolicy = 'classical' | 'hybrid' | 'pq'
 
 /** The kinds of keys that a policy asks a signature of each of. */

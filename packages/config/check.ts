@@ -21,7 +21,7 @@ export interface CheckedConfig {
 }
 
 /**
- * Checks a configuration file (document 3, loading rules 2 and 3) against its tables and reports everything at once: strict
+ * Checks a configuration file (docs/spec/gateway.md, loading rules 2 and 3) against its tables and reports everything at once: strict
  * JSON, unknown keys with a suggestion, types and ranges, files that are missing, the rules of the blocks, and keys that
  * are switched on but not built.
  */

@@ -1,6 +1,6 @@
 import pkg from './package.json' with { type: 'json' }
 
-/** What `GET /version` answers and `plat_build_info` carries (document 1, "Probes, version, metrics"). */
+/** What `GET /version` answers and `plat_build_info` carries (docs/spec/broker-api.md, "Probes, version, metrics"). */
 export interface BuildInfo {
   readonly component: string
   readonly version: string

@@ -25,7 +25,7 @@ export function isTrustDomain(text: string): boolean {
 }
 
 /**
- * `spiffe://<trustDomain>/ns/<namespace>/agent/<agent>/session/<session>` (document 1, claim `sub`).
+ * `spiffe://<trustDomain>/ns/<namespace>/agent/<agent>/session/<session>` (docs/spec/broker-api.md, claim `sub`).
  * @throws TypeError naming the part that a SPIFFE ID cannot carry.
  */
 export function sessionSpiffeId(name: SessionName): string {

@@ -3,7 +3,7 @@ import { STATES, type Standing } from './standing.ts'
 
 const licence = { area: 'Licence', feature: '' } as const
 
-/** The series of a licence (document 3, "Licence"), in the gateway and in the operator. */
+/** The series of a licence (docs/spec/gateway.md, "Licence"), in the gateway and in the operator. */
 export const licenseMetrics = [
   {
     ...licence,

@@ -2,7 +2,7 @@ import { rfc3339 } from '@plat/core'
 import { isFault, type TokenFault } from '@plat/tokens'
 import type { License } from './license.ts'
 
-/** Label `state` of `plat_license_state` (document 3, "Licence"). */
+/** Label `state` of `plat_license_state` (docs/spec/gateway.md, "Licence"). */
 export const STATES = ['none', 'invalid', 'valid', 'grace', 'expired'] as const
 
 export type LicenseState = (typeof STATES)[number]

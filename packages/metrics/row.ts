@@ -1,7 +1,7 @@
 /** What a label may say: a closed set, or names from outside of which only so many are kept apart. */
 export type LabelValues = readonly string[] | { readonly cap: number }
 
-/** One series of the metric table (document 3, "Metrics"). */
+/** One series of the metric table (docs/spec/gateway.md, "Metrics"). */
 export interface MetricRow {
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'histogram' | 'summary'

@@ -16,7 +16,7 @@ export interface Log {
 export interface LogOptions {
   /** Stands in every line as `service`. */
   service: string
-  /** `debug`, `info`, `warn` or `error`; anything else means `info` (document 3, `logLevel`). */
+  /** `debug`, `info`, `warn` or `error`; anything else means `info` (docs/spec/gateway.md, `logLevel`). */
   level?: string
   /** A file's path (made with its folder, mode 0600) or a file descriptor; standard output when absent. */
   destination?: string | number

@@ -20,7 +20,7 @@ const WRITTEN: ReadonlySet<string> = new Set([
   'user-agent',
 ])
 
-/** Whether `headerName` (document 2, MCPServer `auth`) names a header that is not free for a secret. */
+/** Whether `headerName` (docs/spec/crds.md, MCPServer `auth`) names a header that is not free for a secret. */
 export function isWrittenHeader(name: string): boolean {
   const lower = name.toLowerCase()
   return WRITTEN.has(lower) || lower.startsWith('mcp-')

@@ -1,6 +1,6 @@
 import type { AlgorithmName } from '@plat/keys'
 
-/** The algorithms of session tokens (document 1, "Session token") when nothing else is enabled. */
+/** The algorithms of session tokens (docs/spec/broker-api.md, "Session token") when nothing else is enabled. */
 export const CLASSICAL: ReadonlySet<AlgorithmName> = new Set(['EdDSA'] as const)
 
 /** ML-DSA of FIPS 204, for those who enable it. */

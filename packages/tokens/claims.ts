@@ -14,7 +14,7 @@ import {
   wordsClaim,
 } from './members.ts'
 
-/** Groups that a token carries at most (document 1, claim `plat_groups`). */
+/** Groups that a token carries at most (docs/spec/broker-api.md, claim `plat_groups`). */
 export const MAX_GROUPS = 32
 
 /** Levels of the `act` chain that a verifier walks; `-max-delegation-depth` is far below. */
@@ -25,14 +25,14 @@ export const MAX_LINEAGE = 32
 
 const PRINCIPAL_VERIFIED = ['requester', 'trustedCreator', 'idToken'] as const
 
-/** How the user was bound to the session (document 1, claim `plat_principal_verified`). */
+/** How the user was bound to the session (docs/spec/broker-api.md, claim `plat_principal_verified`). */
 export type PrincipalVerified = (typeof PRINCIPAL_VERIFIED)[number]
 
 export function isPrincipalVerified(value: unknown): value is PrincipalVerified {
   return PRINCIPAL_VERIFIED.some((word) => word === value)
 }
 
-/** The claims of a session token (document 1, "Session token"), decoded. Times are Unix seconds. */
+/** The claims of a session token (docs/spec/broker-api.md, "Session token"), decoded. Times are Unix seconds. */
 export interface SessionClaims {
   readonly issuer: string
   /** `spiffe://<trust domain>/ns/<namespace>/agent/<agent>/session/<session>`; agrees with the `plat_*` claims. */

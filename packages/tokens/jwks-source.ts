@@ -4,7 +4,7 @@ import { isObject } from './jws.ts'
 import { KeySet, type KeySource } from './keyset.ts'
 import { type DocumentKey, type KeyTenants, readKeyTenants } from './tenants/key-tenants.ts'
 
-/** Document 1, "Limits": an unknown `kid` asks at most this often; a failed refresh is tried again as often. Milliseconds. */
+/** docs/spec/broker-api.md, "Limits": an unknown `kid` asks at most this often; a failed refresh is tried again as often. Milliseconds. */
 const ASK_AT_MOST_EVERY_MS = 10_000
 /** Largest key document, in bytes. */
 const MAX_JWKS_BYTES = 1024 * 1024

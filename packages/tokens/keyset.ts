@@ -10,7 +10,7 @@ export interface KeySource {
   readonly size: number
   /** Which tenant each key signs for. Where no source names tenants, every key signs for every namespace. */
   readonly tenants: TenantLookup
-  /** The key of this `kid`; for null the only key there is (document 1, "Session token"), and null when there are several. */
+  /** The key of this `kid`; for null the only key there is (docs/spec/broker-api.md, "Session token"), and null when there are several. */
   find(kid: string | null): PublicKey | null
   /** Asks the origin again because a key is unknown; null when there is nothing to ask, or not yet. Never rejects. */
   refresh(): Promise<void> | null

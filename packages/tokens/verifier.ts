@@ -16,7 +16,7 @@ const MAX_REMEMBERED = 8192
 /** How long a verified token is remembered at most, in milliseconds; never beyond its expiry. */
 const REMEMBER_MS = 5 * 60 * 1000
 
-/** Tokens that are signed as well and never an identity: transaction tokens (document 1), DPoP proofs (RFC 9449). */
+/** Tokens that are signed as well and never an identity: transaction tokens (docs/spec/broker-api.md), DPoP proofs (RFC 9449). */
 const OTHER_TOKEN_TYPES: ReadonlySet<string> = new Set(['txntoken+jwt', 'dpop+jwt'])
 
 /** What every kind of token says of its own validity. Times are Unix seconds. */
@@ -73,7 +73,7 @@ interface Remembered<C> {
   readonly until: number
 }
 
-/** A verifier of session tokens (document 1), each signed by a key of its namespace's tenant. Create it once: it remembers the tokens that it has verified twice. */
+/** A verifier of session tokens (docs/spec/broker-api.md), each signed by a key of its namespace's tenant. Create it once: it remembers the tokens that it has verified twice. */
 export function createVerifier({ trustDomain, ...options }: VerifierOptions): Verifier {
   const { keys } = options
   return createJwtVerifier({

@@ -25,7 +25,7 @@ const POOLS = poolsOf('attestation')
 
 const attestation = { area: 'Attestation service', feature: '' } as const
 
-/** Every series of the attestation service (document 3, "Metrics"). */
+/** Every series of the attestation service (docs/spec/gateway.md, "Metrics"). */
 export const attestationMetrics = [
   {
     name: 'plat_attest_success_total',

@@ -65,7 +65,7 @@ import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './targets
 import { serversBlock } from './targets/servers/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
-/** The tables of gateway.json (document 3), in the order of the reference. */
+/** The tables of gateway.json (docs/spec/gateway.md), in the order of the reference. */
 export const gatewayBlocks: readonly ConfigBlock[] = [
   listenersBlock,
   tlsBlock,
@@ -180,7 +180,7 @@ export type GatewayConfig = Readonly<
     }
 >
 
-/** Where the file is when neither the flag nor the environment says (document 3, loading rule 1). */
+/** Where the file is when neither the flag nor the environment says (docs/spec/gateway.md, loading rule 1). */
 export const DEFAULT_CONFIG_PATH = '/etc/plat/gateway.json'
 
 export interface LoadOptions {
@@ -194,7 +194,7 @@ export type LoadedConfig =
   /** Only errors: what is told is what has to be mended. */
   | { ok: false; path: string; problems: readonly Problem[] }
 
-/** Loads gateway.json by the loading rules of document 3; never throws for what the file says. */
+/** Loads gateway.json by the loading rules of docs/spec/gateway.md; never throws for what the file says. */
 export function loadGatewayConfig({ env, flags }: LoadOptions): LoadedConfig {
   const path = flags.config || env.PLAT_GATEWAY_CONFIG || DEFAULT_CONFIG_PATH
   const read = readConfigFile(path)

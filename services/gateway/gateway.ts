@@ -13,7 +13,7 @@ export interface Gateway {
   readonly port: number
   /** Where the admin API, `/metrics` and probes are: `adminListen`, else the same as `url`. */
   readonly adminUrl: string
-  /** How the tools of every server stand against their pins, for the status of MCPServers (document 2). */
+  /** How the tools of every server stand against their pins, for the status of MCPServers (docs/spec/crds.md). */
   pins(): readonly ServerPins[]
   /** The whole resource API as `kubectl` asks it, for a listener of its own; none while `resourceAPI` is off. */
   readonly resourceRoutes: readonly RawRoute[]

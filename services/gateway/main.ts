@@ -5,7 +5,7 @@ import { loadGatewayConfig } from './config.ts'
 import { checkFiles } from './config-files.ts'
 import { startGateway } from './gateway.ts'
 
-/** The flags of document 3, "Loading rules". */
+/** The flags of docs/spec/gateway.md, "Loading rules". */
 const flags = {
   config: {
     type: 'string',

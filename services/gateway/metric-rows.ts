@@ -1,4 +1,4 @@
-/** The gateway's part of document 3's metric table, as far as this build feeds it. @table */
+/** The gateway's part of docs/spec/gateway.md's metric table, as far as this build feeds it. @table */
 import { poolsOf } from '@plat/core'
 import { licenseMetrics } from '@plat/license'
 import { type MetricRow, NAMES } from '@plat/metrics'
@@ -17,7 +17,7 @@ const CODES = [...new Set(['200', '202', '204', ...Object.values(errorTable).map
 /** Methods of MCP and A2A and endpoints of models, and what a request without one is counted as: a stream, the end of a session, an answer. */
 const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response', ...MODEL_METHODS, ...A2A_METHODS]
 
-/** Bounds in seconds of what an upstream takes (document 3: 0.005 to 30 s). */
+/** Bounds in seconds of what an upstream takes (docs/spec/gateway.md: 0.005 to 30 s). */
 const UPSTREAM_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /** What guards read. */

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import { served } from './testing/served.ts'
 
-/** Area Tools of document 3, to the letter: type and labels of each series. */
+/** Area Tools of docs/spec/gateway.md, to the letter: type and labels of each series. */
 const TOOLS: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   plat_gateway_decisions_total: ['counter', 'action', 'server'],
   plat_gateway_requests_total: ['counter', 'server', 'method', 'code'],
@@ -40,7 +40,7 @@ function samplesOf(text: string): Sample[] {
   }))
 }
 
-test('the series of area Tools have the types and labels of document 3, and count what happened', async (t) => {
+test('the series of area Tools have the types and labels of the contract, and count what happened', async (t) => {
   // Shows D3.metric.plat_gateway_decisions_total, D3.metric.plat_gateway_requests_total,
   // D3.metric.plat_gateway_upstream_latency_seconds, D3.metric.plat_gateway_upstream_errors_total,
   // D3.metric.plat_gateway_upstreams_configured, D3.metric.plat_gateway_auth_failures_total,

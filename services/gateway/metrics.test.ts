@@ -8,7 +8,7 @@ import { createGatewayMetrics } from './metrics.ts'
 const build = buildInfo('gateway')
 const rows: readonly MetricRow[] = gatewayMetricRows
 
-/** Series that document 3 has only where something is configured, by the area or the name that says so. */
+/** Series that docs/spec/gateway.md has only where something is configured, by the area or the name that says so. */
 const OPTIONAL_AREAS = new Set([
   'Transparency log',
   'Offline edge',

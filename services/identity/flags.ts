@@ -19,7 +19,7 @@ const HOUR_MS = 60 * MINUTE_MS
 const LEAST_TTL_MS = 1000
 const LONGEST_TTL_MS = 365 * 24 * HOUR_MS
 
-/** The broker's flags (document 1, "Broker flags that shape the API"), those that this version reads. */
+/** The broker's flags (docs/spec/broker-api.md, "Broker flags that shape the API"), those that this version reads. */
 export const builtFlags = {
   listen: { type: 'string', default: ':8081', help: 'Address of the API.' },
   'trust-domain': { type: 'string', default: 'plat.local', help: 'Trust domain of the claim sub.' },

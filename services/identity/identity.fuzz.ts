@@ -12,7 +12,7 @@ import fc from 'fast-check'
 const BROKER_TOKEN = 'broker-secret'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 
-/** Statuses that document 1 names for the endpoints, and those of HTTP itself. No 500, and no 502 without a provider. */
+/** Statuses that docs/spec/broker-api.md names for the endpoints, and those of HTTP itself. No 500, and no 502 without a provider. */
 const STATUSES: Readonly<Record<string, readonly number[]>> = {
   '/v1/token': [200, 400, 401, 403, 415, 503],
   '/v1/token/verify': [200, 400, 401, 415],

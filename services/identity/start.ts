@@ -54,7 +54,7 @@ export interface Identity {
   close(): Promise<void>
 }
 
-/** Starts the identity broker (document 1). Rejects with one line naming the flag, variable or file that is wrong. */
+/** Starts the identity broker (docs/spec/broker-api.md). Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startIdentity(options: StartIdentityOptions): Promise<Identity> {
   const { env, clock, ids, log } = options
   const { checks = [], providers = () => [], cluster = null } = options

@@ -31,7 +31,7 @@ const queue = { name: CONTROLLERS } as const
 const ours = { area: 'Operator', feature: '' } as const
 const standard = { area: 'Standard series of controllers', feature: '' } as const
 
-/** Every series of the operator (document 3, "Metrics"): its own, and those that controllers of Kubernetes have. */
+/** Every series of the operator (docs/spec/gateway.md, "Metrics"): its own, and those that controllers of Kubernetes have. */
 export const operatorMetrics = [
   {
     name: 'plat_reconcile_errors_total',

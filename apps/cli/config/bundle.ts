@@ -17,7 +17,7 @@ export interface MakeBundle {
   readonly clock: Clock
 }
 
-/** Packs and signs the files of a folder (document 3, `configBundle`). Hidden files stay behind; whatever else is no plain file is refused. */
+/** Packs and signs the files of a folder (docs/spec/gateway.md, `configBundle`). Hidden files stay behind; whatever else is no plain file is refused. */
 export async function makeBundle(options: MakeBundle, output: Output): Promise<number> {
   const { folder, issuer, keys, out, clock } = options
   const revision = /^[1-9]\d{0,15}$/.test(options.revision) ? Number(options.revision) : Number.NaN

@@ -10,7 +10,7 @@ export interface ValidateOptions {
   write(line: string): void
 }
 
-/** Exit code of a file with errors (document 3, "What the service does"). */
+/** Exit code of a file with errors (docs/spec/gateway.md, "What the service does"). */
 const INVALID = 3
 
 /**

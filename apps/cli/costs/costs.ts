@@ -20,7 +20,7 @@ interface CostRow {
   heldMicros: number
   /** Empty while no outcome has named one. */
   currency: string
-  /** Estimates (document 3, `energy`); absent while no outcome has any. */
+  /** Estimates (docs/spec/gateway.md, `energy`); absent while no outcome has any. */
   energy?: Estimates
 }
 

@@ -4,7 +4,7 @@ import { closest, parseDuration } from '@plat/core'
 import { grantsOf, parseResource } from '@plat/resources'
 import { CommandError } from './output.ts'
 
-/** What a session of an agent is granted, taken from the Agent resource (document 2). */
+/** What a session of an agent is granted, taken from the Agent resource (docs/spec/crds.md). */
 export interface AgentGrant {
   readonly namespace: string
   readonly name: string

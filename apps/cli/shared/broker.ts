@@ -4,7 +4,7 @@ import { CommandError } from './output.ts'
 /** Largest answer of the broker, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** What the CLI asks the broker for: the mint request of document 1, as far as the CLI uses it. */
+/** What the CLI asks the broker for: the mint request of docs/spec/broker-api.md, as far as the CLI uses it. */
 export interface MintRequest {
   readonly namespace: string
   readonly agent: string
@@ -24,7 +24,7 @@ export interface Minted {
 }
 
 /**
- * Mints a session token at `POST /v1/token` (document 1).
+ * Mints a session token at `POST /v1/token` (docs/spec/broker-api.md).
  * @throws CommandError with the broker's own words, or how to start it when it does not answer.
  */
 export async function mint(identityURL: string, brokerToken: string, request: MintRequest): Promise<Minted> {

@@ -15,7 +15,7 @@ interface Exact {
 }
 
 /**
- * A quantity (document 2) in nano units: a decimal number with an optional suffix `Ki Mi Gi Ti Pi Ei`, `n u m k M G T P E`
+ * A quantity (docs/spec/crds.md) in nano units: a decimal number with an optional suffix `Ki Mi Gi Ti Pi Ei`, `n u m k M G T P E`
  * or an exponent. Below a nano it is rounded away from zero, as Kubernetes does. Null when it is none.
  */
 export function parseQuantity(value: string | number): bigint | null {

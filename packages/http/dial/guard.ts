@@ -9,7 +9,7 @@ import { addressPolicies, type Purpose } from './purpose.ts'
 /** Resolves a name to all of its addresses. */
 export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
 
-/** Where data may go: asked with every address before a connection to it (document 3, `sovereigntyPolicyFile`). */
+/** Where data may go: asked with every address before a connection to it (docs/spec/gateway.md, `sovereigntyPolicyFile`). */
 export interface Residency {
   /** Tells rules apart: a connection that was opened under one is never used under another. */
   readonly mark: string

@@ -7,7 +7,7 @@ import type { Exchange, RawRoute } from '../serve/listen.ts'
 import { CodedRefusalError, OAuthError, RefusalError } from './refusal.ts'
 import type { TokenGuard } from './token-guard.ts'
 
-/** Document 1, "Limits": size of a request body. */
+/** docs/spec/broker-api.md, "Limits": size of a request body. */
 const MAX_BODY_BYTES = 64 * 1024
 /** How long a body may take to come in, in milliseconds. */
 export const BODY_TIMEOUT_MS = 30_000

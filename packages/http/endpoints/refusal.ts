@@ -4,7 +4,7 @@ export class RefusalError extends Error {
   /** Headers beside those of every answer. */
   readonly headers: Readonly<Record<string, string>>
 
-  /** `error` is the whole text of a broker-token endpoint: `{error: <text>}` (document 1, "Errors"). */
+  /** `error` is the whole text of a broker-token endpoint: `{error: <text>}` (docs/spec/broker-api.md, "Errors"). */
   constructor(status: number, error: string, headers: Readonly<Record<string, string>> = {}) {
     super(error)
     this.status = status

@@ -3,7 +3,7 @@ import { isPrincipalVerified, isThumbprint, MAX_GROUPS, type PrincipalVerified }
 import type { Body } from './body.ts'
 import { RefusalError } from './refusal.ts'
 
-/** What a session token is to say (document 1, `POST /v1/token`), decoded: who the session is, and what it may. */
+/** What a session token is to say (docs/spec/broker-api.md, `POST /v1/token`), decoded: who the session is, and what it may. */
 export interface SessionRequest {
   readonly namespace: string
   readonly agent: string

@@ -8,7 +8,7 @@ const HEADER_SAFE = /^[\x21-\x7e]+$/
 const BEARER = /^bearer +(\S.*)$/i
 
 /**
- * The guard of endpoints that the service's own token opens (document 1, "Authentication"); `variable` is where it was read from. Both
+ * The guard of endpoints that the service's own token opens (docs/spec/broker-api.md, "Authentication"); `variable` is where it was read from. Both
  * sides are hashed, so that the comparison takes the same time whatever was sent. Throws without a token: no service starts without one.
  */
 export function createTokenGuard(variable: string, token: string | null): TokenGuard {

@@ -12,7 +12,7 @@ export interface Probes {
 }
 
 /**
- * Mounts `GET /healthz`, `/readyz`, `/version` and `/metrics` (document 1, "Endpoints"; document 3, "Endpoints").
+ * Mounts `GET /healthz`, `/readyz`, `/version` and `/metrics` (docs/spec/broker-api.md, "Endpoints"; docs/spec/gateway.md, "Endpoints").
  * `/readyz` is 503 `shutting down` while `ready()` is false, and 503 `unavailable` with `reasons` while there are any.
  */
 export function mountProbes(app: FastifyInstance, { ready, unavailable, build, metrics }: Probes): void {

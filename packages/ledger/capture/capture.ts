@@ -2,7 +2,7 @@ import path from 'node:path'
 import { canonicalJson, isSpiffeSegment, parseStrict } from '@plat/core'
 import { type Cipher, openBytes, type SealedBytes, sealBytes } from '@plat/keys'
 
-/** The arguments of a call, redacted, beside the ledger that has their hash alone (document 3, `captureArgs`). */
+/** The arguments of a call, redacted, beside the ledger that has their hash alone (docs/spec/gateway.md, `captureArgs`). */
 export interface Capture {
   readonly namespace: string
   /** `argsSha256` of the call's records: of the arguments as they came. */

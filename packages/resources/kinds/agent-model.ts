@@ -37,7 +37,7 @@ const fallbackSchema = Type.Object(
   closed,
 )
 
-/** `Agent.spec.model` (document 2). */
+/** `Agent.spec.model` (docs/spec/crds.md). */
 export const modelSchema = Type.Object(
   {
     provider: Optional(text('For people; `ctxengine` binds each session to its own context.', { maxLength: 128 })),

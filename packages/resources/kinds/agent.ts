@@ -194,7 +194,7 @@ const workspaceSchema = Type.Object(
   { ...closed, description: 'Persistent volume per session.' },
 )
 
-/** `Agent.spec` (document 2). */
+/** `Agent.spec` (docs/spec/crds.md). */
 export const agentSpecSchema = Type.Object(
   {
     image: text('Container image.', { minLength: 1 }),
@@ -238,7 +238,7 @@ export const agentSpecSchema = Type.Object(
   closed,
 )
 
-/** `Agent.status` (document 2). */
+/** `Agent.status` (docs/spec/crds.md). */
 export const agentStatusSchema = Type.Object(
   {
     activeSessions: Optional(count('Sessions that are not in a terminal phase.')),

@@ -45,7 +45,7 @@ export const duration = (description: string, options: object = {}) =>
 export const oneOf = <const T extends string[]>(words: readonly [...T], description: string, options: object = {}) =>
   Type.Enum<T>(words, { type: 'string', description, ...options })
 
-/** A decimal number with an optional suffix, as text or as a whole number (document 2). */
+/** A decimal number with an optional suffix, as text or as a whole number (docs/spec/crds.md). */
 export const quantity = (description: string) =>
   Type.Unsafe<string | number>({
     'x-kubernetes-int-or-string': true,

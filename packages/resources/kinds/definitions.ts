@@ -39,13 +39,13 @@ export interface Column {
   readonly jsonPath: string
 }
 
-/** The columns behind the name (document 2). */
+/** The columns behind the name (docs/spec/crds.md). */
 export function columnsOf(kind: Kind): readonly Column[] {
   const schema = structuralSchemaOf(kind)
   return kinds[kind].columns.map(([name, jsonPath]) => columnOf(schema, name, jsonPath))
 }
 
-/** What an API server is told of a kind: the same schema, rules and columns that files are held to (document 2). */
+/** What an API server is told of a kind: the same schema, rules and columns that files are held to (docs/spec/crds.md). */
 export function definitionOf(kind: Kind): Definition {
   const { plural, shortNames, categories } = kinds[kind]
   return {

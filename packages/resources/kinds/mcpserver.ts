@@ -118,7 +118,7 @@ const authSchema = Type.Object(
   },
 )
 
-/** `MCPServer.spec` (document 2). */
+/** `MCPServer.spec` (docs/spec/crds.md). */
 export const mcpServerSpecSchema = Type.Object(
   {
     url: text('Streamable HTTP endpoint; only the gateway talks to it.', { pattern: '^https?://[^/@\\s]+' }),
@@ -154,7 +154,7 @@ export const mcpServerSpecSchema = Type.Object(
   closed,
 )
 
-/** `MCPServer.status` (document 2). */
+/** `MCPServer.status` (docs/spec/crds.md). */
 export const mcpServerStatusSchema = Type.Object(
   {
     conditions: Optional(conditions()),

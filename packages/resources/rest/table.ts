@@ -14,7 +14,7 @@ export interface TableOptions {
   readonly now: number
 }
 
-/** Objects as the table that `kubectl get` prints (document 2, "Columns"). */
+/** Objects as the table that `kubectl get` prints (docs/spec/crds.md, "Columns"). */
 export function tableOf(kind: Kind, objects: readonly Resource[], options: TableOptions): object {
   const columns = columnsOf(kind)
   return {

@@ -5,7 +5,7 @@ import { type Jws, parseJws } from '../jws.ts'
 import { normalHtu } from './htu.ts'
 import type { ReplayStore } from './replay.ts'
 
-/** Document 1: DPoP proofs use these. */
+/** docs/spec/broker-api.md: DPoP proofs use these. */
 export const DPOP_ALGORITHMS = ['EdDSA', 'ES256'] as const
 
 /** Age of a proof at most, in seconds. */

@@ -50,7 +50,7 @@ export interface Minted {
 export type Verdict = { readonly claims: Members } | { readonly error: string }
 
 /**
- * The identity broker: the verifier of evidence and the one that makes tokens (document 1). Each question throws the refusal that the workload
+ * The identity broker: the verifier of evidence and the one that makes tokens (docs/spec/broker-api.md). Each question throws the refusal that the workload
  * is to hear; what is wrong between the two services is 503, and stands in the log.
  */
 export class Broker {

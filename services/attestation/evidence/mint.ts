@@ -33,7 +33,7 @@ export function renewalTime({ expiresAt }: Minted, now: number): number {
 /** Throws `session_revoked` when the broker says so of a token, 503 when it cannot tell. Answers null, or another fault of the token. */
 export function refuseRevoked(verdict: Verdict): string | null {
   if ('claims' in verdict) return null
-  // The broker's words of revocation (document 1, "States"): a suspended session comes back, so it is not ended for it.
+  // The broker's words of revocation (docs/spec/broker-api.md, "States"): a suspended session comes back, so it is not ended for it.
   if (verdict.error === 'token is revoked')
     throw new CodedRefusalError(403, 'session_revoked', 'the session is revoked')
   if (verdict.error === 'token is suspended') {

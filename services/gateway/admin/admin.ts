@@ -61,7 +61,7 @@ export interface Admin {
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
 /**
- * The admin API (document 3, "Authentication"): one static token with every role, people with the tokens of an identity
+ * The admin API (docs/spec/gateway.md, "Authentication"): one static token with every role, people with the tokens of an identity
  * provider, or both. In mode `token` without a token it is disabled, which the log says. Throws when the secret is set
  * twice, empty or unreadable.
  */

@@ -52,7 +52,7 @@ const namespacesAreNames: Rule = ({ namespaceRoles }) =>
       : [problem(`adminAuth.namespaceRoles.${namespace}`, 'is no name of a namespace', 'error')],
   )
 
-/** `adminAuth` (document 3, "Authentication"): who may use the admin API. */
+/** `adminAuth` (docs/spec/gateway.md, "Authentication"): who may use the admin API. */
 export const adminBlock = {
   path: 'adminAuth',
   feature: 'admin',
@@ -103,7 +103,7 @@ const issuerInOidc: Rule = ({ issuer, audience }, { adminAuth }) => {
   )
 }
 
-/** `adminAuth.oidc` (document 3): people with tokens of an identity provider. */
+/** `adminAuth.oidc` (docs/spec/gateway.md): people with tokens of an identity provider. */
 export const adminOidcBlock = {
   path: 'adminAuth.oidc',
   feature: 'admin',

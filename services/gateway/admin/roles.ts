@@ -1,6 +1,6 @@
 import { type KnownPerson, marksOf, type PeopleTable, type PersonMarks } from './people.ts'
 
-/** What a caller of the admin API may do (document 3, "Authentication"). */
+/** What a caller of the admin API may do (docs/spec/gateway.md, "Authentication"). */
 export type Role = 'viewer' | 'approver' | 'auditor' | 'admin' | 'killswitch' | 'audit-forwarder'
 
 /** Every role: what the static token has. */
@@ -45,10 +45,10 @@ export function allows(roles: Roles, role: Role): boolean {
   return role === 'viewer' && (roles.has('approver') || roles.has('killswitch'))
 }
 
-/** Groups and `user:<name>` by the role that they have (document 3, `adminAuth.roles`). */
+/** Groups and `user:<name>` by the role that they have (docs/spec/gateway.md, `adminAuth.roles`). */
 export type RoleTable = Readonly<Record<string, readonly string[]>>
 
-/** Who has which role: everywhere, and by namespace (document 3, `adminAuth.roles` and `adminAuth.namespaceRoles`). */
+/** Who has which role: everywhere, and by namespace (docs/spec/gateway.md, `adminAuth.roles` and `adminAuth.namespaceRoles`). */
 export interface Grants {
   readonly roles: RoleTable
   readonly namespaceRoles: Readonly<Record<string, RoleTable>>

@@ -1,4 +1,4 @@
-/** How the gateway shows a server who it is (document 2, `auth.type`; registry entry `auth`). */
+/** How the gateway shows a server who it is (docs/spec/crds.md, `auth.type`; registry entry `auth`). */
 export type UpstreamAuth =
   | { readonly type: 'none' }
   | { readonly type: 'bearerSecret'; readonly credentialKey: string }

@@ -151,7 +151,7 @@ export interface ToolPin {
   readonly approve: boolean
 }
 
-/** Label of a session that read content from outside (document 2, `trust`). */
+/** Label of a session that read content from outside (docs/spec/crds.md, `trust`). */
 const UNTRUSTED_INPUT = 'untrusted-input'
 
 /** What a response of a target brings by the target's `trust` alone, whatever its tools say. */

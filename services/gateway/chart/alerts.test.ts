@@ -12,7 +12,7 @@ const groups = readAlerts(REPOSITORY)
 const alerts = alertsOf(groups)
 const rows: readonly MetricRow[] = gatewayMetricRows
 
-/** The table of document 3: group, alert, severity, and how long it must hold. */
+/** The table of docs/spec/gateway.md: group, alert, severity, and how long it must hold. */
 const DOCUMENTED = `
   sessions SessionReadySLO warning 15m
   sessions SessionReadySLO warning 15m
@@ -38,14 +38,14 @@ const DOCUMENTED = `
   license LicenseExpiring critical 1h
   license LicenseNodeLimitExceeded info 1h`
 
-test('groups, names, severities and times are those of document 3', () => {
+test('groups, names, severities and times are those of the contract', () => {
   const lines = groups.flatMap((group) =>
     alertsOf([group]).map((rule) => [group.name, rule.alert, rule.severity, rule.for].filter(Boolean).join(' ')),
   )
   assert.deepEqual(lines, DOCUMENTED.trim().split(/\n\s*/))
 })
 
-test('every threshold of document 3 is a default, and stands in its expression by name', () => {
+test('every threshold of the contract is a default, and stands in its expression by name', () => {
   assert.deepEqual(thresholdsOf(groups), {
     SessionReadySLO: { seconds: 5 },
     SessionFailureRate: { share: 0.25, sessions: 5 },

@@ -31,7 +31,7 @@ const group = Type.Object(
 )
 const source = Type.Object({ groups: Type.Array(group) }, closed)
 
-/** An alert as `deploy/chart/alerts.yaml` writes it (document 3, "Alert rules shipped with the chart"). */
+/** An alert as `deploy/chart/alerts.yaml` writes it (docs/spec/gateway.md, "Alert rules shipped with the chart"). */
 export type Alert = Static<typeof alert>
 export type AlertGroup = Static<typeof group>
 

@@ -32,7 +32,7 @@ import { Readiness } from './readiness.ts'
 export interface GatewayOptions {
   /** As `loadGatewayConfig` gives it. */
   readonly config: GatewayConfig
-  /** Where secrets come from (document 3, "Secrets that never go in the file"). */
+  /** Where secrets come from (docs/spec/gateway.md, "Secrets that never go in the file"). */
   readonly env: NodeJS.ProcessEnv
   readonly build: BuildInfo
   readonly clock: Clock

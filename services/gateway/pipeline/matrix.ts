@@ -202,7 +202,7 @@ export const matrix = {
 } as const satisfies Record<Operation, Row>
 
 /**
- * The matrix where the scope alone lets model calls through and no policy judges them: document 3, `modelPolicy` `scope-only`.
+ * The matrix where the scope alone lets model calls through and no policy judges them: docs/spec/gateway.md, `modelPolicy` `scope-only`.
  */
 export const scopeOnlyModels: Matrix = {
   ...matrix,

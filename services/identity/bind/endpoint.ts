@@ -19,7 +19,7 @@ export interface BindParts extends AuditParts {
   readonly records: BindRecords
 }
 
-/** Document 1, `POST /v1/token/bind`, response 200. */
+/** docs/spec/broker-api.md, `POST /v1/token/bind`, response 200. */
 interface Bound {
   readonly token: string
   readonly tokenType: 'DPoP'
@@ -96,7 +96,7 @@ function checkProof({ settings, proofs }: BindParts, request: IncomingMessage, t
   return answer
 }
 
-/** Document 1, "States": bound to this key already, or to another. */
+/** docs/spec/broker-api.md, "States": bound to this key already, or to another. */
 function refuseBound(boundTo: string | null, { jkt }: DpopProof): void {
   if (boundTo === null) return
   if (boundTo === jkt) throw refused(400, 'invalid_request', 'the token is bound already')

@@ -13,7 +13,7 @@ export interface BindRecords {
 /** Of the token that is bound. */
 type BoundClaims = Pick<SessionClaims, 'jti' | 'namespace' | 'agent' | 'expiresAt'>
 
-/** In memory a token can be bound once per replica (document 1, "States"); in a shared backend once. */
+/** In memory a token can be bound once per replica (docs/spec/broker-api.md, "States"); in a shared backend once. */
 export function bindRecords(sets: OnceSets, observer?: PoolObserver): BindRecords {
   const records = sets.set('bind', watchedPool({ name: 'bound_tokens', observer }))
   return {

@@ -14,7 +14,7 @@ export interface IssuedRecord {
 }
 
 /**
- * Binds the session to its first pod (document 1, "States and transitions"). The record is `status.podRef` of the AgentSession,
+ * Binds the session to its first pod (docs/spec/broker-api.md, "States and transitions"). The record is `status.podRef` of the AgentSession,
  * written on the version that was judged, so that of two pods, and of two replicas of the broker, exactly one wins. Another
  * pod can take over only when the bound one is gone. False: somebody else wrote the session meanwhile, and nothing was bound.
  */

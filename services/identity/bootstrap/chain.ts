@@ -17,7 +17,7 @@ export interface Chain {
 }
 
 /**
- * Follows a pod to its session: pod, Sandbox, SandboxClaim, AgentSession (document 1, `POST /v1/bootstrap`). Upwards each step
+ * Follows a pod to its session: pod, Sandbox, SandboxClaim, AgentSession (docs/spec/broker-api.md, `POST /v1/bootstrap`). Upwards each step
  * is the controller reference, by UID. Whoever may create objects can write such a reference, so downwards each owner must
  * name what it owns as well. Throws the contract's refusals.
  */

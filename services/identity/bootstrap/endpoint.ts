@@ -45,7 +45,7 @@ export interface Bootstrap {
   drain(): void
 }
 
-/** Document 1, `POST /v1/bootstrap`, response 200. `token` and `jti` are absent for attested sessions. */
+/** docs/spec/broker-api.md, `POST /v1/bootstrap`, response 200. `token` and `jti` are absent for attested sessions. */
 interface BootstrapResponse {
   readonly namespace: string
   readonly session: string

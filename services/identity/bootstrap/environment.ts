@@ -17,7 +17,7 @@ export interface EnvironmentParts {
 }
 
 /**
- * The variables that an Agent and its session set (document 2, `env`). A pod that waited in a pool started without them, so
+ * The variables that an Agent and its session set (docs/spec/crds.md, `env`). A pod that waited in a pool started without them, so
  * what a kubelet would have resolved is resolved here. What cannot be known from outside the pod is refused: a variable that
  * is missing without a word would be worse. Throws the contract's refusals.
  */
@@ -121,7 +121,7 @@ class Sources {
   }
 }
 
-/** Document 2, `apiKeySecretRef`: that key is the gateway's alone. */
+/** docs/spec/crds.md, `apiKeySecretRef`: that key is the gateway's alone. */
 function isModelKey({ spec }: KubernetesObject, { name, key }: Members): boolean {
   const model = member(spec, 'model')
   const fallbacks: readonly unknown[] = Array.isArray(model.fallbacks) ? model.fallbacks : []
@@ -140,7 +140,7 @@ function secretText(variable: string, value: string): string {
   }
 }
 
-/** Fields of a pod that a variable may be (document 2, `fieldRef`), besides labels and annotations. */
+/** Fields of a pod that a variable may be (docs/spec/crds.md, `fieldRef`), besides labels and annotations. */
 const FIELDS: Readonly<Record<string, (pod: Members) => string>> = {
   'metadata.name': (pod) => textOf(member(pod, 'metadata'), 'name'),
   'metadata.namespace': (pod) => textOf(member(pod, 'metadata'), 'namespace'),

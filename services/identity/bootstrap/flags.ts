@@ -2,7 +2,7 @@ import type { FlagTable, FlagValues } from '@plat/config'
 
 const group = 'Warm-pool bootstrap'
 
-/** The flags of `POST /v1/bootstrap` (document 1, "Broker flags that shape the API"). */
+/** The flags of `POST /v1/bootstrap` (docs/spec/broker-api.md, "Broker flags that shape the API"). */
 export const bootstrapFlags = {
   'bootstrap-listen': {
     type: 'string',

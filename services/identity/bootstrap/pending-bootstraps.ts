@@ -3,7 +3,7 @@ import { type Clock, type PoolObserver, type SharedPool, watchedPool } from '@pl
 import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { NotReadyError, unavailable, type Watched } from './refusals.ts'
 
-/** Document 1, "Limits": the longest long-poll, in seconds. */
+/** docs/spec/broker-api.md, "Limits": the longest long-poll, in seconds. */
 export const MAX_WAIT_SECONDS = 25
 /** A watch can miss what a later object decides: the whole chain is looked at again this often, in milliseconds. */
 const LOOK_AGAIN_MS = 10_000

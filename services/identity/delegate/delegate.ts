@@ -19,7 +19,7 @@ import type { Once, OnceVerdict } from './once.ts'
 import { type Delegator, delegatorOf, names } from './subject.ts'
 import type { TransactionVerifier } from './transaction-token.ts'
 
-/** Document 1, "Limits": a delegated token lives at most this long, in seconds. */
+/** docs/spec/broker-api.md, "Limits": a delegated token lives at most this long, in seconds. */
 const MAX_LIFETIME_SECONDS = 15 * 60
 
 export interface DelegationParts extends IssuingParts {
@@ -41,7 +41,7 @@ interface Delegation {
   readonly actorKey: string | null
 }
 
-/** Agent-to-agent delegation (document 1, "Delegation rules"): grant, target, scope, proof, issue. */
+/** Agent-to-agent delegation (docs/spec/broker-api.md, "Delegation rules"): grant, target, scope, proof, issue. */
 export async function delegate(
   parts: DelegationParts,
   asked: DelegationRequest,

@@ -4,14 +4,14 @@ import type { Log } from '@plat/process'
 import { isObject } from '@plat/tokens'
 import type { CredentialProvider } from './provider.ts'
 
-/** Document 1, "Limits": lifetime of an exchanged token when the audience says nothing, in seconds. */
+/** docs/spec/broker-api.md, "Limits": lifetime of an exchanged token when the audience says nothing, in seconds. */
 const DEFAULT_MAX_TTL_SECONDS = 300
 /** How often the file is looked at, in milliseconds. */
 const RELOAD_EVERY_MS = 10_000
 /** The providers that the contract names. */
 const PROVIDERS: readonly string[] = ['aws-sts', 'gcp-sts', 'azure-entra']
 
-/** One audience of the exchange configuration (document 1, "Exchange configuration file"). */
+/** One audience of the exchange configuration (docs/spec/broker-api.md, "Exchange configuration file"). */
 export interface Audience {
   readonly maxTTLSeconds: number
   readonly allowedScopes: ReadonlySet<string>

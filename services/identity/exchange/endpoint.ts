@@ -6,7 +6,7 @@ import { exchange } from './exchange.ts'
 import { EXCHANGE_PATH } from './parts.ts'
 import { decodeExchangeRequest } from './request.ts'
 
-/** `POST /v1/exchange`: RFC 8693 token exchange and, with an actor token, delegation (document 1). */
+/** `POST /v1/exchange`: RFC 8693 token exchange and, with an actor token, delegation (docs/spec/broker-api.md). */
 export function exchangeEndpoint(parts: DelegationParts): Endpoint {
   return {
     path: EXCHANGE_PATH,

@@ -32,7 +32,7 @@ interface Granted {
   readonly jti: string
 }
 
-/** An exchange without actor (document 1, "Exchange rules"): grant, target, scope, proof, issue. */
+/** An exchange without actor (docs/spec/broker-api.md, "Exchange rules"): grant, target, scope, proof, issue. */
 export async function exchange(
   parts: IssuingParts,
   asked: ExchangeRequest,

@@ -24,7 +24,7 @@ export interface IssuingParts extends AuditParts {
   readonly ids: Ids
 }
 
-/** Document 1, `POST /v1/exchange`, response 200. */
+/** docs/spec/broker-api.md, `POST /v1/exchange`, response 200. */
 export interface ExchangeResponse {
   readonly access_token: string
   readonly issued_token_type: typeof JWT_TOKEN_TYPE

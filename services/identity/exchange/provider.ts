@@ -31,7 +31,7 @@ export interface ProviderFailure {
   readonly reason: string
 }
 
-/** Turns a session into a credential of one cloud (document 1, exchange rule 5). One file implements one provider. */
+/** Turns a session into a credential of one cloud (docs/spec/broker-api.md, exchange rule 5). One file implements one provider. */
 export interface CredentialProvider {
   /** The name in `provider`: `aws-sts`, `gcp-sts`, `azure-entra`. */
   readonly name: string

@@ -6,7 +6,7 @@ export const JWT_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:jwt'
 const ACCESS_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:access_token'
 const TXN_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:txn_token'
 
-/** The parameters of `POST /v1/exchange` (document 1), decoded. What the request does not say is null. */
+/** The parameters of `POST /v1/exchange` (docs/spec/broker-api.md), decoded. What the request does not say is null. */
 export interface ExchangeRequest {
   readonly subjectToken: string
   readonly subjectKind: 'session' | 'transaction'

@@ -10,7 +10,7 @@ import { openKeyFile, RollingKey } from '../keys/rolling.ts'
 export const DISCOVERY_PATH = '/.well-known/openid-configuration'
 export const FEDERATION_JWKS_PATH = '/.well-known/federation/jwks.json'
 
-/** Document 1, "Federation discovery document". */
+/** docs/spec/broker-api.md, "Federation discovery document". */
 const CLAIMS = [
   'sub',
   'aud',
@@ -100,7 +100,7 @@ function discoveryDocument(issuer: string, keys: readonly PublicKey[]): Buffer {
   return Buffer.from(JSON.stringify(document))
 }
 
-/** The two documents that clouds fetch (document 1, "OIDC discovery"); without federation neither path exists. */
+/** The two documents that clouds fetch (docs/spec/broker-api.md, "OIDC discovery"); without federation neither path exists. */
 export function mountFederation(app: FastifyInstance, federation: Federation | null): void {
   if (federation === null) return
   app.get(DISCOVERY_PATH, (_request, reply) => sendCached(reply, 'application/json', federation.discovery()))

@@ -5,7 +5,7 @@ import { CLASSICAL_AND_ML_DSA } from '@plat/tokens'
 const SIGN_ALGS = ['EdDSA', 'ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'] as const
 const LONGEST_RELOAD_MS = 3_600_000
 
-/** The flags about keys: which algorithm, whose tenants, what clouds are shown, and TLS (document 1). */
+/** The flags about keys: which algorithm, whose tenants, what clouds are shown, and TLS (docs/spec/broker-api.md). */
 export const keyFlags = {
   'sign-alg': {
     type: 'string',

@@ -2,7 +2,7 @@ import type { PublicKey } from '@plat/keys'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { KeyRing } from './ring.ts'
 
-/** Document 1, "Limits": how long key documents may be cached, in seconds. */
+/** docs/spec/broker-api.md, "Limits": how long key documents may be cached, in seconds. */
 export const KEYS_CACHED_SECONDS = 300
 
 /** What a key document states about tenants. */
@@ -34,7 +34,7 @@ export function sendCached(reply: FastifyReply, contentType: string, body: Buffe
     .send(body)
 }
 
-/** `GET /.well-known/jwks.json` (document 1). */
+/** `GET /.well-known/jwks.json` (docs/spec/broker-api.md). */
 export function mountJwks(app: FastifyInstance, ring: KeyRing): void {
   app.get('/.well-known/jwks.json', (_request, reply) => sendCached(reply, 'application/jwk-set+json', ring.document()))
 }

@@ -1,6 +1,6 @@
 import type { LocalSigner } from '@plat/keys'
 
-/** Which tenant a namespace belongs to, and which keys sign for it (document 1, flag `-tenants-file`). */
+/** Which tenant a namespace belongs to, and which keys sign for it (docs/spec/broker-api.md, flag `-tenants-file`). */
 export interface Tenancy {
   /** Name of the tenant; null for a namespace that is in none. */
   tenantOf(namespace: string): string | null

@@ -17,7 +17,7 @@ export interface MintParts extends AuditParts {
   readonly ids: Ids
 }
 
-/** A minted token and what is said about it (document 1, `POST /v1/token`, response 200). */
+/** A minted token and what is said about it (docs/spec/broker-api.md, `POST /v1/token`, response 200). */
 export interface Minted {
   readonly token: string
   readonly expiresAt: string

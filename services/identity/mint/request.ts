@@ -2,7 +2,7 @@ import { Body, decodeSession, dpopJkt, SESSION_FIELDS, type SessionRequest } fro
 import type { Proof } from '../proof/check.ts'
 import { decodeProof } from '../proof/request.ts'
 
-/** The body of `POST /v1/token` (document 1), decoded. */
+/** The body of `POST /v1/token` (docs/spec/broker-api.md), decoded. */
 export interface MintRequest extends SessionRequest {
   readonly dpopJkt: string | null
   readonly proof: Proof | null

@@ -7,7 +7,7 @@ import type { Nonces } from './nonces.ts'
 const FIELDS: ReadonlySet<string> = new Set(['check', 'dpopJkt'])
 
 /**
- * `POST /v1/proof/nonce`: a single-use nonce for a check that binds one (document 1). With `dpopJkt` it is bound to that key as well: the
+ * `POST /v1/proof/nonce`: a single-use nonce for a check that binds one (docs/spec/broker-api.md). With `dpopJkt` it is bound to that key as well: the
  * answer has the `salt` that shows it.
  */
 export function nonceEndpoint(nonces: Nonces, proofs: Proofs): Endpoint {

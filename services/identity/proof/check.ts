@@ -1,4 +1,4 @@
-/** The proof of a mint request (document 1, "Proof object"), decoded. What the request does not say is null. */
+/** The proof of a mint request (docs/spec/broker-api.md, "Proof object"), decoded. What the request does not say is null. */
 export interface Proof {
   /** Name of the check that is to judge it. */
   readonly check: string

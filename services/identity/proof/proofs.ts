@@ -15,7 +15,7 @@ export interface ProofKey {
 export interface Proofs {
   /** The check of this name; throws `unknown proof check` (400) when it is not enabled. */
   check(name: string): ProofCheck
-  /** Null for a mint without proof. Throws in the words of document 1, "Errors": 400 unknown, 403 failed, 503 unreachable. */
+  /** Null for a mint without proof. Throws in the words of docs/spec/broker-api.md, "Errors": 400 unknown, 403 failed, 503 unreachable. */
   establish(proof: Proof | null, key: ProofKey, context: () => ProofContext): Promise<Substrate> | null
 }
 

@@ -4,12 +4,12 @@ import type { FastifyInstance } from 'fastify'
 /** What the broker's listeners differ in. */
 export type Listening = Pick<ListenOptions, 'address' | 'raw' | 'api' | 'meter'>
 
-/** Every fault at the HTTP level has the shape of broker-token endpoints (document 1, "Errors"). */
+/** Every fault at the HTTP level has the shape of broker-token endpoints (docs/spec/broker-api.md, "Errors"). */
 export function brokerFault({ message }: HttpFault): { readonly error: string } {
   return { error: message }
 }
 
-/** Liveness alone: what the bootstrap address answers beside bootstrap (document 1, "Endpoints"). */
+/** Liveness alone: what the bootstrap address answers beside bootstrap (docs/spec/broker-api.md, "Endpoints"). */
 export function mountLiveness(app: FastifyInstance): void {
   app.get('/healthz', (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }))
 }

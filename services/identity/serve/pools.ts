@@ -15,7 +15,7 @@ interface Tally {
   loggedAt: number
 }
 
-/** Logs what the pools of the broker refuse. Document 1 leaves `/metrics` to `plat_build_info` alone, so there are no series. */
+/** Logs what the pools of the broker refuse. docs/spec/broker-api.md leaves `/metrics` to `plat_build_info` alone, so there are no series. */
 export class PoolLog implements BrokerPools {
   readonly #clock: Clock
   readonly #log: Log

@@ -37,7 +37,7 @@ export function createSessions(verifier: Verifier, tenancy: Tenancy, revocations
   }
 }
 
-/** Document 1, `POST /v1/token/verify`: tenant key binding. The key of one tenant vouches for no other. */
+/** docs/spec/broker-api.md, `POST /v1/token/verify`: tenant key binding. The key of one tenant vouches for no other. */
 function unbound(tenancy: Tenancy, { namespace, keyThumbprint }: SessionClaims): SessionFault | null {
   const verdict = tenancy.binding(namespace, keyThumbprint)
   if (verdict === 'bound') return null

@@ -3,7 +3,7 @@ import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
 
 const FIELDS: ReadonlySet<string> = new Set(['token', 'audience'])
 
-/** `POST /v1/token/verify`: 200 for every body that says which token, whatever the verdict (document 1). */
+/** `POST /v1/token/verify`: 200 for every body that says which token, whatever the verdict (docs/spec/broker-api.md). */
 export function verifyEndpoint(sessions: Sessions): Endpoint {
   return {
     path: '/v1/token/verify',

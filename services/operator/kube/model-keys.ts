@@ -14,7 +14,7 @@ export function secretOf({ namespace, secret }: ModelKey): string {
   return `${namespace}/${secret.name}/${secret.key}`
 }
 
-/** The keys of models as files that the gateway mounts (document 2, `apiKeySecretRef`): copied for it alone, into one Secret. */
+/** The keys of models as files that the gateway mounts (docs/spec/crds.md, `apiKeySecretRef`): copied for it alone, into one Secret. */
 export function renderModelKeys(declared: Declared, { texts, withheld }: ReferencedTexts) {
   const files = new Map<string, string>()
   const refused: string[] = []

@@ -5,7 +5,7 @@ import { Value } from 'typebox/value'
 import { keyOf } from '../render/declared.ts'
 import type { PinReport } from '../status/pinned.ts'
 
-/** The annotation by which a gateway tells what it has seen of a server's tools (document 2, `observedTools`). */
+/** The annotation by which a gateway tells what it has seen of a server's tools (docs/spec/crds.md, `observedTools`). */
 export const PIN_REPORT = 'plat.dev/pin-report'
 
 const count = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })

@@ -27,7 +27,7 @@ export interface BillableNodesOptions {
 }
 
 /**
- * Samples how many nodes run sandboxes (document 3, `plat_billable_nodes`) for as long as this replica leads: now, and the most at once of
+ * Samples how many nodes run sandboxes (docs/spec/gateway.md, `plat_billable_nodes`) for as long as this replica leads: now, and the most at once of
  * the day and of the month. Nothing is switched off by it. Ends when `signal` aborts; never rejects.
  */
 export async function meterBillableNodes(options: BillableNodesOptions, signal: AbortSignal): Promise<void> {

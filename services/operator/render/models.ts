@@ -113,7 +113,7 @@ function endpointOf(model: Endpoint, apiKeyFile: string | null): ModelEndpointEn
   }
 }
 
-/** Document 2, `model.endpoint`: a bare host gets `/v1`, a trailing `/chat/completions` goes. */
+/** docs/spec/crds.md, `model.endpoint`: a bare host gets `/v1`, a trailing `/chat/completions` goes. */
 function baseURL(endpoint: string): string {
   const url = new URL(endpoint)
   const path = withoutTrailing(url.pathname, '/').replace(/\/chat\/completions$/, '')

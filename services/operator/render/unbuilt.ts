@@ -75,7 +75,7 @@ function faultsOfAgent(agent: Manifest<'Agent'>, { currency, home, oversized }: 
   ]
 }
 
-/** The key of a model is the gateway's alone (document 2, `apiKeySecretRef`): no variable of the sandbox may hold it. */
+/** The key of a model is the gateway's alone (docs/spec/crds.md, `apiKeySecretRef`): no variable of the sandbox may hold it. */
 function keyFaults({ env = [], model }: Manifest<'Agent'>['spec']): Fault[] {
   const keys = [model, ...(model?.fallbacks ?? [])].flatMap((endpoint) => endpoint?.apiKeySecretRef ?? [])
   return env.flatMap(({ valueFrom }, index) => {

@@ -48,7 +48,7 @@ export class KnownSessions {
     return this.#live.get(agent)?.keys ?? []
   }
 
-  /** Is there room for a session that has not begun, beside the others of its Agent (document 2, `maxConcurrentSessions`)? */
+  /** Is there room for a session that has not begun, beside the others of its Agent (docs/spec/crds.md, `maxConcurrentSessions`)? */
   hasRoom(session: Session, max: number): boolean {
     return this.#live.get(agentOf(session))?.quota.hasRoom(session, max) !== false
   }

@@ -2,7 +2,7 @@
 export interface SandboxSettings {
   /** URL of the gateway as pods reach it, without a slash at the end. */
   readonly gatewayUrl: string
-  /** Quantity: size of the workspace of the profile `codeInterpreter` where the Agent names none (document 2). */
+  /** Quantity: size of the workspace of the profile `codeInterpreter` where the Agent names none (docs/spec/crds.md). */
   readonly workspaceSize: string
   /** Image of the sidecar of the profile `browser`; empty: no session has it. */
   readonly browserImage: string

@@ -2,7 +2,7 @@ import type { Resource } from '@plat/resources'
 
 type Status = NonNullable<Resource<'MCPServer'>['status']>
 
-/** The standard condition of a status (document 2). */
+/** The standard condition of a status (docs/spec/crds.md). */
 export type Condition = NonNullable<Status['conditions']>[number]
 
 /** What a condition says, without when it began to. */

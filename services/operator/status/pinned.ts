@@ -39,7 +39,7 @@ export function observed(before: ServerStatus, report: PinReport | null): Observ
 }
 
 /**
- * The condition `Pinned` (document 2, "States and transitions"): true when every observed tool matches a pin, false when one
+ * The condition `Pinned` (docs/spec/crds.md, "States and transitions"): true when every observed tool matches a pin, false when one
  * differs from all of them. Null: nothing is known that was not known before.
  */
 export function pinnedFinding(report: PinReport | null, off: boolean): Finding | null {

@@ -67,7 +67,7 @@ function placeOf(spec: {
 }
 
 /**
- * The condition `SovereigntyCompliant` (document 2): whether everything that an object relies on complies with the SovereigntyPolicy.
+ * The condition `SovereigntyCompliant` (docs/spec/crds.md): whether everything that an object relies on complies with the SovereigntyPolicy.
  * Null: there is none, and nothing was ever said.
  */
 export function sovereignFinding(

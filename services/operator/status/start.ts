@@ -19,7 +19,7 @@ export interface StatusOptions {
 }
 
 /**
- * Keeps the status of Agents, MCPServers, ToolPolicies, BudgetPolicies, MemoryStores, SovereigntyPolicies and TrustTiers (document 2): Ready, of Agents and servers
+ * Keeps the status of Agents, MCPServers, ToolPolicies, BudgetPolicies, MemoryStores, SovereigntyPolicies and TrustTiers (docs/spec/crds.md): Ready, of Agents and servers
  * whether they comply with the SovereigntyPolicy, and of servers how their tools stand. Writes
  * only what changed; a status that cannot be written is logged and tried again.
  */

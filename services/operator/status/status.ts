@@ -23,7 +23,7 @@ export interface Known {
   readonly pinReport: (server: Resource<'MCPServer'>) => PinReport | null
 }
 
-/** Writes the status of one object after another (document 2), from one state of everything. */
+/** Writes the status of one object after another (docs/spec/crds.md), from one state of everything. */
 export class Statuses {
   /** Why an object is not in force, by `<Kind> <namespace>/<name>`. */
   readonly #refused = new Map<string, string[]>()
@@ -115,7 +115,7 @@ function partsOfLine(line: string): { readonly object: string; readonly why: str
   return { object: line.slice(0, end), why: line.slice(end + 1) }
 }
 
-/** Whether the TrustTier lets an Agent have every provider-hosted tool that it lists (document 2). */
+/** Whether the TrustTier lets an Agent have every provider-hosted tool that it lists (docs/spec/crds.md). */
 function toolsFinding(agent: Resource<'Agent'>, tiers: ReturnType<typeof tiersByName>): Finding | null {
   const type = 'ProviderToolsAllowed'
   const dropped = droppedTools(agent, tiers)

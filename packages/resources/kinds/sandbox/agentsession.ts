@@ -38,7 +38,7 @@ export const agentSessionSpecSchema = Type.Object(
   },
 )
 
-/** What a session may be in; the last five are the end of it (document 2, "States and transitions"). */
+/** What a session may be in; the last five are the end of it (docs/spec/crds.md, "States and transitions"). */
 export const SESSION_PHASES = [
   'Pending',
   'Preparing',

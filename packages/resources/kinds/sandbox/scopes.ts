@@ -1,12 +1,12 @@
 import type { AgentSpec } from '../kinds.ts'
 
-/** What a sandbox needs of the gateway, whatever scopes its agent names (document 2). */
+/** What a sandbox needs of the gateway, whatever scopes its agent names (docs/spec/crds.md). */
 const SCOPE_OF_PROFILE: Readonly<Record<string, string>> = {
   browser: 'tools:plat-egress',
   codeInterpreter: 'tools:plat-exec',
 }
 
-/** What sessions of an Agent may be granted, and the names under which it reaches its MCP servers (document 2, `scopes`). */
+/** What sessions of an Agent may be granted, and the names under which it reaches its MCP servers (docs/spec/crds.md, `scopes`). */
 export function grantsOf(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   spec: AgentSpec,

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** `ciba` (document 3): the delegating user confirms on a device. */
+/** `ciba` (docs/spec/gateway.md): the delegating user confirms on a device. */
 export const cibaBlock = {
   path: 'ciba',
   feature: 'ciba',

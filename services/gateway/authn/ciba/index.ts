@@ -14,7 +14,7 @@ export interface CibaOptions {
   readonly log: Log
 }
 
-/** Confirmation by the user on a device (document 3, `ciba`); null: it is off. Rejects when `caFile` cannot be read. */
+/** Confirmation by the user on a device (docs/spec/gateway.md, `ciba`); null: it is off. Rejects when `caFile` cannot be read. */
 export async function createCiba(options: CibaOptions): Promise<Ciba | null> {
   if (!options.config.ciba.enabled) return null
   const { openCiba } = await import('./client.ts')

@@ -44,7 +44,7 @@ export interface UserTokens {
   renewed(server: string, provider: string, identity: Identity, refused: Credential): Promise<Credential | Denial>
 }
 
-/** What the gateway shows its servers (document 2, MCPServer `auth`). The caller's own token is never among it. */
+/** What the gateway shows its servers (docs/spec/crds.md, MCPServer `auth`). The caller's own token is never among it. */
 export interface Credentials {
   /** Reads what these servers need, and forgets everything else. */
   follow(auths: readonly UpstreamAuth[]): Promise<void>

@@ -6,7 +6,7 @@ import { askToken, type Grant, type TokenRequest } from './endpoint.ts'
 import type { OAuthClient } from './secret.ts'
 import { Token } from './tokens.ts'
 
-/** Document 2, `oauthClientCredentials`: tokens are cached until expiry minus 60 s. */
+/** docs/spec/crds.md, `oauthClientCredentials`: tokens are cached until expiry minus 60 s. */
 const OAUTH_MARGIN_MS = 60_000
 /** The same for exchanged tokens, in milliseconds: they live for minutes. */
 const EXCHANGE_MARGIN_MS = 10_000
@@ -27,7 +27,7 @@ export interface CredentialTarget {
 type OAuth = Extract<UpstreamAuth, { type: 'oauthClientCredentials' }>
 
 export interface SourcesOptions {
-  /** Document 3, `tokenExchangeURL`; empty: nothing is exchanged. */
+  /** docs/spec/gateway.md, `tokenExchangeURL`; empty: nothing is exchanged. */
   readonly tokenExchangeURL: string
   /** CA bundle for every server; null: none. */
   readonly extraCA: string | null

@@ -26,7 +26,7 @@ import { createMetadataRoute } from './metadata.ts'
 import { Resources } from './resource.ts'
 import { TokenVerifiers, type Vouched } from './token-verifiers.ts'
 
-/** The keys of block `identity` (document 3) that authentication reads. */
+/** The keys of block `identity` (docs/spec/gateway.md) that authentication reads. */
 export interface AuthenticatorConfig {
   readonly publicKeyFiles: readonly string[]
   readonly jwksURL: string

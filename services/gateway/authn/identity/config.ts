@@ -1,7 +1,7 @@
 import { type ConfigBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** Document 3, core rule 2. */
+/** docs/spec/gateway.md, core rule 2. */
 const someKey: Rule = ({ publicKeyFiles, jwksURL }) =>
   jwksURL !== '' || isFilled(publicKeyFiles)
     ? []
@@ -102,7 +102,7 @@ const trustedIssuer = Type.Object({
 /** One entry of `identity.trustedIssuers`. */
 export type TrustedIssuerConfig = Readonly<Static<typeof trustedIssuer>>
 
-/** Identity (document 3): how session tokens are verified. */
+/** Identity (docs/spec/gateway.md): how session tokens are verified. */
 export const identityBlock = {
   path: 'identity',
   feature: 'identity',
@@ -160,10 +160,10 @@ const urlIsKnown: Rule = ({ require, publicURL }, file) => {
       ]
 }
 
-/** Longest life of a proof, in seconds (document 3, "Limits"). */
+/** Longest life of a proof, in seconds (docs/spec/gateway.md, "Limits"). */
 const MAX_PROOF_SECONDS = 600
 
-/** Proof of possession at the gateway (document 3; RFC 9449). */
+/** Proof of possession at the gateway (docs/spec/gateway.md; RFC 9449). */
 export const dpopBlock = {
   path: 'dpop',
   feature: 'identity',

@@ -5,7 +5,7 @@ import { agentOf, type Identity, type WireRequest } from '../../call/index.ts'
 /** Label `outcome` of `plat_gateway_dpop_requests_total`. */
 export type DpopOutcome = 'bound' | 'unbound' | 'missing' | 'invalid' | 'replayed'
 
-/** The block `dpop` (document 3). */
+/** The block `dpop` (docs/spec/gateway.md). */
 export interface DpopConfig {
   readonly require: boolean
   readonly maxAgeSeconds: number

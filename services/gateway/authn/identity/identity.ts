@@ -28,7 +28,7 @@ export function identityOf(claims: SessionClaims, leewaySeconds: number): Identi
   }
 }
 
-/** Revoking any token that this one came from revokes this one (document 1, `plat_parent_jti`, `plat_delegator_jti`). */
+/** Revoking any token that this one came from revokes this one (docs/spec/broker-api.md, `plat_parent_jti`, `plat_delegator_jti`). */
 function ancestorsOf({ parentJti, delegatorJti, delegationJtis }: SessionClaims): readonly string[] {
   return [...new Set([parentJti, delegatorJti, ...delegationJtis].filter((jti) => jti !== null))]
 }

@@ -1,10 +1,10 @@
 /** RFC 9728, section 3.1. */
 export const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 
-/** Document 2 and core rule 7 of document 3: what an MCP server may be called. */
+/** docs/spec/crds.md and core rule 7 of docs/spec/gateway.md: what an MCP server may be called. */
 const MCP_PATH = /^\/mcp\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})$/
 
-/** The public addresses of the gateway's resources (document 3, `identity.resourceBaseURL`). */
+/** The public addresses of the gateway's resources (docs/spec/gateway.md, `identity.resourceBaseURL`). */
 export class Resources {
   readonly #base: URL | null
 

@@ -70,7 +70,7 @@ const provider = Type.Object({
 export type ProviderConfig = Readonly<Static<typeof provider>>
 export type LoginConfig = Readonly<Static<typeof login>>
 
-/** `tokenVault` (document 3): users' OAuth tokens for per-user MCP servers. */
+/** `tokenVault` (docs/spec/gateway.md): users' OAuth tokens for per-user MCP servers. */
 export const tokenVaultBlock = {
   path: 'tokenVault',
   feature: 'token-vault',

@@ -43,7 +43,7 @@ export interface MirroredAccounts {
   follow(tell: () => void): void
 }
 
-/** Users' own OAuth tokens (document 3, `tokenVault`). */
+/** Users' own OAuth tokens (docs/spec/gateway.md, `tokenVault`). */
 export interface TokenVault {
   /** What calls of servers with `auth.perUser` show; null: the vault is off. */
   readonly tokens: UserTokens | null

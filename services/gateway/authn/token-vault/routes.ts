@@ -36,7 +36,7 @@ export interface ConnectParts {
 }
 
 /**
- * `GET /v1/connect/{provider}` (document 3): login, a question, consent at the provider, each step bound to the browser and usable
+ * `GET /v1/connect/{provider}` (docs/spec/gateway.md): login, a question, consent at the provider, each step bound to the browser and usable
  * once. The account belongs to whoever has logged in, whoever made the link.
  */
 export class ConnectRoutes {

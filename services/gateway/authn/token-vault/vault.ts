@@ -54,7 +54,7 @@ export interface UserTokens {
   renewed(server: string, provider: string, identity: Identity, refused: Credential): Promise<Credential | Denial>
 }
 
-/** Users' own tokens (document 2, `auth.perUser`): who may use which, and always a fresh one. */
+/** Users' own tokens (docs/spec/crds.md, `auth.perUser`): who may use which, and always a fresh one. */
 export class Vault implements UserTokens {
   readonly #parts: VaultParts
   /** What is open goes with the account as it stands. */

@@ -2,7 +2,7 @@ import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
-/** Document 3, "Limits": a transaction token lives at most this long, in seconds. */
+/** docs/spec/gateway.md, "Limits": a transaction token lives at most this long, in seconds. */
 const MAX_TTL_SECONDS = 300
 
 /** `aud` is the name of a trust domain, not a URL, and the default of `workloadID` is made of it. */
@@ -25,7 +25,7 @@ const agentsAreExposed: Rule = ({ mode }, { a2a }) => {
     : [{ path: 'txnTokens.mode', message: 'no agent can be called: a2a.routesFile is not set', severity: 'warning' }]
 }
 
-/** `txnTokens` (document 3): transaction tokens for agents that are called. */
+/** `txnTokens` (docs/spec/gateway.md): transaction tokens for agents that are called. */
 export const txnTokensBlock = {
   path: 'txnTokens',
   feature: 'txn-tokens',

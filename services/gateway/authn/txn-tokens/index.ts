@@ -20,11 +20,11 @@ export interface TxnTokensOptions {
   readonly clock: Clock
 }
 
-/** Tells a called agent, under the gateway's signature, who calls it and for whom (document 3, `txnTokens`). */
+/** Tells a called agent, under the gateway's signature, who calls it and for whom (docs/spec/gateway.md, `txnTokens`). */
 export interface TxnTokens {
   /** Mode `replace`: the token stands instead of the `x-plat-*` headers, not beside them. */
   readonly replaces: boolean
-  /** The value of header `Txn-Token` for this call. Each call has its own: a transaction is good once (document 1). */
+  /** The value of header `Txn-Token` for this call. Each call has its own: a transaction is good once (docs/spec/broker-api.md). */
   token(call: Pick<Call<'identity' | 'target'>, 'id' | 'facts'>): string | Denial
   /** Serves the public key as a JWK set, for the broker (`-txn-token-keys`) and for agents. */
   pages(app: FastifyInstance): void
@@ -82,5 +82,5 @@ class SignedTransactions implements TxnTokens {
   }
 }
 
-/** No verifier takes it for a session token (document 1, "Session token"). */
+/** No verifier takes it for a session token (docs/spec/broker-api.md, "Session token"). */
 const HEADER = { typ: 'txntoken+jwt' }

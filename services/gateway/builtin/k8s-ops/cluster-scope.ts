@@ -16,7 +16,7 @@ export interface ReachConfig {
 /** Nobody reads Secrets here, whatever the cluster would allow. */
 export const NO_SECRETS: Denial = deny('policy_denied', 'Secrets cannot be read here')
 
-/** Which parts of the cluster may be read and changed (document 3, `k8sOps`). */
+/** Which parts of the cluster may be read and changed (docs/spec/gateway.md, `k8sOps`). */
 export class ClusterScope {
   readonly #config: ReachConfig
   readonly #read: ReadonlySet<string>

@@ -42,7 +42,7 @@ const writesAreRead: Rule = ({ namespaces, writes }) => {
   )
 }
 
-/** `k8sOps` (document 3): the governed server of cluster operations. */
+/** `k8sOps` (docs/spec/gateway.md): the governed server of cluster operations. */
 export const k8sOpsBlock = {
   path: 'k8sOps',
   feature: 'k8s-ops',

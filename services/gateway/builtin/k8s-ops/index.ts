@@ -25,7 +25,7 @@ const NAME = 'plat-k8s'
 const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
 
 /**
- * The built-in server `plat-k8s` (document 3, `k8sOps`); null: it is not enabled. Rejects when nothing says where the API server is, or
+ * The built-in server `plat-k8s` (docs/spec/gateway.md, `k8sOps`); null: it is not enabled. Rejects when nothing says where the API server is, or
  * its credentials cannot be read.
  */
 export async function createK8sOps({ config, env, dialer, clock }: K8sOpsParts): Promise<BuiltinServer | null> {

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key } from '@plat/config'
 import Type from 'typebox'
 
-/** Memory of agents (document 3, "Sessions, sandbox tools, memory"). */
+/** Memory of agents (docs/spec/gateway.md, "Sessions, sandbox tools, memory"). */
 export const memoryBlock = {
   path: '',
   feature: 'memory',

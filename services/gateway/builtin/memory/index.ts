@@ -36,7 +36,7 @@ export interface MemoryParts {
   readonly log: Log
 }
 
-/** What agents remember (document 3, `memoryFile`; document 2, MemoryStore). */
+/** What agents remember (docs/spec/gateway.md, `memoryFile`; docs/spec/crds.md, MemoryStore). */
 export interface MemoryFeature {
   /** `plat-memory`; null: no memoryFile is configured. */
   readonly server: BuiltinServer | null

@@ -85,7 +85,7 @@ const userAgentIsOne: Rule = ({ userAgent }) =>
         ),
       ]
 
-/** `web` (document 3): the built-in web tool. */
+/** `web` (docs/spec/gateway.md): the built-in web tool. */
 export const webBlock = {
   path: 'web',
   feature: 'web',

@@ -32,7 +32,7 @@ interface Level extends ListPaths {
 const OF_AGENT = placesAt('Agent.spec.web')
 
 /**
- * Tells which pages a caller may read (document 3, `web`). Three levels speak, and the strictest wins: gateway, namespace, agent. What one
+ * Tells which pages a caller may read (docs/spec/gateway.md, `web`). Three levels speak, and the strictest wins: gateway, namespace, agent. What one
  * denies is denied; each one that names what is allowed must name it; where none names anything, `defaultAllow` decides.
  */
 export class Gates {

@@ -46,7 +46,7 @@ export interface WebFeature {
 const NAME = 'plat-web'
 const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
 
-/** The built-in web tool (document 3, `web`). Rejects when `web.search.caFile` cannot be read. */
+/** The built-in web tool (docs/spec/gateway.md, `web`). Rejects when `web.search.caFile` cannot be read. */
 export async function createWeb(parts: WebParts): Promise<WebFeature> {
   const { config, agentDomains, counted } = parts
   if (!config.enabled) return { server: null, close() {} }
@@ -70,7 +70,7 @@ export async function createWeb(parts: WebParts): Promise<WebFeature> {
 
 /**
  * Why a caller's browser may not be led to a place; null: it may. The lists of the gateway and of its namespaces are those of the web tool,
- * and count whether or not that is enabled; of the agent it is `Agent.spec.browser` that allows (document 2).
+ * and count whether or not that is enabled; of the agent it is `Agent.spec.browser` that allows (docs/spec/crds.md).
  */
 export function createBrowserGate(
   config: GateConfig,

@@ -4,7 +4,7 @@ import Type from 'typebox'
 /** The profile that needs no configuration: every detector, and every hit taken out. */
 export const REDACT_ALL = 'redact-all'
 
-/** `captureArgs` (document 3): encrypted copies of redacted arguments. */
+/** `captureArgs` (docs/spec/gateway.md): encrypted copies of redacted arguments. */
 export const captureArgsBlock = {
   path: 'captureArgs',
   feature: 'captures',

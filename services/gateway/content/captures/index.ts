@@ -37,7 +37,7 @@ export interface CapturesFeature {
   close(): Promise<void>
 }
 
-/** Argument captures (document 3, `captureArgs`). Rejects with one line when the key cannot be used. */
+/** Argument captures (docs/spec/gateway.md, `captureArgs`). Rejects with one line when the key cannot be used. */
 export async function createCaptures(parts: CapturesParts): Promise<CapturesFeature> {
   const { config, redact, clock, ids, log, metrics } = parts
   const { enabled, dir, key, namespaces, retentionDays } = config.captureArgs

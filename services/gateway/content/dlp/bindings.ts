@@ -16,7 +16,7 @@ export interface BindingsConfig {
 type Bound = Profile | null
 
 /**
- * Which profile reads a call (document 3): the server's or route's own `dlpProfile`, then `dlp.servers` or `dlp.models`, then
+ * Which profile reads a call (docs/spec/gateway.md): the server's or route's own `dlpProfile`, then `dlp.servers` or `dlp.models`, then
  * `dlp.namespaces` of the caller, then the default; `none` ends the search. Profiles are compiled once; a call costs a few look-ups.
  */
 export class Bindings {

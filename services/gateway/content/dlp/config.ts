@@ -76,7 +76,7 @@ const nameIsFree: Rule = ({ dlpProfiles }) =>
     ? [problem(`dlpProfiles.${NO_PROFILE}`, 'none switches detection off: choose another name')]
     : []
 
-/** Named profiles of data-loss prevention (document 3). */
+/** Named profiles of data-loss prevention (docs/spec/gateway.md). */
 export const dlpProfilesBlock = {
   path: '',
   feature: 'dlp',
@@ -109,7 +109,7 @@ const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
   })
 }
 
-/** `dlp` (document 3): which profile reads what; a server or route may name its own. */
+/** `dlp` (docs/spec/gateway.md): which profile reads what; a server or route may name its own. */
 export const dlpBlock = {
   path: 'dlp',
   feature: 'dlp',

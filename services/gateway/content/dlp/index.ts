@@ -15,7 +15,7 @@ export interface DlpOptions extends Pick<RedactOptions, 'texts'> {
   readonly count: CountHit
 }
 
-/** Data-loss prevention (document 3): profiles of detectors over what agents send and what they are sent. */
+/** Data-loss prevention (docs/spec/gateway.md): profiles of detectors over what agents send and what they are sent. */
 export interface Dlp {
   readonly stage: Stage<'redact', 'identity' | 'target', 'redacted'>
   /** For the answer of one call; null: nothing looks at it. */

@@ -43,7 +43,7 @@ export type GuardConfig = Readonly<Static<typeof guard>>
 /** What a guard can read. */
 export type GuardTarget = GuardConfig['on'][number]
 
-/** Injection classifiers (document 3). */
+/** Injection classifiers (docs/spec/gateway.md). */
 export const guardsBlock = {
   path: '',
   feature: 'guards',

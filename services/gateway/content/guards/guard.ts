@@ -32,7 +32,7 @@ export interface GuardParts {
   readonly onRefused?: ((bound: PoolBound) => void) | undefined
 }
 
-/** One classifier of injections (document 3, `guards[]`). */
+/** One classifier of injections (docs/spec/gateway.md, `guards[]`). */
 export class Guard {
   readonly config: GuardConfig
   /** Content of `apiKeyFile`; null when there is none. */

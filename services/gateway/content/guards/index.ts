@@ -37,7 +37,7 @@ export interface GuardsFeature {
   close(): void
 }
 
-/** Injection classifiers (document 3, `guards[]`). */
+/** Injection classifiers (docs/spec/gateway.md, `guards[]`). */
 export function createGuards(parts: GuardsParts): GuardsFeature {
   const { config, env, dialer, extraCA, ledgers, clock, log, metrics, taint, labelsOf, pools } = parts
   const observer = pools?.of('guard_texts')

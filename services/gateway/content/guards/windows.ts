@@ -1,4 +1,4 @@
-/** Windows of one text (document 3, "Limits"). */
+/** Windows of one text (docs/spec/gateway.md, "Limits"). */
 export const WINDOWS_MAX = 32
 
 /** The part of a window that the next one reads again, so that nothing is cut in two: one in this many bytes. */

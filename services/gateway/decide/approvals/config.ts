@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, LONGEST_SECONDS, memberPath, type Problem, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** Approvals (document 3). */
+/** Approvals (docs/spec/gateway.md). */
 export const approvalsBlock = {
   path: '',
   feature: 'approvals',
@@ -17,7 +17,7 @@ export const approvalsBlock = {
   }),
 } satisfies ConfigBlock
 
-/** `approvalPreview` (document 3): what approvers see of the arguments. */
+/** `approvalPreview` (docs/spec/gateway.md): what approvers see of the arguments. */
 export const approvalPreviewBlock = {
   path: 'approvalPreview',
   feature: 'approvals',
@@ -75,7 +75,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** `approvalQuorum` (document 3): the least that every approval needs; a rule of a ToolPolicy can only ask for more. */
+/** `approvalQuorum` (docs/spec/gateway.md): the least that every approval needs; a rule of a ToolPolicy can only ask for more. */
 export const approvalQuorumBlock = {
   path: 'approvalQuorum',
   feature: 'approvals',

@@ -64,7 +64,7 @@ export interface ApprovalsFeature {
 }
 
 /**
- * Approvals (document 3, "Approvals") on the journal of `approvalStorePath`, in memory when it is empty. Rejects when
+ * Approvals (docs/spec/gateway.md, "Approvals") on the journal of `approvalStorePath`, in memory when it is empty. Rejects when
  * the journal cannot be read: nothing is decided on half a history.
  */
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {

@@ -16,7 +16,7 @@ function isZone(zone: string): boolean {
   }
 }
 
-/** Budgets and prices (document 3, "Revocations, budgets, cost" and "Model routes"). */
+/** Budgets and prices (docs/spec/gateway.md, "Revocations, budgets, cost" and "Model routes"). */
 export const budgetsBlock = {
   path: '',
   feature: 'budgets',

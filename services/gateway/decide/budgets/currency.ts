@@ -5,7 +5,7 @@ import { decodePricing } from './pricing/decode.ts'
 export const DEFAULT_CURRENCY = 'USD'
 
 /**
- * What budgets are counted in (document 3, `budgetCurrency`), read off keys of gateway.json before a gateway runs: as they say, else as
+ * What budgets are counted in (docs/spec/gateway.md, `budgetCurrency`), read off keys of gateway.json before a gateway runs: as they say, else as
  * their prices do, else USD. For whoever renders budgets.
  */
 export async function budgetCurrencyOf(keys: Readonly<Record<string, unknown>>): Promise<string> {

@@ -130,7 +130,7 @@ export interface Budgets {
   close(): Promise<void>
 }
 
-/** Budgets, rates and prices (document 3, "Revocations, budgets, cost"). */
+/** Budgets, rates and prices (docs/spec/gateway.md, "Revocations, budgets, cost"). */
 export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
   const { config, counters, demandOf, snapshots, clock, log, metrics } = options
   const pricing = watchPricing({ config, snapshots, clock, log })

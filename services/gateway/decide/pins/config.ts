@@ -1,7 +1,7 @@
 import type { ConfigBlock } from '@plat/config'
 import Type from 'typebox'
 
-/** Pinned tool definitions (document 3, "MCP servers"). */
+/** Pinned tool definitions (docs/spec/gateway.md, "MCP servers"). */
 export const pinsBlock = {
   path: '',
   feature: 'pins',

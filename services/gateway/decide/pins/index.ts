@@ -45,14 +45,14 @@ export interface PinsFeature {
   readonly stage: Stage<'pins', 'identity' | 'target', 'pin'>
   /** Which tools of a list the caller may see, in their order. `tools` comes from `parseLossless`. */
   shows(call: ListedAt, tools: readonly unknown[]): readonly boolean[]
-  /** How the tools of every server stand, for the status of MCPServers (document 2). */
+  /** How the tools of every server stand, for the status of MCPServers (docs/spec/crds.md). */
   reports(): readonly ServerPins[]
   readonly routes: AdminRoutes
   close(): Promise<void>
 }
 
 /**
- * Tool pins (document 2, `toolPins`) on the journal of `pinStorePath`, in memory when it is empty. Rejects when the
+ * Tool pins (docs/spec/crds.md, `toolPins`) on the journal of `pinStorePath`, in memory when it is empty. Rejects when the
  * journal cannot be read.
  */
 export async function createPins(parts: PinsParts): Promise<PinsFeature> {

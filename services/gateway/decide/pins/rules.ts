@@ -1,4 +1,4 @@
-/** Document 2, `toolPins`, as the registry of the pass carries it: what an MCPServer and the ToolPolicies say, the stricter winning. */
+/** docs/spec/crds.md, `toolPins`, as the registry of the pass carries it: what an MCPServer and the ToolPolicies say, the stricter winning. */
 export interface PinRules {
   readonly mode: 'learn' | 'enforce'
   /** What happens in mode `enforce` to a tool that differs from every pin. */

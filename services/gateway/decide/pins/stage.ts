@@ -17,7 +17,7 @@ export interface PinStageOptions {
   /** The rules for a server by `target.key`; null: mode `off`. */
   readonly rules: (snapshot: Snapshot, server: string) => PinRules | null
   readonly list: ListTools
-  /** Document 3: `pinCacheSeconds`, in milliseconds. At most one list of a server is fetched in this time. */
+  /** docs/spec/gateway.md: `pinCacheSeconds`, in milliseconds. At most one list of a server is fetched in this time. */
   readonly cacheMs: number
   /** A list that nobody waited for could not be fetched. */
   readonly onFault: (error: unknown) => void
@@ -29,7 +29,7 @@ export interface PinStageOptions {
 const NO_PIN = { pin: null } as const
 
 /**
- * The stage `pins`: a tool is called only while its definition is the one that somebody agreed to (document 2, `toolPins`).
+ * The stage `pins`: a tool is called only while its definition is the one that somebody agreed to (docs/spec/crds.md, `toolPins`).
  * In mode `learn` nothing waits and nothing is refused; in mode `enforce` a definition that nobody was offered lately is
  * fetched first, so that a caller that never asks for a list is no way around.
  */

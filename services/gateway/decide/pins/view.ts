@@ -3,7 +3,7 @@ import { Check } from 'typebox/value'
 
 const nullable = Type.Union([Type.String(), Type.Null()])
 
-/** Names of changed tools that a report carries (document 2, `driftedTools`). */
+/** Names of changed tools that a report carries (docs/spec/crds.md, `driftedTools`). */
 export const DRIFTED_MAX = 64
 
 const serverProperties = {

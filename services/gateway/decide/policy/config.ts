@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, LONGEST_SECONDS } from '@plat/config'
 import Type from 'typebox'
 
-/** Policies (document 3). */
+/** Policies (docs/spec/gateway.md). */
 export const policyBlock = {
   path: '',
   feature: 'policy',
@@ -21,7 +21,7 @@ export const policyBlock = {
   }),
 } satisfies ConfigBlock
 
-/** `policy.rego` (document 3): the external policy engine. */
+/** `policy.rego` (docs/spec/gateway.md): the external policy engine. */
 export const regoBlock = {
   path: 'policy.rego',
   feature: 'policy',

@@ -59,7 +59,7 @@ export interface Policies {
 }
 
 /**
- * Policies of `policyFile` (document 3, "Policies"), read again every `policyReloadSeconds`. Without a readable file at
+ * Policies of `policyFile` (docs/spec/gateway.md, "Policies"), read again every `policyReloadSeconds`. Without a readable file at
  * start everything is denied; a bad file later leaves the good one in force.
  */
 export function createPolicies(options: PoliciesOptions): Policies {

@@ -14,7 +14,7 @@ export interface PolicyInput {
   readonly method: string
   /** Labels of the session. */
   readonly taints: readonly string[]
-  /** What the tool can carry data out to (document 2, `toolLabels`). */
+  /** What the tool can carry data out to (docs/spec/crds.md, `toolLabels`). */
   readonly sinks: readonly string[]
   /** Bytes of the arguments; null: the message has none; `unknown`: a list, where nobody has called yet, or an answer. */
   readonly args: Uint8Array | null | 'unknown'

@@ -1,7 +1,7 @@
 import type { ConfigBlock } from '@plat/config'
 import Type from 'typebox'
 
-/** Where data may go (document 3, "Policies"). */
+/** Where data may go (docs/spec/gateway.md, "Policies"). */
 export const residencyBlock = {
   path: '',
   feature: 'residency',

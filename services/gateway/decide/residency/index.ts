@@ -27,7 +27,7 @@ export interface ResidencyOptions {
 
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
-/** Where data may go (document 3, `sovereigntyPolicyFile`). */
+/** Where data may go (docs/spec/gateway.md, `sovereigntyPolicyFile`). */
 export interface ResidencyFeature {
   /** The dialer, by which nothing is reached that the rules do not admit. */
   dialer(inner: Dialer): Dialer

@@ -12,7 +12,7 @@ const someInterval: Rule = (block) =>
       ]
     : []
 
-/** Revocations (document 3). */
+/** Revocations (docs/spec/gateway.md). */
 export const revocationsBlock = {
   path: '',
   feature: 'revocations',
@@ -37,7 +37,7 @@ export const revocationsBlock = {
   rules: [someInterval],
 } satisfies ConfigBlock
 
-/** `revocationMirror` (document 3). */
+/** `revocationMirror` (docs/spec/gateway.md). */
 export const revocationMirrorBlock = {
   path: 'revocationMirror',
   feature: 'mirror',

@@ -58,7 +58,7 @@ export interface RevocationsFeature {
 }
 
 /**
- * Revocations (document 3) of `revocationsFile` and of the journal of break-glass entries, both read when it resolves.
+ * Revocations (docs/spec/gateway.md) of `revocationsFile` and of the journal of break-glass entries, both read when it resolves.
  * Rejects when the journal cannot be read or another process has it; without a good file every call is denied.
  */
 export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {

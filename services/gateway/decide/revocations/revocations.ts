@@ -44,7 +44,7 @@ export interface RevocationsParts {
   readonly journal: Journal<RevocationEvent>
   /** Null: there is no `revocationsFile`. */
   readonly file: { readonly path: string; readonly everyMs: number } | null
-  /** Document 3, `revocationMirror.namespace`. */
+  /** docs/spec/gateway.md, `revocationMirror.namespace`. */
   readonly mirrorNamespace: string
   readonly clock: Clock
   readonly log: Log

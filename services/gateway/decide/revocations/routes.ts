@@ -13,7 +13,7 @@ export interface RevocationRoutesOptions {
   readonly onFault: (error: unknown) => void
 }
 
-/** `/v1/revocations`: list, create, lift (document 3, "Endpoints"). */
+/** `/v1/revocations`: list, create, lift (docs/spec/gateway.md, "Endpoints"). */
 export function createRevocationRoutes({ revocations, clock, ids, onFault }: RevocationRoutesOptions): AdminRoutes {
   const full = (error: unknown) => {
     if (error instanceof ListFullError) throw new AdminError('backlog_full', `the list is full: ${error.message}`)

@@ -1,7 +1,7 @@
 import type { ConfigBlock } from '@plat/config'
 import Type from 'typebox'
 
-/** Taints of sessions (document 3). */
+/** Taints of sessions (docs/spec/gateway.md). */
 export const taintBlock = {
   path: '',
   feature: 'taint',

@@ -46,7 +46,7 @@ export interface TaintFeature {
 }
 
 /**
- * Taint labels of sessions (document 2, `toolLabels`) on the journal of `taintStorePath`, in memory when it is empty. Rejects when the
+ * Taint labels of sessions (docs/spec/crds.md, `toolLabels`) on the journal of `taintStorePath`, in memory when it is empty. Rejects when the
  * journal cannot be read.
  */
 export async function createTaint({

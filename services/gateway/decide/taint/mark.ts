@@ -12,7 +12,7 @@ export interface MarkOptions {
 type MarkedCall = Call<'identity' | 'target' | 'taints'>
 
 /**
- * Labels the session with what its tools bring (document 2, `toolLabels`), and clears what they clear. A label is durable before the first
+ * Labels the session with what its tools bring (docs/spec/crds.md, `toolLabels`), and clears what they clear. A label is durable before the first
  * frame leaves that brings it; what is cleared is cleared once the whole answer of a call that succeeded was written.
  */
 export function createMark({ taints, clears }: MarkOptions): Review<'identity' | 'target' | 'taints'> {

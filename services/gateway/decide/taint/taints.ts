@@ -17,7 +17,7 @@ export const COMPACT_AFTER_EVENTS = 20_000
 /** The journal hears of a session's calls this many times in its retention; labels are kept that much longer. */
 const NOTES_PER_RETENTION = 24
 
-/** Removes every label, where a tool clears (document 2, `clearTaints`). */
+/** Removes every label, where a tool clears (docs/spec/crds.md, `clearTaints`). */
 const EVERY_LABEL = '*'
 
 export interface TaintsOptions extends ByCallerOptions {

@@ -56,7 +56,7 @@ export type SegmentResult =
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string }
 
 /**
- * Takes segments of edges (document 3, `auditCollector`). A segment is stored when it is signed by its edge, when its chain holds, and
+ * Takes segments of edges (docs/spec/gateway.md, `auditCollector`). A segment is stored when it is signed by its edge, when its chain holds, and
  * when it goes on where the stored ledger of the edge ends; then, and not before, a receipt says so.
  */
 export class Collector {

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, requiresTop, uniqueNames } from '@plat/config'
 import Type from 'typebox'
 
-/** `auditCollector` (document 3): takes segments of edges. */
+/** `auditCollector` (docs/spec/gateway.md): takes segments of edges. */
 export const auditCollectorBlock = {
   path: 'auditCollector',
   feature: 'audit-collector',

@@ -40,7 +40,7 @@ export interface AuditCollector {
 }
 
 /**
- * The collector (document 3, `auditCollector`), when it is switched on. Rejects when its journal, a key or a stored ledger cannot be
+ * The collector (docs/spec/gateway.md, `auditCollector`), when it is switched on. Rejects when its journal, a key or a stored ledger cannot be
  * read, when a stored ledger holds less than was acknowledged, and when another process collects into the same folder.
  */
 export async function createAuditCollector(options: AuditCollectorOptions): Promise<AuditCollector> {

@@ -175,7 +175,7 @@ function pathFaults(one: SinkConfig, auditPath: unknown): readonly Fault[] {
     .map((name) => [name, 'must not be auditPath'])
 }
 
-/** `auditSinks` (document 3): records streamed to whoever watches. */
+/** `auditSinks` (docs/spec/gateway.md): records streamed to whoever watches. */
 export const auditSinksBlock = {
   path: '',
   feature: 'audit-sinks',

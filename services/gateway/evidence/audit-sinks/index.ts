@@ -26,7 +26,7 @@ export interface AuditSinksParts {
 }
 
 /**
- * Streams the ledger to every sink of `auditSinks` (document 3). Each has its own cursor in `<auditPath>.sinks` and waits for no other,
+ * Streams the ledger to every sink of `auditSinks` (docs/spec/gateway.md). Each has its own cursor in `<auditPath>.sinks` and waits for no other,
  * and nobody waits for them. Rejects when a cursor is not one of this ledger.
  */
 export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close(): Promise<void> }> {

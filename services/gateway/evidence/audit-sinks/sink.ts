@@ -12,7 +12,7 @@ const REFUSALS = 3
 /** When the gateway stops, what is left is delivered for so long, in milliseconds. */
 const LAST_WORDS_MS = 2_000
 
-/** What a sink counts (document 3, metrics). */
+/** What a sink counts (docs/spec/gateway.md, metrics). */
 export interface SinkMetrics {
   lag(sink: string, records: number): void
   delivered(sink: string, records: number): void

@@ -16,7 +16,7 @@ const keysOpen: Rule = (block) =>
     }
   })
 
-/** Audit ledger (document 3). */
+/** Audit ledger (docs/spec/gateway.md). */
 export const auditBlock = {
   path: '',
   feature: 'audit',

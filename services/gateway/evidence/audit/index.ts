@@ -75,7 +75,7 @@ export interface CheckpointsView {
 }
 
 /**
- * Opens the ledger of `auditPath` (document 3, "Audit"): the gateway does not start without it, whatever `auditFailurePolicy` says.
+ * Opens the ledger of `auditPath` (docs/spec/gateway.md, "Audit"): the gateway does not start without it, whatever `auditFailurePolicy` says.
  * Throws one line when another process writes it, when it is damaged or was put back to an older state, when it cannot be written, and
  * when a key of its checkpoints cannot be used.
  */

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, requires } from '@plat/config'
 import Type from 'typebox'
 
-/** `energy` (document 3): energy and carbon estimates. */
+/** `energy` (docs/spec/gateway.md): energy and carbon estimates. */
 export const energyBlock = {
   path: 'energy',
   feature: 'energy',

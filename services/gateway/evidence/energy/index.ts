@@ -42,7 +42,7 @@ export interface EnergyFeature {
   close(): void
 }
 
-/** Energy and carbon (document 3, `energy`): a file means that they are estimated. It is read again every `policyReloadSeconds`. */
+/** Energy and carbon (docs/spec/gateway.md, `energy`): a file means that they are estimated. It is read again every `policyReloadSeconds`. */
 export function createEnergy(options: EnergyOptions): EnergyFeature {
   const { config, answered } = options
   const { file, defaultRegion } = config.energy

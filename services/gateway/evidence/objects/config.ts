@@ -1,7 +1,7 @@
 import { type ConfigBlock, key } from '@plat/config'
 import Type from 'typebox'
 
-/** `evidence` (document 3): objects beside the ledger. */
+/** `evidence` (docs/spec/gateway.md): objects beside the ledger. */
 export const evidenceBlock = {
   path: 'evidence',
   feature: 'evidence',

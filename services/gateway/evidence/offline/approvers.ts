@@ -13,7 +13,7 @@ export interface ApproversOptions {
   readonly local: readonly string[]
 }
 
-/** Who may approve while the edge is disconnected (document 3, `offline.approvals`). Anybody may deny. */
+/** Who may approve while the edge is disconnected (docs/spec/gateway.md, `offline.approvals`). Anybody may deny. */
 export function createApproverCheck({ connected, local }: ApproversOptions): ApproverCheck {
   const entries = new Set(local)
   return ({ by, groups }) => {

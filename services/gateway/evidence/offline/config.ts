@@ -20,7 +20,7 @@ const approversAreNamed: Rule = ({ enabled, approvals, localApprovers }) => {
   return [{ path: 'offline.localApprovers', message, severity: 'warning' }]
 }
 
-/** `offline` (document 3): an edge that spools signed ledger segments. */
+/** `offline` (docs/spec/gateway.md): an edge that spools signed ledger segments. */
 export const offlineBlock = {
   path: 'offline',
   feature: 'offline',

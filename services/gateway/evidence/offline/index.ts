@@ -76,7 +76,7 @@ export interface OfflineFeature {
 }
 
 /**
- * The edge (document 3, `offline`), when it is switched on. Rejects when the spool belongs to another ledger or cannot be read, and
+ * The edge (docs/spec/gateway.md, `offline`), when it is switched on. Rejects when the spool belongs to another ledger or cannot be read, and
  * when a key of a collector cannot be.
  */
 export async function createOffline(options: OfflineOptions): Promise<OfflineFeature> {

@@ -17,7 +17,7 @@ const nameStandsOnce: Rule = ({ resourceAttributes: attributes }): Problem[] => 
   return isThere ? [{ path: 'otel.resourceAttributes["service.name"]', message, severity: 'error' }] : []
 }
 
-/** `otel` (document 3): traces. */
+/** `otel` (docs/spec/gateway.md): traces. */
 export const otelBlock = {
   path: 'otel',
   feature: 'otel',

@@ -32,7 +32,7 @@ export interface OtelParts {
   readonly pools?: PoolObservers<'spans' | 'span_bytes'>
 }
 
-/** Traces of calls (document 3, `otel`). */
+/** Traces of calls (docs/spec/gateway.md, `otel`). */
 export interface OtelFeature {
   /** The same plane, whose calls have traces. */
   plane(plane: Plane): Plane

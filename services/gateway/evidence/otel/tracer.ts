@@ -11,7 +11,7 @@ import type { ModelWords } from './models.ts'
 import { type CallFacts, clientSpan, type EndedCall, type ModelCall, refusedSpan, serverSpan } from './spans/of-call.ts'
 import type { Span } from './spans/span.ts'
 
-/** What calls count in the words of OpenTelemetry (document 3, metrics). An empty error type: there was no error. */
+/** What calls count in the words of OpenTelemetry (docs/spec/gateway.md, metrics). An empty error type: there was no error. */
 export interface CallMetrics {
   /** `mcp_server_operation_duration_seconds` */
   mcp(labels: { readonly method: string; readonly errorType: string }, seconds: number): void

@@ -3,7 +3,7 @@ import Type from 'typebox'
 
 const isOn = ({ enabled }: Record<string, unknown>) => enabled === true
 
-/** `transparencyLog` (document 3): anchors of ledger heads. */
+/** `transparencyLog` (docs/spec/gateway.md): anchors of ledger heads. */
 export const transparencyLogBlock = {
   path: 'transparencyLog',
   feature: 'transparency',

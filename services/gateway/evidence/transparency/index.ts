@@ -43,7 +43,7 @@ export interface Transparency {
 }
 
 /**
- * Anchors checkpoints in a transparency log (document 3, `transparencyLog`), when it is switched on. Rejects when a key of the log cannot
+ * Anchors checkpoints in a transparency log (docs/spec/gateway.md, `transparencyLog`), when it is switched on. Rejects when a key of the log cannot
  * be read, and when the log takes no key such as `auditCheckpointKey`.
  */
 export async function createTransparency(options: TransparencyOptions): Promise<Transparency> {

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** `activity` (document 3): when a session was last used. */
+/** `activity` (docs/spec/gateway.md): when a session was last used. */
 export const activityBlock = {
   path: 'activity',
   feature: 'activity',

@@ -18,7 +18,7 @@ export interface ActivityOptions {
 }
 
 /**
- * When each session was last used, as an annotation of its AgentSession (document 3, `activity`): an operator suspends what is idle. Null
+ * When each session was last used, as an annotation of its AgentSession (docs/spec/gateway.md, `activity`): an operator suspends what is idle. Null
  * while it is off. Rejects where neither a cluster is around nor `activity` names one.
  */
 export async function startActivity(options: ActivityOptions): Promise<Activity | null> {

@@ -52,7 +52,7 @@ export interface Offer {
   readonly isWhole: boolean
 }
 
-/** Judges bundles, one at a time, and puts the good ones into force (document 3, `configBundle`). */
+/** Judges bundles, one at a time, and puts the good ones into force (docs/spec/gateway.md, `configBundle`). */
 export class Bundles {
   readonly #options: BundlesOptions
   #last: Promise<unknown> = Promise.resolve()

@@ -17,7 +17,7 @@ const bundlesComeAndAreRead: Rule = ({ enabled, dir, push, pull, dropDir }, file
   ]
 }
 
-/** `configBundle` (document 3): signed configuration. */
+/** `configBundle` (docs/spec/gateway.md): signed configuration. */
 export const configBundleBlock = {
   path: 'configBundle',
   feature: 'config-bundle',

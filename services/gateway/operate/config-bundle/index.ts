@@ -47,7 +47,7 @@ export interface ConfigBundleOptions {
   readonly metrics: BundleMetrics
 }
 
-/** Configuration from signed bundles (document 3, `configBundle`). */
+/** Configuration from signed bundles (docs/spec/gateway.md, `configBundle`). */
 export interface ConfigBundleFeature {
   /** `POST /v1/admin/config:bundle`; none unless `configBundle.push` is set. */
   readonly routes: AdminRoutes

@@ -28,7 +28,7 @@ const somethingIsRead: Rule = ({ enabled, items }) =>
     ? [{ path: 'configSync.items', message: 'nothing is read: name what', severity: 'warning' }]
     : []
 
-/** `configSync` (document 3): files straight from ConfigMaps of the operator. */
+/** `configSync` (docs/spec/gateway.md): files straight from ConfigMaps of the operator. */
 export const configSyncBlock = {
   path: 'configSync',
   feature: 'config-sync',

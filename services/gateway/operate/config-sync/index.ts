@@ -22,7 +22,7 @@ export interface ConfigSyncParts {
 }
 
 /**
- * Files straight from ConfigMaps (document 3, `configSync`), which the kubelet would bring a minute later. Resolves once each was read, before
+ * Files straight from ConfigMaps (docs/spec/gateway.md, `configSync`), which the kubelet would bring a minute later. Resolves once each was read, before
  * anybody reads the files; null while it is off. What cannot be read then may stand from an earlier run; rejects where it does not.
  */
 export async function openConfigSync(parts: ConfigSyncParts): Promise<ConfigSync | null> {

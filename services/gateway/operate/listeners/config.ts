@@ -3,7 +3,7 @@ import { isTrustDomain } from '@plat/core'
 import { defaultLimits, isAddressRange } from '@plat/http'
 import Type from 'typebox'
 
-/** Document 3, core rule 4. */
+/** docs/spec/gateway.md, core rule 4. */
 const adminListenDiffers: Rule = (block) =>
   block.adminListen !== '' && block.adminListen === block.listen
     ? [{ path: 'adminListen', message: `must differ from listen, both are ${block.listen}`, severity: 'error' }]
@@ -40,7 +40,7 @@ function wrong(path: string, message: string, severity: Problem['severity'] = 'e
   return { path, message, severity }
 }
 
-/** Listeners and HTTP (document 3). */
+/** Listeners and HTTP (docs/spec/gateway.md). */
 export const listenersBlock = {
   path: '',
   feature: 'listeners',
@@ -136,7 +136,7 @@ const trustDomainsAreNames: Rule = ({ svidTrustDomains }) =>
         ],
   )
 
-/** `tls` (document 3): the serving certificate, and client certificates that bind session tokens. */
+/** `tls` (docs/spec/gateway.md): the serving certificate, and client certificates that bind session tokens. */
 export const tlsBlock = {
   path: 'tls',
   feature: 'listeners',

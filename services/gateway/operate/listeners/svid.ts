@@ -6,9 +6,9 @@ import { type Arrival, type Denial, deny, type Identity, isDenial } from '../../
 export type SvidResult = 'match' | 'mismatch' | 'absent' | 'untrusted'
 
 export interface SvidOptions {
-  /** Document 3: `tls.svidMode`. */
+  /** docs/spec/gateway.md: `tls.svidMode`. */
   readonly mode: 'off' | 'optional' | 'required'
-  /** Document 3: `tls.svidTrustDomains`; empty: any of the bundle. */
+  /** docs/spec/gateway.md: `tls.svidTrustDomains`; empty: any of the bundle. */
   readonly trustDomains: readonly string[]
   readonly clock: Clock
   checked(result: SvidResult): void
@@ -33,7 +33,7 @@ const REASONS: Readonly<Record<Exclude<SvidResult, 'match'>, string>> = {
 }
 
 /**
- * Binds session tokens to the SVID of the connection (document 3, `tls.svidMode`): a certificate that is shown must chain to
+ * Binds session tokens to the SVID of the connection (docs/spec/gateway.md, `tls.svidMode`): a certificate that is shown must chain to
  * the bundle and name the session of the token, `required` asks for one with every call. Off: `authenticate` as it is.
  */
 export function bindToSvid(authenticate: Authenticate, options: SvidOptions): Authenticate {

@@ -1,6 +1,6 @@
 import type { TlsOptions } from '@plat/http'
 
-/** Document 3: block `tls`. */
+/** docs/spec/gateway.md: block `tls`. */
 export interface TlsConfig {
   readonly certFile: string
   readonly keyFile: string

@@ -39,7 +39,7 @@ const MIRRORS = [
 ] as const
 
 /**
- * Copies of break-glass revocations and of connected accounts in the cluster (document 3, `revocationMirror`, `tokenVault.mirror`); null: both
+ * Copies of break-glass revocations and of connected accounts in the cluster (docs/spec/gateway.md, `revocationMirror`, `tokenVault.mirror`); null: both
  * are off. Rejects where this is no cluster.
  */
 export async function startMirrors(options: MirrorOptions): Promise<{ close(): Promise<void> } | null> {

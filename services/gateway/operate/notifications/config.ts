@@ -105,7 +105,7 @@ const eventsExist = eachNotifier(({ events }) =>
 
 const KNOWN: ReadonlySet<string> = new Set(NOTICE_TYPES)
 
-/** Approval notifications (document 3). */
+/** Approval notifications (docs/spec/gateway.md). */
 export const notificationsBlock = {
   path: '',
   feature: 'notifications',

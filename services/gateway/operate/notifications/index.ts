@@ -24,7 +24,7 @@ export interface NotificationsOptions {
 /** Approvals as the admin API shows them; null: there is none of this id. */
 export type ApprovalOf = (id: string) => ApprovalView | null
 
-/** Telling people of approvals, budgets, revocations, pins and the ledger (document 3, `notifiers`). Nothing waits for it. */
+/** Telling people of approvals, budgets, revocations, pins and the ledger (docs/spec/gateway.md, `notifiers`). Nothing waits for it. */
 export interface Notifications {
   /** Something was recorded that somebody may want to know of. */
   record(rec: Rec): void

@@ -24,7 +24,7 @@ function unknown(id: string): string {
   return meant === null ? 'no such check' : `no such check; did you mean ${meant}?`
 }
 
-/** `posture` (document 3): what start-up and `plat posture` say of the configuration. */
+/** `posture` (docs/spec/gateway.md): what start-up and `plat posture` say of the configuration. */
 export const postureBlock = {
   path: 'posture',
   feature: 'posture',

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, requires } from '@plat/config'
 import Type from 'typebox'
 
-/** `resourceAPI` (document 3): the resource model without a cluster. */
+/** `resourceAPI` (docs/spec/gateway.md): the resource model without a cluster. */
 export const resourceAPIBlock = {
   path: 'resourceAPI',
   feature: 'resource-api',

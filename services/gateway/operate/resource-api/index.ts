@@ -29,7 +29,7 @@ export interface ResourcesOptions {
   readonly log: Log
 }
 
-/** The resource API (document 3, `resourceAPI`): resources in YAML files, served as Kubernetes serves them. */
+/** The resource API (docs/spec/gateway.md, `resourceAPI`): resources in YAML files, served as Kubernetes serves them. */
 export interface ResourcesFeature {
   /** `/api`, `/apis` and `/openapi/v3`, for a listener that serves other things as well; none while it is off. */
   readonly routes: readonly RawRoute[]

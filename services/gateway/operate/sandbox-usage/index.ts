@@ -37,7 +37,7 @@ export interface SandboxUsage {
 /** How often old sessions are looked for, in milliseconds. */
 const SWEEP_EVERY_MS = 600_000
 
-/** Sandbox usage (document 3, `sandboxUsage`); null while it is off. Rejects with one line where no API server can be asked. */
+/** Sandbox usage (docs/spec/gateway.md, `sandboxUsage`); null while it is off. Rejects with one line where no API server can be asked. */
 export async function createSandboxUsage(options: SandboxUsageOptions): Promise<SandboxUsage | null> {
   const { config, env, journals, ledgers, dialer, clock, log } = options
   const { enabled, reporters, audience } = config.sandboxUsage

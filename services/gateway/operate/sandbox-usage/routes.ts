@@ -16,7 +16,7 @@ export interface UsageRoute {
   readonly clock: Clock
 }
 
-/** `POST /v1/usage/sandbox` (document 3, "Endpoints"): who reports is known before a body is read. */
+/** `POST /v1/usage/sandbox` (docs/spec/gateway.md, "Endpoints"): who reports is known before a body is read. */
 export function mountUsage(app: FastifyInstance, { desk, reporters, clock }: UsageRoute): void {
   app.register(async (scope) => {
     const who = new WeakMap<FastifyRequest, string>()

@@ -2,7 +2,7 @@ import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 import { PLACEHOLDERS, placeholdersIn } from './trace-url.ts'
 
-/** Items of the largest pages (document 3, "Limits"). */
+/** Items of the largest pages (docs/spec/gateway.md, "Limits"). */
 export const LIST_MAX = 5000
 export const TIMELINE_MAX = 10_000
 
@@ -18,7 +18,7 @@ const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
     }))
 }
 
-/** `sessions` (document 3): the session list and timelines, and where the traces that records name are shown. */
+/** `sessions` (docs/spec/gateway.md): the session list and timelines, and where the traces that records name are shown. */
 export const sessionsBlock = {
   path: 'sessions',
   feature: 'sessions',

@@ -23,7 +23,7 @@ export interface SessionsFeature {
   close(): Promise<void>
 }
 
-/** Sessions (document 3, "Sessions"): told by records, those of before a restart read again from the end of the ledger. */
+/** Sessions (docs/spec/gateway.md, "Sessions"): told by records, those of before a restart read again from the end of the ledger. */
 export function createSessions(parts: SessionsParts): SessionsFeature {
   const { config, placed, log } = parts
   const book = new SessionBook(parts.pools?.of('listed_sessions'))

@@ -1,4 +1,4 @@
-/** What may stand in `sessions.traceURLTemplate` between braces (document 3). */
+/** What may stand in `sessions.traceURLTemplate` between braces (docs/spec/gateway.md). */
 export const PLACEHOLDERS: ReadonlySet<string> = new Set(['traceId', 'spanId', 'session', 'namespace'])
 
 const PLACEHOLDER = /\{([^{}]*)\}/g

@@ -6,7 +6,7 @@ const sharedNeedsPostgres: Rule = ({ counters, type }) =>
     ? [{ path: 'stateBackend.counters', message: 'shared needs stateBackend.type postgres', severity: 'error' }]
     : []
 
-/** `stateBackend` as it is read; document 3 describes its keys. */
+/** `stateBackend` as it is read; docs/spec/gateway.md describes its keys. */
 export interface StateBackendConfig {
   readonly type: 'file' | 'postgres'
   readonly dsnFile: string
@@ -18,7 +18,7 @@ export interface StateBackendConfig {
   readonly counters?: 'local' | 'shared'
 }
 
-/** `stateBackend` (document 3): where state lives that replicas share. */
+/** `stateBackend` (docs/spec/gateway.md): where state lives that replicas share. */
 export const stateBackendBlock = {
   path: 'stateBackend',
   feature: 'state-backend',

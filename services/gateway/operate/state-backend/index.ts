@@ -45,7 +45,7 @@ export interface StateBackend {
   close(): Promise<void>
 }
 
-/** Opens `stateBackend` (document 3). Rejects with one line that names `stateBackend.dsnFile` and never quotes it. */
+/** Opens `stateBackend` (docs/spec/gateway.md). Rejects with one line that names `stateBackend.dsnFile` and never quotes it. */
 export async function openStateBackend(options: StateBackendOptions): Promise<StateBackend> {
   const { config, clock, uses, leads } = options
   const { type } = config.stateBackend

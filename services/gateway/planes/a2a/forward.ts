@@ -28,7 +28,7 @@ export interface AgentPlace {
   readonly timeoutSeconds: number | null
 }
 
-/** Says under the gateway's signature who calls (document 3, `txnTokens`). */
+/** Says under the gateway's signature who calls (docs/spec/gateway.md, `txnTokens`). */
 export interface Transactions {
   /** It stands instead of the `x-plat-*` headers, not beside them. */
   readonly replaces: boolean

@@ -6,7 +6,7 @@ import type { NamedInRequest } from './request.ts'
 /** JSON-RPC "invalid params". */
 const INVALID_PARAMS = -32602
 
-/** Document 2, `a2a.skills[].id`. */
+/** docs/spec/crds.md, `a2a.skills[].id`. */
 const SKILL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 
 /** What parameters say that the gateway governs by. */

@@ -44,7 +44,7 @@ export interface ConnectPlaneOptions {
   readonly clock: Clock
 }
 
-/** The plane of HTTP CONNECT (document 3, `egress`; RFC 9110, section 9.3.6): the host is the tool of the server `plat-egress`. */
+/** The plane of HTTP CONNECT (docs/spec/gateway.md, `egress`; RFC 9110, section 9.3.6): the host is the tool of the server `plat-egress`. */
 export function createConnectPlane(options: ConnectPlaneOptions): Plane {
   return new ConnectPlane(options)
 }

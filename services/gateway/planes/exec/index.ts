@@ -32,16 +32,16 @@ const LAST_WORDS_MS = 1_000
 export interface ExecPlaneOptions extends BodyLimits {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
-  /** Document 3: `exec.maxTimeoutSeconds`. */
+  /** docs/spec/gateway.md: `exec.maxTimeoutSeconds`. */
   readonly maxTimeoutSeconds: number
-  /** Document 3: `exec.maxOutputBytes`. */
+  /** docs/spec/gateway.md: `exec.maxOutputBytes`. */
   readonly maxOutputBytes: number
   /** The sandbox of a caller's own session. */
   readonly sandbox: (identity: Identity) => { readonly url: URL; readonly key: string | null } | Denial
 }
 
 /**
- * The plane of `POST /v1/sessions/{id}/exec` (document 3, `exec`): one JSON object goes to the sandbox of the caller's own session, and one
+ * The plane of `POST /v1/sessions/{id}/exec` (docs/spec/gateway.md, `exec`): one JSON object goes to the sandbox of the caller's own session, and one
  * comes back. What stands in them is between the agent and its sandbox, but for `timeoutSeconds`.
  */
 export function createExecPlane(options: ExecPlaneOptions): Plane {

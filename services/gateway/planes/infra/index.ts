@@ -19,7 +19,7 @@ const TOOLS: Readonly<Record<string, string>> = {
 const MAX_QUESTION_BYTES = 64 * 1024
 
 export interface InfraPlaneOptions extends Omit<BodyLimits, 'maxBodyBytes'> {
-  /** Document 3: `infra.maxPlanBytes`. */
+  /** docs/spec/gateway.md: `infra.maxPlanBytes`. */
   readonly maxPlanBytes: number
   /** Answers a call that everybody has let through. */
   readonly answer: (
@@ -27,7 +27,7 @@ export interface InfraPlaneOptions extends Omit<BodyLimits, 'maxBodyBytes'> {
   ) => { readonly status: number; readonly value: object } | Denial
 }
 
-/** The plane of `/v1/infra/…` (document 3, `infra`): a plan of Terraform or OpenTofu as JSON goes in, the judgement of it comes out. */
+/** The plane of `/v1/infra/…` (docs/spec/gateway.md, `infra`): a plan of Terraform or OpenTofu as JSON goes in, the judgement of it comes out. */
 export function createInfraPlane(options: InfraPlaneOptions): Plane {
   return new InfraPlane(options)
 }

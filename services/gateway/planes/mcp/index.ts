@@ -58,17 +58,17 @@ export interface McpPlaneOptions {
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Log
-  /** Document 3: `maxBodyBytes`. */
+  /** docs/spec/gateway.md: `maxBodyBytes`. */
   readonly maxBodyBytes: number
-  /** Document 3: `bodyReadTimeoutSeconds`, in milliseconds. */
+  /** docs/spec/gateway.md: `bodyReadTimeoutSeconds`, in milliseconds. */
   readonly bodyReadTimeoutMs: number
-  /** Document 3: `upstreamTimeoutSeconds`, in milliseconds. */
+  /** docs/spec/gateway.md: `upstreamTimeoutSeconds`, in milliseconds. */
   readonly upstreamTimeoutMs: number
-  /** Document 3: `upstreamCAFile`, its PEM; null when empty. Trusted for every server, beside its own bundle. */
+  /** docs/spec/gateway.md: `upstreamCAFile`, its PEM; null when empty. Trusted for every server, beside its own bundle. */
   readonly extraCA: string | null
-  /** Document 3: `corsOrigins`. A request with any other `Origin` is refused. */
+  /** docs/spec/gateway.md: `corsOrigins`. A request with any other `Origin` is refused. */
   readonly origins: ReadonlySet<string>
-  /** Document 3: `identity.resourceBaseURL`; null when empty. */
+  /** docs/spec/gateway.md: `identity.resourceBaseURL`; null when empty. */
   readonly resourceBaseURL: string | null
   readonly metrics: AbandonedMetrics
   readonly pools?: PoolObservers<'abandoned_calls'>

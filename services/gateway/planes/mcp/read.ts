@@ -13,7 +13,7 @@ import { traced } from './trace.ts'
 
 /** Everything below this path is a server's name. */
 const PREFIX = '/mcp/'
-/** Document 2: how an MCPServer may be named; document 3, rule 7: the same for static upstreams. */
+/** docs/spec/crds.md: how an MCPServer may be named; docs/spec/gateway.md, rule 7: the same for static upstreams. */
 const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 
 /** What reading needs beside the request. */

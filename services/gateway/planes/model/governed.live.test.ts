@@ -40,7 +40,7 @@ test('where policies judge model calls, they see the model that the provider wou
   assert.equal(upstream.calls.length, 1)
 })
 
-test('the series of document 3 count routes, calls and tokens', async () => {
+test('the series of the contract count routes, calls and tokens', async () => {
   // Shows D3.metric.plat_gateway_model_routes, D3.metric.plat_gateway_model_requests_total
   // and D3.metric.plat_gateway_model_tokens_total.
   await ask('open', 'small-1')

@@ -4,7 +4,7 @@ import { dialectOf } from './dialects/all.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { readModelBody } from './request.ts'
 
-/** `/llm/<route>/v1/<endpoint>`; names of routes are those of document 3 and `<ns>.<agent>`. */
+/** `/llm/<route>/v1/<endpoint>`; names of routes are those of docs/spec/gateway.md and `<ns>.<agent>`. */
 const PATH = /^\/llm\/([A-Za-z0-9][A-Za-z0-9._-]{0,316})\/v1\/([A-Za-z0-9/._:-]{1,256})$/
 
 const nothing = { name: null, body: null, parent: null } as const

@@ -7,9 +7,9 @@ import { isJsonType } from './headers.ts'
 /** The limits under which a body is read. */
 export interface BodyLimits {
   readonly clock: Clock
-  /** Document 3: `maxBodyBytes`. */
+  /** docs/spec/gateway.md: `maxBodyBytes`. */
   readonly maxBodyBytes: number
-  /** Document 3: `bodyReadTimeoutSeconds`, in milliseconds. */
+  /** docs/spec/gateway.md: `bodyReadTimeoutSeconds`, in milliseconds. */
   readonly bodyReadTimeoutMs: number
 }
 

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** `a2a` (document 3): agent-to-agent calls. */
+/** `a2a` (docs/spec/gateway.md): agent-to-agent calls. */
 export const a2aBlock = {
   path: 'a2a',
   feature: 'a2a',

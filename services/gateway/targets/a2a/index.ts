@@ -46,7 +46,7 @@ export interface AgentsOptions {
   }
 }
 
-/** Agents that call one another through the gateway (document 3, `a2a`; document 2, `Agent.spec.a2a`). */
+/** Agents that call one another through the gateway (docs/spec/gateway.md, `a2a`; docs/spec/crds.md, `Agent.spec.a2a`). */
 export interface AgentsFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** Gives callers the taint labels of the sessions that respond. */

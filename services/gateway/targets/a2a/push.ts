@@ -10,7 +10,7 @@ const INVALID_PARAMS = -32602
 export type PushRule = (url: string) => Denial | null
 
 /**
- * Document 3, `pushNotificationHosts`: globs over the host of an https URL, with its port where that is not 443. The agent calls it, not
+ * docs/spec/gateway.md, `pushNotificationHosts`: globs over the host of an https URL, with its port where that is not 443. The agent calls it, not
  * the gateway, so a host that is an address of no public place is refused here.
  */
 export function createPushRule(hosts: readonly string[]): PushRule {

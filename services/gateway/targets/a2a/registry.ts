@@ -83,7 +83,7 @@ function exposed(key: string, entry: AgentEntry): ExposedAgent {
   }
 }
 
-/** Document 2, `allowedCallers`: a name is one of the agent's own namespace, and a glob never reaches over the slash. */
+/** docs/spec/crds.md, `allowedCallers`: a name is one of the agent's own namespace, and a glob never reaches over the slash. */
 function callersOf(own: string, callers: readonly string[]): ExposedAgent['admits'] {
   if (callers.length === 0) return ({ namespace }) => namespace === own
   const allowed = callers.map((caller) => {

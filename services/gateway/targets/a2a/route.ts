@@ -11,7 +11,7 @@ const KEYS_MAX_AGE_SECONDS = 300
 export interface RouteParts {
   readonly cards: Cards
   readonly snapshots: Snapshots
-  /** Document 3, `a2a.publicCards`. */
+  /** docs/spec/gateway.md, `a2a.publicCards`. */
   readonly publicCards: boolean
 }
 

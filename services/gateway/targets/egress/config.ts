@@ -1,7 +1,7 @@
 import { type ConfigBlock, key } from '@plat/config'
 import Type from 'typebox'
 
-/** `egress` (document 3): the browser egress proxy. */
+/** `egress` (docs/spec/gateway.md): the browser egress proxy. */
 export const egressBlock = {
   path: 'egress',
   feature: 'egress',

@@ -29,7 +29,7 @@ export interface EgressOptions {
 }
 
 /**
- * The browser egress proxy (document 3, `egress`): from a CONNECT to the host that policies are asked about. The scope comes first, then
+ * The browser egress proxy (docs/spec/gateway.md, `egress`): from a CONNECT to the host that policies are asked about. The scope comes first, then
  * the lists of domains, which are asked again whenever they change while the tunnel is open.
  */
 export function createEgressResolve(options: EgressOptions): Stage<'resolve', 'identity', 'target'> {

@@ -18,7 +18,7 @@ const templateLeadsSomewhere: Rule = ({ endpointTemplate }) => {
       ]
 }
 
-/** `exec` (document 3): the code-interpreter proxy. */
+/** `exec` (docs/spec/gateway.md): the code-interpreter proxy. */
 export const execBlock = {
   path: 'exec',
   feature: 'exec',

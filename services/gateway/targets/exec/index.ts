@@ -42,7 +42,7 @@ export interface ExecOptions {
   readonly counted: (result: ExecResult) => void
 }
 
-/** The code-interpreter proxy (document 3, `exec`). */
+/** The code-interpreter proxy (docs/spec/gateway.md, `exec`). */
 export interface ExecFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** The sandbox of a caller's own session. */

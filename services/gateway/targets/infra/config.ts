@@ -11,7 +11,7 @@ const budget = Type.Object(
   { default: {}, description: 'For one session.' },
 )
 
-/** `infra` (document 3): governance of infrastructure plans. */
+/** `infra` (docs/spec/gateway.md): governance of infrastructure plans. */
 export const infraBlock = {
   path: 'infra',
   feature: 'infra',

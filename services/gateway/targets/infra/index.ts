@@ -44,7 +44,7 @@ export interface InfraResponse {
   readonly value: object
 }
 
-/** Governance of infrastructure plans (document 3, `infra`). */
+/** Governance of infrastructure plans (docs/spec/gateway.md, `infra`). */
 export interface InfraFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** The answer to a call that everybody has let through. */

@@ -13,7 +13,7 @@ export interface ChoiceOptions {
   readonly dataClassModels: Readonly<Partial<Record<DataClass, readonly string[]>>>
 }
 
-/** Which models a data class may go to, and which endpoints of a route are asked first (document 3, `modelRouting`). */
+/** Which models a data class may go to, and which endpoints of a route are asked first (docs/spec/gateway.md, `modelRouting`). */
 export class Choice {
   readonly #tierJurisdictions: ReadonlyMap<string, string>
   readonly #allowed: ReadonlyMap<DataClass, readonly ((model: string) => boolean)[]>

@@ -122,7 +122,7 @@ function problemsOf(path: string, entry: unknown): Problem[] {
   })
 }
 
-/** Model routes (document 3). */
+/** Model routes (docs/spec/gateway.md). */
 export const modelsBlock = {
   path: '',
   feature: 'models',
@@ -138,7 +138,7 @@ export const modelsBlock = {
   rules: [endpointsAreBuilt],
 } satisfies ConfigBlock
 
-/** `modelRouting` (document 3): failover between endpoints. */
+/** `modelRouting` (docs/spec/gateway.md): failover between endpoints. */
 export const modelRoutingBlock = {
   path: 'modelRouting',
   feature: 'models',
@@ -163,7 +163,7 @@ export const modelRoutingBlock = {
   }),
 } satisfies ConfigBlock
 
-/** `cloudCredentials` (document 3): where the credentials of cloud providers come from; the environment when empty. */
+/** `cloudCredentials` (docs/spec/gateway.md): where the credentials of cloud providers come from; the environment when empty. */
 export const cloudCredentialsBlock = {
   path: 'cloudCredentials',
   feature: 'models',

@@ -72,7 +72,7 @@ function priceScopes(route: string, upstream: string): readonly string[] {
 }
 
 /**
- * A fallback inherits nothing: whatever an endpoint does not say itself has its default (document 3, `fallbacks`). The first endpoint is
+ * A fallback inherits nothing: whatever an endpoint does not say itself has its default (docs/spec/gateway.md, `fallbacks`). The first endpoint is
  * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
  * before a translated one.
  */

@@ -7,7 +7,7 @@ const OWN_DEFINITIONS = /^(?:bash|text_editor|memory)_\d{8}$/
 
 const NO_TOOLS: ReadonlySet<string> = new Set()
 
-/** Words of document 2 for types that providers name otherwise. */
+/** Words of docs/spec/crds.md for types that providers name otherwise. */
 const WORDS: Readonly<Record<string, string>> = {
   computer: 'computer_use',
   computer_use_preview: 'computer_use',
@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The first provider-hosted tool that a request asks for and its route does not allow (document 2, `model.providerTools`); null: none.
+ * The first provider-hosted tool that a request asks for and its route does not allow (docs/spec/crds.md, `model.providerTools`); null: none.
  * A list names tools by their word, `web_search`, which stands for each of its versions, or by one version, `web_search_20250305`. What
  * connects the provider to MCP servers is never allowed: its calls would pass no gateway.
  */

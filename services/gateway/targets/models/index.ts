@@ -80,7 +80,7 @@ export interface Models {
 }
 
 /**
- * Model routes of `modelsFile` and `models` (document 3, "Model routes"), read again every `policyReloadSeconds` together with
+ * Model routes of `modelsFile` and `models` (docs/spec/gateway.md, "Model routes"), read again every `policyReloadSeconds` together with
  * their API keys. A bad file later leaves the good one in force.
  */
 export function createModels(options: ModelsOptions): Models {

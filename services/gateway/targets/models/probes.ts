@@ -25,7 +25,7 @@ export interface ProbeOptions {
 }
 
 /**
- * Asks every endpoint for its models again and again (document 3, `probeIntervalSeconds`), so that a dead one is known before a call
+ * Asks every endpoint for its models again and again (docs/spec/gateway.md, `probeIntervalSeconds`), so that a dead one is known before a call
  * finds it. A round that takes longer than the interval is not overtaken. The answer stops it.
  */
 export function startProbes(options: ProbeOptions): () => void {

@@ -29,7 +29,7 @@ const plain: Variant = { speaks: 'openai', methods: OPENAI, keyHeader: BEARER, c
 const azure: Variant = { ...plain, keyHeader: ['api-key', ''] }
 const gemini: Variant = { speaks: 'gemini', methods: CHAT, keyHeader: ['x-goog-api-key', ''], cloud: null }
 
-/** Every provider with its modes (document 3, `provider` and `mode`), the default first; `''`: it has none. */
+/** Every provider with its modes (docs/spec/gateway.md, `provider` and `mode`), the default first; `''`: it has none. */
 const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
   openai: { '': plain },
   'azure-openai': { v1: azure, deployments: azure },
@@ -50,7 +50,7 @@ const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
 /** Names of all providers that routes can have. */
 export const PROVIDER_NAMES: readonly string[] = Object.keys(PROVIDERS)
 
-/** Versions of APIs where a route names none (document 3, `apiVersion`). */
+/** Versions of APIs where a route names none (docs/spec/gateway.md, `apiVersion`). */
 const API_VERSIONS: Readonly<Record<string, string>> = { anthropic: '2023-06-01', 'azure-openai': '2024-10-21' }
 
 /** What of an endpoint depends on its provider. */

@@ -1,12 +1,12 @@
 import type { ConfigBlock, Rule } from '@plat/config'
 import Type from 'typebox'
 
-/** The name of a static server (document 3, core rule 7). */
+/** The name of a static server (docs/spec/gateway.md, core rule 7). */
 const SERVER_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
 
 const SOURCES = ['upstreams', 'upstreamsFile', 'models', 'modelsFile']
 
-/** Document 3, core rule 3. */
+/** docs/spec/gateway.md, core rule 3. */
 const someUpstream: Rule = (_block, file) =>
   SOURCES.some((key) => isSet(file[key]))
     ? []
@@ -17,7 +17,7 @@ function isSet(value: unknown): boolean {
   return value !== undefined && value !== ''
 }
 
-/** MCP servers (document 3). */
+/** MCP servers (docs/spec/gateway.md). */
 export const serversBlock = {
   path: '',
   feature: 'servers',

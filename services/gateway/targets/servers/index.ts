@@ -41,7 +41,7 @@ export interface Servers {
 }
 
 /**
- * MCP servers of `upstreamsFile` and `upstreams` (document 3, "MCP servers"), read again every `policyReloadSeconds`.
+ * MCP servers of `upstreamsFile` and `upstreams` (docs/spec/gateway.md, "MCP servers"), read again every `policyReloadSeconds`.
  * Without a readable file at start only static upstreams are known; a bad file later leaves the good one in force.
  */
 export function createServers(options: ServersOptions): Servers {

@@ -2,7 +2,7 @@ import { glob } from '@plat/core'
 import type { ServerEntry } from '@plat/resources/rendered'
 import { labelsByTrust, labelsOfClass, type Target, type ToolLabels } from '../../call/index.ts'
 
-/** Taint labels of one server's tools (document 2, `toolLabels`), by the tool's name or by a glob. */
+/** Taint labels of one server's tools (docs/spec/crds.md, `toolLabels`), by the tool's name or by a glob. */
 export interface TaintRules {
   /** Labels of what a tool returns; null: of other data, such as a resource. */
   of(tool: string | null): ToolLabels

@@ -41,7 +41,7 @@ export interface Pins extends Pick<PinsEntry, 'mode' | 'onChange' | 'allowUnpinn
   readonly pins: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** The way from a name that a caller uses to one server (document 3, "Server name resolution order"): map lookups only. */
+/** The way from a name that a caller uses to one server (docs/spec/gateway.md, "Server name resolution order"): map lookups only. */
 export interface Registry {
   resolve(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial
   /** By `Target.key`. */
@@ -58,10 +58,10 @@ export interface Registry {
   readonly clears: boolean
 }
 
-/** `agentWeb` of the file: `Agent.spec.web` (document 2). */
+/** `agentWeb` of the file: `Agent.spec.web` (docs/spec/crds.md). */
 export type AgentWeb = UpstreamsFile['agentWeb'][string]
 
-/** What `Agent.spec.browser` allows and `Agent.spec.web` denies (document 2). */
+/** What `Agent.spec.browser` allows and `Agent.spec.web` denies (docs/spec/crds.md). */
 export type AgentBrowser = Pick<AgentWeb, 'allowedDomains' | 'deniedDomains'>
 
 const RESERVED_PREFIX = 'plat-'

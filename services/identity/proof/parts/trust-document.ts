@@ -7,7 +7,7 @@ import type { Log } from '@plat/process'
 const FRESH_MS = 5 * 60 * 1000
 /** While its origin does not answer, a document serves this long after its last good answer, in milliseconds. */
 const STALE_MS = 60 * 60 * 1000
-/** What is unknown asks again at most this often, in milliseconds (document 1, "Limits": JWKS refresh on unknown `kid`). */
+/** What is unknown asks again at most this often, in milliseconds (docs/spec/broker-api.md, "Limits": JWKS refresh on unknown `kid`). */
 const ASK_AT_MOST_EVERY_MS = 10_000
 /** Largest document, in bytes. */
 const MAX_BYTES = 1024 * 1024

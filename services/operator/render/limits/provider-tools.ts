@@ -7,7 +7,7 @@ export function tiersByName(tiers: readonly Manifest<'TrustTier'>[]): Tiers {
 }
 
 /**
- * `model.providerTools` of an Agent as far as its TrustTier allows them (document 2). A list names a tool by its word, which stands for
+ * `model.providerTools` of an Agent as far as its TrustTier allows them (docs/spec/crds.md). A list names a tool by its word, which stands for
  * each of its versions, or by one version. A tier without a list, and one that is not declared, caps nothing.
  */
 export function allowedTools({ spec }: Manifest<'Agent'>, tiers: Tiers): { providerTools?: string[] } {

@@ -3,7 +3,7 @@ import { gzip } from 'node:zlib'
 import { MAX_WATCHED_BYTES, PACKED_SUFFIX, unpack } from '@plat/config'
 import { type Members, member, textOf } from '@plat/kubernetes'
 
-/** Bytes of a ConfigMap: the API server refuses a larger one (document 3, "Limits"). */
+/** Bytes of a ConfigMap: the API server refuses a larger one (docs/spec/gateway.md, "Limits"). */
 export const CONFIG_MAP_BYTES = 1024 * 1024
 /** A file of more bytes is compressed: below it, people can read the ConfigMap. */
 const PLAIN_BYTES = 512 * 1024

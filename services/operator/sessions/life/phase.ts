@@ -41,7 +41,7 @@ export interface Decision {
   readonly wakeAt: number | null
 }
 
-/** One step of a session, from what is known now (document 2, "States and transitions"). */
+/** One step of a session, from what is known now (docs/spec/crds.md, "States and transitions"). */
 export function decide(facts: SessionFacts): Decision {
   const { session, now, endsAt, revoked } = facts
   const { phase = 'Pending', startedAt } = session.status ?? {}

@@ -9,7 +9,7 @@ interface Waiting {
 }
 
 /**
- * The sessions of one Agent that count for `maxConcurrentSessions` (document 2): those that run, and those that wait for room. A change costs
+ * The sessions of one Agent that count for `maxConcurrentSessions` (docs/spec/crds.md): those that run, and those that wait for room. A change costs
  * a binary search, however many sessions wait.
  */
 export class AgentQuota {

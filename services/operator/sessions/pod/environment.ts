@@ -11,7 +11,7 @@ export type Variable = NonNullable<AgentSpec['env']>[number]
 
 /**
  * The variables of the agent's container: what only the operator knows comes first, so that `$(PLAT_SESSION)` expands in those of the
- * Agent, and is not to be overridden; the Agent's own are handed on as they are, for the kubelet to resolve (document 2, `env`).
+ * Agent, and is not to be overridden; the Agent's own are handed on as they are, for the kubelet to resolve (docs/spec/crds.md, `env`).
  */
 export function variablesOf(
   session: Resource<'AgentSession'>,

@@ -99,7 +99,7 @@ function workspaceMount({ profile, workspace }: AgentSpec): { name: string; moun
   return profile === 'codeInterpreter' ? { name: WORKSPACE, mountPath: WORKSPACE_DIR } : null
 }
 
-/** The volumes that a Sandbox brings for its pod (document 2, `workspace`). */
+/** The volumes that a Sandbox brings for its pod (docs/spec/crds.md, `workspace`). */
 export function volumeClaimsOf({ workspace }: AgentSpec): readonly object[] {
   if (workspace === undefined) return []
   const spec = {

@@ -19,7 +19,7 @@ interface Mount {
 }
 
 /**
- * What runs beside the agent by its profile (document 2, `profile`): a browser, whose way out is the gateway's, or a server that runs
+ * What runs beside the agent by its profile (docs/spec/crds.md, `profile`): a browser, whose way out is the gateway's, or a server that runs
  * code in the workspace. Both are containers that start before the agent and end with it.
  */
 export function sidecarsOf(

@@ -24,7 +24,7 @@ const MAX_GROUPS = 512
 /** Characters of the session of an external caller behind `ext-`. */
 const SESSION_CHARS = 26
 
-/** Who an access token of a trusted issuer says is calling (RFC 9068, document 3 `trustedIssuers`). */
+/** Who an access token of a trusted issuer says is calling (RFC 9068, docs/spec/gateway.md `trustedIssuers`). */
 export interface ExternalClaims extends TimedClaims {
   /** `jti`; without one, a name made from what was signed, so that a revocation can name the token. */
   readonly jti: string
@@ -49,7 +49,7 @@ export interface PersonClaims extends TimedClaims {
   readonly groups: readonly string[]
 }
 
-/** Reads the claims of a verified token that names a person (document 3, `adminAuth.oidc`). */
+/** Reads the claims of a verified token that names a person (docs/spec/gateway.md, `adminAuth.oidc`). */
 export function decodePerson(
   { payload }: Jws,
   { usernameClaim, groupsClaim }: Pick<TrustedIssuerConfig, 'usernameClaim' | 'groupsClaim'>,

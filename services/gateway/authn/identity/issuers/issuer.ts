@@ -142,7 +142,7 @@ function externalIdentity(
     session: claims.session,
     user: claims.user,
     groups: claims.groups,
-    // Words of document 1 for how the broker learned of a user; it did not.
+    // Words of docs/spec/broker-api.md for how the broker learned of a user; it did not.
     verified: null,
     tier: '',
     scopes: new Set(claims.scopes),

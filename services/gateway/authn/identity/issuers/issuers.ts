@@ -2,7 +2,7 @@ import type { PresentedToken } from '@plat/tokens'
 import type { Identity } from '../../../call/index.ts'
 import { type IssuerOptions, openTrustedIssuer, type TrustedIssuer } from './issuer.ts'
 
-/** The customers' identity providers (document 3, `identity.trustedIssuers`). */
+/** The customers' identity providers (docs/spec/gateway.md, `identity.trustedIssuers`). */
 export class TrustedIssuers {
   readonly #issuers: ReadonlyMap<string, TrustedIssuer>
 

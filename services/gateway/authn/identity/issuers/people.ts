@@ -3,7 +3,7 @@ import { createJwtVerifier, isFault, issuerKeys, type TokenFault, type Verificat
 import { decodePerson, type PersonClaims } from './claims.ts'
 import { ACCESS_TOKEN_TYPES, type IssuerOptions } from './issuer.ts'
 
-/** An identity provider whose tokens name people (document 3, `adminAuth.oidc`). */
+/** An identity provider whose tokens name people (docs/spec/gateway.md, `adminAuth.oidc`). */
 export interface PeopleConfig {
   readonly issuer: string
   readonly audience: string

@@ -23,7 +23,7 @@ export interface LoggedIn {
   readonly tokens: LoginTokens
 }
 
-/** How users say who they are before they connect an account (document 3, `tokenVault.login`; OpenID Connect). */
+/** How users say who they are before they connect an account (docs/spec/gateway.md, `tokenVault.login`; OpenID Connect). */
 export class Login implements LoginRenewal {
   readonly client: LoginRenewal['client']
   readonly issuer: string

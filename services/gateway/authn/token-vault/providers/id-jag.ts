@@ -18,7 +18,7 @@ const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
 const ID_TOKEN = 'urn:ietf:params:oauth:token-type:id_token'
 
-/** Asks the identity provider to vouch for a user at another authorization server (document 3, `providers[].idJag`). */
+/** Asks the identity provider to vouch for a user at another authorization server (docs/spec/gateway.md, `providers[].idJag`). */
 export class IdentityAssertions {
   readonly #config: ProviderConfig
   readonly #login: LoginRenewal

@@ -14,7 +14,7 @@ export interface Preset {
 
 type PresetParameters = Pick<ProviderConfig, 'name' | 'tenant' | 'domain'>
 
-/** By `preset` (document 3, `tokenVault.providers`). */
+/** By `preset` (docs/spec/gateway.md, `tokenVault.providers`). */
 export const presets: Readonly<Record<ProviderConfig['preset'], (given: PresetParameters) => Preset>> = {
   // Its tokens are revoked on its own pages, or by an API of its own.
   github: () => ({

@@ -15,7 +15,7 @@ export interface Consent {
   readonly redirectURI: string
 }
 
-/** A place where users connect their accounts (document 3, `tokenVault.providers`). */
+/** A place where users connect their accounts (docs/spec/gateway.md, `tokenVault.providers`). */
 export class Provider {
   readonly name: string
   /** As people call it. */

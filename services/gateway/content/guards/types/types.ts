@@ -7,7 +7,7 @@ import { llamaPromptGuard } from './llama-prompt-guard.ts'
 import { openaiModeration } from './openai-moderation.ts'
 import type { GuardType } from './type.ts'
 
-/** The protocol of a guard, by `guards[].type` (document 3). */
+/** The protocol of a guard, by `guards[].type` (docs/spec/gateway.md). */
 export function typeOf(type: GuardConfig['type'], env: NodeJS.ProcessEnv): GuardType {
   switch (type) {
     case 'openai-moderation':

@@ -34,7 +34,7 @@ const totalsSchema = Type.Object({
   sha256: Type.String(),
 })
 
-/** Everything that a ledger says of money, tokens and rates up to one of its records (document 3, `finopsStatePath`). */
+/** Everything that a ledger says of money, tokens and rates up to one of its records (docs/spec/gateway.md, `finopsStatePath`). */
 export interface SavedTotals {
   /** The last record that the totals know of. */
   readonly ledger: { readonly seq: number; readonly hash: string }

@@ -86,7 +86,7 @@ export function watchBudgets({ config, session, snapshots, clock, log }: Budgets
 
 const FIX = 'nothing is converted: set budgetCurrency, or write the budgets in the currency of the prices'
 
-/** Document 3, `budgetCurrency`. */
+/** docs/spec/gateway.md, `budgetCurrency`. */
 function countedIn({ budgetCurrency }: { readonly budgetCurrency: string }, snapshot: Snapshot): string {
   return budgetCurrency || snapshot.get(pricingSlot).currency || DEFAULT_CURRENCY
 }

@@ -29,7 +29,7 @@ export interface RegoOptions {
   readonly evaluated: (outcome: 'ok' | 'error') => void
 }
 
-/** Document 3, `policy.rego`. */
+/** docs/spec/gateway.md, `policy.rego`. */
 interface RegoConfig {
   readonly url: string
   readonly timeoutMs: number

@@ -3,7 +3,7 @@ import { ocsf } from './ocsf.ts'
 import { type Rfc5424Options, rfc5424 } from './rfc5424.ts'
 import type { AuditRecord, Format } from './words.ts'
 
-/** Values of `auditSinks[].format` (document 3). */
+/** Values of `auditSinks[].format` (docs/spec/gateway.md). */
 export type FormatName = 'json' | 'rfc5424-json' | 'cef' | 'ocsf'
 
 /** The ledger's line as it is: whoever has all of them can verify the chain. */

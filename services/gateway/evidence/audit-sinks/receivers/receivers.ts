@@ -14,7 +14,7 @@ import { syslogReceiver } from './syslog.ts'
 /** A token for the next request. Rejects when there is none. */
 export type BearerSource = () => Promise<string>
 
-/** Credentials of `cloudCredentials` (document 3). Rejects while there are none. */
+/** Credentials of `cloudCredentials` (docs/spec/gateway.md). Rejects while there are none. */
 export interface Clouds {
   aws(): Promise<AwsCredentials>
   /** A token for Azure Monitor. */

@@ -9,7 +9,7 @@ const MAX_TEXT = 1024
 /** The last record of a call, or what is known where there is none. */
 export type CallFacts = Readonly<Record<string, unknown>>
 
-/** Which facts of a call spans may tell (document 3, `otel`). */
+/** Which facts of a call spans may tell (docs/spec/gateway.md, `otel`). */
 export interface SpanOptions {
   readonly recordArgs: boolean
   readonly recordUser: boolean

@@ -15,7 +15,7 @@ export interface McpUpstream {
   readonly timeoutSeconds: number | null
   /** PEM bundle trusted beside the system roots. */
   readonly caPEM: string | null
-  /** Document 2, `protocolVersions`; null: not restricted. */
+  /** docs/spec/crds.md, `protocolVersions`; null: not restricted. */
   readonly protocolVersions: readonly string[] | null
   /** What the gateway shows it. */
   readonly auth: UpstreamAuth

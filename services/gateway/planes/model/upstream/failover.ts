@@ -69,7 +69,7 @@ export function answeredBy({ wire: { note } }: Pick<Call, 'wire'>): ModelEndpoin
 }
 
 /**
- * Asks one endpoint of a route after another (document 3, `fallbacks` and `modelRouting`) until one answers. An endpoint has answered when
+ * Asks one endpoint of a route after another (docs/spec/gateway.md, `fallbacks` and `modelRouting`) until one answers. An endpoint has answered when
  * the first part of a stream, or a whole JSON body, is there: the caller has heard nothing before that, and from then on this answer is
  * the one that it gets.
  */

@@ -38,7 +38,7 @@ const MAX_PAUSE_MS = 600_000
 export interface Forwarder {
   readonly dialer: Pick<Dialer, 'client'>
   readonly clock: Clock
-  /** Document 3: `modelRouting.attemptTimeoutSeconds`, in milliseconds. */
+  /** docs/spec/gateway.md: `modelRouting.attemptTimeoutSeconds`, in milliseconds. */
   readonly attemptTimeoutMs: number
   readonly circuits: Circuits
   readonly templates: TemplateCache

@@ -13,7 +13,7 @@ const HOLD_LIFE_MS = MINUTE_MS
 type Limited = Pick<ModelEndpoint, 'key' | 'requestsPerMinute' | 'route'>
 
 /**
- * Requests that endpoints get in a minute, of all sessions together (document 3, `requestsPerMinute`). They are counted where the rates of
+ * Requests that endpoints get in a minute, of all sessions together (docs/spec/gateway.md, `requestsPerMinute`). They are counted where the rates of
  * policies are: in all replicas together, unless `stateBackend.counters` says otherwise. What cannot be counted is refused.
  */
 export class EndpointRates {

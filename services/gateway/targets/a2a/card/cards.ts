@@ -13,12 +13,12 @@ export interface CardsOptions {
   readonly remote: Pick<RemoteCards, 'of'>
   /** Null: cards are not signed. */
   readonly signer: LocalSigner | null
-  /** Document 3, `a2a.publicURL`, without a trailing slash; null: the host of the request. */
+  /** docs/spec/gateway.md, `a2a.publicURL`, without a trailing slash; null: the host of the request. */
   readonly publicURL: string | null
   /** Of the gateway's own listener, for `publicURL` null. */
   readonly scheme: 'http' | 'https'
   readonly pushes: boolean
-  /** Document 3, `publicCards`: shared caches may keep what needs no token. */
+  /** docs/spec/gateway.md, `publicCards`: shared caches may keep what needs no token. */
   readonly isPublic: boolean
   readonly cacheSeconds: number
 }

@@ -56,7 +56,7 @@ export interface RemoteCardsOptions {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   /** CA bundle beside the system's roots; null: none. */
   readonly extraCA: string | null
-  /** Document 3, `cardCacheSeconds`, in milliseconds. */
+  /** docs/spec/gateway.md, `cardCacheSeconds`, in milliseconds. */
   readonly cacheMs: number
   readonly clock: Clock
   readonly log: Log

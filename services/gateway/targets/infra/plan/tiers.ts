@@ -8,7 +8,7 @@ import { type Action, type Change, type Plan, withoutKeys } from './plan.ts'
  */
 export type Tier = 0 | 1 | 2 | 3 | 4
 
-/** `infra.tiers` (document 3). An empty list is the built-in one. */
+/** `infra.tiers` (docs/spec/gateway.md). An empty list is the built-in one. */
 export interface TierConfig {
   readonly sensitiveTypes: readonly string[]
   readonly addSensitiveTypes: readonly string[]

@@ -4,7 +4,7 @@ import type { Log } from '@plat/process'
 
 /** What the sources of cloud credentials work with. */
 export interface CloudParts {
-  /** Document 3, `cloudCredentials`; the region is filled in from the environment. */
+  /** docs/spec/gateway.md, `cloudCredentials`; the region is filled in from the environment. */
   readonly config: CloudConfig
   readonly env: NodeJS.ProcessEnv
   readonly dialer: Pick<Dialer, 'fetchBytes'>

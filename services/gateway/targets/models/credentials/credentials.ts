@@ -25,7 +25,7 @@ type Headers = Readonly<Record<string, string>>
 const NOTHING: Headers = {}
 
 /**
- * What endpoints are shown so that they know the gateway: keys and tokens of files and variables, and what clouds lend (document 3,
+ * What endpoints are shown so that they know the gateway: keys and tokens of files and variables, and what clouds lend (docs/spec/gateway.md,
  * `auth` and `cloudCredentials`). All of it is there before a call needs it; nobody waits.
  */
 export class EndpointCredentials {

@@ -6,7 +6,7 @@ import { type CloudConfig, CloudCredentialError, type CloudParts, regional } fro
 import { gcpToken } from './gcp.ts'
 
 /**
- * Credentials of clouds for what is no model (document 3, `cloudCredentials`). A cloud is asked when its credentials are needed first, and
+ * Credentials of clouds for what is no model (docs/spec/gateway.md, `cloudCredentials`). A cloud is asked when its credentials are needed first, and
  * whoever needs them waits for that; from then on they are kept fresh. Rejects while there are none.
  */
 export interface CloudLoans {
