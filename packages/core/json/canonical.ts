@@ -10,20 +10,123 @@ const ZERO = 0x30
  * @throws TypeError on NaN, infinities, lone surrogates and whatever is not plain data, RangeError on a cycle.
  */
 export function canonicalJson(value: unknown): string {
-  switch (typeof value) {
-    case 'string':
-      return quoted(value)
-    case 'number':
-      return numberText(value)
-    case 'boolean':
-      return value ? 'true' : 'false'
-    case 'object':
-      if (value === null) return 'null'
-      if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-      return JSON.isRawJSON(value) ? rawText(value.rawJSON) : objectText(value)
-    default:
-      throw new TypeError(`canonical JSON has no form for ${typeof value}`)
+  return isWrittenCanonically(value) ? JSON.stringify(value) : new CanonicalText().of(value)
+}
+
+/** Whether `JSON.stringify` writes the canonical form: the engine does so many times faster than any loop. False where it may. */
+function isWrittenCanonically(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return isSimple(value)
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at++) if (!isWrittenCanonically(value[at])) return false
+    return true
   }
+  // No `JSON.rawJSON` value has this prototype.
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false
+  let before: string | null = null
+  for (const name of Object.keys(value)) {
+    if (before !== null && name < before) return false
+    before = name
+    if (!name.isWellFormed()) return false
+    const member: unknown = Reflect.get(value, name)
+    if (member !== undefined && !isWrittenCanonically(member)) return false
+  }
+  return true
+}
+
+/** No container, and with a canonical form. */
+function isSimple(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value === 'string') return value.isWellFormed()
+  return typeof value === 'boolean' || value === null
+}
+
+/** From so many elements on the engine writes a list faster than a loop. */
+const LONG_RUN = 8
+
+/** The first place from `at` on that holds a container, or what has no canonical form; `at` itself for runs that are not long. */
+function simpleRun(list: readonly unknown[], at: number): number {
+  if (!isSimple(list[Math.min(at + LONG_RUN, list.length) - 1])) return at
+  let end = at
+  while (end < list.length && isSimple(list[end])) end++
+  return end
+}
+
+/** Names and literals longer than this are not remembered, and no more of them than this. */
+const MOST_KNOWN = 1024
+
+/** Writes one value. Remembers short texts that are written again and again. */
+class CanonicalText {
+  readonly #names = new Map<string, string>()
+  readonly #literals = new Map<string, string>()
+
+  of(value: unknown): string {
+    switch (typeof value) {
+      case 'string':
+        return quoted(value)
+      case 'number':
+        return numberText(value)
+      case 'boolean':
+        return value ? 'true' : 'false'
+      case 'object':
+        if (value === null) return 'null'
+        if (Array.isArray(value)) return this.#list(value)
+        return JSON.isRawJSON(value) ? known(this.#literals, value.rawJSON, rawText) : this.#object(value)
+      default:
+        throw new TypeError(`canonical JSON has no form for ${typeof value}`)
+    }
+  }
+
+  #list(list: readonly unknown[]): string {
+    let text = ''
+    for (let at = 0; at < list.length; ) {
+      const end = simpleRun(list, at)
+      text += at === 0 ? '' : ','
+      if (end - at < LONG_RUN) text += this.of(list[at++])
+      else {
+        text += JSON.stringify(list.slice(at, end)).slice(1, -1)
+        at = end
+      }
+    }
+    return `[${text}]`
+  }
+
+  #object(value: object): string {
+    if (!isPlain(value)) throw new TypeError('canonical JSON takes plain objects only')
+    let text = ''
+    for (const name of sortedNames(value)) {
+      const member = value[name]
+      if (member === undefined) continue
+      text += `${text === '' ? '' : ','}${known(this.#names, name, quoted)}:${this.of(member)}`
+    }
+    return `{${text}}`
+  }
+}
+
+/** What `make` returns for a text; it is made once for a short one. */
+function known(texts: Map<string, string>, text: string, make: (text: string) => string): string {
+  if (text.length > MOST_KNOWN) return make(text)
+  let made = texts.get(text)
+  if (made === undefined) {
+    made = make(text)
+    if (texts.size < MOST_KNOWN) texts.set(text, made)
+  }
+  return made
+}
+
+/** So many names, or fewer, are sorted faster one by one. */
+const MOST_INSERTED = 16
+
+/** Names by UTF-16 code units. */
+function sortedNames(value: object): readonly string[] {
+  const names = Object.keys(value)
+  if (names.length > MOST_INSERTED) return names.sort()
+  for (let end = 1; end < names.length; end++) {
+    const name = names[end] ?? ''
+    let at = end
+    for (; at > 0 && (names[at - 1] ?? '') > name; at--) names[at] = names[at - 1] ?? ''
+    names[at] = name
+  }
+  return names
 }
 
 function quoted(text: string): string {
@@ -33,18 +136,7 @@ function quoted(text: string): string {
 
 function numberText(value: number): string {
   if (!Number.isFinite(value)) throw new TypeError('canonical JSON has no form for NaN and infinities')
-  return JSON.stringify(value)
-}
-
-function objectText(value: object): string {
-  if (!isPlain(value)) throw new TypeError('canonical JSON takes plain objects only')
-  let text = ''
-  for (const name of Object.keys(value).sort()) {
-    const member = value[name]
-    if (member === undefined) continue
-    text += `${text === '' ? '' : ','}${quoted(name)}:${canonicalJson(member)}`
-  }
-  return `{${text}}`
+  return `${value}`
 }
 
 function isPlain(value: object): value is Record<string, unknown> {

@@ -121,6 +121,11 @@ function walk(bytes: Uint8Array, maxDepth: number): boolean {
       continue
     }
     if (byte === MINUS || isDigit(byte)) {
+      // Lists of small numbers have the most values a byte.
+      if (bytes[at + 1] === COMMA) {
+        at += 2
+        continue
+      }
       const end = endOfNumber(bytes, at)
       if (end - at > MAX_NUMBER_BYTES) return false
       at = end
@@ -151,29 +156,35 @@ function isNumberByte(byte: number | undefined): boolean {
 /** Scans one value; answers the first byte after it and after the white space that follows. */
 function scan(bytes: Uint8Array, maxDepth: number): number {
   let depth = 0
+  let isObject = false
   let at = skipSpace(bytes, 0)
   while (true) {
     const first = bytes[at]
     if (first === OPEN_OBJECT || first === OPEN_ARRAY) {
       if (depth === maxDepth) throw new JsonError(`nested deeper than ${maxDepth}`, at)
-      names.open(depth++, first === OPEN_OBJECT)
+      isObject = first === OPEN_OBJECT
+      names.open(depth++, isObject)
       at = skipSpace(bytes, at + 1)
-      if (bytes[at] !== (first === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY)) {
-        if (first === OPEN_OBJECT) at = memberName(bytes, at, depth - 1)
+      if (bytes[at] !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
+        if (isObject) at = memberName(bytes, at, depth - 1)
         continue
       }
     } else {
-      at = skipSpace(bytes, skipScalar(bytes, at))
+      at = skipScalar(bytes, at)
+      // Mostly there is none: asked here, since the loop is too large for the engine to inline it.
+      if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at)
     }
     // A value has ended: close what ends with it, until a comma asks for the next value.
     while (depth > 0 && bytes[at] !== COMMA) {
       depth--
-      if (bytes[at] !== (names.isObject(depth) ? CLOSE_OBJECT : CLOSE_ARRAY)) throw unexpected(bytes, at)
+      if (bytes[at] !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) throw unexpected(bytes, at)
+      isObject = depth > 0 && names.isObject(depth - 1)
       at = skipSpace(bytes, at + 1)
     }
     if (depth === 0) return at
-    at = skipSpace(bytes, at + 1)
-    if (names.isObject(depth - 1)) at = memberName(bytes, at, depth - 1)
+    at++
+    if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at)
+    if (isObject) at = memberName(bytes, at, depth - 1)
   }
 }
 
@@ -231,16 +242,16 @@ function skipScalar(bytes: Uint8Array, at: number): number {
 }
 
 function skipNumber(bytes: Uint8Array, at: number): number {
-  if (endOfNumber(bytes, at) - at > MAX_NUMBER_BYTES)
-    throw new JsonError(`a number longer than ${MAX_NUMBER_BYTES} characters`, at)
   let next = bytes[at] === MINUS ? at + 1 : at
   next = bytes[next] === ZERO ? next + 1 : skipDigits(bytes, next)
+  if (bytes[next] === COMMA && next - at <= MAX_NUMBER_BYTES) return next
   if (bytes[next] === DOT) next = skipDigits(bytes, next + 1)
   const exponent = bytes[next]
   if (exponent === LOWER_E || exponent === UPPER_E) {
     const sign = bytes[next + 1]
     next = skipDigits(bytes, sign === PLUS || sign === MINUS ? next + 2 : next + 1)
   }
+  if (next - at > MAX_NUMBER_BYTES) throw new JsonError(`a number longer than ${MAX_NUMBER_BYTES} characters`, at)
   return next
 }
 

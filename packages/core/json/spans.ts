@@ -158,9 +158,20 @@ function skipValue(bytes: Uint8Array, at: number): number {
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
       depth--
       next++
-    } else if (depth > 0) next++
+    } else if (depth > 0) next = skipPlain(bytes, next + 1)
     else next = skipWord(bytes, next)
   } while (depth > 0 && next < bytes.length)
+  return next
+}
+
+/** By byte: 1 where a string or a container begins or ends. */
+const MEETS = new Uint8Array(256)
+for (const byte of [QUOTE, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY]) MEETS[byte] = 1
+
+/** The first byte from `at` on at which a string or a container begins or ends; the end of the input where there is none. */
+function skipPlain(bytes: Uint8Array, at: number): number {
+  let next = at
+  while (next < bytes.length && MEETS[bytes[next] ?? 0] === 0) next++
   return next
 }
 
