@@ -1,3 +1,4 @@
+import { checkJson } from '@plat/core'
 import { loadCedar } from '@plat/resources/cedar'
 import type { PolicyEntry, RuleEntry } from '@plat/resources/rendered'
 import { costTarget, type Families, type Row } from '../../test/fuzz/cost.ts'
@@ -222,6 +223,7 @@ const policyRows: readonly Row[] = [
     families: argumentsJson,
     prepare: (input) => {
       const args = Buffer.from(input)
+      checkJson(args)
       const facts = { identity: testIdentity, target: testTarget, pin: null }
       const body = { bytes: args, args, value: undefined, argsValue: undefined }
       return () => digestOf({ operation: 'mcp.call', method: 'tools/call', body, facts }, 'x')

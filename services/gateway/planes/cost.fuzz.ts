@@ -232,12 +232,15 @@ const chunks: Families = {
 }
 
 const modelRows: readonly Row[] = [
-  {
-    parser: 'requests to models',
-    limit: BODY,
-    families: requests,
-    run: (input) => [chat, messages, responses].map((dialect) => readModelBody(Buffer.from(input), dialect))[0],
-  },
+  ...Object.entries({ chat, messages, responses }).map(
+    ([part, dialect]): Row => ({
+      parser: 'requests to models',
+      part,
+      limit: BODY,
+      families: requests,
+      run: (input) => readModelBody(Buffer.from(input), dialect),
+    }),
+  ),
   {
     parser: 'translation for models',
     limit: BODY,

@@ -136,7 +136,7 @@ export class Approvals {
   /** The verdict over a call that needs an approval: a grant that it used, a wait, or a refusal. Rejects with the journal. */
   async ask(call: DecidedCall): Promise<ApprovalUse | Wait | Denial> {
     const ruleSha256 = call.facts.decision.ruleSha256 ?? null
-    const digest = digestOf(call, ruleSha256)
+    const digest = await digestOf(call, ruleSha256)
     if (digest === null)
       return deny('invalid_request', 'the arguments hold text that is no Unicode: nobody can approve them')
     for (let tries = 0; tries < ASK_TRIES_MAX; tries++) {
@@ -160,7 +160,7 @@ export class Approvals {
     const { approvalId } = held
     const { action, ruleSha256 = null } = call.facts.decision
     const rule = action === 'allow' ? held.ruleSha256 : ruleSha256
-    if (digestOf(call, rule) !== held.digest) {
+    if ((await digestOf(call, rule)) !== held.digest) {
       return this.#refusal('approval_stale', approvalId, 'what was approved is not what policy asks for now')
     }
     const used = await this.#log.change<Denial>(approvalId, (entry) => {

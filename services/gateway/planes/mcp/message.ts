@@ -1,4 +1,4 @@
-import { findSpan, parseLossless, type Span } from '@plat/core'
+import { findSpan, hasPlainNumbers, parseLossless, type Span } from '@plat/core'
 import type { Body } from '../../call/index.ts'
 import { isObject, type JsonObject, member, parsedOrUndefined } from '../wire/json.ts'
 import type { Era } from './classify.ts'
@@ -132,10 +132,9 @@ export class McpBody implements Body {
   get beside(): unknown {
     const params = member(this.value, 'params')
     const inputs = member(params, 'inputResponses')
-    const meta = freeMeta(member(params, '_meta'))
-    if (inputs === undefined && meta === undefined) return undefined
+    if (inputs === undefined && freeMeta(member(params, '_meta')) === undefined) return undefined
     const bytes = slice(this.bytes, ['params'])
-    const exact = bytes === null ? undefined : parseLossless(bytes)
+    const exact = bytes === null ? undefined : hasPlainNumbers(bytes) ? params : parseLossless(bytes)
     return { inputResponses: member(exact, 'inputResponses'), _meta: freeMeta(member(exact, '_meta')) }
   }
 
@@ -195,6 +194,8 @@ export function resultOf(message: unknown): JsonObject | null {
   return isObject(result) ? result : null
 }
 
+const SENDING_NAMES = [...SENDING]
+
 /** Names of the members of `_meta` that the protocol does not define. */
 export function freeMetaNames(meta: unknown): readonly string[] {
   return isObject(meta) ? namesBeyond(SENDING, meta) : NO_NAMES
@@ -203,8 +204,12 @@ export function freeMetaNames(meta: unknown): readonly string[] {
 /** `_meta` without the protocol's own members; undefined where nothing is left. */
 function freeMeta(meta: unknown): unknown {
   if (!isObject(meta)) return meta
-  const names = freeMetaNames(meta)
-  return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, meta[name]]))
+  if (!Object.keys(meta).some((name) => !SENDING.has(name))) return undefined
+  const own = SENDING_NAMES.filter((name) => Object.hasOwn(meta, name))
+  if (own.length === 0) return meta
+  const free = { ...meta }
+  for (const name of own) Reflect.deleteProperty(free, name)
+  return free
 }
 
 /** The bytes of a member's value, as the sender wrote them. */

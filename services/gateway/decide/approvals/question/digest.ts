@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { canonicalJson, parseLossless } from '@plat/core'
 import type { Call, Identity, Target, ToolPin } from '../../../call/index.ts'
 
@@ -13,15 +14,23 @@ export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
  * differ only beyond 2^53 never share an approval. `ruleSha256` covers the rule's whole text and its policy's name.
  * Null where the arguments have no canonical form: text that is no Unicode (a lone surrogate, escaped).
  */
-export function digestOf(call: Bound, ruleSha256: string | null): string | null {
-  const text = boundText(call, ruleSha256)
-  return text === null ? null : hash('sha256', text, 'hex')
+export async function digestOf(call: Bound, ruleSha256: string | null): Promise<string | null> {
+  const isLong = (call.body?.bytes.byteLength ?? 0) > LONG_BYTES
+  const value = boundValue(call, ruleSha256)
+  if (isLong) await setImmediate()
+  const text = textOf(value)
+  if (text === null) return null
+  if (isLong) await setImmediate()
+  return hash('sha256', text, 'hex')
 }
 
-function boundText(call: Bound, ruleSha256: string | null): string | null {
+/** Longer messages are parsed, written and hashed in separate turns of the event loop. */
+const LONG_BYTES = 64 * 1024
+
+function boundValue(call: Bound, ruleSha256: string | null): unknown {
   const { identity, target, pin } = call.facts
   const { namespace, agent, session } = identity
-  const bound = {
+  return {
     tenant: identity.tenant,
     session: `${namespace}/${agent}/${session}`,
     target: target.key,
@@ -32,8 +41,11 @@ function boundText(call: Bound, ruleSha256: string | null): string | null {
     beside: call.body?.beside,
     rule: ruleSha256,
   }
+}
+
+function textOf(value: unknown): string | null {
   try {
-    return canonicalJson(bound)
+    return canonicalJson(value)
   } catch (error) {
     if (error instanceof TypeError) return null
     throw error

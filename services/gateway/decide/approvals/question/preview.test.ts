@@ -77,27 +77,42 @@ test('a preview is never longer than its cap, and is cut between two characters'
   )
 })
 
-test('arguments share a digest exactly when they are the same value, however they are written', () => {
+test('arguments share a digest exactly when they are the same value, however they are written', async () => {
   const digest = (args: string) => digestOf(callOf({ args }), 'rule')
-  fc.assert(
-    fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
+  await fc.assert(
+    fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (one, other) => {
       const [a, b] = [JSON.stringify(one), JSON.stringify(other)]
-      assert.equal(digest(JSON.stringify(parseStrict(a), null, 2)), digest(a))
-      assert.equal(digest(a) === digest(b), canonical(one) === canonical(other))
+      assert.equal(await digest(JSON.stringify(parseStrict(a), null, 2)), await digest(a))
+      assert.equal((await digest(a)) === (await digest(b)), canonical(one) === canonical(other))
     }),
   )
-  assert.equal(digest('{"a":1,"b":2.50}'), digest('{ "b":2.5, "a":1 }'))
+  assert.equal(await digest('{"a":1,"b":2.50}'), await digest('{ "b":2.5, "a":1 }'))
 })
 
-test('an approval is bound to what is forwarded beside the arguments', () => {
+test('an approval is bound to what is forwarded beside the arguments', async () => {
   const digest = (beside: unknown) => {
     const call = callOf({ args: '{"a":1}' })
     return digestOf({ ...call, body: call.body === null ? null : { ...call.body, beside } }, 'rule')
   }
-  assert.equal(digest(undefined), digestOf(callOf({ args: '{"a":1}' }), 'rule'))
-  const asked = digest({ inputResponses: { a: { action: 'accept' } } })
-  assert.notEqual(asked, digest(undefined))
-  assert.notEqual(asked, digest({ inputResponses: { a: { action: 'decline' } } }))
+  assert.equal(await digest(undefined), await digestOf(callOf({ args: '{"a":1}' }), 'rule'))
+  const asked = await digest({ inputResponses: { a: { action: 'accept' } } })
+  assert.notEqual(asked, await digest(undefined))
+  assert.notEqual(asked, await digest({ inputResponses: { a: { action: 'decline' } } }))
+})
+
+test('long arguments have the same digest as the text of their canonical form, read in several turns', async () => {
+  const long = JSON.stringify({ b: 'x'.repeat(100_000), a: [1.5, 'é'] })
+  let turns = 0
+  const count = () => {
+    turns++
+    next = setImmediate(count)
+  }
+  let next = setImmediate(count)
+  const digest = await digestOf(callOf({ args: long }), 'rule')
+  clearImmediate(next)
+  assert.ok(turns >= 2)
+  assert.equal(digest, await digestOf(callOf({ args: `${long.slice(0, -1)} }` }), 'rule'))
+  assert.notEqual(digest, await digestOf(callOf({ args: long.replace('1.5', '1.25') }), 'rule'))
 })
 
 /** Members in one order; -0 is 0 in JSON text. */
