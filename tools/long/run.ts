@@ -16,15 +16,26 @@ interface Step {
   readonly name: string
   readonly runner: string
   args(flags: { readonly count: number; readonly seed: number }): readonly (string | number)[]
+  /** Laid over the environment. */
+  readonly env?: Readonly<Record<string, string>>
   /** The suite that it proves, where there is one. */
   readonly suite?: string
+}
+
+const THREE_GATEWAYS = 'services/gateway/operate/state-backend/three-gateways.live.test.ts'
+
+/** A test of `npm test` with more rounds than there. `pattern`: only the tests of the file whose names match it. */
+function longer(name: string, file: string, env: Readonly<Record<string, string>>, pattern = ''): Step {
+  const args = pattern === '' ? [file] : [file, `--test-name-pattern=${pattern}`]
+  return { name, runner: 'tools/test/run.ts', args: () => args, env }
 }
 
 /** What takes too long for every change: one step after the other. */
 const STEPS: readonly Step[] = [
   { name: 'malformed', runner: 'test/long/run.ts', args: ({ count, seed }) => ['-count', count, '-seed', seed] },
-  { name: 'approvals', runner: 'test/approvals/run.ts', args: () => [] },
-  { name: 'scale', runner: 'test/scale/run.ts', args: () => [] },
+  longer('approvals', THREE_GATEWAYS, { PLAT_TEST_APPROVAL_ROUNDS: '50' }, 'identical held calls'),
+  longer('counting', THREE_GATEWAYS, { PLAT_TEST_COUNTING_SECONDS: '120' }, 'no cap is passed'),
+  longer('scale', 'services/operator/scale.live.test.ts', { PLAT_TEST_SCALE_AGENTS: '32000' }),
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },
   { name: 'crash', runner: 'test/crash/run.ts', args: () => ['-appender', 1000, '-gateway', 100], suite: 'crash' },
@@ -38,8 +49,12 @@ function today(): string {
 }
 
 /** Runs one step on this screen and answers whether it passed. */
-function passes(runner: string, args: readonly (string | number)[]): Promise<boolean> {
-  const child = spawn(process.execPath, [path.join(ROOT, runner), ...args.map(String)], { cwd: ROOT, stdio: 'inherit' })
+function passes({ runner, env }: Step, args: readonly (string | number)[]): Promise<boolean> {
+  const child = spawn(process.execPath, [path.join(ROOT, runner), ...args.map(String)], {
+    cwd: ROOT,
+    stdio: 'inherit',
+    env: { ...process.env, ...env },
+  })
   return new Promise((resolve) => {
     child.once('error', () => resolve(false))
     child.once('close', (code) => resolve(code === 0))
@@ -56,14 +71,15 @@ async function main(args: readonly string[]): Promise<number> {
   const { only } = flags.values
   const results: string[] = []
   let failed = 0
-  for (const { name, runner, args: given, suite } of STEPS) {
+  for (const step of STEPS) {
+    const { name, runner, args: given, suite } = step
     if (only.length > 0 && !only.includes(name)) continue
     if (!existsSync(path.join(ROOT, runner))) {
       results.push(`${name}: not built yet in this version`)
       continue
     }
     console.log(`\n== ${name}`)
-    const passed = await passes(runner, given(flags.values))
+    const passed = await passes(step, given(flags.values))
     if (passed && suite !== undefined) stampSuite(ROOT, suite)
     if (!passed) failed++
     results.push(`${name}: ${passed ? 'passed' : 'FAILED'}`)

@@ -12,6 +12,8 @@ export const ADMIN_TOKEN = 'a-token-of-the-test'
 
 export interface GatewaysSetup {
   readonly postgres: TestPostgres
+  /** Another way to the server than its own `dsn`. */
+  readonly dsn?: string
   /** Rules of the one policy; everything is allowed where they are left out. */
   readonly rules?: readonly object[]
   /** `pricing.json`. */
@@ -43,9 +45,9 @@ export class TestGateways {
 
   constructor(setup: GatewaysSetup) {
     this.#setup = setup
-    const { postgres, rules, prices } = setup
+    const { postgres, dsn = postgres.dsn, rules, prices } = setup
     writeFileSync(this.#file('policies.json'), policiesFile([testPolicy(rules && { rules })]))
-    writeFileSync(this.#file('dsn'), `${postgres.dsn}\n`)
+    writeFileSync(this.#file('dsn'), `${dsn}\n`)
     if (prices !== undefined) writeFileSync(this.#file('pricing.json'), JSON.stringify(prices))
     postgres.beforeClose(() => this.#close())
   }

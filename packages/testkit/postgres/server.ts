@@ -34,9 +34,12 @@ export class TestPostgres {
   #server: ChildProcess | null = null
 
   /** Of the superuser `plat`. */
-  readonly dsn = this.#dsnWith('right')
+  readonly dsn = this.dsnAt(this.#dir)
   /** With another password, which the server refuses. */
-  readonly wrongDsn = this.#dsnWith('wrong')
+  readonly wrongDsn = this.dsnAt(this.#dir, 'wrong')
+
+  /** Where its socket is. */
+  readonly socketFolder = this.#dir
 
   /** Resolves when the server has started for the first time. */
   readonly started = this.#started.promise
@@ -78,6 +81,8 @@ export class TestPostgres {
   /** Works with a connection beside those of the code under test. */
   async beside<T>(work: (client: Client) => Promise<T>): Promise<T> {
     const client = new Client({ connectionString: this.dsn })
+    // A connection that ends fails its statement; without a listener the event would end the process.
+    client.on('error', () => {})
     await client.connect()
     try {
       return await work(client)
@@ -104,8 +109,9 @@ export class TestPostgres {
     await fs.rm(this.#dir, { recursive: true, force: true })
   }
 
-  #dsnWith(password: string): string {
-    return `postgres://plat:${password}@/postgres?host=${encodeURIComponent(this.#dir)}`
+  /** Of the superuser `plat`, with the socket in another folder than the server's. */
+  dsnAt(folder: string, password = 'right'): string {
+    return `postgres://plat:${password}@/postgres?host=${encodeURIComponent(folder)}`
   }
 
   async #install(): Promise<string> {

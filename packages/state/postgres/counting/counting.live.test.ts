@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, systemClock, TestClock } from '@plat/core'
+import { whilePaused } from '@plat/testkit/postgres/backends'
 import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
 import type { Client } from 'pg'
@@ -176,16 +177,6 @@ test('a request that gave up while its connection was checked leaves the connect
   await until(() => limits.used('c', 'life').then(Boolean, () => false), 'a connection')
   await replicas.close(state)
 })
-
-/** Calls `work` while these processes of the server are paused. */
-async function whilePaused<T>(pids: readonly number[], work: () => Promise<T>): Promise<T> {
-  for (const pid of pids) process.kill(pid, 'SIGSTOP')
-  try {
-    return await work()
-  } finally {
-    for (const pid of pids) process.kill(pid, 'SIGCONT')
-  }
-}
 
 test('a gateway closes while a process of the server is paused and a counter stays locked', async () => {
   const state = await replica({ schema: 'closing', maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
