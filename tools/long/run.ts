@@ -23,6 +23,7 @@ interface Step {
 }
 
 const THREE_GATEWAYS = 'services/gateway/operate/state-backend/three-gateways.live.test.ts'
+const CONTINUITY = 'services/gateway/operate/state-backend/continuity.live.test.ts'
 
 /** A test of `npm test` with more rounds than there. `pattern`: only the tests of the file whose names match it. */
 function longer(name: string, file: string, env: Readonly<Record<string, string>>, pattern = ''): Step {
@@ -35,6 +36,7 @@ const STEPS: readonly Step[] = [
   { name: 'malformed', runner: 'test/long/run.ts', args: ({ count, seed }) => ['-count', count, '-seed', seed] },
   longer('approvals', THREE_GATEWAYS, { PLAT_TEST_APPROVAL_ROUNDS: '50' }, 'identical held calls'),
   longer('counting', THREE_GATEWAYS, { PLAT_TEST_COUNTING_SECONDS: '120' }, 'no cap is passed'),
+  longer('restored', CONTINUITY, { PLAT_TEST_RESTORES: '15' }, 'older copy'),
   longer('scale', 'services/operator/scale.live.test.ts', { PLAT_TEST_SCALE_AGENTS: '32000' }),
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },

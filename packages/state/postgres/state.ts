@@ -71,6 +71,8 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
   const database = await Database.open({ ...options, continuity })
   const { schema } = database
   feed = new Feed({ database, clock, pollMs, warn })
+  // The check of a start comes before the feed.
+  if (continuity.lost !== null) feed.suspend()
   const serverClock = new ServerClock(clock)
   const counting = new Counting({ database, clock, serverClock, ids, warn })
   const onNotice = () => void feed.pull().catch(() => {})
