@@ -1,20 +1,38 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { SharedPool, TestClock } from '@plat/core'
+import type { RuleMatch } from '@plat/resources/rendered'
+import { createMemoryJournal } from '@plat/state'
+import { testProver } from '@plat/testkit/dpop'
+import { marksOf } from '../admin/people.ts'
+import { may, principalOf } from '../admin/roles.ts'
+import { DpopGate } from '../authn/identity/dpop.ts'
+import { personOf } from '../authn/token-vault/owner.ts'
+import { ownerKey as accountKey } from '../authn/token-vault/store/account.ts'
 import { ownerKey, ownerOf } from '../builtin/memory/owner.ts'
 import { agentOf, callerOf, type Identity } from '../call/facts.ts'
+import { testTarget } from '../call/testing/call.ts'
 import { testIdentity } from '../call/testing/identity.ts'
 import { sessionKey } from '../decide/approvals/store/book.ts'
+import { BudgetTable, type Match } from '../decide/budgets/caps/table.ts'
+import { allOf, conditionsOf } from '../decide/policy/rules/conditions.ts'
+import { rateOf } from '../decide/policy/rules/rates.ts'
 import type { RevocationTarget } from '../decide/revocations/format.ts'
 import { RevocationList } from '../decide/revocations/list.ts'
+import { bindingOf } from '../planes/mcp/seal/seal.ts'
+import { Bindings } from '../targets/a2a/tasks/bindings.ts'
+import type { BindingEvent } from '../targets/a2a/tasks/events.ts'
 
 /** A principal, and one that differs from it in exactly one part. */
 const ada: Identity = {
   ...testIdentity,
   tenant: 't',
   user: 'ada',
+  groups: ['staff'],
   issuer: 'https://one.example',
   verified: 'requester',
+  jkt: 'own',
 }
 const OTHERS = {
   tenant: { ...ada, tenant: 'other' },
@@ -24,6 +42,9 @@ const OTHERS = {
   user: { ...ada, user: 'other' },
   issuer: { ...ada, issuer: 'https://two.example' },
   token: { ...ada, jti: 'other' },
+  groups: { ...ada, groups: ['others'] },
+  tier: { ...ada, tier: 'other' },
+  key: { ...ada, jkt: 'other' },
 } as const
 type Part = keyof typeof OTHERS
 
@@ -46,8 +67,92 @@ function revokes(target: RevocationTarget) {
   return (who: Identity) => String(list.judge(who, clock) !== null)
 }
 
+/** Whether a rule of policies with this `match` is for a caller. */
+function ruled(match: RuleMatch) {
+  const target = { ...testTarget, server: 'notes' }
+  const question = { target, tool: null, operation: 'mcp.call', method: 'tools/call', taints: [], sinks: [] } as const
+  const holds = allOf(conditionsOf(match)) ?? assert.fail('no condition')
+  return (identity: Identity) => String(holds({ ...question, identity, args: null, now: 0 }))
+}
+
+/** The counter of a rate limit of a rule. */
+function rated(per: 'session' | 'agent' | 'user' | 'namespace') {
+  const rate = rateOf({ count: 1, seconds: 60, per }, { policy: 'p', rule: 'r' })
+  const question = { target: testTarget, tool: null, operation: 'mcp.call', method: 'tools/call' } as const
+  return (identity: Identity) => rate({ ...question, identity, taints: [], sinks: [], args: null, now: 0 }).key
+}
+
+/** The keys under which budgets with this selector count a caller; empty: it is not selected. */
+function budgeted(match: Match, window: 'session' | 'day' = 'day') {
+  const cap = { id: 'b', source: null, scope: 'agent', window, unit: 'micros', amount: 1, alerts: [] } as const
+  const table = new BudgetTable(null, [{ cap, match }])
+  return (who: Identity) =>
+    table
+      .matching(who)
+      .map(({ key }) => key)
+      .join()
+}
+
+/** The connected account of a caller. */
+function accountOf(isolateExternalIssuers: boolean) {
+  const rules = {
+    realm: 'staff',
+    trustedIssuers: issuers,
+    externalUserIssuers: issuers,
+    isolateExternalIssuers,
+    allowUnverifiedPrincipal: false,
+  }
+  return (who: Identity) => {
+    const person = personOf(who, rules)
+    return typeof person === 'string'
+      ? assert.fail(person)
+      : accountKey({ ...person, tenant: who.tenant, provider: 'p' })
+  }
+}
+
+/** The roles that a person with these names has at the admin API, everywhere or in a namespace. */
+function rolesBy(entry: string, place: 'everywhere' | 'namespace') {
+  const table = { viewer: [entry] }
+  const grants = {
+    people: {},
+    ...(place === 'everywhere'
+      ? { roles: table, namespaceRoles: {} }
+      : { roles: {}, namespaceRoles: { [ada.namespace]: table } }),
+  }
+  return ({ user, groups, namespace }: Identity) =>
+    String(may(principalOf({ user: user ?? '', groups }, grants), 'viewer', namespace))
+}
+
+/** Who owns a task that an agent gave to Ada. */
+async function taskOwner() {
+  const bindings = await Bindings.open({
+    journal: createMemoryJournal<BindingEvent>(() => clock.now()),
+    clock,
+    pool: new SharedPool({ name: 'task_bindings' }),
+    onFault: (error) => assert.fail(String(error)),
+  })
+  await bindings.bind({ identity: ada, server: 'a2a/default/b', call: 'c' }, 'task', 't')
+  return (who: Identity) => String(bindings.owns(who, 'a2a/default/b', 'task', 't'))
+}
+
+/** Whether a caller whose token is bound to a key is let in with a proof by Ada's key. */
+async function proves(who: Identity): Promise<string> {
+  const publicURL = 'https://gateway.example'
+  const config = { require: true, publicURL, maxAgeSeconds: 60 }
+  const gate = new DpopGate({ config, resourceBaseURL: '', clock, counted() {} })
+  const prover = testProver({ clock })
+  const wire = { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' }
+  const proof = prover.proof(`${publicURL}/mcp/notes`, 'token')
+  const jkt = who.jkt === ada.jkt ? prover.jkt : who.jkt
+  return String(await gate.ask(wire, { scheme: 'dpop', token: 'token', proof }, { ...who, jkt }))
+}
+
+const sealed = ['tenant', 'namespace', 'agent', 'session'] as const
+
 /** Each decision about principals: how it names one, and which parts distinguish two principals. */
-const DECISIONS: Readonly<Record<string, readonly [name: (who: Identity) => string, parts: readonly Part[]]>> = {
+const DECISIONS: Readonly<
+  Record<string, readonly [name: (who: Identity) => string | Promise<string>, parts: readonly Part[]]>
+> = {
   'share of a pool by session': [callerOf, ['tenant', 'namespace', 'agent', 'session']],
   'share of a pool by agent': [agentOf, ['tenant', 'namespace', 'agent']],
   'pending approvals of a session': [sessionKey, ['tenant', 'namespace', 'agent', 'session']],
@@ -64,13 +169,42 @@ const DECISIONS: Readonly<Record<string, readonly [name: (who: Identity) => stri
   'revocation of a tenant': [revokes({ tenant: ada.tenant }), ['tenant']],
   // A user is revoked under this name at every issuer: more callers are refused, never fewer.
   'revocation of a user': [revokes({ user: 'ada' }), ['user']],
+  'revocation of a user of one issuer': [revokes({ user: `${ada.issuer}#ada` }), ['user', 'issuer']],
+  // Policies, rates and budgets go by names: an issuer that is trusted for users vouches for theirs.
+  'policy match by name of an agent': [ruled({ agents: [ada.agent] }), ['agent']],
+  'policy match by namespace and agent': [ruled({ agents: [`${ada.namespace}/${ada.agent}`] }), ['namespace', 'agent']],
+  'policy match by user': [ruled({ users: ['ada'] }), ['user']],
+  'policy match by group': [ruled({ groups: ['staff'] }), ['groups']],
+  'policy match by tier': [ruled({ tiers: [ada.tier] }), ['tier']],
+  'rate of a rule by session': [rated('session'), ['namespace', 'agent', 'session']],
+  'rate of a rule by agent': [rated('agent'), ['namespace', 'agent']],
+  'rate of a rule by user': [rated('user'), ['user']],
+  'rate of a rule by namespace': [rated('namespace'), ['namespace']],
+  'budget of an agent': [budgeted({ agents: [`${ada.namespace}/${ada.agent}`] }), ['namespace', 'agent']],
+  'budget of a user': [budgeted({ users: ['ada'] }), ['user']],
+  'budget of a group': [budgeted({ groups: ['staff'] }), ['groups']],
+  'budget of a namespace': [budgeted({ namespaces: [ada.namespace] }), ['namespace']],
+  'budget of each session': [budgeted({}, 'session'), ['namespace', 'agent', 'session']],
+  'connected account': [accountOf(false), ['tenant', 'user']],
+  'connected account where issuers are isolated': [accountOf(true), ['tenant', 'user', 'issuer']],
+  'admin role of a user': [rolesBy('user:ada', 'everywhere'), ['user']],
+  'admin role of a group': [rolesBy('staff', 'everywhere'), ['groups']],
+  'admin role of a user in a namespace': [rolesBy('user:ada', 'namespace'), ['user', 'namespace']],
+  'one person of several votes': [
+    ({ user, issuer }) => marksOf({ names: [], subject: { issuer, subject: user ?? '' } }, {}).join(),
+    ['user', 'issuer'],
+  ],
+  'owner of a task': [await taskOwner(), ['tenant', 'namespace', 'agent', 'user', 'issuer']],
+  'sealed session of a server': [(who) => JSON.stringify(bindingOf('mcp-session', who, 'notes')), sealed],
+  'proof of possession': [proves, ['key']],
 }
 
 for (const [decision, [nameOf, parts]] of Object.entries(DECISIONS)) {
-  test(`${decision}: principals that differ in one part are distinguished by exactly its parts`, () => {
+  test(`${decision}: principals that differ in one part are distinguished by exactly its parts`, async () => {
+    const own = await nameOf(ada)
     for (const [part, other] of Object.entries(OTHERS)) {
       const isPart = parts.some((one) => one === part)
-      assert.equal(nameOf(other) !== nameOf(ada), isPart, part)
+      assert.equal((await nameOf(other)) !== own, isPart, part)
     }
   })
 }
