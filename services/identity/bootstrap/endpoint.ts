@@ -189,13 +189,14 @@ function refuseRevoked(
   { status }: KubernetesObject,
 ): void {
   const { namespace, agent, session, user, parentSession, forkRoot, forkedFrom } = request
-  const { trustDomain } = settings
+  const { issuer, trustDomain } = settings
   // The token before this one, if any: a session whose token was revoked is not given another one.
   const subject = {
     namespace,
     agent,
     session,
     user,
+    issuer,
     jti: textOf(status, 'jti'),
     parentJti: null,
     delegatorJti: null,

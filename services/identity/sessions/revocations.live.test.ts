@@ -71,6 +71,17 @@ test('what was delegated or forked ends with the session, agent or namespace tha
   assert.equal(await isValid(b.token), true, "the actor's own token does not end")
 })
 
+test('a user is revoked by name at every issuer, and with an issuer at that one', async (t) => {
+  const { mint, isValid, revoke } = await setUp(t)
+  const [ada, other] = [await mint({ ...planner, user: 'ada' }), await mint({ ...helper, user: 'bob' })]
+  const [, payload = ''] = ada.token.split('.')
+  const { iss } = JSON.parse(Buffer.from(payload, 'base64url').toString())
+  await revoke([entry({ user: `${iss}#ada` })], ada.token)
+  assert.equal(await isValid(other.token), true)
+  await revoke([entry({ user: 'https://elsewhere.example#ada' })], ada.token, true)
+  await revoke([entry({ user: 'ada' })], ada.token)
+})
+
 test('a revoked token passes nowhere: verify, bind, exchange, delegation as either party', async (t) => {
   const { mint, verify, revoke, bindAnswer, exchange, delegate } = await setUp(t)
   const [a, b, other] = [await mint(planner), await mint(helper), await mint({ ...helper, session: 'h2' })]

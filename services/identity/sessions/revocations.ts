@@ -14,7 +14,7 @@ type Scope = (typeof SCOPES)[number]
 
 /** Whom the list is asked about. */
 export type Subject = Descendant &
-  Pick<SessionClaims, 'jti' | 'parentJti' | 'delegatorJti' | 'delegationJtis' | 'session' | 'user'>
+  Pick<SessionClaims, 'jti' | 'parentJti' | 'delegatorJti' | 'delegationJtis' | 'session' | 'user' | 'issuer'>
 
 export type RevocationVerdict = 'revoked' | 'suspended' | 'unavailable' | null
 
@@ -89,7 +89,7 @@ class RevocationsFile implements Revocations {
 
 /** Everything whose revocation ends a token: its own names, those of its delegators and fork parents, and the tokens it descends from. */
 function keysOf(who: Subject, tenant: string | null): readonly string[] {
-  const { user } = who
+  const { user, issuer } = who
   const { delegators, forkedFrom } = ancestryOf(who)
   const sessions = [who, ...delegators, ...forkedFrom]
   const ancestors = [who.jti, who.parentJti, who.delegatorJti, ...who.delegationJtis]
@@ -100,7 +100,7 @@ function keysOf(who: Subject, tenant: string | null): readonly string[] {
       `agent ${namespace}/${agent}`,
       `namespace ${namespace}`,
     ]),
-    ...(user === null ? [] : [`user ${user}`]),
+    ...(user === null ? [] : [`user ${user}`, `user ${issuer}#${user}`]),
     ...(tenant === null ? [] : [`tenant ${tenant}`]),
     'all ',
   ]

@@ -19,7 +19,7 @@ export const agentRevocationSpecSchema = Type.Object(
         session: named('`<namespace>/<agent>/<session>`.', `${NAME}/${NAME}/${NAME}`),
         agent: named('`<namespace>/<agent>`.', `${NAME}/${NAME}`),
         namespace: named('Every session in it.', NAME),
-        user: anyText('Every session that acts for the user.'),
+        user: anyText('Every session that acts for the user; `<issuer>#<user>`: with tokens of that issuer.'),
         tenant: anyText('Every session of the tenant.'),
         all: Optional(Type.Unsafe<true>({ type: 'boolean', enum: [true], description: 'Everybody.' })),
       },

@@ -11,9 +11,9 @@ import type { UserTokens } from './vault.ts'
 
 /** Who may not do anything any more. */
 export interface RevokedUsers {
-  revoked(user: string): boolean
-  /** Is told of every user who is revoked from now on. */
-  follow(tell: (user: string) => void): void
+  revoked(user: string, issuer: string): boolean
+  /** Is told of every user who is revoked from now on: `<user>` or `<issuer>#<user>`. */
+  follow(tell: (name: string) => void): void
 }
 
 export interface TokenVaultOptions {

@@ -74,7 +74,7 @@ async function opened(
     cookie: browserCookie({ isSecure: publicURL.protocol === 'https:', ttlSeconds: settings.flowTTLSeconds }),
     base,
     realm: rules.realm,
-    isRevoked: (user) => revokedUsers.revoked(user),
+    isRevoked: (user) => revokedUsers.revoked(user, rules.realm),
     log,
   })
   return {
@@ -101,7 +101,7 @@ function flowsOf({ config, pools, sealer, clock, ids }: TokenVaultOptions): Flow
 
 /** The kill switch may have been pulled while nobody listened. */
 async function followRevoked(users: RevokedUsers, vault: Vault, accounts: Accounts): Promise<void> {
-  users.follow((user) => void vault.removeUser(user))
-  const revoked = new Set(accounts.list().flatMap(({ account: { user } }) => (users.revoked(user) ? [user] : [])))
-  await Promise.all([...revoked].map((user) => vault.removeUser(user)))
+  users.follow((name) => void vault.removeUser(name))
+  const revoked = accounts.list().filter(({ account: { user, realm } }) => users.revoked(user, realm))
+  await vault.removeAll(revoked)
 }

@@ -166,11 +166,17 @@ test('the kill switch removes what a user has in every realm and tenant, and has
   await vault.connect({ ...owner, realm: 'https://customer.example' }, tokensOf(clock, { accessToken: 'two' }))
   await vault.connect({ ...owner, tenant: 'acme' }, tokensOf(clock, { accessToken: 'three' }))
   await vault.connect({ ...owner, user: 'bob' }, tokensOf(clock, { accessToken: 'bob’s' }))
+  await vault.connect({ ...owner, user: 'eve' }, tokensOf(clock, { accessToken: 'eve’s' }))
+  await vault.connect(
+    { ...owner, user: 'eve', realm: 'https://customer.example' },
+    tokensOf(clock, { accessToken: 'x' }),
+  )
+  await vault.removeUser('https://customer.example#eve')
   await vault.removeUser('ada')
   await vault.close()
   assert.deepEqual(
     accounts.list().map(({ account }) => account.user),
-    ['bob'],
+    ['bob', 'eve'],
   )
-  assert.deepEqual(provider.revoked.toSorted(), ['one', 'three', 'two'])
+  assert.deepEqual(provider.revoked.toSorted(), ['one', 'three', 'two', 'x'])
 })

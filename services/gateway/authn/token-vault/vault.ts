@@ -123,12 +123,18 @@ export class Vault implements UserTokens {
     }
   }
 
-  /** The kill switch: removes every account of this name, in whatever realm. */
-  async removeUser(user: string): Promise<void> {
-    const { accounts, log } = this.#parts
-    const theirs = accounts.list().filter(({ account }) => account.user === user)
-    const failed = (error: unknown) => log.error({ user, error: reasonOf(error) }, 'an account could not be removed')
-    await Promise.all(theirs.map(({ account }) => this.remove(account, 'revoked').catch(failed)))
+  /** The kill switch: removes every account of `<user>` in whatever realm, or of `<realm>#<user>`. */
+  async removeUser(name: string): Promise<void> {
+    const isMeant = ({ user, realm }: Owner) => user === name || `${realm}#${user}` === name
+    await this.removeAll(this.#parts.accounts.list().filter(({ account }) => isMeant(account)))
+  }
+
+  /** Removes these accounts because their users are revoked. */
+  async removeAll(kept: readonly StoredAccount[]): Promise<void> {
+    const { log } = this.#parts
+    const failed = (user: string) => (error: unknown) =>
+      log.error({ user, error: reasonOf(error) }, 'an account could not be removed')
+    await Promise.all(kept.map(({ account }) => this.remove(account, 'revoked').catch(failed(account.user))))
   }
 
   /** Waits for what providers are still told. */

@@ -78,6 +78,20 @@ test('revoking an agent or a session ends what it delegated and its forks, whate
   assert.match(await (await call(gateway, own)).text(), /done/)
 })
 
+test('a user of another issuer with the same name is not revoked, and a plain name is revoked at every issuer', async (t) => {
+  const { gateway, tenants } = await setUp(t)
+  const of = (user: string) =>
+    signJws(tenants.signers.red ?? assert.fail(), {}, claims({ act: { sub: `user:${user}` } }))
+  const [ada, bob] = [of('ada'), of('bob')]
+  await revokeAt(gateway, { user: 'https://elsewhere.example#ada' })
+  assert.match(await (await call(gateway, ada)).text(), /done/)
+  await revokeAt(gateway, { user: `${TEST_ISSUER}#ada` })
+  assert.match(await (await call(gateway, ada)).text(), /the user is revoked/)
+  assert.match(await (await call(gateway, bob)).text(), /done/)
+  await revokeAt(gateway, { user: 'bob' })
+  assert.match(await (await call(gateway, bob)).text(), /the user is revoked/)
+})
+
 async function revokeAt({ url }: GatewayProcess, target: object): Promise<void> {
   const response = await fetch(`${url}/v1/revocations`, {
     method: 'POST',

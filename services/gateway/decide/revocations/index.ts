@@ -34,9 +34,9 @@ export interface RevocationsOptions {
 /** The kill switch, as it concerns what users left here. */
 export interface RevokedUsers {
   /** By name; a suspension does not count. */
-  revoked(user: string): boolean
-  /** Is told of every user whom an entry revokes by name from now on. */
-  follow(tell: (user: string) => void): void
+  revoked(user: string, issuer: string): boolean
+  /** Is told of every user whom an entry revokes from now on, by what it names: `<user>` or `<issuer>#<user>`. */
+  follow(tell: (name: string) => void): void
 }
 
 /** Break-glass entries as AgentRevocations. */
@@ -93,7 +93,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   return {
     stage: createRevokedStage((who) => revocations.ask(who)),
     users: {
-      revoked: (user) => revocations.hasRevoked(user),
+      revoked: (user, issuer) => revocations.hasRevoked(user, issuer),
       follow: (tell) => revocations.followUsers(tell),
     },
     isKnown: () => revocations.isKnown,

@@ -59,10 +59,11 @@ export class RevocationList {
     return [...this.#byId.values()].filter(({ until }) => now < until).map(({ revocation }) => revocation)
   }
 
-  /** Whether this user is revoked by name; a suspension is meant to be lifted, and does not count. */
-  hasRevoked(user: string, clock: Pick<Clock, 'now'>): boolean {
-    const entries = this.#byScope.get('user')?.get(user) ?? new Set()
-    return [...entries].some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
+  /** Whether this user of an issuer is revoked by name; a suspension is meant to be lifted, and does not count. */
+  hasRevoked(user: string, issuer: string, clock: Pick<Clock, 'now'>): boolean {
+    const ofScope = this.#byScope.get('user')
+    const entries = userNames(user, issuer).flatMap((name) => [...(ofScope?.get(name) ?? [])])
+    return entries.some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
   }
 
   /** The denial of the narrowest entry that matches; null when none does. The time is asked only where an entry names the caller. */
@@ -105,12 +106,20 @@ function keysOf(who: Identity, scope: RevocationScope): readonly string[] {
     case 'namespace':
       return ancestry(who).map(({ namespace }) => namespace)
     case 'user':
-      return who.user === null ? [] : [who.user]
+      return who.user === null ? [] : userNames(who.user, who.issuer)
     case 'tenant':
       return who.tenant === '' ? [] : [who.tenant]
     case 'all':
       return ['']
   }
+}
+
+/**
+ * What a user answers to: the name, which every issuer may give to somebody, and the name at its issuer. An issuer has no fragment
+ * (RFC 8414, section 2), so that the first `#` ends it.
+ */
+function userNames(user: string, issuer: string): readonly string[] {
+  return [user, `${issuer}#${user}`]
 }
 
 /** The caller, and every session that its authority comes from: revoking one of them ends what it delegated, and its forks. */

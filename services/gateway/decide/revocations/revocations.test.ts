@@ -166,9 +166,25 @@ test('whoever keeps things of users is told who is revoked by name, and not who 
   await revocations.revoke(entry({ agent: 'default/assistant' }), 'me')
   assert.deepEqual(told, ['ada'])
   assert.deepEqual(
-    ['ada', 'bob', 'eve'].map((user) => revocations.hasRevoked(user)),
+    ['ada', 'bob', 'eve'].map((user) => revocations.hasRevoked(user, ada.issuer)),
     [true, false, false],
   )
   clock.advance(1_000)
-  assert.equal(revocations.hasRevoked('ada'), false)
+  assert.equal(revocations.hasRevoked('ada', ada.issuer), false)
+})
+
+test('a user with an issuer is revoked at that issuer alone, and without one at every issuer', async () => {
+  const { revocations } = await setUp()
+  const elsewhere = { ...ada, issuer: 'https://other.example' }
+  await revocations.revoke(entry({ user: `${ada.issuer}#ada` }), 'me')
+  assert.equal(revocations.judge(ada)?.revoked, 'user')
+  assert.equal(revocations.judge(elsewhere), null)
+  assert.equal(revocations.judge({ ...ada, user: 'bob' }), null)
+  assert.deepEqual(
+    [ada, elsewhere].map(({ issuer }) => revocations.hasRevoked('ada', issuer)),
+    [true, false],
+  )
+  await revocations.revoke(entry({ user: 'ada' }), 'me')
+  assert.equal(revocations.judge(elsewhere)?.revoked, 'user')
+  assert.equal(revocations.hasRevoked('ada', elsewhere.issuer), true)
 })

@@ -116,10 +116,10 @@ export class Revocations {
     return this.#file?.ok !== false && this.#parts.journal.health !== 'unreachable'
   }
 
-  /** Whether this user is revoked by name; a suspension does not count. */
-  hasRevoked(user: string): boolean {
+  /** Whether this user of an issuer is revoked by name; a suspension does not count. */
+  hasRevoked(user: string, issuer: string): boolean {
     const { clock } = this.#parts
-    return this.#listed?.hasRevoked(user, clock) === true || this.#kept.list.hasRevoked(user, clock)
+    return this.#listed?.hasRevoked(user, issuer, clock) === true || this.#kept.list.hasRevoked(user, issuer, clock)
   }
 
   /** Is told of every user whom an entry revokes by name from now on. */
