@@ -158,6 +158,7 @@ async function startAdmin(shared: Shared): Promise<Admin> {
     ...{ env, clock, log, ledgers: audit.ledgers, config: config.adminAuth, recordsFirst: recordsFirst(config) },
     people: await openAdmins(shared),
     refused: (reason) => failures.inc({ reason }),
+    pools: shared.pools,
   })
 }
 

@@ -272,6 +272,22 @@ export const poolTable = {
     age: '5 min',
     refused: 'nothing; the oldest one is aborted',
   },
+  counters: {
+    services: ['gateway'],
+    counts: 'counters of budgets and rates in this process, one for each key and window',
+    total: 1_000_000,
+    shares: [{ of: 'agent that was counted first', max: 250_000 }],
+    age: 'the end of the window; without one, 90 days after the last use',
+    refused: '`state_unavailable`: what is not counted is not capped',
+  },
+  ledger_readers: {
+    services: ['gateway'],
+    counts: 'requests of the admin API that read the ledger or its checkpoints',
+    total: 64,
+    shares: [{ of: 'caller of the admin API', max: 8 }],
+    age: 'the end of the request',
+    refused: '429 `rate_limited`',
+  },
   tainted_sessions: {
     services: ['gateway'],
     counts: 'sessions whose taint labels are kept',

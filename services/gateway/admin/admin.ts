@@ -1,5 +1,5 @@
 import { readSecret } from '@plat/config'
-import { type Clock, pathOfTarget, reasonOf } from '@plat/core'
+import { type Clock, type PoolObservers, pathOfTarget, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
@@ -8,6 +8,7 @@ import { Caller } from './caller.ts'
 import { AdminError } from './error.ts'
 import type { Grants, Principal } from './roles.ts'
 import { type AdminRoute, adminRoutes } from './routes.ts'
+import { LedgerReaders } from './throttle/ledger-readers.ts'
 import { type AdminRefusal, RefusedTokens } from './throttle/refused.ts'
 
 /** The routes of one feature. */
@@ -47,6 +48,7 @@ export interface AdminOptions {
   readonly log: Log
   /** Counts a refused token. */
   readonly refused: (reason: AdminRefusal) => void
+  readonly pools?: PoolObservers<'ledger_readers'>
 }
 
 /** The admin API: its frame, without the features. */
@@ -77,6 +79,7 @@ export function createAdmin(options: AdminOptions): Admin {
   const authenticate = authentication({ token, people, grants: config, refusals })
   const callers = new WeakMap<FastifyRequest, Caller>()
   const records = new ChangeRecords(options)
+  const readers = new LedgerReaders(options.pools?.of('ledger_readers'))
   const on = (scope: FastifyInstance, route: AdminRoute, handler: AdminHandler) => {
     const row = adminRoutes[route]
     scope.route({
@@ -90,8 +93,10 @@ export function createAdmin(options: AdminOptions): Admin {
       handler(request, reply) {
         const caller = callers.get(request)
         if (caller === undefined) throw new Error(`nobody was met at ${route}`)
-        if (!recordsFirst || READS.has(request.method) || caller.changesNothing) return handler(request, reply, caller)
-        return records.intent(request, caller, route).then(() => handler(request, reply, caller))
+        const work = () => handler(request, reply, caller)
+        const answer = 'readsLedger' in row ? () => readers.read(caller.by, work) : work
+        if (!recordsFirst || READS.has(request.method) || caller.changesNothing) return answer()
+        return records.intent(request, caller, route).then(answer)
       },
     })
   }

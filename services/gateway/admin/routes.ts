@@ -15,6 +15,8 @@ export interface RouteRow {
   readonly ownRecord?: true
   /** It changes nothing, though it is no GET: no record is left. */
   readonly reads?: true
+  /** It reads the ledger or its checkpoints, which callers share. */
+  readonly readsLedger?: true
 }
 
 export const adminRoutes = {
@@ -50,6 +52,7 @@ export const adminRoutes = {
     does: 'Sessions that have called, with what stands against them.',
   },
   'GET /v1/sessions/:id/timeline': {
+    readsLedger: true,
     needs: 'auditor',
     within: 'namespace',
     does: 'What one session did: its records.',
@@ -63,6 +66,7 @@ export const adminRoutes = {
     ownRecord: true,
   },
   'POST /v1/policies/simulate': {
+    readsLedger: true,
     needs: 'auditor',
     within: 'namespace',
     does: 'Judges recorded calls by policies that are not in force.',
@@ -81,13 +85,19 @@ export const adminRoutes = {
   'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },
-  'GET /v1/audit/records': { needs: 'auditor', within: 'namespace', does: 'Records of the ledger.' },
+  'GET /v1/audit/records': { needs: 'auditor', within: 'namespace', does: 'Records of the ledger.', readsLedger: true },
   'GET /v1/audit/proof/:seq': {
+    readsLedger: true,
     needs: 'auditor',
     within: 'namespace',
     does: 'A record with the proof that it stands in the ledger.',
   },
-  'GET /v1/audit/checkpoints': { needs: 'auditor', within: 'namespace', does: 'Signed checkpoints, the newest first.' },
+  'GET /v1/audit/checkpoints': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Signed checkpoints, the newest first.',
+    readsLedger: true,
+  },
   'GET /v1/audit/jwks': { needs: 'nobody', within: 'cluster', does: 'The public keys of checkpoints.' },
   'POST /v1/audit/anchors': {
     needs: 'auditor',
@@ -103,6 +113,7 @@ export const adminRoutes = {
   },
   'GET /v1/evidence': { needs: 'auditor', within: 'namespace', does: 'Evidence objects, the newest first.' },
   'POST /v1/evidence': {
+    readsLedger: true,
     needs: 'auditor',
     within: 'namespace',
     does: 'Seals records with what proves them into one evidence object. In one namespace: with `namespace`.',
