@@ -55,9 +55,10 @@ export interface Limits {
   /**
    * All or nothing. The same id gets the same answer while its hold is open, and the hold then belongs to the last take; with other items
    * it throws. A take that failed holds nothing, also when it is counted later than its failure.
-   * `expiresAt` (milliseconds since the epoch) is for holds whose owner is gone: then the whole hold counts as spent.
+   * `expiresAt` (milliseconds since the epoch) is for holds whose owner is gone: then the whole hold counts as spent. `caller`: in whose
+   * share new counters are kept; without one all share one.
    */
-  take(id: string, items: readonly HoldItem[], expiresAt: number): Hold | Short | Promise<Hold | Short>
+  take(id: string, items: readonly HoldItem[], expiresAt: number, caller?: string): Hold | Short | Promise<Hold | Short>
   used(key: string, window: string): Promise<{ spent: number; held: number }>
   /** The clock that decides windows, in milliseconds since the epoch: callers name windows and expiry by it. */
   now(): number

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { SharedPool, TestClock } from '@plat/core'
 import fc from 'fast-check'
 import { type Hold, type HoldItem, isShort, LocalLimits, type Overrun, windowEnd, windowOf } from '../index.ts'
 import { limitsPromises } from './limits.conformance.ts'
@@ -213,4 +213,29 @@ test('a day or a month that still runs in its zone is kept, also when it is over
     assert.equal((await limits.used('usd/a', window)).spent, 0)
     assert.equal((await limits.used('usd/b', window)).spent, 0)
   }
+})
+
+test('a caller whose keys fill its share of counters is refused, another is counted, and windows that are over make room', async () => {
+  const clock = new TestClock()
+  const counters = new SharedPool({ name: 'counters', total: 6, shares: [3] })
+  const limits = new LocalLimits({ clock, counters })
+  const take = (caller: string, n: number, window = 'life') =>
+    limits.take(
+      `${caller}${n}${window}`,
+      [{ key: `rate/${caller}/${n}`, window, cap: 9, amount: 1, unit: 'calls' }],
+      1e15,
+      caller,
+    )
+  const minute = windowOf(clock.now(), 60)
+  for (let n = 0; n < 3; n++) {
+    const hold = take('greedy', n, minute)
+    if (!isShort(hold)) hold.settle(new Map())
+  }
+  assert.throws(() => take('greedy', 3), /too many keys are counted, of this agent/)
+  for (let n = 0; n < 3; n++) take('modest', n)
+  assert.throws(() => take('third', 0), /of all agents/)
+  await clock.advance(61_000)
+  take('greedy', 3)
+  limits.restore({ key: 'usd/x', window: 'life' }, 1, clock.now())
+  assert.equal(counters.used, limits.buckets)
 })

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, SharedPool } from '@plat/core'
 import { ById, type Listed } from './by-id.ts'
 import { checkAmount, checkItems, joined, nameOf, partsOf, sameItem, settledBy } from './items.ts'
 import type { Hold, HoldItem, Limits, Overrun, Short } from './limits.ts'
@@ -6,12 +6,12 @@ import { windowEnd } from './window.ts'
 
 /** Holds that are open at one time; a gateway has fewer calls under way. */
 const MAX_OPEN_HOLDS = 100_000
-/** Pairs of key and window that are counted at one time. Beyond it a new one is refused: what is not counted is not capped. */
-const MAX_BUCKETS = 1_000_000
 /** How long what was spent in a window that never ends is remembered after its last use, in milliseconds: 90 days. */
 const LIFE_AGE_MS = 90 * 24 * 3_600_000
-/** How often a full table is searched for windows that are over, in milliseconds. */
-const SEARCH_EVERY_MS = 60_000
+/** Buckets that a refused one looks at for windows that are over: the event loop is not held for a search through all. */
+const SEARCHED_BUCKETS = 1_000
+/** Holds the buckets of before this process began. */
+const RESTORED = 'restored'
 
 export interface LocalLimitsOptions {
   /** Decides when windows are over: the clock by which callers name them. */
@@ -20,6 +20,11 @@ export interface LocalLimitsOptions {
   readonly onOverrun?: (overrun: Overrun) => void
   /** Told after each amount that was spent of a hold: the item, and what is spent of its key and window in all by now. */
   readonly onSpent?: (item: HoldItem, spent: number) => void
+  /**
+   * Pairs of key and window that are counted at one time, by the caller that was counted first. Beyond it a new one is refused: what is
+   * not counted is not capped. Default: the row of the pool.
+   */
+  readonly counters?: SharedPool
   /** IANA zone of windows that are days and months; UTC where it is left out. */
   readonly zone?: string
 }
@@ -44,21 +49,22 @@ export class LocalLimits implements Limits {
   readonly #onOverrun: (overrun: Overrun) => void
   readonly #onSpent: LocalLimitsOptions['onSpent']
   readonly #zone: string | undefined
+  readonly #pool: SharedPool
   readonly #counted = new Map<string, Bucket>()
   readonly #open = new ById<LocalHold>()
   readonly #owner: Owner
   #sweeper: Iterator<[string, Bucket]>
-  #searchedAt = Number.NEGATIVE_INFINITY
   #nextExpiry = Number.POSITIVE_INFINITY
 
-  constructor({ clock, onOverrun, onSpent, zone }: LocalLimitsOptions) {
+  constructor({ clock, onOverrun, onSpent, zone, counters }: LocalLimitsOptions) {
     this.#clock = clock
     this.#onOverrun = onOverrun ?? (() => {})
     this.#onSpent = onSpent
     this.#zone = zone
+    this.#pool = counters ?? new SharedPool({ name: 'counters' })
     this.#sweeper = this.#counted.entries()
     this.#owner = {
-      add: (items) => this.#add(items, this.#clock.now()),
+      add: (items, caller) => this.#add(items, this.#clock.now(), caller),
       spend: (id, item, amount, from) => this.#spend(id, item, amount, from),
       closed: (hold) => this.#open.delete(hold),
     }
@@ -74,7 +80,7 @@ export class LocalLimits implements Limits {
     return this.#counted.size
   }
 
-  take(id: string, items: readonly HoldItem[], expiresAt: number): Hold | Short {
+  take(id: string, items: readonly HoldItem[], expiresAt: number, caller = ''): Hold | Short {
     const now = this.#clock.now()
     this.#expire(now)
     const known = this.#open.get(id)
@@ -83,9 +89,9 @@ export class LocalLimits implements Limits {
       throw new RangeError(`hold ${id} is open with other items`)
     }
     if (this.#open.size >= MAX_OPEN_HOLDS) throw new Error(`${MAX_OPEN_HOLDS} holds are open`)
-    const short = this.#add(items, now)
+    const short = this.#add(items, now, caller)
     if (short !== null) return short
-    const hold = new LocalHold(id, items, expiresAt, this.#owner)
+    const hold = new LocalHold({ id, items, expiresAt, caller }, this.#owner)
     this.#open.add(hold)
     this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
     return hold
@@ -119,15 +125,15 @@ export class LocalLimits implements Limits {
     const end = windowEnd(item.window, this.#zone)
     const now = this.#clock.now()
     if (amount === 0 || (end === null ? now - at >= LIFE_AGE_MS : now >= end)) return
-    const bucket = this.#bucket(item, at)
+    const bucket = this.#bucket(item, at, null)
     bucket.spent += amount
     bucket.usedAt = Math.max(bucket.usedAt, at)
   }
 
   /** Adds to what is held, all or nothing. */
-  #add(items: readonly HoldItem[], now: number): Short | null {
+  #add(items: readonly HoldItem[], now: number, caller: string): Short | null {
     checkItems(items)
-    const buckets = items.map((item) => this.#bucket(item, now))
+    const buckets = items.map((item) => this.#bucket(item, now, caller))
     for (let place = 0; place < items.length; place++) {
       const item = items[place]
       const bucket = buckets[place]
@@ -148,7 +154,7 @@ export class LocalLimits implements Limits {
   /** Turns what is held (or, after expiry, what was counted as spent) into what was spent. */
   #spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void {
     const now = this.#clock.now()
-    const bucket = this.#bucket(item, now)
+    const bucket = this.#bucket(item, now, null)
     if (from === 'held') bucket.held -= item.amount
     else bucket.spent = Math.max(0, bucket.spent - item.amount)
     bucket.spent += amount
@@ -157,25 +163,25 @@ export class LocalLimits implements Limits {
     if (this.#onSpent !== undefined) this.#onSpent(item, bucket.spent)
   }
 
-  #bucket(item: Pick<HoldItem, 'key' | 'window'>, now: number): Bucket {
+  /** Without a caller it was admitted before, and is counted whatever the bounds are. */
+  #bucket(item: Pick<HoldItem, 'key' | 'window'>, now: number, caller: string | null): Bucket {
     const name = nameOf(item)
     const known = this.#counted.get(name)
     if (known !== undefined) return known
-    const bucket = new Bucket(windowEnd(item.window, this.#zone), now)
-    this.#makeRoom(this.#clock.now())
+    const bucket = new Bucket(windowEnd(item.window, this.#zone), now, caller ?? RESTORED)
+    // Each new bucket looks at two old ones, so that windows that are over go without a timer.
+    this.#forget(this.#clock.now(), 2)
+    if (caller === null) this.#pool.add(RESTORED)
+    else this.#acquire(caller)
     this.#counted.set(name, bucket)
     return bucket
   }
 
-  /** Each new bucket looks at two old ones, so that windows that are over go without a timer. */
-  #makeRoom(now: number): void {
-    this.#forget(now, 2)
-    if (this.#counted.size < MAX_BUCKETS) return
-    if (now - this.#searchedAt >= SEARCH_EVERY_MS) {
-      this.#searchedAt = now
-      this.#forget(now, 2 * MAX_BUCKETS)
-    }
-    if (this.#counted.size >= MAX_BUCKETS) throw new Error(`${MAX_BUCKETS} keys are counted already`)
+  #acquire(caller: string): void {
+    if (this.#pool.boundFor(caller) !== null) this.#forget(this.#clock.now(), SEARCHED_BUCKETS)
+    const bound = this.#pool.acquire(caller)
+    if (bound !== null)
+      throw new Error(`too many keys are counted, ${bound === 'share' ? 'of this agent' : 'of all agents'}`)
   }
 
   #forget(now: number, count: number): void {
@@ -184,7 +190,7 @@ export class LocalLimits implements Limits {
       const next = this.#sweeper.next()
       if (next.done !== true) {
         const [name, bucket] = next.value
-        if (bucket.isOver(now)) this.#counted.delete(name)
+        if (bucket.isOver(now) && this.#counted.delete(name)) this.#pool.release(bucket.caller)
         continue
       }
       this.#sweeper = this.#counted.entries()
@@ -210,13 +216,16 @@ export class LocalLimits implements Limits {
 /** What is spent and held of one key in one window. */
 class Bucket {
   readonly endsAt: number | null
+  /** Whose share it is in. */
+  readonly caller: string
   usedAt: number
   spent = 0
   held = 0
 
-  constructor(endsAt: number | null, usedAt: number) {
+  constructor(endsAt: number | null, usedAt: number, caller: string) {
     this.endsAt = endsAt
     this.usedAt = usedAt
+    this.caller = caller
   }
 
   isOver(now: number): boolean {
@@ -229,7 +238,7 @@ class Bucket {
 
 /** What a hold asks of the limits that gave it. */
 interface Owner {
-  add(items: readonly HoldItem[]): Short | null
+  add(items: readonly HoldItem[], caller: string): Short | null
   spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void
   closed(hold: LocalHold): void
 }
@@ -239,13 +248,23 @@ class LocalHold implements Hold, Listed<LocalHold> {
   readonly expiresAt: number
   next: LocalHold | null = null
   readonly #taken: readonly HoldItem[]
+  readonly #caller: string
   readonly #owner: Owner
   #items: readonly HoldItem[]
   #state: 'held' | 'expired' = 'held'
   #settled: ReadonlyMap<string, number> | null = null
 
-  constructor(id: string, items: readonly HoldItem[], expiresAt: number, owner: Owner) {
+  constructor(
+    {
+      id,
+      items,
+      expiresAt,
+      caller,
+    }: Pick<Hold, 'id' | 'items'> & { readonly expiresAt: number; readonly caller: string },
+    owner: Owner,
+  ) {
     this.id = id
+    this.#caller = caller
     this.expiresAt = expiresAt
     this.#taken = items
     this.#items = items
@@ -266,7 +285,7 @@ class LocalHold implements Hold, Listed<LocalHold> {
 
   extend(items: readonly HoldItem[]): Short | null {
     if (this.#settled !== null || this.#state === 'expired') throw new Error(`hold ${this.id} is over`)
-    const short = this.#owner.add(items)
+    const short = this.#owner.add(items, this.#caller)
     if (short === null) this.#items = joined(this.#items, items)
     return short
   }

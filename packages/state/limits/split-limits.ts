@@ -15,12 +15,17 @@ export class SplitLimits implements Limits {
     this.#options = options
   }
 
-  take(id: string, items: readonly HoldItem[], expiresAt: number): Hold | Short | Promise<Hold | Short> {
+  take(
+    id: string,
+    items: readonly HoldItem[],
+    expiresAt: number,
+    caller?: string,
+  ): Hold | Short | Promise<Hold | Short> {
     const { own, others } = this.#options
     const [here, there] = this.#split(items)
-    if (there.length === 0) return own.take(id, here, expiresAt)
-    if (here.length === 0) return others.take(id, there, expiresAt)
-    return this.#both(own.take(id, here, expiresAt), () => others.take(id, there, expiresAt))
+    if (there.length === 0) return own.take(id, here, expiresAt, caller)
+    if (here.length === 0) return others.take(id, there, expiresAt, caller)
+    return this.#both(own.take(id, here, expiresAt, caller), () => others.take(id, there, expiresAt, caller))
   }
 
   used(key: string, window: string): Promise<{ spent: number; held: number }> {

@@ -89,7 +89,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const { leadership, shared, secret } = state
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)
-  const opening = await openLimits({ config, shared, clock, log })
+  const opening = await openLimits({ config, shared, clock, log, pools })
   const audit = keep(
     await createAudit({ ...options, metrics, headStore: state.ledgerHeads, onRecord: opening.spending.see }),
   )

@@ -1,4 +1,4 @@
-import { type Clock, quantityToMicros, reasonOf } from '@plat/core'
+import { type Clock, type PoolObservers, quantityToMicros, reasonOf, watchedPool } from '@plat/core'
 import { type Ledgers, tailLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import {
@@ -73,8 +73,9 @@ export async function openLimits(using: {
   readonly shared: { readonly rates: boolean; limits(options: SharedLimitsOptions): SharedLimits } | null
   readonly clock: Clock
   readonly log: Log
+  readonly pools?: PoolObservers<'counters'>
 }): Promise<OpeningLimits> {
-  const { config, shared, clock, log } = using
+  const { config, shared, clock, log, pools } = using
   const path = statePath(config)
   const saved = await readTotals(path)
   if (typeof saved === 'string')
@@ -89,7 +90,11 @@ export async function openLimits(using: {
   }
   const together = shared?.limits(counting) ?? null
   // Windows are over by the clock that names them.
-  const limits = new LocalLimits({ clock: together ?? clock, ...counting })
+  const limits = new LocalLimits({
+    clock: together ?? clock,
+    ...counting,
+    counters: watchedPool({ name: 'counters', observer: pools?.of('counters') }),
+  })
   const counters =
     together === null ? localCounters(limits) : sharedCounters(together, shared?.rates === true ? null : limits)
   return {

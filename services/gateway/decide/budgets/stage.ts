@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import { type Hold, type HoldItem, isShort, type Limits, type Short, type WindowCalendar, windowOf } from '@plat/state'
-import { type Body, type Call, type Denial, isDenial, type Outcome, type Snapshot } from '../../call/index.ts'
+import { agentOf, type Body, type Call, type Denial, isDenial, type Outcome, type Snapshot } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
@@ -167,7 +167,12 @@ class Reserve {
     asked: BudgetedDemand | null,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
-    const answer = this.#options.limits.take(call.id, items, this.#options.clock.now() + HOLD_LIFE_MS)
+    const answer = this.#options.limits.take(
+      call.id,
+      items,
+      this.#options.clock.now() + HOLD_LIFE_MS,
+      agentOf(call.facts.identity),
+    )
     if (answer instanceof Promise) {
       return answer.then(
         (late) => this.#taken(call, late, { items, asked, body }),

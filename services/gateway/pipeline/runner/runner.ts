@@ -53,7 +53,7 @@ export interface RunnerOptions {
   readonly log: RunnerLog
   /** While it is active, every call that does not end work is refused before its credentials are read. Absent: never. */
   readonly overload?: Pick<OverloadState, 'active'>
-  /** Counts the bytes of bodies that calls hold. Absent: nobody counts them. */
+  /** Counts the bytes of bodies that calls hold. Absent: they are not counted. */
   readonly bytes?: SharedPool
   /** Revision of the policies of a snapshot: every record names it, whoever decided. */
   readonly policyRevision?: (snapshot: Snapshot) => string

@@ -2,7 +2,7 @@ import type { Clock } from '@plat/core'
 import type { Hold, Limits, WindowCalendar } from '@plat/state'
 import { isShort } from '@plat/state'
 import { AdminError } from '../../../admin/index.ts'
-import type { Identity, Snapshots } from '../../../call/index.ts'
+import { agentOf, type Identity, type Snapshots } from '../../../call/index.ts'
 import { type Applied, BudgetItem } from '../caps/budget.ts'
 import type { BudgetTable } from '../caps/table.ts'
 import { pricingSlot } from '../pricing/pricing.ts'
@@ -55,7 +55,7 @@ export function createCharging({ limits, table, calendar, snapshots, clock, mete
     take(id, payer, cost) {
       const items = cost.micros === 0 ? [] : itemsOf(payer, cost)
       if (items.length === 0) return null
-      const taken = limits.take(id, items, clock.now() + HOLD_LIFE_MS)
+      const taken = limits.take(id, items, clock.now() + HOLD_LIFE_MS, agentOf({ tenant: '', ...payer }))
       return taken instanceof Promise ? taken.then(held, away) : held(taken)
     },
     metered,
