@@ -84,7 +84,7 @@ export const poolTable = {
     total: 256 * MIB,
     shares: [{ of: 'agent', max: 64 * MIB }],
     varies: { total: 'half of the heap limit', share: 'a quarter of the total' },
-    age: 'until the call is over and its response was sent',
+    age: 'until the call is over and its response was sent; a caller that reads nothing of it for 60 s is cut off',
     refused: '`overloaded`',
   },
   upstream_connections: {

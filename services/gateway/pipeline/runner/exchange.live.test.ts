@@ -15,10 +15,13 @@ interface Parts {
 }
 
 /** A server on loopback; `handle` gets the sink of each response, `gone` resolves when a caller left early. */
-async function serve(handle: (sink: ResponseSink, exchange: Parts) => unknown) {
+async function serve(handle: (sink: ResponseSink, exchange: Parts) => unknown, stalledMs?: number) {
   const gone = Promise.withResolvers<void>()
   const server = http.createServer((request, response) => {
-    void handle(new ResponseSink('d1', response, (complete) => complete || gone.resolve()), { request, response })
+    void handle(new ResponseSink('d1', response, (complete) => complete || gone.resolve(), stalledMs), {
+      request,
+      response,
+    })
   })
   servers.push(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -149,4 +152,26 @@ test('path and query stand apart, and credentials can be forgotten', async () =>
     http.get(url, { headers, agent: false }, (response) => response.resume().on('end', resolve)),
   )
   assert.deepEqual(seen, ['GET', '/mcp/notes', 'a=b', ['connection', 'host', 'x-kept']])
+})
+
+test('a caller that reads nothing of a large whole answer is cut off, and one that goes on reading is not', async () => {
+  const body = new Uint8Array(32 * 1024 * 1024)
+  const { url, gone } = await serve((sink) => sink.reply({ status: 200, headers: {} }, 0, body), 1000)
+  const reading = connect(Number(new URL(url).port), '127.0.0.1')
+  reading.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+  let size = 0
+  for await (const chunk of reading) {
+    const before = size
+    size += chunk.length
+    // Slower than the limit in all, never for as long in one piece.
+    if (Math.floor(size / 2 ** 22) !== Math.floor(before / 2 ** 22))
+      await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+  assert.ok(size > body.length, `${size} bytes`)
+  const stalled = connect(Number(new URL(url).port), '127.0.0.1')
+  stalled.on('error', () => {})
+  stalled.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  stalled.pause()
+  await gone
+  stalled.destroy()
 })

@@ -22,6 +22,9 @@ export interface Sink {
 /** A body of at most this many bytes leaves in one piece with its head. */
 const ONE_WRITE_BYTES = 64 * 1024
 
+/** A caller that reads nothing for this long is cut off, in milliseconds: its call holds memory, and may hold an upstream connection. */
+export const STALLED_CALLER_MS = 60_000
+
 /** Statuses that have no body and therefore no length (RFC 9110, section 8.6). */
 const BODILESS: ReadonlySet<number> = new Set([204, 304])
 
@@ -29,14 +32,21 @@ const BODILESS: ReadonlySet<number> = new Set([204, 304])
 export class ResponseSink implements Sink {
   readonly #id: string
   readonly #response: ServerResponse
+  readonly #stalledMs: number
   /** The body is streamed in chunks, which are framed here: Node gathers and frames each in pieces, which costs more than a copy. */
   #chunked = false
   headSent = false
 
   /** `onClosed` is called once: nothing of the answer is in memory any more. Not `complete`: the caller left before. */
-  constructor(id: string, response: ServerResponse, onClosed: (complete: boolean) => void) {
+  constructor(
+    id: string,
+    response: ServerResponse,
+    onClosed: (complete: boolean) => void,
+    stalledMs = STALLED_CALLER_MS,
+  ) {
     this.#id = id
     this.#response = response
+    this.#stalledMs = stalledMs
     // It closes once: `once` would only cost a wrapper, and taking the listener off again.
     response.on('close', () => onClosed(response.writableFinished))
     // Without a listener a write after the caller left would end the process; `close` follows and says it all.
@@ -45,9 +55,16 @@ export class ResponseSink implements Sink {
 
   reply(head: Head, overheadMs: number, body: Uint8Array): void {
     this.#head(head, overheadMs, BODILESS.has(head.status) ? null : body.byteLength)
-    if (body.byteLength > ONE_WRITE_BYTES) this.#response.end(body)
+    if (body.byteLength > ONE_WRITE_BYTES) this.#sendLarge(body)
     // Node sends a head and a body of the same kind in one piece: as text of single bytes the body stays what it is.
     else this.#response.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'), 'latin1')
+  }
+
+  /** The call is over, so that only the connection can watch whether its caller reads: its timer begins anew with each part that leaves. */
+  #sendLarge(body: Uint8Array): void {
+    const response = this.#response
+    response.setTimeout(this.#stalledMs, () => void response.destroy())
+    response.end(body)
   }
 
   open(head: Head, overheadMs: number, flush: boolean): void {

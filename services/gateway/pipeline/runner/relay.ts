@@ -13,10 +13,8 @@ import {
 import type { Plane } from '../plane.ts'
 import type { GovernedCall } from './call.ts'
 import { completed, died, type Ended, refused, stopped, stoppedBy, suspended } from './call-abort.ts'
+import { STALLED_CALLER_MS } from './exchange.ts'
 import { ReviewChain, type Reviewed } from './reviews.ts'
-
-/** A caller that reads nothing for this long is cut off, in milliseconds: its call holds memory and an upstream connection. */
-const STALLED_CALLER_MS = 60_000
 
 type FramesReply = Extract<Reply, { kind: 'frames' }>
 
