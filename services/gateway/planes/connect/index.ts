@@ -12,8 +12,7 @@ import {
   statusOf,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import { failure } from '../wire/failure.ts'
-import { plainRefusal } from '../wire/plain.ts'
+import { failure, plainRefusal } from '../wire/refusal.ts'
 
 /** How long a host may take to be connected to, in milliseconds. */
 const CONNECT_MS = 15_000

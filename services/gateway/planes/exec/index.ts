@@ -14,10 +14,8 @@ import {
 import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { wholeBodyDenial } from '../wire/exchange.ts'
-import { failure } from '../wire/failure.ts'
 import { isJsonType } from '../wire/headers.ts'
-import { plainRefusal } from '../wire/plain.ts'
-import { unusable } from '../wire/unusable.ts'
+import { failure, plainRefusal, unusable } from '../wire/refusal.ts'
 import { ExecFrame } from './frame.ts'
 import { type ExecBody, execBody, sessionIn } from './request.ts'
 

@@ -1,9 +1,18 @@
 import { checkJson, JsonError } from '@plat/core'
-import type { Arrival, Body, Call, Denial, Frame, Parsed, Reply } from '../../call/index.ts'
-import { deny, isDenial } from '../../call/index.ts'
+import {
+  type Arrival,
+  type Body,
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  isDenial,
+  type Parsed,
+  type Reply,
+} from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
-import { plainRefusal } from '../wire/plain.ts'
+import { plainRefusal } from '../wire/refusal.ts'
 
 /** Where plans are brought; nothing below it is anything else. */
 export const INFRA_PREFIX = '/v1/infra/'

@@ -7,7 +7,7 @@ import { eventData, SseSplitter, withEventData } from '../wire/sse.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { InvalidResponseError, McpResponse } from './frames/response.ts'
 import { idOf, parsedId, withValue } from './message.ts'
-import { classify, parseMessage } from './parse.ts'
+import { classify, parseMessage } from './read.ts'
 
 const message = near([
   '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1},"_meta":{"progressToken":1}}}',

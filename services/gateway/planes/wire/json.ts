@@ -1,3 +1,6 @@
+import { JsonError, parseStrict } from '@plat/core'
+import { type Denial, deny } from '../../call/index.ts'
+
 export type JsonObject = { readonly [member: string]: unknown }
 
 /** Tells a JSON object from every other JSON value. */
@@ -21,4 +24,17 @@ export function parsedOrUndefined(json: Uint8Array | string): unknown {
 
 function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}
+
+/** JSON-RPC "parse error". */
+const PARSE_ERROR = -32700
+
+/** What a posted message says, when its bytes are JSON in which no two readers can see different things. */
+export function strictMessage(bytes: Uint8Array): { readonly value: unknown } | Denial {
+  try {
+    return { value: parseStrict(bytes) }
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    return deny('invalid_request', `the body is not strict JSON: ${error.message}`, { data: { rpc: PARSE_ERROR } })
+  }
 }

@@ -6,7 +6,7 @@ import { isDenial } from '../../call/index.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { decodeMirrored, encodeMirrored } from './headers.ts'
 import { McpBody } from './message.ts'
-import { classify, parseMessage } from './parse.ts'
+import { classify, parseMessage } from './read.ts'
 
 const VERSIONS = [undefined, '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28']
 const METHODS = ['initialize', 'ping', 'tools/list', 'tools/call', 'server/discover', 'notifications/cancelled']
