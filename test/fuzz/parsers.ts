@@ -56,7 +56,7 @@ export const PARSERS = {
   revocations: 'services/gateway/decide/revocations/format.ts',
   cookies: 'services/gateway/authn/token-vault/flow/browser.ts',
   'list cursors': 'services/gateway/admin/page.ts',
-  'messages of MCP': 'services/gateway/planes/mcp/parse.ts',
+  'messages of MCP': 'services/gateway/planes/mcp/read.ts',
   'responses of MCP': 'services/gateway/planes/mcp/frames/response.ts',
   'lists of MCP': 'services/gateway/planes/mcp/capabilities.ts',
   'mirrored headers': 'services/gateway/planes/mcp/headers.ts',
