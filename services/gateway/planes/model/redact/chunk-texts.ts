@@ -26,13 +26,45 @@ const MAX_TEXTS = 1024
 /** What a chunk says of its answer: held-back text goes on under the same. */
 const SAME = ['id', 'object', 'created', 'model', 'system_fingerprint'] as const
 
-/** The way from a choice to one of its texts; numbers are the `index` of an element, or its place. */
-type TextPath = readonly (string | number)[]
+/** An element of the way from a choice to one of its texts; numbers are the `index` of an element, or its place. */
+type Step = string | number
+
+/** A choice, or a container in it, with open texts. A text is found by one step from its container, however deep that is. */
+class Place {
+  readonly step: Step
+  readonly parent: Place | null
+  readonly places = new Map<Step, Place>()
+  readonly texts = new Map<Step, OpenText>()
+
+  constructor(step: Step, parent: Place | null) {
+    this.step = step
+    this.parent = parent
+  }
+
+  get isEmpty(): boolean {
+    return this.texts.size === 0 && this.places.size === 0
+  }
+}
 
 interface OpenText {
-  readonly choice: number
-  readonly way: TextPath
+  /** Null: it is not kept beyond its first piece. */
+  readonly place: Place | null
+  readonly step: Step
   readonly pieces: Pieces
+}
+
+/** What a choice has open. */
+interface OpenChoice {
+  readonly root: Place
+  /** In the order in which they began. */
+  readonly texts: Set<OpenText>
+}
+
+/** Where a container is, that of a choice has no parent. Its place is null until a text in it is opened. */
+interface At {
+  readonly parent: At | null
+  readonly step: Step
+  place: Place | null
 }
 
 /**
@@ -41,9 +73,15 @@ interface OpenText {
  */
 export class ChunkTexts {
   readonly #redactor: Redactor
-  readonly #texts = new Map<string, OpenText>()
+  /** By the index of the choice, in the order in which they began. */
+  readonly #choices = new Map<number, OpenChoice>()
+  /** Texts that are open. */
+  #open = 0
   #same: JsonObject = {}
   #isChanged = false
+  /** The choice that is read ends with this chunk. */
+  #isLast = false
+  #index = 0
   #denial: Denial | null = null
 
   constructor(redactor: Redactor) {
@@ -64,71 +102,124 @@ export class ChunkTexts {
 
   /** Chunks with what is held back of all choices, since nothing follows. */
   end(): readonly JsonObject[] | Denial {
-    const held = [...this.#texts.values()].flatMap((text) => this.#rest(text))
-    this.#texts.clear()
+    const held: JsonObject[] = []
+    for (const choice of [...this.#choices.keys()]) this.#flush(choice, held)
     return this.#denial ?? held
   }
 
   #choice(choice: unknown, place: number, before: JsonObject[]): unknown {
     if (!isObject(choice)) return choice
     const index = typeof choice.index === 'number' ? choice.index : place
-    const isLast = typeof choice.finish_reason === 'string'
+    this.#isLast = typeof choice.finish_reason === 'string'
     const unchanged = this.#isChanged
     this.#isChanged = false
-    const told = this.#member(choice, { choice: index, way: [], isLast })
-    if (isLast) before.push(...this.#flush(index))
-    const isTold = this.#isChanged && isObject(told) && isObject(told.logprobs)
+    this.#index = index
+    const told = this.#members(choice, { parent: null, step: index, place: this.#choices.get(index)?.root ?? null })
+    if (this.#isLast) this.#flush(index, before)
+    const isTold = this.#isChanged && isObject(told.logprobs)
     this.#isChanged ||= unchanged
     return isTold ? { ...told, logprobs: null } : told
   }
 
-  #member(value: unknown, at: { readonly choice: number; readonly way: TextPath; readonly isLast: boolean }): unknown {
-    if (typeof value === 'string') return at.way.length === 0 ? value : this.#text(value, at)
-    if (Array.isArray(value)) {
-      return value.map((one: unknown, place) => {
-        const index = member(one, 'index')
-        return this.#member(one, { ...at, way: [...at.way, typeof index === 'number' ? index : place] })
-      })
-    }
-    if (!isObject(value) || JSON.isRawJSON(value)) return value
-    const told: Record<string, unknown> = {}
-    for (const [name, one] of Object.entries(value)) {
-      told[name] = PLAIN.has(name) ? one : this.#member(one, { ...at, way: [...at.way, name] })
-    }
-    return told
+  #value(value: unknown, step: Step, parent: At): unknown {
+    if (typeof value === 'string') return this.#text(value, step, parent)
+    if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value
+    const at: At = { parent, step, place: parent.place?.places.get(step) ?? null }
+    if (Array.isArray(value)) return this.#elements(value, at)
+    return isObject(value) ? this.#members(value, at) : value
   }
 
-  #text(piece: string, { choice, way, isLast }: { choice: number; way: TextPath; isLast: boolean }): string {
-    const key = JSON.stringify([choice, ...way])
-    const text = this.#texts.get(key) ?? this.#opened(key, choice, way)
-    let told = this.#checked(text.pieces.push(piece))
-    if (isLast || this.#texts.size > MAX_TEXTS) {
-      told += this.#checked(text.pieces.end())
-      this.#texts.delete(key)
+  /** The list itself where nothing in it is changed. */
+  #elements(list: readonly unknown[], at: At): readonly unknown[] {
+    let told: unknown[] | null = null
+    for (let place = 0; place < list.length; place++) {
+      const one = list[place]
+      const index = typeof one === 'object' ? member(one, 'index') : undefined
+      const next = this.#value(one, typeof index === 'number' ? index : place, at)
+      if (next === one) continue
+      told ??= [...list]
+      told[place] = next
     }
+    return told ?? list
+  }
+
+  #members(object: JsonObject, at: At): JsonObject {
+    let told: Record<string, unknown> | null = null
+    for (const name of Object.keys(object)) {
+      if (PLAIN.has(name)) continue
+      const one = object[name]
+      const next = this.#value(one, name, at)
+      if (next === one) continue
+      told ??= { ...object }
+      Object.defineProperty(told, name, { value: next })
+    }
+    return told ?? object
+  }
+
+  #text(piece: string, step: Step, at: At): string {
+    const text = at.place?.texts.get(step) ?? this.#opened(step, at)
+    let told = this.#checked(text.pieces.push(piece))
+    if (this.#isLast || text.place === null) told += this.#checked(text.pieces.end())
+    if (this.#isLast && text.place !== null) this.#close(text, text.place)
     if (told !== piece) this.#isChanged = true
     return told
   }
 
-  #opened(key: string, choice: number, way: TextPath): OpenText {
-    const isJson = typeof way.at(-1) === 'string' && JSON_MEMBERS.has(String(way.at(-1)))
-    const text = { choice, way, pieces: this.#redactor.pieces(isJson) }
-    this.#texts.set(key, text)
+  #opened(step: Step, at: At): OpenText {
+    const pieces = this.#redactor.pieces(typeof step === 'string' && JSON_MEMBERS.has(step))
+    // It ends with this piece: nothing of it has to be found again.
+    if (this.#isLast || this.#open >= MAX_TEXTS) return { place: null, step, pieces }
+    const place = this.#placeOf(at)
+    const text = { place, step, pieces }
+    place.texts.set(step, text)
+    this.#choices.get(this.#index)?.texts.add(text)
+    this.#open++
     return text
   }
 
-  #flush(choice: number): readonly JsonObject[] {
-    const ended = [...this.#texts].filter(([, text]) => text.choice === choice)
-    for (const [key] of ended) this.#texts.delete(key)
-    return ended.flatMap(([, text]) => this.#rest(text))
+  #placeOf(at: At): Place {
+    if (at.place !== null && this.#isKept(at.place)) return at.place
+    const parent = at.parent === null ? null : this.#placeOf(at.parent)
+    const place = new Place(at.step, parent)
+    if (parent === null) this.#choices.set(this.#index, { root: place, texts: new Set() })
+    else parent.places.set(at.step, place)
+    at.place = place
+    return place
   }
 
-  /** A chunk with what is held back of a text; none where that is nothing. */
-  #rest({ choice, way, pieces }: OpenText): readonly JsonObject[] {
+  /** False once its last text was closed. */
+  #isKept(place: Place): boolean {
+    const { parent, step } = place
+    return parent === null ? this.#choices.get(this.#index)?.root === place : parent.places.get(step) === place
+  }
+
+  #close(text: OpenText, container: Place): void {
+    container.texts.delete(text.step)
+    this.#choices.get(this.#index)?.texts.delete(text)
+    this.#open--
+    let place = container
+    while (place.isEmpty && place.parent !== null) {
+      place.parent.places.delete(place.step)
+      place = place.parent
+    }
+    if (place.isEmpty) this.#choices.delete(this.#index)
+  }
+
+  /** Adds chunks with what is held back of the texts of a choice, which ends. */
+  #flush(index: number, held: JsonObject[]): void {
+    const choice = this.#choices.get(index)
+    if (choice === undefined) return
+    this.#choices.delete(index)
+    this.#open -= choice.texts.size
+    for (const text of choice.texts) this.#rest(index, text, held)
+  }
+
+  /** Adds a chunk with what is held back of a text; none where that is nothing. */
+  #rest(index: number, { place, step, pieces }: OpenText, held: JsonObject[]): void {
     const rest = this.#checked(pieces.end())
-    if (rest === '') return []
-    const held = leadingTo(rest, way)
-    return [{ ...this.#same, choices: [{ index: choice, ...(isObject(held) ? held : {}), finish_reason: null }] }]
+    if (rest === '') return
+    const value = leadingTo(rest, [...wayTo(place), step])
+    held.push({ ...this.#same, choices: [{ index, ...(isObject(value) ? value : {}), finish_reason: null }] })
   }
 
   #checked(told: string | Denial): string {
@@ -138,8 +229,15 @@ export class ChunkTexts {
   }
 }
 
+/** The steps from the choice to a place in it. */
+function wayTo(place: Place | null): readonly Step[] {
+  const way: Step[] = []
+  for (let at = place; at !== null && at.parent !== null; at = at.parent) way.push(at.step)
+  return way.reverse()
+}
+
 /** A value at the end of a way, in the objects and lists that lead to it. */
-function leadingTo(text: string, way: TextPath): unknown {
+function leadingTo(text: string, way: readonly Step[]): unknown {
   let held: unknown = text
   for (const step of way.toReversed()) {
     if (typeof step === 'string') held = { [step]: held }

@@ -148,6 +148,28 @@ test('a whole answer loses the logprobs that would spell out what was taken', ()
   assert.equal(text, '{"choices":[{"message":{"content":"[X]"},"logprobs":null}],"n":1.0}')
 })
 
+test('a text is found again by its place, after others have ended, and beyond the limit each piece is a text', () => {
+  const choices = (...all: readonly object[]) => event({ id: 'c1', choices: all })
+  const at = (index: number, delta: object, finish: string | null = null) => ({ index, delta, finish_reason: finish })
+  const call = (text: string) => ({ tool_calls: [{ index: 3, function: { arguments: text } }, { list: [[text]] }] })
+  const running = opened()
+  const frames = [
+    choices(at(0, { content: 'se', ...call('sec') }), at(1, { content: 'sec' })),
+    choices(at(1, { content: 'ret' }, 'stop'), at(0, call('r'))),
+    choices(at(1, { content: 'sec' }), at(0, { content: 'cret', ...call('et') })),
+    choices(at(1, { content: 'ret' }, 'stop'), at(0, { content: '.', ...call('.') }, 'stop')),
+    choices(...Array.from({ length: 1030 }, (_, index) => at(index, { content: 'sec' }))),
+    choices(at(1028, { content: 'ret secret' }), at(7, { content: 'ret' })),
+    DONE,
+  ].flatMap((frame) => framesOf(running.frame(frame)))
+  const texts = assembled([...frames, ...framesOf(running.end('complete'))])
+  assert.equal(texts['0.content'], '[X].sec')
+  assert.equal(texts['0.tool_calls[3].function.arguments'], '[X].')
+  assert.equal(texts['1.content'], '[X][X]sec')
+  assert.equal(texts['7.content'], '[X]')
+  assert.equal(texts['1028.content'], 'secret [X]')
+})
+
 test('what must not pass refuses the stream', () => {
   const passed = opened().frame(chunk({ content: 'FORBIDDEN things' }))
   assert.ok(isDenial(passed))
