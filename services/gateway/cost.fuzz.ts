@@ -368,7 +368,10 @@ const otherRows: readonly Row[] = [
       ...json,
       entries: (n) => `{"version":1,"revocations":[${'{"id":"a","target":{"namespace":"b"}},'.repeat(n / 38)}{}]}`,
     },
-    run: (input) => decodeFile(Buffer.from(input)),
+    prepare: (input) => {
+      const file = Buffer.from(input)
+      return () => decodeFile(file)
+    },
   },
   {
     parser: 'cookies',

@@ -242,16 +242,18 @@ function skipScalar(bytes: Uint8Array, at: number): number {
 }
 
 function skipNumber(bytes: Uint8Array, at: number): number {
+  // Only a literal that is too long has a byte of numbers there.
+  if (isNumberByte(bytes[at + MAX_NUMBER_BYTES]) && endOfNumber(bytes, at) - at > MAX_NUMBER_BYTES)
+    throw new JsonError(`a number longer than ${MAX_NUMBER_BYTES} characters`, at)
   let next = bytes[at] === MINUS ? at + 1 : at
   next = bytes[next] === ZERO ? next + 1 : skipDigits(bytes, next)
-  if (bytes[next] === COMMA && next - at <= MAX_NUMBER_BYTES) return next
+  if (bytes[next] === COMMA) return next
   if (bytes[next] === DOT) next = skipDigits(bytes, next + 1)
   const exponent = bytes[next]
   if (exponent === LOWER_E || exponent === UPPER_E) {
     const sign = bytes[next + 1]
     next = skipDigits(bytes, sign === PLUS || sign === MINUS ? next + 2 : next + 1)
   }
-  if (next - at > MAX_NUMBER_BYTES) throw new JsonError(`a number longer than ${MAX_NUMBER_BYTES} characters`, at)
   return next
 }
 

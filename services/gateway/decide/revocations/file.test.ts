@@ -55,6 +55,11 @@ test('one thing that is wrong refuses the file, and the problem names its place'
     assert.ok('problems' in read, source)
     assert.match(read.problems.join('\n'), expected, source)
   }
+  const strange = decode(JSON.stringify(Object.fromEntries(Array.from({ length: 50_000 }, (_, at) => [`m${at}`, 1]))))
+  assert.deepEqual('problems' in strange && strange.problems, [
+    'must be an object of version and revocations, and has 50000 members',
+  ])
+  assert.ok('problems' in decode('{"version":1,"revocations":[],"more":1}'))
   const many = decode(text(...Array.from({ length: MAX_REVOCATIONS + 1 }, () => good)))
   assert.ok('problems' in many)
 })

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { parseStrict } from '@plat/core'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
-import { Check, Errors } from 'typebox/value'
+import { Errors } from 'typebox/value'
 
 /** Entries of the file, and break-glass entries; far above what is needed while tokens live for hours, and small in memory. */
 export const MAX_REVOCATIONS = 100_000
@@ -60,6 +60,7 @@ const eventSchema = Type.Union([
   Type.Object({ t: Type.Literal('lifted') }, closed),
 ])
 
+const isFile = compiled(fileSchema)
 const isEntry = compiled(entrySchema)
 const isEvent = compiled(eventSchema)
 
@@ -98,7 +99,7 @@ export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly p
   } catch (error) {
     return { problems: [error instanceof Error ? error.message : 'is not JSON'] }
   }
-  if (!Check(fileSchema, value)) return { problems: problemsOf(fileSchema, value, '') }
+  if (!isFile(value)) return { problems: fileProblems(value) }
   const byId = new Map<string, Revocation>()
   const problems: string[] = []
   for (const [at, entry] of value.revocations.entries()) {
@@ -138,6 +139,18 @@ function compiled<const T extends TSchema>(schema: T): (value: unknown) => value
     check ??= Compile(schema)
     return check.Check(value)
   }
+}
+
+/** What is wrong with a file. A value of many members or entries is not described one by one. */
+function fileProblems(value: unknown): string[] {
+  const object: { readonly revocations?: unknown } =
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+  const members = Object.keys(object).length
+  if (members > PROBLEMS_TOLD) return [`must be an object of version and revocations, and has ${members} members`]
+  const entries = Array.isArray(object.revocations) ? object.revocations.length : 0
+  return entries > MAX_REVOCATIONS
+    ? [`revocations: must not have more than ${MAX_REVOCATIONS} items, and has ${entries}`]
+    : problemsOf(fileSchema, Array.isArray(value) ? [] : value, '')
 }
 
 /** What is wrong with a value that does not fit, each with its place below `path`. */
