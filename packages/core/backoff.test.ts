@@ -21,7 +21,7 @@ test('jitter removes at most half of a pause', () => {
   assert.equal(backoffWith(128).pauseMs(0), 200 * (1 - 0x8080 / 65_536 / 2))
 })
 
-test('what a server asks for is waited for before the pause, up to the cap', () => {
+test('Retry-After is added to the pause, up to the cap', () => {
   const backoff = backoffWith(0)
   assert.equal(backoff.pauseMs(0, 1000), 1200)
   assert.equal(backoff.pauseMs(0, 99_999_000), 30_200)

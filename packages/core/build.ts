@@ -1,12 +1,12 @@
 import pkg from './package.json' with { type: 'json' }
 
-/** What `GET /version` answers and `plat_build_info` carries (docs/spec/broker-api.md, "Probes, version, metrics"). */
+/** Build information in `GET /version` and `plat_build_info` (docs/spec/broker-api.md, "Probes, version, metrics"). */
 export interface BuildInfo {
   readonly component: string
   readonly version: string
   readonly commit: string
   readonly buildDate: string
-  /** The runtime, `node26.10.0`: the contract's name for it is older than the runtime. */
+  /** Runtime, such as `node26.10.0`; the contract's name predates the runtime. */
   readonly goVersion: string
   /** `linux/x64`. */
   readonly platform: string
@@ -15,8 +15,7 @@ export interface BuildInfo {
 }
 
 /**
- * The build of this process. An image sets `PLAT_BUILD_COMMIT`, `PLAT_BUILD_DATE` and `PLAT_BUILD_TAGS`; a checkout that
- * runs as it is says `unknown`.
+ * Returns the build of this process. Images set `PLAT_BUILD_COMMIT`, `PLAT_BUILD_DATE` and `PLAT_BUILD_TAGS`; a source checkout reports `unknown`.
  */
 export function buildInfo(component: string): BuildInfo {
   const { PLAT_BUILD_COMMIT, PLAT_BUILD_DATE, PLAT_BUILD_TAGS } = process.env

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock, TestClock } from './index.ts'
 
-test('alarms fire in order of their time while a test clock advances', async () => {
+test('timers fire in order of their time while a test clock advances', async () => {
   const clock = new TestClock(1000)
   const fired: string[] = []
   clock.after(20, () => fired.push(`late ${clock.now()}`))
@@ -15,7 +15,7 @@ test('alarms fire in order of their time while a test clock advances', async () 
   assert.equal(clock.monotonic(), 120)
 })
 
-test('a cancelled alarm never fires, and one set by another still does', async () => {
+test('a cancelled timer never fires, and one set by another still does', async () => {
   const clock = new TestClock()
   const fired: string[] = []
   clock.after(5, () => fired.push('cancelled'))()
@@ -24,7 +24,7 @@ test('a cancelled alarm never fires, and one set by another still does', async (
   assert.deepEqual(fired, ['chained'])
 })
 
-test('promises that an alarm settles run before the next alarm', async () => {
+test('promises that a timer settles run before the next timer', async () => {
   const clock = new TestClock()
   const order: string[] = []
   clock.after(1, () => void Promise.resolve().then(() => order.push('promise')))
@@ -33,7 +33,7 @@ test('promises that an alarm settles run before the next alarm', async () => {
   assert.deepEqual(order, ['promise', 'second'])
 })
 
-test('the clock of the machine fires later, can be cancelled, and never goes back', async () => {
+test('the system clock fires late, can be cancelled, and never goes back', async () => {
   let cancelledFired = false
   systemClock.after(1, () => {
     cancelledFired = true

@@ -1,23 +1,21 @@
 import { performance } from 'node:perf_hooks'
 
-/**
- * Time comes from an injected clock, so that every test can own it.
- */
+/** Time source, injected so that tests can control it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number
-  /** Milliseconds from an arbitrary start, never going back, with a fraction. For measuring, not for dates. */
+  /** Milliseconds from an arbitrary start, with a fraction; never decreases. For measuring, not for dates. */
   monotonic(): number
-  /** Runs `job` once after `ms`; the answer cancels it. The timer never keeps the process alive. */
+  /** Runs `job` once after `ms`; returns a function that cancels it. The timer does not keep the process alive. */
   after(ms: number, job: () => void): () => void
-  /** Runs `job` each `ms`; the answer stops it. The timer never keeps the process alive. */
+  /** Runs `job` every `ms`; returns a function that stops it. The timer does not keep the process alive. */
   every(ms: number, job: () => void): () => void
 }
 
-/** Node refuses longer timers and would fire at once. */
+/** Node fires longer timers at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** The machine's clock. */
+/** The system clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -39,7 +37,7 @@ interface Alarm {
   job: () => void
 }
 
-/** A clock that a test moves: nothing happens until `advance`. */
+/** A clock for tests: time changes only in `advance`. */
 export class TestClock implements Clock {
   #now: number
   readonly #start: number
@@ -66,7 +64,7 @@ export class TestClock implements Clock {
     return this.#add({ at: this.#now + ms, everyMs: ms, job })
   }
 
-  /** Moves time on by `ms`, firing what is due in order, and lets pending promises run between two alarms. */
+  /** Advances time by `ms`, fires due timers in order, and lets pending promises run after each. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms
     for (let next = this.#nextDue(end); next !== null; next = this.#nextDue(end)) {
@@ -92,7 +90,7 @@ export class TestClock implements Clock {
   }
 }
 
-/** Resolves after everything that is already queued had its turn. */
+/** Resolves after all queued callbacks have run. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

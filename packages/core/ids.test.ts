@@ -8,7 +8,7 @@ test('an id is a UUIDv7 whose first 48 bits are the time', () => {
   assert.match(ids.uuid(), /^01234567-89ab-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
 })
 
-test('all four variants of a UUIDv7 come, and every other digit is random', () => {
+test('all four variants of a UUIDv7 occur, and every other digit is random', () => {
   const ids = systemIds(new TestClock())
   const made = Array.from({ length: 1000 }, () => ids.uuid())
   const digitsAt = (at: number) => [...new Set(made.map((id) => id.charAt(at)))].sort().join('')
@@ -16,7 +16,7 @@ test('all four variants of a UUIDv7 come, and every other digit is random', () =
   for (const at of [15, 16, 17, 20, 21, 22, 24, 30, 35]) assert.equal(digitsAt(at), '0123456789abcdef')
 })
 
-test('ids do not repeat and sort by time', async () => {
+test('ids are unique and sort by time', async () => {
   const clock = new TestClock()
   const ids = systemIds(clock)
   const made: string[] = []
@@ -29,7 +29,7 @@ test('ids do not repeat and sort by time', async () => {
   assert.deepEqual(times, [...times].sort())
 })
 
-test('no id holds random digits of the one before', () => {
+test('no id repeats random digits of the previous one', () => {
   const ids = systemIds(new TestClock())
   let shared = 0
   let before = ids.uuid().slice(-12)
@@ -38,17 +38,17 @@ test('no id holds random digits of the one before', () => {
     for (let at = 0; at + 5 <= before.length; at++) if (id.slice(-15).includes(before.slice(at, at + 5))) shared++
     before = id.slice(-12)
   }
-  // Five digits meet by chance now and then, in about one of ten thousand pairs.
+  // Five equal digits occur by chance in about one of ten thousand pairs.
   assert.ok(shared < 10, `${shared}`)
 })
 
-test('random bytes have the length that was asked and differ', () => {
+test('random bytes have the requested length and differ', () => {
   const ids = systemIds(new TestClock())
   assert.equal(ids.random(32).length, 32)
   assert.notDeepEqual(ids.random(32), ids.random(32))
 })
 
-test('base32 gives the vectors of RFC 4648 in lower case without padding', () => {
+test('base32 matches the vectors of RFC 4648 in lower case without padding', () => {
   const vectors = {
     '': '',
     f: 'my',

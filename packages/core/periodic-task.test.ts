@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { TestClock } from './clock.ts'
 import { PeriodicTask } from './periodic-task.ts'
 
-test('rounds follow one another and never overlap; one that fails is told and ends nothing', async () => {
+test('runs follow one another and never overlap; a failed run is reported and does not stop the task', async () => {
   const clock = new TestClock()
   const begun: PromiseWithResolvers<void>[] = []
   const faults: unknown[] = []

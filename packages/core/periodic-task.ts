@@ -2,14 +2,14 @@ import type { Clock } from './clock.ts'
 
 export interface PeriodicTaskOptions {
   readonly clock: Clock
-  /** Milliseconds between two rounds. */
+  /** Interval between two runs, in milliseconds. */
   readonly everyMs: number
   readonly job: () => Promise<void>
-  /** Hears why a round failed. */
+  /** Called with the error of each failed run. */
   readonly onFault: (error: unknown) => void
 }
 
-/** A job that is done again and again, and never twice at a time. */
+/** A job that runs periodically and never overlaps itself. */
 export class PeriodicTask {
   readonly #parts: PeriodicTaskOptions
   readonly #stop: () => void
@@ -20,7 +20,7 @@ export class PeriodicTask {
     this.#stop = parts.clock.every(parts.everyMs, () => void this.now())
   }
 
-  /** Does it now; while it is being done, waits for that. Never rejects. */
+  /** Runs the job now, or waits for the current run. Never rejects. */
   now(): Promise<void> {
     const { job, onFault } = this.#parts
     this.#running ??= job()
@@ -31,7 +31,7 @@ export class PeriodicTask {
     return this.#running
   }
 
-  /** No further round begins; one that runs is waited for. */
+  /** Starts no further run; resolves when the current one is done. */
   async close(): Promise<void> {
     this.#stop()
     await this.#running

@@ -3,13 +3,13 @@ import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { Slices, slicedSha256 } from './slices.ts'
 
-test('a hash in slices is that of the whole', async () => {
+test('a sliced hash equals the hash of the whole', async () => {
   const bytes = Buffer.alloc(3 * 1024 * 1024 + 5, 'plat')
   for (const size of [0, 1, 1024 * 1024 - 1, 1024 * 1024, 1024 * 1024 + 1, bytes.length])
     assert.equal(await slicedSha256(bytes.subarray(0, size)), hash('sha256', bytes.subarray(0, size)))
 })
 
-test('other callbacks have their turn between slices', async () => {
+test('other callbacks run between slices', async () => {
   const slices = new Slices()
   assert.equal(slices.isOver, false)
   let turns = 0

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { systemClock } from './clock.ts'
 
-/** How long work holds the event loop before others have their turn, in milliseconds. */
+/** Maximum time that work blocks the event loop, in milliseconds. */
 const SLICE_MS = 5
 
-/** Cuts long work into slices: `if (slices.isOver) await slices.next()` between its steps. Of real time, whatever clock a test has. */
+/** Divides long work into slices: `if (slices.isOver) await slices.next()` between its steps. Uses real time, also in tests. */
 export class Slices {
   #since = systemClock.monotonic()
 
@@ -13,17 +13,17 @@ export class Slices {
     return systemClock.monotonic() - this.#since > SLICE_MS
   }
 
-  /** Resolves after other callbacks had their turn. */
+  /** Resolves after other callbacks have run. */
   async next(): Promise<void> {
     await setImmediate()
     this.#since = systemClock.monotonic()
   }
 }
 
-/** Bytes that are hashed in one go. */
+/** Number of bytes hashed at once. */
 const HASHED_BYTES = 1024 * 1024
 
-/** SHA-256 as hex, in slices. */
+/** Returns the SHA-256 as hex, computed in slices. */
 export async function slicedSha256(bytes: Uint8Array): Promise<string> {
   const sum = createHash('sha256')
   const slices = new Slices()

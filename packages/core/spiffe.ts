@@ -1,4 +1,4 @@
-/** Who a session is, as its SPIFFE ID says it. */
+/** Session identity, as in its SPIFFE ID. */
 export interface SessionName {
   readonly trustDomain: string
   readonly namespace: string
@@ -14,19 +14,19 @@ const SEGMENT = /^[A-Za-z0-9._-]+$/
 const TRUST_DOMAIN = /^[a-z0-9._-]+$/
 const SESSION_ID = /^spiffe:\/\/([^/]+)\/ns\/([^/]+)\/agent\/([^/]+)\/session\/([^/]+)$/
 
-/** May the text stand between two slashes of a SPIFFE ID: letters, digits, `.`, `_`, `-`, and neither `.` nor `..`? */
+/** Returns whether the text is valid between two slashes of a SPIFFE ID: letters, digits, `.`, `_`, `-`, and neither `.` nor `..`. */
 export function isSpiffeSegment(text: string): boolean {
   return text.length <= MAX_ID_LENGTH && SEGMENT.test(text) && text !== '.' && text !== '..'
 }
 
-/** Is the text a SPIFFE trust domain: lower-case letters, digits, `.`, `_`, `-`, at most 255? */
+/** Returns whether the text is a SPIFFE trust domain: lower-case letters, digits, `.`, `_`, `-`, at most 255. */
 export function isTrustDomain(text: string): boolean {
   return text.length <= MAX_TRUST_DOMAIN_LENGTH && TRUST_DOMAIN.test(text)
 }
 
 /**
- * `spiffe://<trustDomain>/ns/<namespace>/agent/<agent>/session/<session>` (docs/spec/broker-api.md, claim `sub`).
- * @throws TypeError naming the part that a SPIFFE ID cannot carry.
+ * Returns `spiffe://<trustDomain>/ns/<namespace>/agent/<agent>/session/<session>` (docs/spec/broker-api.md, claim `sub`).
+ * Throws TypeError naming the part that a SPIFFE ID cannot contain.
  */
 export function sessionSpiffeId(name: SessionName): string {
   if (!isTrustDomain(name.trustDomain)) throw new TypeError('trustDomain is no SPIFFE trust domain')
@@ -34,13 +34,13 @@ export function sessionSpiffeId(name: SessionName): string {
     if (!isSpiffeSegment(name[part])) throw new TypeError(`${part} cannot stand in a SPIFFE ID`)
   }
   const { trustDomain, namespace, agent, session } = name
-  // In one piece, unlike what a template makes: it goes through `JSON.stringify` several times, which takes twice as long with pieces.
+  // A flat string, unlike the result of a template: `JSON.stringify`, which processes it several times, takes twice as long for composed strings.
   const id = ['spiffe:/', trustDomain, 'ns', namespace, 'agent', agent, 'session', session].join('/')
   if (id.length > MAX_ID_LENGTH) throw new TypeError(`a SPIFFE ID has at most ${MAX_ID_LENGTH} bytes`)
   return id
 }
 
-/** The parts of a session's SPIFFE ID; null unless `sessionSpiffeId` would write exactly this text. */
+/** Returns the parts of a session's SPIFFE ID; null unless `sessionSpiffeId` would return exactly this text. */
 export function parseSessionSpiffeId(text: string): SessionName | null {
   if (text.length > MAX_ID_LENGTH) return null
   const [, trustDomain, namespace, agent, session] = SESSION_ID.exec(text) ?? []

@@ -16,7 +16,7 @@ import {
   sessionSpiffeId,
 } from './index.ts'
 
-test('base64url reads what it writes and nothing else', () => {
+test('base64url decodes its own output and nothing else', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
       assert.deepEqual(new Uint8Array(decodeBase64url(encodeBase64url(bytes)) ?? []), bytes)
@@ -28,7 +28,7 @@ test('base64url reads what it writes and nothing else', () => {
   assert.equal(decodeBase64url('')?.length, 0)
 })
 
-test('a second text for the same bytes is never accepted', () => {
+test('a second encoding of the same bytes is never accepted', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'AQgw_-Z9+/= ') }), (text) => {
       const bytes = decodeBase64url(text)
@@ -37,7 +37,7 @@ test('a second text for the same bytes is never accepted', () => {
   )
 })
 
-test('a star stands for any run of characters and nothing else is special', () => {
+test('a star matches any run of characters and nothing else is special', () => {
   const matches: [string, string[], string[]][] = [
     ['notes', ['notes'], ['note', 'notess', 'Notes', '']],
     ['*', ['', 'a', 'a/b\n'], []],
@@ -55,7 +55,7 @@ test('a star stands for any run of characters and nothing else is special', () =
   }
 })
 
-test('a glob agrees with the regular expression that says the same', () => {
+test('a glob agrees with the equivalent regular expression', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 })
   fc.assert(
     fc.property(text, text, (pattern, word) => {
@@ -65,7 +65,7 @@ test('a glob agrees with the regular expression that says the same', () => {
   )
 })
 
-test('a session has one SPIFFE ID and the ID one session', () => {
+test('sessions and their SPIFFE IDs map one to one', () => {
   const name = { trustDomain: 'plat.local', namespace: 'default', agent: 'assistant', session: 'run-1' }
   const id = 'spiffe://plat.local/ns/default/agent/assistant/session/run-1'
   assert.equal(sessionSpiffeId(name), id)
@@ -82,7 +82,7 @@ test('a session has one SPIFFE ID and the ID one session', () => {
   assert.equal(parseSessionSpiffeId(id.replace('run-1', 'r%61')), null)
 })
 
-test('a part that would change the shape of a SPIFFE ID is refused by name', () => {
+test('a part that would change the structure of a SPIFFE ID is refused by name', () => {
   const name = { trustDomain: 'plat.local', namespace: 'a', agent: 'b', session: 'c' }
   for (const bad of ['', '.', '..', 'a/b', 'a b', 'é', 'a%2f', 'a\n']) {
     assert.ok(!isSpiffeSegment(bad))
@@ -99,7 +99,7 @@ test('times are RFC 3339 in UTC', () => {
   assert.equal(rfc3339(Date.UTC(2026, 0, 1) + 999), '2026-01-01T00:00:00Z')
 })
 
-test('a misspelt word finds the one that was meant, a strange one finds none', () => {
+test('a misspelt word finds the intended one, an unknown one finds none', () => {
   const keys = ['listen', 'adminListen', 'policyFile', 'auditPath']
   assert.equal(closest('lsten', keys), 'listen')
   assert.equal(closest('policyfile', keys), 'policyFile')
@@ -118,14 +118,14 @@ test('the build names the runtime and the platform', () => {
   assert.equal(build.platform, `${process.platform}/${process.arch}`)
 })
 
-test('what was thrown tells its reason, the first attempt that of several', () => {
+test('a thrown value gives its message, aggregated errors the first one', () => {
   assert.equal(reasonOf(new Error('why')), 'why')
   assert.equal(reasonOf('why'), 'why')
   assert.equal(reasonOf(new AggregateError([new Error('first'), new Error('second')])), 'first')
   assert.equal(reasonOf(new AggregateError([new Error('first')], 'both')), 'both')
 })
 
-test('a time with microseconds is the same whatever was written before', () => {
+test('the microsecond format does not depend on earlier values', () => {
   const near = fc.tuple(fc.integer({ min: -2, max: 2 }), fc.nat(1999), fc.nat(7)).map(([s, ms, eighth]) => {
     return Date.UTC(2026, 0, 1) + s * 1000 + ms + eighth / 8
   })

@@ -13,7 +13,7 @@ import { headFault } from './serve/head.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
-/** One read of a socket. */
+/** Size of one socket read. */
 const SOCKET_CHUNK = 64 * KIB
 const count = (n: number, size: number, each: (at: number) => string) =>
   Array.from({ length: n / size }, (_, at) => each(at))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { formatDuration, parseDuration, parseQuantity, quantityToMicros } from '../index.ts'
 
-test('durations are read as Go reads them', () => {
+test('durations are parsed as in Go', () => {
   const vectors: [string, number | null][] = [
     ...([
       ['15m', 900_000],
@@ -33,7 +33,7 @@ test('durations are read as Go reads them', () => {
   assert.equal(parseDuration('1s'.repeat(40)), null)
 })
 
-test('a duration is written in its shortest form', () => {
+test('a duration is formatted in its shortest form', () => {
   const vectors: [number, string][] = [
     ...([
       [0, '0s'],
@@ -53,13 +53,13 @@ test('a duration is written in its shortest form', () => {
   for (const [ms, text] of vectors) assert.equal(formatDuration(ms), text)
 })
 
-test('a duration that is written reads back the same', () => {
+test('a formatted duration parses to the same value', () => {
   fc.assert(fc.property(fc.integer(), (ms) => assert.equal(parseDuration(formatDuration(ms)), ms)))
 })
 
 const GIGA = 10n ** 9n
 
-test('quantities are read with every suffix', () => {
+test('quantities are parsed with every suffix', () => {
   // Shows D2.quantity.string, D2.quantity.integer, D2.quantity.decimal, D2.quantity.binarySuffixes,
   // D2.quantity.decimalSuffixes, D2.quantity.exponent.
   const vectors: [string | number, bigint][] = [
@@ -95,7 +95,7 @@ test('quantities are read with every suffix', () => {
   for (const [text, nanos] of vectors) assert.equal(parseQuantity(text), nanos, String(text))
 })
 
-test('what is no quantity is null', () => {
+test('text that is not a quantity gives null', () => {
   const bad = [
     '',
     '.',
@@ -129,7 +129,7 @@ test('money is rounded down, never up', () => {
   assert.equal(quantityToMicros(9_007_199_254), 9_007_199_254_000_000)
 })
 
-test('an exponent and a moved point say the same', () => {
+test('an exponent and a shifted decimal point are equivalent', () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer({ min: 0, max: 9 }), (digits, places) => {
       assert.equal(parseQuantity(`${digits}e-${places}`), BigInt(digits) * 10n ** BigInt(9 - places))

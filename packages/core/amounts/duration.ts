@@ -1,6 +1,6 @@
 import { withoutTrailing } from '../text/trim.ts'
 
-/** Milliseconds in each unit that Go knows; both signs for micro are in use. */
+/** Milliseconds per unit of Go durations; both micro signs are in use. */
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
@@ -15,15 +15,15 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 const DURATION = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/
 const PART = /([.\d]+)([a-zµμ]*)/g
 
-/** Go keeps durations in 63 bits of nanoseconds, about 292 years. */
+/** Go stores durations in 63 bits of nanoseconds, about 292 years. */
 const LONGEST_MS = 2 ** 63 / 1e6
 
-/** Longest text that is read: a duration written by people is far shorter. */
+/** Maximum input length: durations written by people are far shorter. */
 const MAX_TEXT_LENGTH = 64
 
 /**
- * Milliseconds of a Go-style duration such as `15m`, `1h30m`, `250ms`, `-1.5s` or `0`; null when it is none or beyond
- * what Go holds. A number without a unit is refused, zero apart.
+ * Parses a Go duration such as `15m`, `1h30m`, `250ms`, `-1.5s` or `0`; returns milliseconds. Returns null when it is malformed or exceeds the range
+ * of Go. A number without a unit is refused, except zero.
  */
 export function parseDuration(text: string): number | null {
   if (/^[-+]?0$/.test(text)) return 0
@@ -34,7 +34,7 @@ export function parseDuration(text: string): number | null {
   return text.startsWith('-') && ms !== 0 ? -ms : ms
 }
 
-/** The shortest Go-style text: `15m`, `1h30m`, `1.5s`, `250ms`, `0s`. Exact to the nanosecond. */
+/** Formats a duration in its shortest form: `15m`, `1h30m`, `1.5s`, `250ms`, `0s`. Exact to the nanosecond. */
 export function formatDuration(ms: number): string {
   const sign = ms < 0 ? '-' : ''
   const nanos = BigInt(Math.round(Math.abs(ms) * 1e6))
@@ -52,7 +52,7 @@ function part(amount: bigint, unit: string): string {
   return amount > 0n ? `${amount}${unit}` : ''
 }
 
-/** `nanos` divided by ten to the `places`, without trailing zeros. */
+/** Returns `nanos` divided by ten to the `places`, without trailing zeros. */
 function fraction(nanos: bigint, places: number): string {
   const digits = nanos.toString().padStart(places + 1, '0')
   const rest = withoutTrailing(digits.slice(-places), '0')

@@ -1,8 +1,8 @@
 const QUANTITY = /^([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?$/
 
-/** Longest text that is read: it bounds the size of the integers below. */
+/** Maximum input length: bounds the size of the integers below. */
 const MAX_TEXT_LENGTH = 64
-/** Largest exponent that is read, for the same reason. */
+/** Largest accepted exponent, for the same reason. */
 const MAX_EXPONENT = 100
 
 const BINARY_BITS: Readonly<Record<string, bigint>> = { Ki: 10n, Mi: 20n, Gi: 30n, Ti: 40n, Pi: 50n, Ei: 60n }
@@ -15,15 +15,15 @@ interface Exact {
 }
 
 /**
- * A quantity (docs/spec/crds.md) in nano units: a decimal number with an optional suffix `Ki Mi Gi Ti Pi Ei`, `n u m k M G T P E`
- * or an exponent. Below a nano it is rounded away from zero, as Kubernetes does. Null when it is none.
+ * Parses a quantity (docs/spec/crds.md) into nano units: a decimal number with an optional suffix `Ki Mi Gi Ti Pi Ei`, `n u m k M G T P E` or an
+ * exponent. Fractions of a nano are rounded away from zero, as in Kubernetes. Returns null when it is malformed.
  */
 export function parseQuantity(value: string | number): bigint | null {
   const exact = readQuantity(value)
   return exact && scaled(exact, 9, 'away')
 }
 
-/** A quantity in micro units, rounded down (a cap never grows); null when it is none or beyond 2^53. */
+/** Parses a quantity into micro units, rounded down (a cap never grows). Returns null when it is malformed or exceeds 2^53. */
 export function quantityToMicros(value: string | number): number | null {
   const exact = readQuantity(value)
   if (exact === null) return null
@@ -43,7 +43,7 @@ function readQuantity(value: string | number): Exact | null {
   return { numerator: sign === '-' ? -digits : digits, scale: fraction.length - power }
 }
 
-/** The fraction times 10^places as an integer. */
+/** Returns the fraction times 10^places as an integer. */
 function scaled({ numerator, scale }: Exact, places: number, round: 'down' | 'away'): bigint {
   const power = places - scale
   if (power >= 0) return numerator * 10n ** BigInt(power)

@@ -1,8 +1,8 @@
-/** The second that was written last, since the epoch, and its text without the zone: records and tokens come by the thousand in one. */
+/** Cache of the last formatted second and its text without the zone: many records and tokens are written within one second. */
 let lastSecond = Number.NaN
 let lastText = ''
 
-/** `2026-01-01T00:00:00`, of a whole number of seconds since the epoch. */
+/** Formats whole seconds since the epoch as `2026-01-01T00:00:00`. */
 function secondText(second: number): string {
   if (second !== lastSecond) {
     lastText = new Date(second * 1000).toISOString().slice(0, -5)
@@ -11,7 +11,7 @@ function secondText(second: number): string {
   return lastText
 }
 
-/** RFC 3339 in UTC with microseconds, `2026-01-01T00:00:00.000000Z`; `ms` since the Unix epoch may have a fraction. */
+/** Formats milliseconds since the Unix epoch as RFC 3339 in UTC with microseconds, `2026-01-01T00:00:00.000000Z`; `ms` may have a fraction. */
 export function rfc3339Micros(ms: number): string {
   const whole = Math.floor(ms)
   const second = Math.floor(whole / 1000)
@@ -19,7 +19,7 @@ export function rfc3339Micros(ms: number): string {
   return `${secondText(second)}.${String(micros).padStart(6, '0')}Z`
 }
 
-/** RFC 3339 in UTC with whole seconds, `2026-01-01T00:00:00Z`; `ms` since the Unix epoch is rounded down. */
+/** Formats milliseconds since the Unix epoch as RFC 3339 in UTC with whole seconds, `2026-01-01T00:00:00Z`, rounded down. */
 export function rfc3339(ms: number): string {
   return `${secondText(Math.floor(ms / 1000))}Z`
 }

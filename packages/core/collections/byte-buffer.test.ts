@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ByteBuffer } from './byte-buffer.ts'
 
-test('any chunking gives the same bytes, and a buffer that was emptied starts again', () => {
+test('any chunking gives the same bytes, and a buffer is reusable after take', () => {
   const buffer = new ByteBuffer()
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 3000 }), { maxLength: 20 }), (chunks) => {
@@ -15,7 +15,7 @@ test('any chunking gives the same bytes, and a buffer that was emptied starts ag
   )
 })
 
-test('a single chunk is handed out without a copy, and no chunk is changed', () => {
+test('a single chunk is returned without a copy, and no chunk is modified', () => {
   const buffer = new ByteBuffer()
   const only = Buffer.from('only')
   buffer.append(only)

@@ -1,20 +1,19 @@
 const EMPTY = new Uint8Array(0)
 
-/** Capacity of the buffer that the second chunk makes necessary, in bytes. */
+/** Capacity of the first allocated buffer, in bytes. */
 const FIRST_CAPACITY_BYTES = 1024
 
 /**
- * Bytes that arrive in chunks, kept in one buffer that doubles. A list of chunks would cost about a hundred bytes for each of them, so
- * that one-byte chunks weigh a hundred times their size; this holds at most twice what has arrived. Bytes that arrive in one chunk are
- * not copied.
+ * Collects chunks in one buffer that doubles when full. A list of chunks would cost about a hundred bytes per chunk, so one-byte chunks would use a
+ * hundred times their size; this uses at most twice the received bytes. A single chunk is not copied.
  */
 export class ByteBuffer {
-  /** The first chunk itself while it is the only one; then a buffer of our own. */
+  /** The first chunk itself while it is the only one; then an allocated buffer. */
   #bytes: Uint8Array = EMPTY
   #size = 0
   #isOwn = false
 
-  /** Bytes that have arrived since the last `take`. */
+  /** Number of bytes received since the last `take`. */
   get size(): number {
     return this.#size
   }
@@ -32,7 +31,7 @@ export class ByteBuffer {
     this.#size = size
   }
 
-  /** All bytes that have arrived; the buffer is empty afterwards. */
+  /** Returns all received bytes and empties the buffer. */
   take(): Uint8Array {
     const bytes = this.#isOwn ? this.#bytes.subarray(0, this.#size) : this.#bytes
     this.#bytes = EMPTY

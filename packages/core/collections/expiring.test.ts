@@ -10,7 +10,7 @@ function setUp(cap = 3) {
   return { clock, map: new ExpiringMap<string>({ clock, cap }), at: (ms: number) => clock.now() + ms }
 }
 
-test('an entry is there until its end, and not at it', async () => {
+test('an entry exists until its end, exclusive', async () => {
   const { clock, map, at } = setUp()
   assert.equal(map.insert('a', 'x', at(10)), 'inserted')
   await clock.advance(9)
@@ -20,14 +20,14 @@ test('an entry is there until its end, and not at it', async () => {
   assert.equal(map.insert('a', 'y', at(10)), 'inserted')
 })
 
-test('an insertion never overwrites, and an entry is taken once', () => {
+test('an insertion never overwrites, and an entry can be removed once', () => {
   const { map, at } = setUp()
   map.insert('a', 'x', at(10))
   assert.equal(map.insert('a', 'y', at(10)), 'taken')
   assert.deepEqual([map.take('a'), map.take('a')], ['x', null])
 })
 
-test('a full map refuses while its entries live, and makes room when any of them has expired', async () => {
+test('a full map refuses while its entries live, and accepts when any of them has expired', async () => {
   const { clock, map, at } = setUp(2)
   map.insert('long', 'x', at(5000))
   map.insert('short', 'x', at(1000))
@@ -38,7 +38,7 @@ test('a full map refuses while its entries live, and makes room when any of them
   assert.equal(map.get('long'), 'x')
 })
 
-test('what has expired at the head is dropped without waiting for the cap', async () => {
+test('expired entries at the head are removed before the cap is reached', async () => {
   const { clock, map, at } = setUp(1000)
   for (let i = 0; i < 100; i++) map.insert(`k${i}`, 'x', at(10))
   await clock.advance(10)
@@ -46,7 +46,7 @@ test('what has expired at the head is dropped without waiting for the cap', asyn
   assert.equal(map.size, 1)
 })
 
-test('whatever is inserted, read and removed, the map holds exactly what has not expired', async () => {
+test('after any operations the map holds exactly the entries that have not expired', async () => {
   const step = fc.record({
     key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
     lifeMs: fc.integer({ min: 0, max: 20 }),

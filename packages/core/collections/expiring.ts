@@ -4,7 +4,7 @@ import { type Expiring, ExpiryHeap } from './expiry-heap.ts'
 
 export interface ExpiringOptions {
   readonly clock: Clock
-  /** Entries at most; a pool where callers share them. */
+  /** Maximum number of entries; a pool when callers share them. */
   readonly cap: number | SharedPool
 }
 
@@ -15,9 +15,9 @@ interface Entry<V> extends Expiring {
 }
 
 /**
- * A map whose entries have an end and whose number has a cap, for what callers key: nonces, replays, records. An expired entry is not
- * there any more, and no entry is forgotten before its end. Insertions never overwrite and, being synchronous, are atomic. Expired
- * entries are found by a heap: the head of a `Map` from which the oldest were deleted is found only by skipping all that was deleted.
+ * A map whose entries expire and whose number is capped, for keys chosen by callers: nonces, replay checks, records. Expired entries are never
+ * returned, and no entry is evicted before it expires. Insertions never overwrite and, being synchronous, are atomic. A heap finds expired entries:
+ * in a `Map`, finding the oldest one skips all entries deleted before it.
  */
 export class ExpiringMap<V> {
   readonly #entries = new Map<string, Entry<V>>()
@@ -28,7 +28,7 @@ export class ExpiringMap<V> {
     this.#options = options
   }
 
-  /** Entries that are held, expired ones that were not dropped yet included. */
+  /** Number of entries, including expired ones not removed yet. */
   get size(): number {
     return this.#entries.size
   }
@@ -42,8 +42,8 @@ export class ExpiringMap<V> {
   }
 
   /**
-   * `taken`: the key is there already. `full`: the cap, or the share of `caller`, is reached by entries that still live. `until` in
-   * milliseconds since the epoch.
+   * Returns `taken` when the key exists, and `full` when live entries fill the cap or the share of `caller`. `until` is in milliseconds since the
+   * epoch.
    */
   insert(key: string, value: V, until: number, caller: PoolCaller = ''): 'inserted' | 'taken' | 'full' {
     if (this.get(key) !== null) return 'taken'
@@ -56,14 +56,14 @@ export class ExpiringMap<V> {
     return 'inserted'
   }
 
-  /** Whether the cap, or the share of `caller`, is reached by entries that still live. */
+  /** Returns whether live entries fill the cap or the share of `caller`. */
   isFull(caller: PoolCaller = ''): boolean {
     this.#dropExpired()
     const { cap } = this.#options
     return typeof cap === 'number' ? this.#entries.size >= cap : cap.boundFor(caller) !== null
   }
 
-  /** Removes an entry and returns its value: of several callers exactly one gets it. */
+  /** Removes an entry and returns its value; of several callers exactly one gets it. */
   take(key: string): V | null {
     const value = this.get(key)
     const entry = this.#entries.get(key)

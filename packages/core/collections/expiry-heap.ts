@@ -1,18 +1,15 @@
-/** What an `ExpiryHeap` orders. Only the heap writes `place`. */
+/** Entry of an `ExpiryHeap`. Only the heap writes `place`. */
 export interface Expiring {
   /** Milliseconds since the epoch. */
   readonly until: number
   place: number
 }
 
-/**
- * A binary heap with the entry that expires first at its head. Each operation takes time logarithmic in the number of entries, and
- * constant time for an entry that expires after all others.
- */
+/** A binary heap ordered by expiry. Operations take logarithmic time, and constant time for an entry that expires after all others. */
 export class ExpiryHeap<T extends Expiring> {
   readonly #entries: T[] = []
 
-  /** The entry that expires first; null when there is none. */
+  /** Entry that expires first; null when the heap is empty. */
   get first(): T | null {
     return this.#entries[0] ?? null
   }
@@ -22,7 +19,7 @@ export class ExpiryHeap<T extends Expiring> {
     this.#raise(entry, this.#entries.length - 1)
   }
 
-  /** Caller must pass an entry that was added and not deleted since. */
+  /** Caller must pass an entry that is in the heap. */
   delete(entry: T): void {
     const last = this.#entries.pop()
     if (last === undefined || last === entry) return

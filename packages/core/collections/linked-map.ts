@@ -6,8 +6,8 @@ interface Node<K, V> {
 }
 
 /**
- * A map in the order of insertion whose oldest entry is found in constant time. In a `Map` from which the oldest entries were deleted,
- * `keys().next()` skips each deleted one until the next rehash, so that evicting from one of 100,000 entries takes 150 microseconds.
+ * A map in insertion order that finds its oldest entry in constant time. In a `Map` from which the oldest entries were deleted, `keys().next()`
+ * skips each deleted one until the next rehash: evicting from one of 100,000 entries takes 150 microseconds.
  */
 export class LinkedMap<K, V> implements Iterable<[K, V]> {
   readonly #nodes = new Map<K, Node<K, V>>()
@@ -18,7 +18,7 @@ export class LinkedMap<K, V> implements Iterable<[K, V]> {
     return this.#nodes.size
   }
 
-  /** The entry that was inserted first; null when there is none. */
+  /** Oldest entry by insertion; null when the map is empty. */
   get oldest(): readonly [K, V] | null {
     return this.#oldest === null ? null : [this.#oldest.key, this.#oldest.value]
   }
@@ -31,7 +31,7 @@ export class LinkedMap<K, V> implements Iterable<[K, V]> {
     return this.#nodes.get(key)?.value
   }
 
-  /** Inserts the entry as the newest. One with this key is replaced, and keeps its place. */
+  /** Inserts the entry as the newest. An existing key keeps its position. */
   set(key: K, value: V): void {
     const known = this.#nodes.get(key)
     if (known !== undefined) {
@@ -43,7 +43,7 @@ export class LinkedMap<K, V> implements Iterable<[K, V]> {
     this.#append(node)
   }
 
-  /** Makes the entry the newest, if there is one. */
+  /** Makes the entry the newest, if it exists. */
   renew(key: K): void {
     const node = this.#nodes.get(key)
     if (node === undefined || node === this.#newest) return
@@ -66,7 +66,7 @@ export class LinkedMap<K, V> implements Iterable<[K, V]> {
     this.#newest = null
   }
 
-  /** Oldest first. Entries may be deleted meanwhile, and are then not yielded. */
+  /** Iterates from the oldest entry. Entries deleted meanwhile are skipped. */
   *[Symbol.iterator](): Generator<[K, V]> {
     for (let node = this.#oldest; node !== null; node = node.newer)
       if (this.#nodes.get(node.key) === node) yield [node.key, node.value]

@@ -33,7 +33,7 @@ test('a linked map has the entries and the order of a Map', () => {
   )
 })
 
-test('entries that are deleted while a linked map is read are not yielded', () => {
+test('entries deleted during iteration of a linked map are skipped', () => {
   const map = new LinkedMap<string, number>()
   for (const name of ['a', 'b', 'c', 'd']) map.set(name, 1)
   const read: string[] = []
@@ -45,7 +45,7 @@ test('entries that are deleted while a linked map is read are not yielded', () =
   assert.deepEqual(read, ['a', 'b', 'd'])
 })
 
-test('the entry that was not used for longest makes room, and its owner is called', () => {
+test('the least recently used entry is evicted, and the owner is notified', () => {
   const evicted: string[] = []
   const cache = new LruCache<string, number>({
     maxEntries: 2,
@@ -68,7 +68,7 @@ test('the entry that was not used for longest makes room, and its owner is calle
   )
 })
 
-test('entries make room for one that is heavy, and one above the limit is not kept', () => {
+test('a heavy entry evicts others, and one above the limit is not stored', () => {
   const cache = new LruCache<string, string>({ maxEntries: 9, maxWeight: 10, weigh: (text) => text.length })
   cache.set('a', 'xxxx')
   cache.set('b', 'xxxx')

@@ -2,15 +2,15 @@ import { LinkedMap } from './linked-map.ts'
 
 export interface LruCacheOptions<K, V> {
   readonly maxEntries: number
-  /** What all entries may weigh together, such as their characters. */
+  /** Maximum total weight of all entries, such as characters. */
   readonly maxWeight?: number
-  /** The weight of a value, the same each time; needed with `maxWeight`. */
+  /** Weight of a value; must be constant. Required with `maxWeight`. */
   readonly weigh?: (value: V) => number
-  /** Called for each entry that made room for another. */
+  /** Called for each evicted entry. */
   readonly onEvicted?: (value: V, key: K) => void
 }
 
-/** A cache with a limit: the entry that was not used for longest makes room. Every operation takes constant time. */
+/** A cache that evicts the least recently used entry. Every operation takes constant time. */
 export class LruCache<K, V> implements Iterable<[K, V]> {
   readonly #entries = new LinkedMap<K, V>()
   readonly #options: LruCacheOptions<K, V>
@@ -24,18 +24,18 @@ export class LruCache<K, V> implements Iterable<[K, V]> {
     return this.#entries.size
   }
 
-  /** Reading an entry is a use of it. */
+  /** Returns a value and marks it as used. */
   get(key: K): V | undefined {
     this.#entries.renew(key)
     return this.#entries.get(key)
   }
 
-  /** Reads an entry without using it. */
+  /** Returns a value without marking it as used. */
   peek(key: K): V | undefined {
     return this.#entries.get(key)
   }
 
-  /** Inserts or replaces an entry, which counts as used. One that is heavier than the limit is not kept. */
+  /** Inserts or replaces an entry and marks it as used. One heavier than the limit is not stored. */
   set(key: K, value: V): void {
     this.delete(key)
     this.#entries.set(key, value)
@@ -61,7 +61,7 @@ export class LruCache<K, V> implements Iterable<[K, V]> {
     this.#weight = 0
   }
 
-  /** From the entry that was not used for longest on. Entries may be deleted meanwhile. */
+  /** Iterates from the least recently used entry. Entries may be deleted meanwhile. */
   [Symbol.iterator](): Generator<[K, V]> {
     return this.#entries[Symbol.iterator]()
   }

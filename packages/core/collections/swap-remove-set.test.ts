@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { NOWHERE, SwapRemoveSet } from './swap-remove-set.ts'
 
-test('a bag holds what a set would, whatever comes and goes in whatever order', () => {
+test('a SwapRemoveSet equals a Set after any operations', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.boolean(), fc.nat(9))), (steps) => {
       const members = Array.from({ length: 10 }, (_, id) => ({ id, place: NOWHERE }))
@@ -23,7 +23,7 @@ test('a bag holds what a set would, whatever comes and goes in whatever order', 
   )
 })
 
-test('who leaves while all are asked keeps nobody from being asked', () => {
+test('a member that leaves during iteration does not hide another one', () => {
   const bag = new SwapRemoveSet<{ place: number }>()
   for (let count = 0; count < 5; count++) bag.add({ place: NOWHERE })
   let asked = 0

@@ -1,14 +1,14 @@
-/** What can be in a `SwapRemoveSet`: it remembers its own place there, and nobody else writes to it. */
+/** Member of a `SwapRemoveSet`: it stores its index there, which only the set writes. */
 export interface Bagged {
   place: number
 }
 
-/** The `place` of what is in no bag. */
+/** `place` of an object that is in no set. */
 export const NOWHERE = -1
 
 /**
- * What is under way right now, without order: each member joins once and leaves once. A `Set` would do, but one whose members come
- * and go by the thousand leaves a chain of old tables that keep their members alive until the next full collection.
+ * An unordered set of current members, with constant-time removal. Each object is added once and removed once. A `Set` whose members come and go by
+ * the thousand leaves a chain of old tables, which retain their members until the next full collection.
  */
 export class SwapRemoveSet<T extends Bagged> implements Iterable<T> {
   readonly #members: T[] = []
@@ -17,12 +17,12 @@ export class SwapRemoveSet<T extends Bagged> implements Iterable<T> {
     return this.#members.length
   }
 
-  /** A member is in one bag at a time. */
+  /** A member may be in one set at a time. */
   add(member: T): void {
     member.place = this.#members.push(member) - 1
   }
 
-  /** Returns false, and does nothing, when it is not here any more. */
+  /** Returns false when the object is not a member. */
   delete(member: T): boolean {
     if (this.#members[member.place] !== member) return false
     const last = this.#members.pop()
@@ -34,7 +34,7 @@ export class SwapRemoveSet<T extends Bagged> implements Iterable<T> {
     return true
   }
 
-  /** Those that are here now: members may leave meanwhile. */
+  /** Iterates over the members; they may be deleted meanwhile. */
   [Symbol.iterator](): IterableIterator<T> {
     return [...this.#members].values()
   }

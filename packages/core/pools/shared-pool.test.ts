@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { type PoolBound, poolsOf, SharedPool, watchedPool } from './shared-pool.ts'
 import { type PoolRow, poolTable } from './table.ts'
 
-test('a caller that has exhausted its share is refused while another is served', () => {
+test('a caller at its share is refused while another is served', () => {
   const refused: PoolBound[] = []
   const pool = new SharedPool({ name: 'live_calls', total: 5, shares: [3], onRefused: (bound) => refused.push(bound) })
   assert.deepEqual([pool.acquire('a', 3), pool.acquire('a'), pool.acquire('b', 2)], [null, 'share', null])
@@ -14,7 +14,7 @@ test('a caller that has exhausted its share is refused while another is served',
   assert.equal(pool.acquire('c'), null)
 })
 
-test('a pool never exceeds its bounds, and forgets callers that hold nothing', () => {
+test('a pool never exceeds its limits, and forgets callers that hold nothing', () => {
   const step = fc.record({ caller: fc.constantFrom('a', 'b', 'c'), units: fc.integer({ min: 1, max: 4 }) })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -43,7 +43,7 @@ test('a narrower caller has a share within that of a wider one, and a refusal ch
   assert.deepEqual([pool.used, pool.callers], [0, 0])
 })
 
-test('an observer of a pool sees how full it is, and each refusal', () => {
+test('an observer of a pool sees its usage and each refusal', () => {
   const refused: PoolBound[] = []
   let used = () => -1
   const observer = {

@@ -1,11 +1,11 @@
 import { type PoolName, type PoolOf, type PoolRow, type PoolService, poolTable } from './table.ts'
 
-/** The bound that a refused caller met: a share, or the total of the pool. */
+/** The limit that a refused caller reached: its share, or the total of the pool. */
 export type PoolBound = 'share' | 'total'
 
 /** Observes one pool. */
 export interface PoolObserver {
-  /** Reads `used` whenever it is shown. */
+  /** `used` is called whenever the usage is reported. */
   watch(used: () => number): void
   /** Called once for each refusal. */
   refused(bound: PoolBound): void
@@ -17,27 +17,27 @@ export interface PoolObservers<P extends PoolName> {
 }
 
 export interface SharedPoolOptions {
-  /** Its row in the table of pools. */
+  /** Name of its row in the table of pools. */
   readonly name: PoolName
-  /** Units that all callers together may hold; default: the row's. */
+  /** Maximum units of all callers together; default: the row's. */
   readonly total?: number
-  /** Units that one caller may hold, the wider caller first; default: the row's. */
+  /** Maximum units per caller, the wider caller first; default: the row's. */
   readonly shares?: readonly number[]
-  /** Called once for each refusal, such as to count it. */
+  /** Called for each refusal, such as to count it. */
   readonly onRefused?: ((bound: PoolBound) => void) | undefined
 }
 
-/** Who holds units: the name of one caller, or of each for which the pool has a share, the wider first. */
+/** Holder of units: one caller name, or one for each share of the pool, the wider first. */
 export type PoolCaller = string | readonly string[]
 
-/** What one caller holds: an object, so that a change needs one look-up. */
+/** Units of one caller; an object, so that a change needs one look-up. */
 interface Holding {
   units: number
 }
 
 /**
- * Counts how much of a bounded resource each caller holds. It keeps numbers only: the resource itself, and its age, stay with the owner
- * of the pool. A caller that holds nothing leaves no entry behind.
+ * Counts how much of a bounded resource each caller holds. It stores numbers only: the resource and its lifetime belong to the owner of the pool. A
+ * caller that holds nothing has no entry.
  */
 export class SharedPool {
   readonly total: number
@@ -57,17 +57,17 @@ export class SharedPool {
     return this.#used
   }
 
-  /** Callers that hold something, each with its wider ones. */
+  /** Number of callers that hold units, each counted with its wider ones. */
   get callers(): number {
     return this.#levels.reduce((sum, { held }) => sum + held.size, 0)
   }
 
-  /** Units of one caller; of `level` 1 for the narrower of two. */
+  /** Returns the units of one caller; `level` 1 for the narrower of two. */
   usedBy(caller: string, level = 0): number {
     return this.#levels[level]?.held.get(caller)?.units ?? 0
   }
 
-  /** Returns null when the units are acquired, otherwise the bound that was met; then nothing has changed. */
+  /** Acquires units. Returns null, or the limit reached; then nothing has changed. */
   acquire(caller: PoolCaller, units = 1): PoolBound | null {
     const bound = this.boundFor(caller, units)
     if (bound === null) this.add(caller, units)
@@ -75,7 +75,7 @@ export class SharedPool {
     return bound
   }
 
-  /** The bound that an acquisition would meet now. */
+  /** Returns the limit that `acquire` would report now, or null. */
   boundFor(caller: PoolCaller, units = 1): PoolBound | null {
     for (let level = 0; level < this.#levels.length; level++) {
       const share = this.#levels[level]
@@ -84,12 +84,12 @@ export class SharedPool {
     return this.#used + units > this.total ? 'total' : null
   }
 
-  /** Counts units without a limit: those that were admitted elsewhere, such as by another replica or before a restart. */
+  /** Adds units without a limit: those admitted elsewhere, such as by another replica or before a restart. */
   add(caller: PoolCaller, units = 1): void {
     this.#change(caller, units)
   }
 
-  /** Returns units; only those that were acquired. */
+  /** Releases acquired units. */
   release(caller: PoolCaller, units = 1): void {
     this.#change(caller, -units)
   }
@@ -110,7 +110,7 @@ export class SharedPool {
   }
 }
 
-/** A pool that an observer watches. */
+/** Creates a pool with an observer. */
 export function watchedPool({
   observer,
   ...options
@@ -120,7 +120,7 @@ export function watchedPool({
   return pool
 }
 
-/** Names of the pools of a service, in the order of the table. */
+/** Returns the pools of a service, in table order. */
 export function poolsOf<S extends PoolService>(service: S): readonly PoolOf<S>[] {
   return Object.keys(poolTable).filter((name): name is PoolOf<S> => isPoolOf(name, service))
 }

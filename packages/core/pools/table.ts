@@ -3,32 +3,32 @@
 /** A service that has pools. */
 export type PoolService = 'gateway' | 'broker' | 'attestation'
 
-/** What one caller may hold of a pool. */
+/** Share of one caller in a pool. */
 export interface PoolShare {
-  /** What counts as one caller, such as `agent`. */
+  /** Kind of caller, such as `agent`. */
   readonly of: string
   readonly max: number
 }
 
 export interface PoolRow {
   readonly services: readonly PoolService[]
-  /** What is counted. */
+  /** Description of the counted units. */
   readonly counts: string
   /** Default: `things`. */
   readonly unit?: 'bytes'
-  /** What all callers together may hold. */
+  /** Total for all callers together. */
   readonly total: number
-  /** Total and share in words, where they depend on the process; the numbers are those of a heap limit of 512 MiB. */
+  /** Total and share in words, when they depend on the process; the numbers are those of a heap limit of 512 MiB. */
   readonly varies?: { readonly total: string; readonly share: string }
-  /** What the total is of; default: the process. */
+  /** Scope of the total; default: the process. */
   readonly each?: string
   /** The wider caller first. */
   readonly shares: readonly [PoolShare, ...PoolShare[]]
   /** How long a unit is held at most. */
   readonly age: string
-  /** What a caller gets that is refused. */
+  /** Response to a refused caller. */
   readonly refused: string
-  /** Where how full it is can be read, if not in the series of pools. */
+  /** Metric with its usage, if not the series of pools. */
   readonly metric?: string
 }
 
@@ -226,7 +226,7 @@ export const poolTable = {
     total: 100_000,
     shares: [{ of: 'user', max: 100 }],
     age: '`tokenVault.flowTTLSeconds`',
-    refused: 'a page that asks to begin again, status 400',
+    refused: 'a page that says to begin again, status 400',
   },
   resource_watches: {
     services: ['gateway'],

@@ -1,9 +1,9 @@
-/** Longer words are not compared: nobody mistypes them by accident, and the work grows with the square of the length. */
+/** Longer words are not compared: the work grows with the square of the length. */
 const MAX_WORD_LENGTH = 64
 
 /**
- * The candidate that the writer of `word` most likely meant, for "did you mean": at most a third of its letters differ,
- * upper and lower case apart. Of two equally close ones the first; null when none is close.
+ * Returns the candidate most similar to `word`, for "did you mean": at most a third of its letters differ, ignoring case. The first of two equally
+ * close ones; null when none is close.
  */
 export function closest(word: string, candidates: Iterable<string>): string | null {
   if (word.length > MAX_WORD_LENGTH) return null
@@ -21,7 +21,7 @@ export function closest(word: string, candidates: Iterable<string>): string | nu
   return best
 }
 
-/** Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
+/** Levenshtein distance. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)
   for (let line = 1; line <= from.length; line++) {

@@ -1,8 +1,8 @@
 import { glob } from './glob.ts'
 
-/** What is known by names and patterns: an exact name beats a pattern, the longer pattern beats the shorter; of two as long, the first in the alphabet. */
+/** Table of names and patterns: an exact name beats a pattern, a longer pattern a shorter one; of equal length, the first in the alphabet. */
 export class GlobTable<T> {
-  /** Many tables hold nothing, and a look-up hashes its key. */
+  /** Many tables are empty, and a look-up hashes its key. */
   readonly #empty: boolean
   readonly #exact: ReadonlyMap<string, T>
   readonly #globs: readonly { readonly matches: (text: string) => boolean; readonly value: T }[]
@@ -16,7 +16,7 @@ export class GlobTable<T> {
       .map(([pattern, value]) => ({ matches: glob(pattern), value }))
   }
 
-  /** Null: nothing is known of this name. */
+  /** Returns null when no entry matches. */
   find(name: string): T | null {
     if (this.#empty) return null
     return this.#exact.get(name) ?? this.#globs.find(({ matches }) => matches(name))?.value ?? null

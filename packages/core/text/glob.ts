@@ -1,6 +1,6 @@
 /**
- * A matcher for the whole text, case-sensitive, in which `*` stands for any run of characters, also none. Nothing else is
- * special. Each piece between stars is searched once from left to right, so no pattern backtracks.
+ * Returns a case-sensitive matcher for the whole text, in which `*` matches any run of characters, also none. Nothing else is special. Each piece
+ * between stars is searched once from left to right, so no pattern backtracks.
  */
 export function glob(pattern: string): (text: string) => boolean {
   const pieces = pattern.split('*')
@@ -16,7 +16,7 @@ export function glob(pattern: string): (text: string) => boolean {
     holds(text, first.length, last.length, middle)
 }
 
-/** Do the pieces follow one another between the fixed ends of the text? */
+/** Returns whether the pieces follow one another between the fixed ends of the text. */
 function holds(text: string, start: number, tail: number, pieces: readonly string[]): boolean {
   const end = text.length - tail
   let at = start

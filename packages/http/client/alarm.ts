@@ -1,8 +1,8 @@
 import type { Clock } from '@plat/core'
 
 /**
- * A time limit that is set anew with each request and each read. A timer runs only towards the earliest moment that was ever asked
- * for, and looks at the limit when it gets there: a busy connection starts a handful of timers a minute, not two for each request.
+ * A timeout that is reset with each request and each read. The timer only runs to the earliest deadline set, and checks there: a busy connection
+ * starts a few timers per minute, not two per request.
  */
 export class IdleTimer {
   readonly #clock: Clock
@@ -16,7 +16,7 @@ export class IdleTimer {
     this.#ring = ring
   }
 
-  /** Rings after `ms` milliseconds instead of whatever was set; 0: never. */
+  /** Fires after `ms` milliseconds, replacing the previous timeout; 0 disables it. */
   set(ms: number): void {
     if (ms === 0) {
       this.off()
@@ -27,12 +27,12 @@ export class IdleTimer {
     if (this.#dueAt < this.#timerAt) this.#start(ms)
   }
 
-  /** Does not ring until it is set again. */
+  /** Disables the timeout until the next `set`. */
   off(): void {
     this.#dueAt = Number.POSITIVE_INFINITY
   }
 
-  /** Never rings again. */
+  /** Disables the timeout for good. */
   stop(): void {
     this.off()
     this.#cancel()

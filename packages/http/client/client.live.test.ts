@@ -11,7 +11,7 @@ import { answered, ask, clientOf, get, HEADERS_MS, IDLE_MS, ok, plain, serve, un
 
 const SHARE = poolTable.upstream_connections.shares[0].max
 
-test('a connection serves one request after the other, and as many as are open at a time', async (t) => {
+test('a connection serves one request after the other, and connections are opened up to the limit', async (t) => {
   const { sockets, url } = await serve(t, (socket, text) => socket.write(ok(text.split('\r\n')[0] ?? '')))
   const client = clientOf(t, url)
   assert.equal(await answered(client), '200 POST /x HTTP/1.1')
@@ -21,7 +21,7 @@ test('a connection serves one request after the other, and as many as are open a
   assert.equal(sockets.length, 2)
 })
 
-test('one origin carries a thousand open streams, and calls beside them', async (t) => {
+test('one origin carries a thousand open streams, and further calls', async (t) => {
   const { sockets, url } = await serve(t, (socket, text) => {
     if (text.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: open\n\n')
     else socket.write(ok('beside'))
@@ -34,7 +34,7 @@ test('one origin carries a thousand open streams, and calls beside them', async 
   for (const { sending } of streams) sending.abort(new Error('enough'))
 })
 
-test('a caller that holds its share of the connections to an origin is refused while another is served', async (t) => {
+test('a caller at its connection limit is refused while another is served', async (t) => {
   const { sockets, url } = await serve(t, (socket, text) => {
     if (text.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: open\n\n')
     else socket.write(ok('beside'))
@@ -48,14 +48,14 @@ test('a caller that holds its share of the connections to an origin is refused w
   assert.equal(await answered(client, { ...plain, caller: 'greedy' }), 'busy')
   assert.deepEqual(refused, ['share'])
   assert.equal(await answered(client, { ...plain, caller: 'other' }), '200 beside')
-  // What ends is given back, however it ends.
+  // Every way to end releases the slot.
   streams[0]?.sending.abort(new Error('enough'))
   assert.equal(await answered(client, { ...plain, caller: 'greedy' }), '200 beside')
   assert.equal(sockets.length, SHARE + 1)
   for (const { sending } of streams) sending.abort(new Error('enough'))
 })
 
-test('a connection is not used again where the server says so, or says too much', async (t) => {
+test('a connection is not reused when the server says close, or sends too much', async (t) => {
   for (const reply of [
     ok('x', 'Connection: close\r\n'),
     `${ok('x')}HTTP/1.1 200 OK`,
@@ -70,7 +70,7 @@ test('a connection is not used again where the server says so, or says too much'
   }
 })
 
-test('what comes unasked ends a connection', async (t) => {
+test('an unsolicited response ends a connection', async (t) => {
   const { sockets, url } = await serve(t, (socket) => socket.write(ok('x')))
   const client = clientOf(t, url)
   await answered(client)
@@ -80,9 +80,9 @@ test('what comes unasked ends a connection', async (t) => {
   assert.equal(sockets.length, 2)
 })
 
-test('a request that only reads is repeated once when an idle connection was closed under it; a call never is', async (t) => {
+test('a read-only request is retried once when its idle connection was closed; a call never is', async (t) => {
   const seen: string[] = []
-  // The first request of each connection is answered, the second finds the connection dead.
+  // Each connection answers its first request and is dead for the second.
   const { sockets, url } = await serve(t, (socket, text) => {
     seen.push(text.slice(0, 4))
     if (socket.bytesWritten === 0) socket.write(ok('x'))
@@ -96,7 +96,7 @@ test('a request that only reads is repeated once when an idle connection was clo
   assert.deepEqual(seen, ['GET ', 'GET ', 'GET ', 'POST'])
 })
 
-test('a call is sent again once when the connection ended before it was written, and when writing it failed', async (t) => {
+test('a call is sent again once when the connection ended before the write, or the write failed', async (t) => {
   for (const idleMs of [IDLE_MS, 0]) {
     const clock = new TestClock()
     const seen: string[] = []
@@ -107,7 +107,7 @@ test('a call is sent again once when the connection ended before it was written,
     const client = clientOf(t, url, { clock })
     assert.equal(await answered(client), '200 from 0')
     await clock.advance(idleMs)
-    // Both happen in one turn: the end is in the kernel when the call comes, and was not read yet.
+    // Both happen in one turn: the kernel has the end when the call arrives, but it was not read yet.
     await new Promise((resolve) => setImmediate(resolve))
     sockets[0]?.resetAndDestroy()
     assert.equal(await answered(client), '200 from 1', `idle for ${idleMs} ms`)
@@ -115,12 +115,12 @@ test('a call is sent again once when the connection ended before it was written,
   }
 })
 
-test('a call is not sent a third time, nor when its connection was closed after it was written', async (t) => {
+test('a call is not sent a third time, nor when its connection was closed after the write', async (t) => {
   const seen: string[] = []
   const { url } = await serve(t, (socket, text, nth) => {
     seen.push(`${nth} ${text.slice(0, 4)}`)
     if (socket.bytesWritten === 0) socket.write(ok('x'))
-    // An orderly end, without a byte: the server may have acted on the call.
+    // An orderly end without a byte: the server may have acted on the call.
     else socket.end()
   })
   const client = clientOf(t, url)
@@ -129,7 +129,7 @@ test('a call is not sent a third time, nor when its connection was closed after 
   assert.deepEqual(seen, ['0 POST', '0 POST'])
 })
 
-test('an idle connection is left after 4 s when the server names no limit, and after 30 s at most', async (t) => {
+test('an idle connection is closed after 4 s without a server limit, and after 30 s at most', async (t) => {
   for (const { lines, keptMs } of [
     { lines: '', keptMs: 4_000 },
     { lines: 'Keep-Alive: timeout=600\r\n', keptMs: 30_000 },
@@ -146,7 +146,7 @@ test('an idle connection is left after 4 s when the server names no limit, and a
   }
 })
 
-test('a request is not repeated on a new connection, nor after a byte of an answer', async (t) => {
+test('a request is not retried on a new connection, nor after a byte of a response', async (t) => {
   const { sockets, url } = await serve(t, (socket, _text, nth) => {
     if (nth === 0) return socket.destroy()
     if (socket.bytesWritten === 0) return socket.write(ok('x'))
@@ -159,7 +159,7 @@ test('a request is not repeated on a new connection, nor after a byte of an answ
   assert.equal(sockets.length, 2)
 })
 
-test('an idle connection is left before the server leaves it', async (t) => {
+test('an idle connection is closed before the server closes it', async (t) => {
   const clock = new TestClock()
   const { sockets, url } = await serve(t, (socket) => socket.write(ok('x', 'Keep-Alive: timeout=5\r\n')))
   const client = clientOf(t, url, { clock })
@@ -171,7 +171,7 @@ test('an idle connection is left before the server leaves it', async (t) => {
   await until(() => sockets[0]?.destroyed === true)
 })
 
-test('silence before the head and within the body are limited, a pause of the reader is not', async (t) => {
+test('silence before the head and within the body is limited, a pause of the reader is not', async (t) => {
   const clock = new TestClock()
   const { sockets, url } = await serve(t, (socket, text) => {
     if (text.startsWith('POST')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf')
@@ -194,7 +194,7 @@ test('silence before the head and within the body are limited, a pause of the re
   await until(() => sockets.every(({ destroyed }) => destroyed))
 })
 
-test('a connection that does not stand in time is given up', async (t) => {
+test('a connection that is not established in time fails', async (t) => {
   const clock = new TestClock()
   const lookup = () => new Promise<never>(() => {})
   const client = clientOf(t, 'http://slow.example', { clock, lookup })
@@ -203,7 +203,7 @@ test('a connection that does not stand in time is given up', async (t) => {
   assert.equal(dialFault(await answer.over.promise), 'timeout')
 })
 
-test('a reader that pauses stops the server', async (t) => {
+test('a paused reader stops the server', async (t) => {
   const piece = Buffer.alloc(1024 * 1024, 'x')
   const { sockets, url } = await serve(t, (socket) => {
     socket.write('HTTP/1.1 200 OK\r\n\r\n')
@@ -220,7 +220,7 @@ test('a reader that pauses stops the server', async (t) => {
   assert.equal(answer.body.length, 64 * piece.length)
 })
 
-test('giving up closes the connection, tells the receiver once, and does not touch the next request', async (t) => {
+test('an abort closes the connection, calls the receiver once, and does not affect the next request', async (t) => {
   const { sockets, url } = await serve(t, (socket, text) => {
     if (text.startsWith('POST')) socket.write(ok('x'))
   })
@@ -238,7 +238,7 @@ test('giving up closes the connection, tells the receiver once, and does not tou
   assert.equal(await second.answer.over.promise, 'end')
 })
 
-test('a large body arrives whole; an answer that comes before its end is taken, and the connection is not', async (t) => {
+test('a large body arrives whole; a response before the end of the request is accepted, but the connection is not reused', async (t) => {
   const body = Buffer.alloc(8 * 1024 * 1024, 'b')
   let bytes = 0
   const whole = await serve(t, (socket, text) => {
@@ -256,7 +256,7 @@ test('a large body arrives whole; an answer that comes before its end is taken, 
   assert.equal(hasty.sockets.length, 2)
 })
 
-test('closing the dialer fails what is on its way', async (t) => {
+test('closing the dialer fails requests in flight', async (t) => {
   const { sockets, url } = await serve(t, () => {})
   const dialer = createDialer({ log: silentLog })
   const { answer } = ask(dialer.client(url, 'mcp'))
@@ -266,7 +266,7 @@ test('closing the dialer fails what is on its way', async (t) => {
   assert.throws(() => dialer.client('http://127.0.0.1:1', 'mcp'), /closed/)
 })
 
-test('addresses are checked as for every connection, names and literals', async (t) => {
+test('addresses are checked for every connection, as names and literals', async (t) => {
   const { sockets, url } = await serve(t, () => {})
   const lookup = async () => [{ address: '127.0.0.1', family: 4 }]
   const dialer = createDialer({ log: silentLog, lookup })
@@ -277,7 +277,7 @@ test('addresses are checked as for every connection, names and literals', async 
   assert.equal(sockets.length, 0)
 })
 
-/** A server with a certificate of `root`, which asks for a client certificate. */
+/** Starts a server with a certificate of `root` that requests a client certificate. */
 async function serveTls(t: TestContext, name: string, clock: Clock) {
   const root = await createAuthority({ name: 'root', now: clock.now() })
   const issued = await root.issue({ name, dnsNames: [name] })
@@ -302,7 +302,7 @@ async function serveTls(t: TestContext, name: string, clock: Clock) {
   return { root, port: address.port }
 }
 
-test('over TLS the certificate is checked for the name, and the own one is shown', async (t) => {
+test('over TLS the certificate is checked for the name, and the client certificate is sent', async (t) => {
   const { root, port } = await serveTls(t, 'tools.example', systemClock)
   const lookup = async () => [{ address: '127.0.0.1', family: 4 }]
   const dialer = createDialer({ log: silentLog, lookup })

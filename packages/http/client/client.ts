@@ -9,25 +9,24 @@ import { type Receiver, type Sending, Transfer } from './transfer.ts'
 /** Sends requests to one origin over HTTP/1.1. */
 export interface HttpClient {
   /**
-   * Sends a request. The receiver hears nothing before this returns. Throws a `TypeError` on a method, path or header that cannot be
-   * sent. Redirects are answers like any other.
+   * Sends a request. The receiver is not called before this returns. Throws TypeError on an invalid method, path or header. Redirects are returned.
    */
   send(request: ClientRequest, receiver: Receiver): Sending
 }
 
 export interface ClientOptions {
-  /** The `Host` header. */
+  /** Value of the `Host` header. */
   readonly host: string
   readonly clock: Clock
   readonly open: OpenSocket
-  /** Called for each request that is refused because a bound on connections is met. */
+  /** Called for each request refused because a connection limit is reached. */
   readonly onRefused?: ((bound: PoolBound) => void) | undefined
 }
 
-/** Idle connections to one origin; what is freed beyond is closed. */
+/** Maximum number of idle connections to one origin; further ones are closed. */
 const MAX_IDLE = 256
 
-/** A client of one origin, with its connections. The one used last is used next, so that those in excess grow old. */
+/** Client of one origin with its connections. The most recently used idle connection is used next, so that surplus ones time out. */
 export class OriginClient implements HttpClient, ConnectionOwner {
   readonly clock: Clock
   readonly open: OpenSocket
@@ -70,19 +69,19 @@ export class OriginClient implements HttpClient, ConnectionOwner {
     this.#connect(transfer)
   }
 
-  /** Closes what is idle now, and the rest as it becomes idle. */
+  /** Closes idle connections now, and the others when they become idle. */
   retire(): void {
     this.#retired = true
     for (const connection of [...this.#idle]) connection.cut()
   }
 
-  /** Cuts every connection; their requests fail. */
+  /** Destroys every connection; their requests fail. */
   destroy(): void {
     this.#retired = true
     for (const connection of [...this.#all]) connection.abandon(new MalformedResponseError('the client was closed'))
   }
 
-  /** Connections that carry requests of callers. */
+  /** Number of connections in use by callers. */
   get used(): number {
     return this.#pool.used
   }
@@ -115,7 +114,7 @@ export class OriginClient implements HttpClient, ConnectionOwner {
     }
   }
 
-  /** A receiver is called only after `send` has returned. */
+  /** Calls the receiver only after `send` has returned. */
   #failLater(transfer: Transfer, error: Error): void {
     queueMicrotask(() => transfer.fail(error))
   }

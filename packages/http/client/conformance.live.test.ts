@@ -8,7 +8,7 @@ import { request } from 'undici'
 import { createDialer, type Dialer } from '../dial/dialer.ts'
 import { responseBytes } from './testing/responses.ts'
 
-/** A server that answers each connection with the bytes that stand there, and ends it. */
+/** Starts a server that answers each connection with fixed bytes and ends it. */
 async function meeting(t: TestContext) {
   let reply: Buffer = Buffer.alloc(0)
   const server = createServer((socket) => {
@@ -22,7 +22,7 @@ async function meeting(t: TestContext) {
   const dialer = createDialer({ log: silentLog })
   t.after(() => dialer.close())
   const origin = `http://127.0.0.1:${address.port}`
-  /** What undici and the client each make of the same bytes. */
+  /** Parses the same bytes with undici and with the client. */
   return async (bytes: Buffer, method: 'GET' | 'HEAD' = 'GET') => {
     reply = bytes
     return [await overUndici(origin, method), await overClient(dialer, origin, method)] as const
@@ -40,17 +40,17 @@ async function overUndici(origin: string, method: 'GET' | 'HEAD'): Promise<strin
 }
 
 function overClient(dialer: Dialer, origin: string, method: 'GET' | 'HEAD'): Promise<string> {
-  const asked = { method, path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
+  const requested = { method, path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
   return new Promise((resolve) => {
-    let told = ''
-    dialer.client(origin, 'mcp').send(asked, {
+    let result = ''
+    dialer.client(origin, 'mcp').send(requested, {
       onHead: (status, headers) => {
-        told = `${status} ${String(headers['content-type'])} `
+        result = `${status} ${String(headers['content-type'])} `
       },
       onData: (bytes) => {
-        told += Buffer.from(bytes).toString('latin1')
+        result += Buffer.from(bytes).toString('latin1')
       },
-      onEnd: () => resolve(told),
+      onEnd: () => resolve(result),
       onFailure: () => resolve('refused'),
     })
   })
@@ -58,17 +58,17 @@ function overClient(dialer: Dialer, origin: string, method: 'GET' | 'HEAD'): Pro
 
 const head = (lines: string, body = 'abc') => Buffer.from(`HTTP/1.1 200 OK\r\n${lines}\r\n\r\n${body}`, 'latin1')
 
-test('any response is the same to undici and to the client', async (t) => {
+test('undici and the client read a response alike', async (t) => {
   const both = await meeting(t)
   const property = fc.asyncProperty(responseBytes, fc.constantFrom('GET', 'HEAD'), async ({ bytes }, method) => {
     const [theirs, ours] = await both(bytes, method)
-    // Repeated lines are a list there and joined here.
+    // undici lists repeated headers, the client joins them.
     assert.equal(ours.replaceAll(', ', ','), theirs.replaceAll(', ', ','))
   })
   await fc.assert(property, { numRuns: 100 })
 })
 
-test('what undici refuses the client refuses as well', async (t) => {
+test('the client refuses what undici refuses', async (t) => {
   const both = await meeting(t)
   for (const bytes of [
     head('Content-Length: 4'),
@@ -88,7 +88,7 @@ test('what undici refuses the client refuses as well', async (t) => {
     assert.deepEqual(await both(bytes), ['refused', 'refused'], bytes.toString('latin1'))
 })
 
-test('the client is stricter where a message can be read in two ways', async (t) => {
+test('the client is stricter where a message is ambiguous', async (t) => {
   const both = await meeting(t)
   for (const bytes of [
     head('Transfer-Encoding: gzip, chunked', '3\r\nabc\r\n0\r\n\r\n'),

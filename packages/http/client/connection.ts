@@ -9,30 +9,30 @@ import { type ResponseEvents, ResponseParser } from './parser.ts'
 import { JOIN_BYTES, joined } from './request.ts'
 import type { Carrier, Transfer } from './transfer.ts'
 
-/** Milliseconds until a connection must stand, name look-up and TLS included. */
+/** Limit for establishing a connection including name look-up and TLS, in milliseconds. */
 const CONNECT_MS = 10_000
-/** Milliseconds that an idle connection is kept when the server names no limit: less than the 5 s after which common servers close it. */
+/** How long an idle connection is kept without a server limit, in milliseconds: less than the 5 s of common servers. */
 const KEEP_ALIVE_MS = 4_000
-/** Longest that an idle connection is kept, whatever limit the server names (`Keep-Alive: timeout=`), in milliseconds. */
+/** Maximum time an idle connection is kept, whatever the server states in `Keep-Alive: timeout=`, in milliseconds. */
 const KEEP_ALIVE_MAX_MS = 30_000
-/** Milliseconds by which the server's own limit is undercut, so that its end and our next request do not meet on the way. */
+/** Subtracted from the server's limit, so that its close and the next request do not cross, in milliseconds. */
 const KEEP_ALIVE_MARGIN_MS = 1_000
-/** A connection idle for longer is used only after one turn of the event loop, in which an end that has already arrived is read. */
+/** A connection idle for longer is used only after one turn of the event loop, so that a close that has already arrived is read first. */
 const RECHECK_AFTER_MS = 250
 
-/** What a connection tells the client that opened it. */
+/** Callbacks of a connection to its client. */
 export interface ConnectionOwner {
   readonly clock: Clock
   readonly open: OpenSocket
-  /** It can carry another request. */
+  /** The connection can carry another request. */
   free(connection: Connection): void
-  /** It is gone. */
+  /** The connection is closed. */
   gone(connection: Connection): void
-  /** Sends a transfer again, over a new connection. */
+  /** Sends a transfer again over a new connection. */
   again(transfer: Transfer): void
 }
 
-/** One connection: a request and its response at a time, no pipelining. */
+/** A connection that carries one request and response at a time, without pipelining. */
 export class Connection implements Carrier, ResponseEvents {
   readonly #home: ConnectionOwner
   readonly #parser = new ResponseParser(this)
@@ -41,13 +41,13 @@ export class Connection implements Carrier, ResponseEvents {
   #transfer: Transfer | null
   #connected = false
   #gone = false
-  /** A request has been answered over it. */
+  /** A request has been answered on this connection. */
   #served = false
-  /** A byte has come since the current request was sent. */
-  #heard = false
-  /** The final head of the current response is complete, so silence is now limited by `pauseTimeoutMs`. */
+  /** A byte has arrived since the current request was sent. */
+  #received = false
+  /** The final response head is complete: silence is now limited by `pauseTimeoutMs`. */
   #inBody = false
-  /** The kernel has not accepted a byte of the current request. */
+  /** The kernel has not accepted any byte of the current request. */
   #unsent = true
   #idleSince = 0
   #paused = false
@@ -66,12 +66,12 @@ export class Connection implements Carrier, ResponseEvents {
     this.#alarm.set(CONNECT_MS)
   }
 
-  /** Sends a request. Only on a connection that is free. */
+  /** Sends a request. The connection must be free. */
   carry(transfer: Transfer): void {
     this.#transfer = transfer
     transfer.carrier = this
     this.#unsent = true
-    this.#heard = false
+    this.#received = false
     if (this.#home.clock.monotonic() - this.#idleSince < RECHECK_AFTER_MS) {
       this.#send(transfer)
       return
@@ -135,7 +135,7 @@ export class Connection implements Carrier, ResponseEvents {
       this.#socket.write(body)
       this.#socket.uncork()
     }
-    // A write that fails at once has been accepted by the kernel in no part; a later failure says nothing of that kind.
+    // When a write fails at once, the kernel has accepted none of it; a later failure does not prove that.
     this.#unsent = this.#socket.errored !== null
     this.#alarm.set(request.headersTimeoutMs)
   }
@@ -145,7 +145,7 @@ export class Connection implements Carrier, ResponseEvents {
   }
 
   #read(bytes: Buffer): void {
-    // What comes unasked belongs to no request: nothing on this connection can be trusted.
+    // Unsolicited bytes belong to no request: the connection can no longer be trusted.
     if (this.#transfer === null) {
       this.#leave()
       return
@@ -154,9 +154,9 @@ export class Connection implements Carrier, ResponseEvents {
       this.#lost(new MalformedResponseError('the server sent bytes before the request'))
       return
     }
-    // Parts of a head do not extend its deadline.
+    // Partial heads do not extend the deadline.
     if (this.#inBody) this.#expectBody()
-    this.#heard = true
+    this.#received = true
     try {
       const used = this.#parser.push(bytes)
       if (this.#parser.done) this.#finished(used === bytes.length)
@@ -179,7 +179,7 @@ export class Connection implements Carrier, ResponseEvents {
     }
   }
 
-  /** A request that is not out yet when its answer is complete was not wanted whole: what follows it would be taken for a new one. */
+  /** When a response completes before its request is fully sent, the connection cannot be reused: the rest would be read as a new request. */
   #finished(clean: boolean): void {
     const transfer = this.#transfer
     this.#transfer = null
@@ -204,12 +204,11 @@ export class Connection implements Carrier, ResponseEvents {
   }
 
   /**
-   * The connection died. A server may close an idle connection in the very moment in which a request is sent over it. Such a
-   * request is sent once more over a new connection when it is safe (RFC 9112, section 9.3.1): the connection had served
-   * before, not one byte of a response has come, and either the method only reads, or the server certainly has not read a byte
-   * of the request. That is certain in two cases: the end of the connection was read before the request was written, or the write
-   * failed as a whole. A POST that the kernel has accepted is never repeated: the server may have begun to act on it, and a tool
-   * would be called twice.
+   * Called when the connection fails. A server may close an idle connection at the moment a request is sent on it. Such a request is sent once more
+   * over a new connection when that is safe (RFC 9112, section 9.3.1): the connection had served before, no byte of a response has arrived, and
+   * either the method is read-only, or the server certainly has not read a byte of the request. That is certain in two cases: the close was read
+   * before the request was written, or the write failed as a whole. A POST accepted by the kernel is never repeated: the server may have acted on
+   * it, and a tool would be called twice.
    */
   #lost(error: Error): void {
     const transfer = this.#transfer
@@ -217,7 +216,7 @@ export class Connection implements Carrier, ResponseEvents {
     if (transfer === null) return
     const { method } = transfer.request
     const isSafe = this.#unsent || method === 'GET' || method === 'HEAD'
-    const repeatable = this.#served && !this.#heard && !transfer.resent && isSafe
+    const repeatable = this.#served && !this.#received && !transfer.resent && isSafe
     if (repeatable) this.#home.again(transfer)
     else transfer.fail(error)
   }

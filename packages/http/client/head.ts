@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** A response that is no HTTP/1.x message, or one that readers could understand differently. */
+/** A response that is not an HTTP/1.x message, or is ambiguous. */
 export class MalformedResponseError extends Error {
   constructor(why: string) {
     super(`The response cannot be read: ${why}.`)
@@ -10,19 +10,19 @@ export class MalformedResponseError extends Error {
 
 export interface ResponseHead {
   readonly status: number
-  /** By lower-case name. Repeated ones are joined by `, `; `set-cookie` is a list. */
+  /** By lower-case name. Repeated headers are joined by `, `; `set-cookie` is a list. */
   readonly headers: IncomingHttpHeaders
-  /** Bytes of the body; `open`: until the connection ends. Says nothing where method or status forbid a body. */
+  /** Body length in bytes; `open`: until the connection ends. Not meaningful where method or status forbid a body. */
   readonly length: number | 'chunked' | 'open'
-  /** Whether the connection may carry another request. */
+  /** Whether the connection can be reused. */
   readonly keeps: boolean
-  /** Milliseconds of `Keep-Alive: timeout`; null: not said. */
+  /** `Keep-Alive: timeout` in milliseconds; null when absent. */
   readonly hintMs: number | null
 }
 
-/** RFC 9112, section 4. The space before an empty reason is often left out. */
+/** RFC 9112, section 4. The space before an empty reason is optional, because servers often omit it. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?\r\n/
-/** A folded line (obs-fold) begins with a space, which no name has. */
+/** Refuses folded lines (obs-fold), which begin with a space. */
 const LINES = /^(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*$/
 const LENGTH = /^\d{1,15}$/
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
@@ -31,33 +31,33 @@ const HINT = /(?:^|[,\t ])timeout=(\d{1,6})(?:$|[,\t ])/i
 const SPACE = 32
 const TAB = 9
 const [DIGIT_0, DIGIT_9] = [48, 57]
-/** Digits of a length that is read without a text of it: every such number is exact. */
+/** Maximum digits of a length parsed without a string: every such number is exact. */
 const MAX_LENGTH_DIGITS = 15
 
-/** Longest head that is remembered, in characters: each connection holds one. */
+/** Maximum length of a cached head in characters: each connection keeps one. */
 const MAX_KNOWN_LENGTH = 2048
 
-/** A head with its empty line, cut at its length. */
+/** A head with its empty line, split at the value of its length. */
 interface Known {
   readonly head: ResponseHead
-  /** Up to the colon of `Content-Length`, or all of it. */
+  /** Up to the colon of `Content-Length`, or the whole head. */
   readonly before: Uint8Array
-  /** From the CR LF of that line on; null: it says no length. */
+  /** From the CR LF of that line on; null without a length. */
   readonly after: Uint8Array | null
 }
 
 /**
- * Reads the heads of one connection. Those of one server in one second mostly differ in nothing but the length that they say: what has
- * just been read is known again, and only its length is read.
+ * Parses the heads of one connection. Consecutive heads of a server mostly differ only in their length: a head equal to the cached one is not parsed
+ * again except for its length.
  */
 export class HeadReader {
   #known: Known | null = null
-  /** Where the head ends that was known again, its empty line included. */
+  /** Offset of the end of the cached head that matched, including its empty line. */
   end = 0
-  /** Where the value of `Content-Length` begins in the head that is being read; 0: nowhere. */
+  /** Offset of the `Content-Length` value in the head being parsed; 0 when it has none. */
   #lengthAt = 0
 
-  /** The head that begins at `from`, where it is the last one but for its length; null: it is another, or `bytes` end before it does. */
+  /** Returns the head at `from` if it equals the cached one except for the length; null if it differs or `bytes` is incomplete. */
   again(bytes: Uint8Array, from: number): ResponseHead | null {
     if (this.#known === null) return null
     const { head, before, after } = this.#known
@@ -68,7 +68,7 @@ export class HeadReader {
     if (after !== null) {
       while (isBlank(bytes[at])) at++
       const digits = countDigits(bytes, at)
-      // A zero in front is part of what the header says, so it is read the long way.
+      // A leading zero is part of the header value, so the head is parsed in full.
       if (digits === 0 || (digits > 1 && bytes[at] === DIGIT_0)) return null
       length = numberOf(bytes, at, digits)
       at += digits
@@ -80,10 +80,10 @@ export class HeadReader {
     return { status: head.status, headers, length, keeps: head.keeps, hintMs: head.hintMs }
   }
 
-  /** Takes status line and headers, each line with its CR LF; throws a `MalformedResponseError`. */
+  /** Parses status line and headers, each line with its CR LF. Throws MalformedResponseError. */
   read(text: string): ResponseHead {
     const head = this.#read(text)
-    // A list could be changed by whoever gets it.
+    // The caller could modify the list.
     const isKept = text.length <= MAX_KNOWN_LENGTH && head.headers['set-cookie'] === undefined
     this.#known = isKept ? cut(head, text, this.#lengthAt) : null
     return head
@@ -122,7 +122,7 @@ export class HeadReader {
   }
 }
 
-/** `from` has been read out of `text`. Headers are copied, here and below: whoever gets them may change them. */
+/** Splits `text`, from which `from` was parsed. Headers are copied, here and below: callers may modify theirs. */
 function cut(from: ResponseHead, text: string, lengthAt: number): Known {
   const head = { ...from, headers: { ...from.headers } }
   const bytes = Buffer.from(`${text}\r\n`, 'latin1')
@@ -130,7 +130,7 @@ function cut(from: ResponseHead, text: string, lengthAt: number): Known {
   return { head, before: bytes.subarray(0, lengthAt), after: bytes.subarray(text.indexOf('\r\n', lengthAt)) }
 }
 
-/** Byte by byte: a head is short, and a native comparison takes as long to be called. */
+/** Compares byte by byte: a head is short, and the call of a native comparison costs as much. */
 function holds(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
   if (bytes.length - at < part.length) return false
   for (let index = 0; index < part.length; index++) if (bytes[at + index] !== part[index]) return false
@@ -153,7 +153,7 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= DIGIT_0 && byte <= DIGIT_9
 }
 
-/** Without the spaces and tabs around it; `String.trim` would take away more than RFC 9110, section 5.5, allows. */
+/** Trims spaces and tabs only; `String.trim` removes more than RFC 9110, section 5.5, allows. */
 function trimmed(text: string, from: number, to: number): string {
   let start = from
   let end = to
@@ -166,7 +166,7 @@ function isBlank(code: number | undefined): boolean {
   return code === SPACE || code === TAB
 }
 
-/** RFC 9112, section 6.3, without its leniencies: two lengths, or one said in two ways, are an attack or a mistake. */
+/** RFC 9112, section 6.3, without its leniencies: two lengths, or both length and coding, are an attack or a mistake. */
 function lengthOf(headers: IncomingHttpHeaders, isOld: boolean): ResponseHead['length'] {
   const coding = headers['transfer-encoding']
   const length = headers['content-length']

@@ -10,11 +10,11 @@ import { type ParseResult, read, responseBytes } from './testing/responses.ts'
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 const parse = (text: string, how?: Parameters<typeof read>[1]) => read([bytesOf(text)], how)
 const requestHead = (request: ClientRequest, host: string) => new RequestHeads(host).of(request)
-const bodyOf = (told: ParseResult | string) => (typeof told === 'string' ? told : told.body)
+const bodyOf = (parsed: ParseResult | string) => (typeof parsed === 'string' ? parsed : parsed.body)
 
 test('a response is read by its length, in chunks, or until the connection ends', () => {
-  const told = parse('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX: \t a b\t \r\nContent-Length: 3\r\n\r\nabc')
-  assert.deepEqual(told, {
+  const parsed = parse('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX: \t a b\t \r\nContent-Length: 3\r\n\r\nabc')
+  assert.deepEqual(parsed, {
     status: 200,
     headers: { 'content-type': 'text/plain', x: 'a b', 'content-length': '3' },
     body: 'abc',
@@ -30,7 +30,7 @@ test('a response is read by its length, in chunks, or until the connection ends'
   assert.deepEqual([bodyOf(open), typeof open === 'object' && open.keeps], ['to the end', false])
 })
 
-test('method and status decide over a body, whatever the head says', () => {
+test('method and status decide whether there is a body, regardless of the head', () => {
   const announced = 'Content-Length: 5\r\n\r\n'
   for (const [text, method] of [
     [`HTTP/1.1 200 OK\r\n${announced}`, 'HEAD'],
@@ -38,12 +38,12 @@ test('method and status decide over a body, whatever the head says', () => {
     [`HTTP/1.1 304 Not Modified\r\n${announced}`, 'GET'],
     ['HTTP/1.1 204 No Content\r\n\r\n', 'POST'],
   ] as const) {
-    const told = parse(text, { method })
-    assert.ok(typeof told === 'object' && told.done && told.keeps, text)
+    const parsed = parse(text, { method })
+    assert.ok(typeof parsed === 'object' && parsed.done && parsed.keeps, text)
   }
 })
 
-test('interim heads are passed over, but not for ever, and nobody changes the protocol', () => {
+test('interim heads are skipped up to a limit, and a protocol change is refused', () => {
   const interim = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'
   const final = 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx'
   assert.equal(bodyOf(parse(`HTTP/1.1 100 Continue\r\n\r\n${interim}${final}`)), 'x')
@@ -51,7 +51,7 @@ test('interim heads are passed over, but not for ever, and nobody changes the pr
   assert.match(String(parse('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n')), /protocol/)
 })
 
-test('what two readers could understand differently is refused', () => {
+test('an ambiguous response is refused', () => {
   const head = (lines: string) => `HTTP/1.1 200 OK\r\n${lines}\r\n\r\nabc`
   for (const text of [
     head('Content-Length: 3\r\nContent-Length: 4'),
@@ -82,7 +82,7 @@ test('what two readers could understand differently is refused', () => {
     assert.equal(typeof parse(text), 'string', JSON.stringify(text))
 })
 
-test('chunks that do not keep to their form are refused', () => {
+test('malformed chunks are refused', () => {
   for (const body of [
     '3\r\nabcd\r\n0\r\n\r\n',
     '3\nabc\r\n',
@@ -101,7 +101,7 @@ test('chunks that do not keep to their form are refused', () => {
     )
 })
 
-test('a response that stops early is no response', () => {
+test('a truncated response is refused', () => {
   for (const text of [
     '',
     'HTTP/1.1 200 OK\r\n',
@@ -122,29 +122,29 @@ test('head, line and trailers have limits', () => {
   assert.match(String(parse(`${chunked}0\r\n${`a: ${'x'.repeat(1000)}\r\n`.repeat(40)}`)), /larger than/)
 })
 
-test('what a server says about its connection is heard', () => {
-  const told = (lines: string, version = '1.1') => {
+test('keep-alive headers of a server are honored', () => {
+  const parsed = (lines: string, version = '1.1') => {
     const result = parse(`HTTP/${version} 200 OK\r\n${lines}Content-Length: 0\r\n\r\n`)
     assert.ok(typeof result === 'object')
     return [result.keeps, result.hintMs]
   }
-  assert.deepEqual(told('Connection: keep-alive\r\nKeep-Alive: timeout=5, max=100\r\n'), [true, 5000])
-  assert.deepEqual(told('Connection: Close\r\n'), [false, null])
-  assert.deepEqual(told('Connection: x, close\r\n'), [false, null])
-  assert.deepEqual(told('Connection: closed\r\n'), [true, null])
-  assert.deepEqual(told('', '1.0'), [false, null])
+  assert.deepEqual(parsed('Connection: keep-alive\r\nKeep-Alive: timeout=5, max=100\r\n'), [true, 5000])
+  assert.deepEqual(parsed('Connection: Close\r\n'), [false, null])
+  assert.deepEqual(parsed('Connection: x, close\r\n'), [false, null])
+  assert.deepEqual(parsed('Connection: closed\r\n'), [true, null])
+  assert.deepEqual(parsed('', '1.0'), [false, null])
 })
 
-test('what follows a response is left alone, and names of objects are headers like others', () => {
-  const told = parse(
+test('bytes after a response are not consumed, and names of object members are ordinary headers', () => {
+  const parsed = parse(
     'HTTP/1.1 200 OK\r\nConstructor: a\r\nSet-Cookie: b\r\nSet-Cookie: c\r\nContent-Length: 1\r\n\r\nxHTTP',
   )
-  assert.ok(typeof told === 'object')
-  assert.equal(told.unused, 4)
-  assert.deepEqual({ ...told.headers }, { constructor: 'a', 'set-cookie': ['b', 'c'], 'content-length': '1' })
+  assert.ok(typeof parsed === 'object')
+  assert.equal(parsed.unused, 4)
+  assert.deepEqual({ ...parsed.headers }, { constructor: 'a', 'set-cookie': ['b', 'c'], 'content-length': '1' })
 })
 
-test('any response, cut anywhere, is read the same', () => {
+test('any response, split anywhere, is parsed alike', () => {
   fc.assert(
     fc.property(responseBytes, fc.array(fc.nat(400), { maxLength: 12 }), ({ bytes, body }, cuts) => {
       const whole = read([bytes], { ended: true })
@@ -163,16 +163,16 @@ test('any response, cut anywhere, is read the same', () => {
   )
 })
 
-test('the chunks of one read are told in one piece, also when what follows them is refused', () => {
-  const told: string[] = []
-  const parser = new ResponseParser({ head: () => told.push('head'), data: (bytes) => told.push(bytes.toString()) })
+test('the chunks of one read are reported in one piece, also when a refused message follows', () => {
+  const parsed: string[] = []
+  const parser = new ResponseParser({ head: () => parsed.push('head'), data: (bytes) => parsed.push(bytes.toString()) })
   const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
   parser.begin('GET')
   parser.push(bytesOf(`${head}1\r\na\r\n14\r\n${'b'.repeat(20)}\r\n3\r\ncd`))
   parser.push(bytesOf('e\r\n2\r\n'))
   parser.push(bytesOf('fg'))
   assert.throws(() => parser.push(bytesOf('\r\n1\r\nh\r\n1\r\ni\r\n1\r\njj\r\n')), MalformedResponseError)
-  assert.deepEqual(told, ['head', `a${'b'.repeat(20)}cd`, 'e', 'fg', 'hij'])
+  assert.deepEqual(parsed, ['head', `a${'b'.repeat(20)}cd`, 'e', 'fg', 'hij'])
 })
 
 test('one parser reads one response after the other', () => {
@@ -214,8 +214,8 @@ const someHead = fc
     return lines.map((line) => `${line}\r\n`).join('')
   })
 
-test('what heads came before on a connection changes nothing about a head', () => {
-  const told = (reader: HeadReader, text: string) => {
+test('earlier heads on a connection do not affect the result for a head', () => {
+  const parsed = (reader: HeadReader, text: string) => {
     try {
       const again = reader.again(bytesOf(`GET ${text}\r\n`), 'GET '.length)
       if (again !== null) assert.equal(reader.end, 'GET '.length + text.length + '\r\n'.length)
@@ -234,9 +234,9 @@ test('what heads came before on a connection changes nothing about a head', () =
     fc.property(fc.oneof(sequence, near), (heads) => {
       const reader = new HeadReader()
       for (const text of heads) {
-        const again = told(reader, text)
-        assert.deepEqual(again, told(new HeadReader(), text))
-        // Whoever gets a head may do with it what it likes.
+        const again = parsed(reader, text)
+        assert.deepEqual(again, parsed(new HeadReader(), text))
+        // Callers may modify a head that they received.
         if (typeof again !== 'object') continue
         again.headers['set-cookie']?.push('changed')
         again.headers['content-length'] = 'changed'
@@ -247,7 +247,7 @@ test('what heads came before on a connection changes nothing about a head', () =
   )
 })
 
-test('a request head holds what was asked for, or is refused', () => {
+test('a request head contains exactly the given values, or is refused', () => {
   const request = {
     method: 'POST',
     path: '/a?b',
@@ -276,7 +276,7 @@ test('a request head holds what was asked for, or is refused', () => {
   assert.ok(new MalformedResponseError('x') instanceof Error)
 })
 
-test('what was sent before to an origin changes nothing about a request', () => {
+test('earlier requests to an origin do not affect a request', () => {
   const name = fc.constantFrom(...Array.from({ length: 40 }, (_, n) => `x-${n}`), 'x y', 'X-0')
   const value = fc.constantFrom('a', 'b', '', 'a\r\ny: b', '☃', 'c'.repeat(3000))
   const request = fc.record({
@@ -287,7 +287,7 @@ test('what was sent before to an origin changes nothing about a request', () => 
     headersTimeoutMs: fc.constant(0),
     pauseTimeoutMs: fc.constant(0),
   })
-  const told = (heads: RequestHeads, one: ClientRequest) => {
+  const parsed = (heads: RequestHeads, one: ClientRequest) => {
     try {
       return heads.of(one)
     } catch (error) {
@@ -307,7 +307,7 @@ test('what was sent before to an origin changes nothing about a request', () => 
   fc.assert(
     fc.property(fc.array(mostlyFine, { maxLength: 8 }), (requests) => {
       const heads = new RequestHeads('h')
-      for (const one of requests) assert.equal(told(heads, one), told(new RequestHeads('h'), one))
+      for (const one of requests) assert.equal(parsed(heads, one), parsed(new RequestHeads('h'), one))
     }),
   )
 })

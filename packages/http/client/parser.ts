@@ -1,31 +1,31 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { HeadReader, MalformedResponseError, type ResponseHead } from './head.ts'
 
-/** What a parser tells, in this order. */
+/** Callbacks of a parser, in this order. */
 export interface ResponseEvents {
-  /** Interim heads (1xx) are not told. */
+  /** Not called for interim heads (1xx). */
   head(status: number, headers: IncomingHttpHeaders): void
-  /** Once for each `push` that brought any: a slice of what was pushed. */
+  /** Called at most once per `push`, with a slice of the pushed bytes. */
   data(bytes: Buffer): void
 }
 
-/** Bytes of a head, interim heads and trailers each on their own. */
+/** Maximum size of a head in bytes; interim heads and trailers count separately. */
 export const MAX_HEAD_BYTES = 32 * 1024
-/** Bytes of the line that opens a chunk, or of one trailer. */
+/** Maximum size of a chunk size line, or of one trailer, in bytes. */
 const MAX_LINE_BYTES = 4 * 1024
-/** Interim heads before the real one. */
+/** Maximum number of interim heads. */
 const MAX_INTERIM = 16
 
 const LF = 10
 const CR = 13
 const [DIGIT_0, DIGIT_9, LOWER_A, LOWER_F] = [48, 57, 97, 102]
-/** The bit that tells a lower-case letter from the upper-case one. */
+/** The bit that distinguishes lower case from upper case letters. */
 const LOWER_CASE = 32
 const HEAD_END = Buffer.from('\r\n\r\n')
 const HEAD_START = Buffer.from('HTTP/1.')
 
 const LINE = /^[\t\x20-\x7e\x80-\xff]*\r\n$/
-/** Hex digits of the size of a chunk. */
+/** Maximum number of hex digits of a chunk size. */
 const MAX_SIZE_DIGITS = 12
 /** RFC 9112, section 7.1: the size, then extensions, which are ignored. */
 const CHUNK_SIZE = /^([0-9a-f]{1,12})(?:[\t ]*;[^\r]*)?\r\n$/i
@@ -34,9 +34,8 @@ const CHUNK_SIZE = /^([0-9a-f]{1,12})(?:[\t ]*;[^\r]*)?\r\n$/i
 type State = 'head' | 'sized' | 'open' | 'size' | 'chunk' | 'gap' | 'trailer' | 'done'
 
 /**
- * Reads one HTTP/1.x response after the other (RFC 9112), cut into pieces anywhere. Where the RFC leaves a choice, the strict way is
- * taken: lines end with CR LF and with nothing else, folded lines are refused, and so is every message whose length two readers could
- * take for different ones. Throws a `MalformedResponseError`; the connection is then useless.
+ * Parses consecutive HTTP/1.x responses (RFC 9112), split anywhere. Where the RFC leaves a choice, it is strict: lines end with CR LF only, folded
+ * lines are refused, and so is every message with an ambiguous length. Throws MalformedResponseError; the connection is then unusable.
  */
 export class ResponseParser {
   readonly #events: ResponseEvents
@@ -46,16 +45,16 @@ export class ResponseParser {
   #keeps = false
   #hintMs: number | null = null
   #interim = 0
-  /** Bytes of the current body or chunk that are still to come. */
+  /** Remaining bytes of the current body or chunk. */
   #left = 0
   #trailerBytes = 0
   #line = ''
-  /** The beginning of a head that came in several reads. */
+  /** Beginning of a head that spans several reads. */
   #partial: Buffer | null = null
   #filled = 0
-  /** How far the current read is consumed. */
+  /** Offset up to which the current read is consumed. */
   #at = 0
-  /** Where what is to be told of the current read lies in it; nowhere while `#dataTo` is 0. */
+  /** Range of the body data in the current read; empty while `#dataTo` is 0. */
   #dataFrom = 0
   #dataTo = 0
 
@@ -63,7 +62,7 @@ export class ResponseParser {
     this.#events = events
   }
 
-  /** A request has been sent; `method` decides whether its response has a body. */
+  /** Called when a request was sent; `method` decides whether its response has a body. */
   begin(method: string): void {
     this.#state = 'head'
     this.#bodiless = method === 'HEAD'
@@ -80,14 +79,14 @@ export class ResponseParser {
     return this.#keeps
   }
 
-  /** Milliseconds that the server says it keeps an idle connection; null: it says nothing. */
+  /** Keep-alive time stated by the server in milliseconds; null when absent. */
   get hintMs(): number | null {
     return this.#hintMs
   }
 
   /**
-   * Takes what one read brought, which is the parser's from now on; answers how many bytes belonged to the response. What came in
-   * several chunks is moved together: whoever listens has one piece in hands for each read.
+   * Parses the bytes of one read and takes ownership of them. Returns how many belong to the response. Data of several chunks is moved together, so
+   * that the consumer gets one piece per read.
    */
   push(bytes: Buffer): number {
     this.#at = 0
@@ -101,7 +100,7 @@ export class ResponseParser {
     return this.#at
   }
 
-  /** The connection ended. Throws when the response is not complete by that. */
+  /** Called when the connection ends. Throws when the response is incomplete. */
   close(): void {
     if (this.#state === 'open') this.#state = 'done'
     if (this.#state !== 'done') throw new MalformedResponseError('the connection ended before the response did')
@@ -143,7 +142,7 @@ export class ResponseParser {
     if (this.#dataTo > 0) this.#events.data(isAll ? bytes : bytes.subarray(this.#dataFrom, this.#dataTo))
   }
 
-  /** True: all that was announced has come. */
+  /** Returns true when the announced length has arrived. */
   #readSized(bytes: Buffer): boolean {
     const end = Math.min(bytes.length, this.#at + this.#left)
     this.#left -= end - this.#at
@@ -169,7 +168,7 @@ export class ResponseParser {
     this.#opened(this.#heads.read(bytes.toString('latin1', start, end + 2)))
   }
 
-  /** A head in several reads is rare: it is put together first. What can no longer become a head is refused before its end. */
+  /** A head in several reads is rare: it is joined first. Invalid input is refused before the head is complete. */
   #collectHead(bytes: Buffer): void {
     this.#partial ??= Buffer.allocUnsafe(MAX_HEAD_BYTES)
     const partial = this.#partial
@@ -227,7 +226,7 @@ export class ResponseParser {
     this.#tookLine(line)
   }
 
-  /** The empty line after a chunk or after the last one, come whole. False: it is something else, and nothing has been taken. */
+  /** Consumes the empty line after a chunk or after the last one, if complete. Returns false, consuming nothing, otherwise. */
   #readEmpty(bytes: Buffer): boolean {
     if (bytes[this.#at] !== CR || bytes[this.#at + 1] !== LF) return false
     this.#at += 2
@@ -235,7 +234,7 @@ export class ResponseParser {
     return true
   }
 
-  /** A size alone on its line, which came whole: as almost all do. False: it is something else, and nothing has been taken. */
+  /** Consumes a line with only a chunk size, if complete: the usual case. Returns false, consuming nothing, otherwise. */
   #readSize(bytes: Buffer): boolean {
     let size = 0
     let at = this.#at
@@ -267,14 +266,14 @@ export class ResponseParser {
     } else if (line === '\r\n') {
       this.#state = 'done'
     } else {
-      // Trailers are dropped: nobody here looks at them, and merging them into the head is a known trap (RFC 9110, section 6.5.1).
+      // Trailers are discarded: they have no consumer, and merging them into the head is a known trap (RFC 9110, section 6.5.1).
       this.#trailerBytes += line.length
       if (this.#trailerBytes > MAX_HEAD_BYTES) throw tooLarge()
     }
   }
 }
 
-/** The value of a hex digit; -1: it is none. */
+/** Returns the value of a hex digit, or -1. */
 function hexDigit(byte: number | undefined): number {
   if (byte === undefined) return -1
   if (byte >= DIGIT_0 && byte <= DIGIT_9) return byte - DIGIT_0

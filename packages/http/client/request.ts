@@ -1,35 +1,35 @@
-/** Headers by name in lower case; undefined: it is not sent. */
+/** Headers by lower-case name; undefined values are not sent. */
 export interface RequestHeaders {
   [name: string]: string | undefined
 }
 
-/** A request as it goes out. `Host` and `Content-Length` are added. */
+/** An outgoing request. `Host` and `Content-Length` are added. */
 export interface ClientRequest {
   readonly method: string
   /** Path and query. */
   readonly path: string
   readonly headers: Readonly<RequestHeaders>
   readonly body: Uint8Array | null
-  /** Wait for the response head once the request is out, in milliseconds; 0: for ever. */
+  /** Maximum wait for the response head after the request was sent, in milliseconds; 0: unlimited. */
   readonly headersTimeoutMs: number
-  /** How long the body may pause, in milliseconds; 0: for ever. Time in which the reader holds it back does not count. */
+  /** Maximum silence within the body, in milliseconds; 0: unlimited. Time in which the reader is paused does not count. */
   readonly pauseTimeoutMs: number
-  /** Who the request is sent for, such as a session: it has a share of the connections. Absent: only the total holds. */
+  /** Identifies the caller, such as a session, for its share of connections. Absent: only the total limit applies. */
   readonly caller?: string | undefined
 }
 
-/** Bodies up to this many bytes leave in one piece with the head: copying them costs less than a second write. */
+/** Bodies up to this many bytes are sent in one piece with the head: copying them costs less than a second write. */
 export const JOIN_BYTES = 64 * 1024
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const TARGET = /^\/[\x21-\x7e]*$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Header names whose last lines are remembered, and characters of a value: most of a head is what it was in the request before. */
+/** Number of cached header lines and maximum characters of a value: most of a head equals that of the previous request. */
 const MAX_KNOWN_NAMES = 16
 const MAX_KNOWN_LENGTH = 2048
 
-/** Makes the heads of the requests to one origin. What was checked and written for the last one is not checked again. */
+/** Builds the heads of requests to one origin. Lines validated for the previous head are not validated again. */
 export class RequestHeads {
   readonly #host: string
   readonly #known = new Map<string, { readonly value: string; readonly line: string }>()
@@ -37,12 +37,12 @@ export class RequestHeads {
   #path = ''
   #opening = ''
 
-  /** `host`: what the `Host` header says. */
+  /** `host` is the value of the `Host` header. */
   constructor(host: string) {
     this.#host = host
   }
 
-  /** A head as latin-1 text. Throws a `TypeError` on what would not arrive as it is meant; values are not quoted. */
+  /** Returns a head as latin-1 text. Throws TypeError on values that could not be sent unchanged; the message does not quote values. */
   of({ method, path, headers, body }: ClientRequest): string {
     let head = this.#open(method, path)
     for (const name in headers) {
@@ -50,7 +50,7 @@ export class RequestHeads {
       if (value !== undefined) head += this.#line(name, value)
     }
     if (body !== null) head += `content-length: ${body.length}\r\n`
-    // A server may wait for a length where the method usually has a body (RFC 9110, section 8.6).
+    // A server may expect a length where the method usually has a body (RFC 9110, section 8.6).
     else if (method === 'POST' || method === 'PUT' || method === 'PATCH') head += 'content-length: 0\r\n'
     return `${head}\r\n`
   }
@@ -79,7 +79,7 @@ export class RequestHeads {
   }
 }
 
-/** Head and body as one piece. */
+/** Returns head and body as one buffer. */
 export function joined(head: string, body: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(head.length + body.length)
   bytes.write(head, 0, 'latin1')

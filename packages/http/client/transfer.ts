@@ -2,42 +2,42 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { SharedPool } from '@plat/core'
 import type { ClientRequest } from './request.ts'
 
-/** Who receives a response. Exactly one of `onEnd` and `onFailure` comes, and it comes last. */
+/** Receives a response. Exactly one of `onEnd` and `onFailure` is called, last. */
 export interface Receiver {
   onHead(status: number, headers: IncomingHttpHeaders): void
-  /** Bytes of the body as they came, without transfer coding. They belong to the receiver. */
+  /** Body bytes as received, without transfer coding. The receiver owns them. */
   onData(bytes: Uint8Array): void
   onEnd(): void
   onFailure(error: Error): void
 }
 
-/** What a transfer needs of the connection that carries it. */
+/** The connection as seen by a transfer. */
 export interface Carrier {
   pause(): void
   resume(): void
-  /** Closes the connection without a word to the transfer. */
+  /** Closes the connection without calling the transfer. */
   cut(): void
 }
 
-/** One request and its response, seen by the one who sent it. */
+/** A request and its response, as seen by the sender. */
 export interface Sending {
-  /** Holds the body back: the server feels it. */
+  /** Stops reading the body, so that backpressure reaches the server. */
   pause(): void
   resume(): void
-  /** Ends it at once; the connection is closed, and the receiver gets the error. Without effect once it is over. */
+  /** Aborts the request: closes the connection and fails the receiver with the error. No effect after the end. */
   abort(error: Error): void
 }
 
-/** A request on its way. It lets go of its connection when it is over, which may serve another request by then. */
+/** A request in progress. It releases its connection when it ends, which may serve another request by then. */
 export class Transfer implements Sending {
-  /** The head of the request as text. */
+  /** Request head as text. */
   readonly head: string
   readonly request: ClientRequest
   readonly receiver: Receiver
   carrier: Carrier | null = null
-  /** It has been sent a second time. */
+  /** Whether it was sent a second time. */
   resent = false
-  /** What it holds one unit of for its caller; null: nothing. */
+  /** Pool in which it holds one unit for its caller; null when it holds none. */
   pool: SharedPool | null = null
   #over = false
 
@@ -73,7 +73,7 @@ export class Transfer implements Sending {
     if (this.#finish()) this.receiver.onFailure(error)
   }
 
-  /** Returns false when it was over before. */
+  /** Returns false when it had already ended. */
   #finish(): boolean {
     if (this.#over) return false
     this.#over = true

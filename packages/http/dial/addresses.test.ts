@@ -8,7 +8,7 @@ const check = createAddressCheck([])
 
 const hex = (high: number, low: number): string => ((high << 8) | low).toString(16)
 
-/** The spellings of an IPv4 address inside IPv6 ones that some network translates or tunnels back. */
+/** Encodings of an IPv4 address inside IPv6 that some network translates or tunnels back. */
 const embeddings: readonly ((a: number, b: number, c: number, d: number) => string)[] = [
   (a, b, c, d) => `::ffff:${a}.${b}.${c}.${d}`,
   (a, b, c, d) => `::ffff:${hex(a, b)}:${hex(c, d)}`,
@@ -25,7 +25,7 @@ const embeddings: readonly ((a: number, b: number, c: number, d: number) => stri
 
 const byte = fc.integer({ min: 0, max: 255 })
 
-test('a metadata address is refused however it is spelt, but for whoever asks it for credentials', () => {
+test('a metadata address is refused in every spelling, except for the purpose that reads credentials from it', () => {
   fc.assert(
     fc.property(byte, byte, fc.constantFrom(...embeddings), (c, d, spell) => {
       const text = spell(169, 254, c, d)
@@ -53,10 +53,10 @@ const insides: readonly (readonly [number, number])[] = [
   [198, 18],
 ]
 
-test('an address inside a private network is refused to the web however it is spelt, and open to what is configured', () => {
+test('a private address is refused for web purposes in every spelling, and allowed for configured ones', () => {
   fc.assert(
     fc.property(fc.constantFrom(...insides), byte, byte, fc.constantFrom(...embeddings), ([a, b], c, d, spell) => {
-      // 0.0.0.0 and 0.0.0.1 in compatible form are :: and ::1, which are refused under their own names below.
+      // 0.0.0.0 and 0.0.0.1 in compatible form are :: and ::1, which are refused below.
       assert.equal(check(`${a}.${b}.${c}.${d}`, 'public'), false)
       assert.equal(check(spell(a, b, c, d), 'public'), false, spell(a, b, c, d))
       assert.equal(check(spell(a, b, c, d), 'configured'), true, spell(a, b, c, d))
@@ -64,7 +64,7 @@ test('an address inside a private network is refused to the web however it is sp
   )
 })
 
-test('what is no unicast address of the internet is refused to the web', () => {
+test('an address that is not a unicast address of the internet is refused for web purposes', () => {
   const refused = [
     '::',
     '::1',
@@ -91,14 +91,14 @@ test('what is no unicast address of the internet is refused to the web', () => {
   for (const text of refused) assert.equal(check(text, 'public'), false, text)
 })
 
-test('ordinary addresses of the internet pass', () => {
+test('ordinary internet addresses are allowed', () => {
   for (const text of ['8.8.8.8', '1.1.1.1', '2606:4700::1111', '64:ff9b::808:808', '::ffff:8.8.8.8']) {
     assert.equal(check(text, 'public'), true, text)
     assert.equal(check(text, 'configured'), true, text)
   }
 })
 
-test('an allowed range is an exception, for each spelling of its addresses, and only for them', () => {
+test('an allowed range is an exception for all spellings of its addresses, and only for them', () => {
   const some = createAddressCheck(['10.1.0.0/16', 'fd00:1::/32', '169.254.10.0/24'])
   assert.equal(some('10.1.2.3', 'public'), true)
   assert.equal(some('::ffff:10.1.2.3', 'public'), true)
@@ -107,16 +107,16 @@ test('an allowed range is an exception, for each spelling of its addresses, and 
   assert.equal(some('169.254.10.1', 'configured'), true)
   assert.equal(some('10.2.0.1', 'public'), false)
   assert.equal(some('169.254.169.254', 'configured'), false)
-  // 6to4 is a tunnel of its own: its inner address being allowed does not open the outer one.
+  // 6to4 is a separate tunnel: allowing its inner address does not allow the outer one.
   assert.equal(some('2002:a01:203::1', 'public'), false)
 })
 
-test('a malformed range is named', () => {
+test('the error names a malformed range', () => {
   assert.throws(() => createAddressCheck(['10.0.0.0/8', '10.0.0.0/33']), /"10\.0\.0\.0\/33" is no address range/)
   assert.throws(() => createAddressCheck(['example.com']), /"example\.com" is no address range/)
 })
 
-test('a range in an ambiguous spelling, with a scope, or of IPv4 inside IPv6 is no exception', () => {
+test('a range in an ambiguous spelling, with a scope, or of IPv4 inside IPv6 is not accepted', () => {
   const refused = ['010.0.0.0/8', '10/8', '10.1/16', '0xa.0.0.0/8', '10.0.0.0/08', '10.0.0.0', '10.0.0.0/', '']
   for (const cidr of [...refused, 'fe80::1%eth0/64', '::ffff:10.0.0.0/104', '64:ff9b::a00:0/104', '::a00:0/104']) {
     assert.throws(() => createAddressCheck([cidr]), /is no address range: write it like/, cidr)
@@ -124,7 +124,7 @@ test('a range in an ambiguous spelling, with a scope, or of IPv4 inside IPv6 is 
   for (const cidr of ['0.0.0.0/0', '::/0', '::1/128', 'fd00::/8', '10.1.2.3/32']) createAddressCheck([cidr])
 })
 
-test('a metadata address behind a local translator is refused, wherever its prefix puts it', () => {
+test('a metadata address behind a local NAT64 is refused, for every prefix length', () => {
   // 169.254.169.254 behind prefixes of 48, 56, 64 and 96 bits.
   const places = ['64:ff9b:1:a9fe:a9:fe00::', '64:ff9b:1:12a9:fe:a9fe::', '64:ff9b:1:1234:a9:fea9:fe00:0']
   for (const text of [...places, '64:ff9b:1:1234:5678:9abc:a9fe:a9fe']) {

@@ -5,22 +5,21 @@ import type { AddressPolicy } from './purpose.ts'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Range = readonly [network: Address, bits: number]
 
-/** Where clouds hand out credentials to whoever asks. */
+/** Metadata services, where clouds hand out credentials without authentication. */
 const METADATA: readonly Range[] = ranges(['169.254.0.0/16', 'fe80::/10', 'fd00:ec2::254/128'])
 
-/** Public by number, yet never a place on the internet: the platform service of one cloud. */
+/** Public by number, but never on the internet: Azure's platform service. */
 const NOT_PUBLIC: readonly Range[] = ranges(['168.63.129.16/32'])
 
-/** IPv6 that is assigned to the internet; everything outside is reserved, local or unassigned. */
+/** IPv6 assigned to the internet; everything else is reserved, local or unassigned. */
 const GLOBAL_UNICAST: readonly Range[] = ranges(['2000::/3'])
 
-/** Answers whether an address (as text) may be connected to. */
+/** Returns whether connections to an address (as text) are allowed. */
 export type AddressCheck = (address: string, policy: AddressPolicy) => boolean
 
 /**
- * Builds the check. `allowedCIDRs` are exceptions from every policy; one that is malformed throws with its text.
- * What is no address at all is refused, and so is every spelling but four decimal numbers or RFC 4291: a URL turns others
- * into these before they come here.
+ * Creates the check. `allowedCIDRs` are exceptions from every policy. Throws on a malformed range, with its text. Refuses text that is not an
+ * address, and spellings other than four decimal numbers or RFC 4291: URL parsing has normalized all others.
  */
 export function createAddressCheck(allowedCIDRs: readonly string[]): AddressCheck {
   const allowed = ranges(allowedCIDRs)
@@ -30,7 +29,9 @@ export function createAddressCheck(allowedCIDRs: readonly string[]): AddressChec
   }
 }
 
-/** Answers whether an address lies in one of the ranges, however a network reads it. Throws on a malformed range. */
+/**
+ * Returns a function that checks whether an address is in one of the ranges, in any form that a network may interpret. Throws on a malformed range.
+ */
 export function createRangeCheck(cidrs: readonly string[]): (address: string) => boolean {
   const known = ranges(cidrs)
   return (text) => {
@@ -47,8 +48,8 @@ function ranges(cidrs: readonly string[]): Range[] {
 }
 
 /**
- * A range in its one spelling: octal and short numbers mean different networks to different readers, a zone means none of
- * ours, and an IPv4 range inside IPv6 would never be met, because such addresses are read as the IPv4 ones that they are.
+ * Returns whether a range is in canonical form. Octal and short numbers are ambiguous, a zone is never valid here, and an IPv4 range inside IPv6
+ * would never match, since such addresses are read as IPv4.
  */
 export function isAddressRange(cidr: string): boolean {
   const [, network = ''] = /^([^/%]+)\/(?:0|[1-9]\d{0,2})$/.exec(cidr) ?? []
@@ -69,10 +70,7 @@ function permits(address: Address, policy: AddressPolicy): boolean {
   return address.range() === 'unicast'
 }
 
-/**
- * Every way in which a network could read an address: an IPv6 address may carry an IPv4 one that a translator or a tunnel
- * would go to. Each reading must pass.
- */
+/** Returns all interpretations of an address: an IPv6 address may embed an IPv4 address that a translator or tunnel would use. Each one must pass. */
 function readings(address: Address): Address[] {
   const spelled = spelledIPv4(address)
   if (spelled !== null) return [spelled]
@@ -80,8 +78,8 @@ function readings(address: Address): Address[] {
 }
 
 /**
- * The IPv4 address of which the whole IPv6 one is a spelling: mapped, compatible (RFC 4291), translated (RFC 2765), NAT64
- * (RFC 6052). `::` and `::1` are addresses of their own.
+ * Returns the IPv4 address that an IPv6 address encodes as a whole: mapped, compatible (RFC 4291), translated (RFC 2765) or NAT64 (RFC 6052); else
+ * null. `::` and `::1` do not encode one.
  */
 function spelledIPv4(address: Address): Address | null {
   if (!(address instanceof ipaddr.IPv6)) return null
@@ -95,7 +93,7 @@ function spelledIPv4(address: Address): Address | null {
   return spelled ? fromWords(p[6], p[7]) : null
 }
 
-/** IPv4 addresses that stand inside a real IPv6 one: local NAT64 (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380), ISATAP (RFC 5214). */
+/** Returns IPv4 addresses embedded in an IPv6 one: local NAT64 (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380), ISATAP (RFC 5214). */
 function tunnelled(p: readonly number[]): Address[] {
   const inside: Address[] = []
   if (p[0] === 0x64 && p[1] === 0xff9b && p[2] === 1) inside.push(...localNat64(p))
@@ -107,7 +105,7 @@ function tunnelled(p: readonly number[]): Address[] {
   return inside
 }
 
-/** Prefixes of 48, 56, 64 and 96 bits put the address into different places, around the byte that is always zero (RFC 6052, section 2.2). */
+/** Prefixes of 48, 56, 64 and 96 bits place the address differently around the zero byte (RFC 6052, section 2.2). */
 function localNat64([, , , p3 = 0, p4 = 0, p5 = 0, p6 = 0, p7 = 0]: readonly number[]): Address[] {
   const joined = (high: number, low: number): number => ((high & 0xff) << 8) | (low >> 8)
   return [

@@ -7,7 +7,7 @@ import { createDialer, type Dialer, type DialerOptions, type DialOptions } from 
 import { dialFault } from './errors.ts'
 import { addressPolicies, type Purpose } from './purpose.ts'
 
-/** An HTTP server on one address, which counts the connections that it accepts. */
+/** Starts an HTTP server on one address that counts accepted connections. */
 async function listenOn(t: TestContext, address: string, port: number, answer: RequestListener) {
   const server: Server = createServer(answer)
   let accepted = 0
@@ -31,10 +31,10 @@ function dialerOf(t: TestContext, options: Partial<DialerOptions>): Dialer {
 
 const at = (address: string) => ({ address, family: address.includes(':') ? 6 : 4 })
 
-/** How a request went: its status, or why there was none. */
+/** Performs a request; resolves with its status, or the reason for its failure. */
 type RequestOutcome = (dialer: Dialer, url: URL, purpose: Purpose, options?: DialOptions) => Promise<string>
 
-/** Over a connection of its own, through the client that carries calls. */
+/** Over a new connection, through the client used for calls. */
 const byClient: RequestOutcome = (dialer, url, purpose, options) =>
   new Promise((resolve) => {
     let status = 0
@@ -56,7 +56,7 @@ const byClient: RequestOutcome = (dialer, url, purpose, options) =>
     })
   })
 
-/** The same, for the whole answer. */
+/** With `fetchBytes`. */
 const byFetch: RequestOutcome = (dialer, url, purpose, options) =>
   dialer
     .fetchBytes(url, purpose, { ...options, headers: { connection: 'close' }, maxBytes: 1000, timeoutMs: 60_000 })
@@ -67,10 +67,10 @@ const ways: readonly RequestOutcome[] = [byClient, byFetch]
 const GOOD = '127.0.0.2'
 const BLOCKED = ['127.0.0.1', '::ffff:127.0.0.1', '::ffff:7f00:1', '::7f00:1', '::1']
 const TRIALS = 10_000
-/** Names that are asked for at the same time, each by its own resolver's mood. */
+/** Number of names resolved concurrently, each with its own resolver behavior. */
 const LANES = 20
 
-/** One trial: what the resolver answers first, and what it answers from then on. */
+/** One trial: the first response of the resolver, and all later ones. */
 const plans: readonly ((bad: string) => readonly [first: string[], later: string[]])[] = [
   (bad) => [[GOOD], [bad]],
   (bad) => [[GOOD], [GOOD, bad]],
@@ -79,14 +79,14 @@ const plans: readonly ((bad: string) => readonly [first: string[], later: string
   (bad) => [[bad, GOOD], [bad]],
 ]
 
-test('in 10,000 trials a resolver that changes its mind between check and connect leads to no blocked address', async (t) => {
+test('in 10,000 trials a resolver that changes its response between check and connect leads to no blocked address', async (t) => {
   const inside = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end('inside'))
   const outside = await listenOn(t, GOOD, inside.port, (_request, response) => response.end('outside'))
-  const moods = new Map<string, { first: string[]; later: string[]; asked: number }>()
+  const moods = new Map<string, { first: string[]; later: string[]; requested: number }>()
   const lookup = async (name: string) => {
     const mood = moods.get(name)
     assert.ok(mood !== undefined)
-    return (mood.asked++ === 0 ? mood.first : mood.later).map(at)
+    return (mood.requested++ === 0 ? mood.first : mood.later).map(at)
   }
   const dialer = dialerOf(t, { lookup, allowedCIDRs: [`${GOOD}/32`] })
   const seen = new Map<string, number>()
@@ -98,21 +98,21 @@ test('in 10,000 trials a resolver that changes its mind between check and connec
       const ask = round % 2 === 0 ? byClient : byFetch
       assert.ok(plan !== undefined)
       const [first, later] = plan(BLOCKED[trial % BLOCKED.length] ?? '')
-      const mood = { first, later, asked: 0 }
+      const mood = { first, later, requested: 0 }
       moods.set(name, mood)
       const end = await ask(dialer, new URL(`http://${name}:${inside.port}/`), 'web')
-      assert.equal(mood.asked, 1)
+      assert.equal(mood.requested, 1)
       seen.set(end, (seen.get(end) ?? 0) + 1)
     }
   }
   await Promise.all(Array.from({ length: LANES }, (_, from) => lane(from)))
   assert.equal(inside.accepted(), 0)
-  // Two plans of five go to the address that was checked, and three are refused.
+  // Two plans of five reach the checked address, and three are refused.
   assert.deepEqual([seen.get('200'), seen.get('blocked'), seen.size], [(TRIALS * 2) / 5, (TRIALS * 3) / 5, 2])
   assert.equal(outside.accepted(), (TRIALS * 2) / 5)
 })
 
-test('no way of asking follows a redirect: its place is reached by asking for it, and is checked then', async (t) => {
+test('no client follows a redirect; its target is checked when it is requested', async (t) => {
   const target = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end('secret'))
   const location = `http://127.0.0.1:${target.port}/secret`
   const redirects = await listenOn(t, GOOD, 0, (request, response) => {
@@ -128,14 +128,14 @@ test('no way of asking follows a redirect: its place is reached by asking for it
   assert.equal(target.accepted(), 0)
 })
 
-/** 127.0.0.1 as attackers write it; a URL makes an address of each, or is none. */
+/** Spellings of 127.0.0.1 used by attackers; URL parsing normalizes each or rejects it. */
 const spellings =
   `127.1 127.0.1 127.0.0.1. 0177.0.0.1 017700000001 0x7f.1 0x7f000001 2130706433 127.0.0.1%2e %31%32%37.0.0.1
   127。0。0。1 １２７.0.0.1 ①②⑦.0.0.1 [::ffff:127.0.0.1] [::ffff:7f00:1] [0:0:0:0:0:ffff:7f00:0001] [::127.0.0.1] [::1]
   [64:ff9b::7f00:1] localhost localhost. LOCALHOST user@127.0.0.1 8.8.8.8@127.0.0.1`.split(/\s+/)
 const noURLs = `[::1%25lo] [fe80::1%25eth0] [::ffff:0x7f.1] 256.0.0.1 127.0.0.08 1.2.3.4.5 [127.0.0.1]`.split(/\s+/)
 
-test('no spelling of a blocked address is connected to, by any way and for any purpose of agents', async (t) => {
+test('no spelling of a blocked address is connected to, with any client and for any purpose of agents', async (t) => {
   const server = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end())
   const dialer = dialerOf(t, { lookup: async () => [at('::1'), at('127.0.0.1')] })
   const forAgents: readonly Purpose[] = ['web', 'egress', 'push', 'card']
@@ -152,7 +152,7 @@ test('no spelling of a blocked address is connected to, by any way and for any p
   assert.equal(server.accepted(), 0)
 })
 
-test('a scope or another spelling from the resolver is no way around the check', async (t) => {
+test('a scope or another spelling in a resolver response does not bypass the check', async (t) => {
   const server = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end())
   let answer = ''
   const dialer = dialerOf(t, { lookup: async () => [{ address: answer, family: 6 }] })
@@ -165,15 +165,15 @@ test('a scope or another spelling from the resolver is no way around the check',
   assert.equal(server.accepted(), 0)
 })
 
-test('a place where data must not go is refused before a connection, whether it was named or written as an address', async (t) => {
+test('an address outside the residency rules is refused before a connection, as a name or as a literal', async (t) => {
   const server = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end())
   const dialer = dialerOf(t, { lookup: async () => [at('127.0.0.1')] })
-  const asked: string[] = []
+  const requested: string[] = []
   const residency = (mark: string, admitted: boolean) => ({
     residency: {
       mark,
       admits: (address: string) => {
-        asked.push(address)
+        requested.push(address)
         return admitted
       },
     },
@@ -185,16 +185,16 @@ test('a place where data must not go is refused before a connection, whether it 
     }
   }
   assert.equal(server.accepted(), 0)
-  assert.deepEqual(new Set(asked), new Set(['127.0.0.1']))
-  // A kept connection of milder rules serves nobody who is under stricter ones.
+  assert.deepEqual(new Set(requested), new Set(['127.0.0.1']))
+  // A pooled connection opened under weaker rules is not used under stricter ones.
   for (const ask of ways) {
     const url = new URL(`http://tools.example:${server.port}/`)
     assert.equal(await ask(dialer, url, 'mcp', residency('any', true)), '200')
     assert.equal(await ask(dialer, url, 'mcp', residency('us', false)), 'residency')
     assert.equal(await ask(dialer, url, 'mcp'), '200')
   }
-  // What the address policy forbids is not even asked for.
-  asked.length = 0
+  // The residency check is not called for addresses that the address policy forbids.
+  requested.length = 0
   assert.equal(await byFetch(dialer, new URL('http://169.254.169.254/'), 'mcp', residency('any', true)), 'blocked')
-  assert.deepEqual(asked, [])
+  assert.deepEqual(requested, [])
 })

@@ -9,7 +9,7 @@ import { createDialer, type Dialer, type DialerOptions } from './dialer.ts'
 import { dialFault } from './errors.ts'
 import type { FetchedHead } from './fetch-bytes.ts'
 
-/** A server on 127.0.0.1 and a dialer; both gone afterwards. */
+/** Runs a test with a server on 127.0.0.1 and a dialer. */
 async function meeting(
   listener: RequestListener,
   options: Partial<DialerOptions>,
@@ -36,7 +36,7 @@ const at = (address: string) => ({ address, family: address.includes(':') ? 6 : 
 
 const limits = { maxBytes: 1000, timeoutMs: 60_000 }
 
-test('a name is resolved once, and the connection goes to the checked address with the name as Host', async () => {
+test('a name is resolved once, and the connection uses the checked address with the name as Host', async () => {
   let lookups = 0
   const lookup = async () => {
     lookups++
@@ -54,7 +54,7 @@ test('a name is resolved once, and the connection goes to the checked address wi
   )
 })
 
-test('a name that flips to a forbidden address after it was looked at is never connected to there', async () => {
+test('a name that changes to a forbidden address after the check is never connected to', async () => {
   const answers = ['127.0.0.2', '127.0.0.1']
   let lookups = 0
   const lookup = async () => [at(answers[Math.min(lookups++, 1)] ?? '')]
@@ -64,7 +64,7 @@ test('a name that flips to a forbidden address after it was looked at is never c
     options,
     async (dialer, port, connections) => {
       const fetched = () => dialer.fetchBytes(`http://flip.example:${port}/`, 'web', limits)
-      // The first resolution is allowed, and it alone is used: nobody listens at that address.
+      // The first resolution is allowed, and only it is used: no server listens at that address.
       assert.equal(await fetched().catch(dialFault), 'refused')
       assert.equal(lookups, 1)
       // The second resolution, of a new connection, is forbidden.
@@ -74,7 +74,7 @@ test('a name that flips to a forbidden address after it was looked at is never c
   )
 })
 
-test('one forbidden address among several refuses the whole name', async () => {
+test('one forbidden address among several blocks the whole name', async () => {
   const lookup = async () => [at('93.184.215.14'), at('::ffff:127.0.0.1')]
   await meeting(
     (_request, response) => response.end(),
@@ -89,7 +89,7 @@ test('one forbidden address among several refuses the whole name', async () => {
   )
 })
 
-test('an address in the URL is judged in every spelling, by purpose', async () => {
+test('an address in the URL is checked in every spelling, by purpose', async () => {
   await meeting(
     (_request, response) => response.end('here'),
     {},
@@ -124,7 +124,7 @@ test('an address in the URL is judged in every spelling, by purpose', async () =
   )
 })
 
-test('an allowed range opens what the policy closes', async () => {
+test('an allowed range is an exception from the policy', async () => {
   await meeting(
     (_request, response) => response.end('here'),
     { allowedCIDRs: ['127.0.0.0/8'] },
@@ -134,7 +134,7 @@ test('an allowed range opens what the policy closes', async () => {
   )
 })
 
-test('a redirect is an answer, not a way', async () => {
+test('a redirect is returned and not followed', async () => {
   const paths: (string | undefined)[] = []
   const redirect: RequestListener = (request, response) => {
     paths.push(request.url)
@@ -147,7 +147,7 @@ test('a redirect is an answer, not a way', async () => {
   })
 })
 
-test('an answer of exactly the limit is taken, a longer one is cut', async () => {
+test('a response of exactly the limit is accepted, a longer one is cut off', async () => {
   await meeting(
     (request, response) => response.end('x'.repeat(Number(request.url?.slice(1)))),
     {},
@@ -162,7 +162,7 @@ test('an answer of exactly the limit is taken, a longer one is cut', async () =>
   )
 })
 
-test('a body that is not wanted is not read, and a request that is not wanted any more ends', async () => {
+test('an unwanted body is not read, and an aborted request ends', async () => {
   const endless = (request: IncomingMessage, response: ServerResponse) => {
     if (request.url !== '/silent') response.writeHead(404, { 'x-word': 'no' }).write('and so on')
   }
@@ -181,7 +181,7 @@ test('a body that is not wanted is not read, and a request that is not wanted an
   })
 })
 
-test('silence, a closed port, an unknown name and a server that speaks no HTTP are told apart', async () => {
+test('silence, a closed port, an unknown name and a server without HTTP are distinct faults', async () => {
   const clock = new TestClock()
   const lookup = async (name: string) => {
     if (name === 'unknown.example') throw Object.assign(new Error('no such name'), { code: 'ENOTFOUND' })
@@ -209,7 +209,7 @@ test('silence, a closed port, an unknown name and a server that speaks no HTTP a
   )
 })
 
-test('one origin and purpose share a client however the URL is written; purposes and CAs do not', () => {
+test('one origin and purpose share a client for all spellings of the URL; purposes and CAs do not', () => {
   const dialer = createDialer({ log: silentLog })
   const client = dialer.client('http://tools.example', 'mcp')
   assert.equal(dialer.client('http://TOOLS.example:80/deep?x', 'mcp'), client)

@@ -17,49 +17,49 @@ export interface DialerOptions {
   readonly lookup?: Lookup
   readonly clock?: Clock
   readonly log: Log
-  /** Shows connections in use and counts refused requests. */
+  /** Reports connections in use and counts refused requests. */
   readonly meter?: PoolObserver
-  /** The same for names that are being looked up. */
+  /** Reports name look-ups in progress and counts refused ones. */
   readonly lookupMeter?: PoolObserver
 }
 
-/** Whom a connection believes, and where it may lead. Connections of one set of options are never used under another. */
+/** TLS trust roots and allowed destinations. A connection is used only with the options it was opened with. */
 export interface DialOptions extends TrustOptions {
   readonly residency?: Residency
-  /** Where the endpoint runs, if its configuration can state it; empty: not known. Checked by the dialer that keeps the residency rules. */
+  /** Jurisdiction of the endpoint, if configured; empty when unknown. Checked by the dialer that enforces residency rules. */
   readonly jurisdiction?: string
 }
 
 export interface ConnectOptions extends DialOptions {
   readonly timeoutMs: number
-  /** The caller whose share of name look-ups is used. */
+  /** Caller whose share of name look-ups is used. */
   readonly caller?: string
 }
 
-/** The one way out of the process: each connection resolves once, checks every address, and goes to a checked one. */
+/** The only way to open outgoing connections: each one resolves the name once, checks every address, and connects to a checked one. */
 export interface Dialer {
   /**
-   * The client of an origin. Ask for it with each request: clients that were not used for long make room for others.
-   * Redirects are never followed: whoever wants the next place asks the dialer for it, which checks it like any other. Throws on what
-   * is no http or https URL.
+   * Returns the client of an origin. Call it for each request: clients unused for long are evicted. Redirects are never followed: request the target
+   * through the dialer, which checks it. Throws on a URL that is not http or https.
    */
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient
-  /** A small request with its whole answer, such as for a key set. Rejects like a request of a client, and with `ResponseTooLargeError`. */
+  /**
+   * Sends a small request, such as for a key set, and reads the whole response. Rejects like a request of a client, or with `ResponseTooLargeError`.
+   */
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & DialOptions): Promise<Fetched>
   /**
-   * A connection of its own to `tcp://host:port` or `tls://host:port`, for what speaks no HTTP: ready to be written to, over TLS with
-   * the certificate accepted, and open until both sides have closed it. Rejects with the socket's error, or with a `TimeoutError` when
-   * it takes longer than `timeoutMs`.
+   * Opens a connection to `tcp://host:port` or `tls://host:port` for protocols other than HTTP. Resolves when it is writable, over TLS with the
+   * certificate verified; it stays open until both sides close it. Rejects with the socket's error, or with `TimeoutError` after `timeoutMs`.
    */
   connect(target: URL, purpose: Purpose, options: ConnectOptions): Promise<Socket>
-  /** Cuts every connection. */
+  /** Destroys every connection. */
   close(): void
 }
 
-/** Clients that are kept for each purpose; beyond it the one unused for longest is closed after its requests. */
+/** Maximum number of cached clients per purpose; beyond it the least recently used one is closed after its requests. */
 const MAX_KEPT = 512
 
-/** Builds the dialer. Throws when an allowed range is malformed. */
+/** Creates the dialer. Throws when an allowed range is malformed. */
 export function createDialer(options: DialerOptions): Dialer {
   return new GuardedDialer(options)
 }
@@ -87,7 +87,7 @@ class GuardedDialer implements Dialer {
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient {
     const text = typeof origin === 'string' ? origin : origin.origin
     const clients = this.#clients.get(purpose) ?? this.#newCache(purpose)
-    // Where there are no options the origin is the key: a text that is put together for each request is hashed anew each time.
+    // Without options the origin is the key: a string composed for each request would have to be hashed each time.
     const key = options === undefined ? text : this.#keyOf(text, options)
     const kept = clients.get(key)
     if (kept !== undefined) return kept
@@ -151,10 +151,10 @@ class GuardedDialer implements Dialer {
   }
 }
 
-/** All dialers of the process share its threads. The system's own way, so that `/etc/hosts` and the search list hold. */
+/** Shared by all dialers, since they share the threads of the process. Uses the system resolver, so that `/etc/hosts` and the search list apply. */
 const systemNames = new NameLookups((hostname) => systemLookup(hostname, { all: true, verbatim: true }), systemClock)
 
-/** What of the options for a fetch is about its connection: the rest must not tell clients apart. */
+/** Selects the connection options of a fetch: the other options must not create separate clients. */
 function connectionOptions({ caPEM, clientCert, serverName, residency }: DialOptions): DialOptions {
   return {
     ...(caPEM && { caPEM }),

@@ -12,17 +12,17 @@ import {
 
 const coded = (code: string) => Object.assign(new Error('x'), { code })
 
-test('a certificate that Node does not accept is a fault of TLS, whatever is wrong with it', () => {
+test('a certificate that Node rejects is a TLS fault, for every reason', () => {
   const codes = ['INVALID_PURPOSE', 'UNABLE_TO_GET_ISSUER_CERT', 'CERT_HAS_EXPIRED', 'ERR_TLS_CERT_ALTNAME_INVALID']
   for (const code of [...codes, 'EPROTO']) assert.equal(dialFault(coded(code)), 'tls', code)
   for (const code of ['ECONNRESET', 'EPIPE']) assert.equal(dialFault(coded(code)), 'lost', code)
 })
 
-test('of several attempts the first one tells', () => {
+test('the first of several attempts determines the fault', () => {
   assert.equal(dialFault(new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')])), 'refused')
 })
 
-test('errors of the connection and of this package are told from bugs', () => {
+test('errors of connections and of this package are distinct from bugs', () => {
   const errors = [
     ...['ECONNRESET', 'ENOTFOUND', 'ERR_SSL_WRONG_VERSION_NUMBER', 'CRL_HAS_EXPIRED'].map(coded),
     new AggregateError([coded('ECONNREFUSED')]),

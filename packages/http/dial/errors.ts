@@ -1,6 +1,6 @@
 import { MalformedResponseError } from '../client/head.ts'
 
-/** A connection that the address policy forbids. */
+/** The address policy forbids a connection. */
 export class BlockedAddressError extends Error {
   readonly hostname: string
   readonly address: string
@@ -17,10 +17,10 @@ export class BlockedAddressError extends Error {
   }
 }
 
-/** A connection that would carry data to where it must not go. */
+/** A connection would carry data outside the allowed jurisdictions. */
 export class ResidencyDeniedError extends Error {
   readonly hostname: string
-  /** The refused address, or the name where the jurisdiction is refused. */
+  /** The refused address, or the host name when its jurisdiction is refused. */
   readonly address: string
 
   constructor(hostname: string, address: string, fault?: string) {
@@ -31,7 +31,7 @@ export class ResidencyDeniedError extends Error {
   }
 }
 
-/** An answer that is larger than its reader takes. */
+/** A response exceeds the limit of its reader. */
 export class ResponseTooLargeError extends Error {
   constructor(maxBytes: number) {
     super(`The answer is larger than ${maxBytes} bytes.`)
@@ -39,7 +39,7 @@ export class ResponseTooLargeError extends Error {
   }
 }
 
-/** No answer, or no part of one, within the time for it. */
+/** The response, or the next part of it, did not arrive in time. */
 export class TimeoutError extends Error {
   constructor(message: string) {
     super(message)
@@ -47,7 +47,7 @@ export class TimeoutError extends Error {
   }
 }
 
-/** Whoever asked wants no answer, or no more of it. */
+/** The caller aborted the request. */
 export class AbortedError extends Error {
   constructor(message: string) {
     super(message)
@@ -55,7 +55,7 @@ export class AbortedError extends Error {
   }
 }
 
-/** All connections to one origin that a caller, or all callers together, may hold are in use. */
+/** A caller, or all callers together, use all allowed connections to an origin. */
 export class TooManyConnectionsError extends Error {
   constructor(limit: number) {
     super(`All ${limit} connections to the origin are in use.`)
@@ -63,7 +63,7 @@ export class TooManyConnectionsError extends Error {
   }
 }
 
-/** A caller, or all callers together, wait for as many names as they may. */
+/** A caller, or all callers together, have reached the limit of pending name look-ups. */
 export class TooManyLookupsError extends Error {
   constructor(hostname: string) {
     super(`${hostname} was not resolved: too many other names are being resolved.`)
@@ -71,7 +71,7 @@ export class TooManyLookupsError extends Error {
   }
 }
 
-/** Why an outgoing request failed, told apart so that callers choose code and retry. */
+/** Why an outgoing request failed, in the categories that decide on error code and retry. */
 export type DialFault =
   | 'blocked'
   | 'residency'
@@ -94,7 +94,7 @@ const FAULTS: Readonly<Record<string, DialFault>> = {
   EPROTO: 'tls',
 }
 
-/** What Node says of a certificate that it does not accept (its documentation of TLS, "X509 certificate error codes"). */
+/** Codes of Node for a certificate that fails verification (its TLS documentation, "X509 certificate error codes"). */
 const CERTIFICATE_CODES: ReadonlySet<string> = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_HAS_EXPIRED',
@@ -114,7 +114,7 @@ const CERTIFICATE_CODES: ReadonlySet<string> = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ])
 
-/** Errors of this package that say what became of a connection. */
+/** Errors of this package that report the fate of a connection. */
 const OWN_ERRORS = [
   BlockedAddressError,
   ResidencyDeniedError,
@@ -125,12 +125,12 @@ const OWN_ERRORS = [
   TooManyLookupsError,
   MalformedResponseError,
 ] as const
-/** What the language throws, and Node for arguments of the wrong kind: these have codes as well. */
+/** Errors thrown by the language, and by Node for invalid arguments, which have codes as well. */
 const BUGS = [TypeError, RangeError, ReferenceError, SyntaxError] as const
 
 /**
- * Whether a request failed by its connection or its server: an error of the system, of TLS, or of this package. Any other error that a
- * request rejects with is a bug, and says nothing about the server.
+ * Returns whether a request failed because of its connection or server: an error of the system, of TLS, or of this package. Any other error is a bug
+ * and carries no information about the server.
  */
 export function isDialError(error: unknown): boolean {
   if (!(error instanceof Error) || BUGS.some((kind) => error instanceof kind)) return false
@@ -139,7 +139,7 @@ export function isDialError(error: unknown): boolean {
   return error instanceof AggregateError && isDialError(error.errors[0])
 }
 
-/** Names the fault of an error of a client or of `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
+/** Returns the fault of an error of a client or of `fetchBytes`; `lost`: the connection failed or carried no HTTP. */
 export function dialFault(error: unknown): DialFault {
   if (error instanceof BlockedAddressError) return 'blocked'
   if (error instanceof ResidencyDeniedError) return 'residency'
@@ -150,7 +150,7 @@ export function dialFault(error: unknown): DialFault {
   if (error.name === 'TimeoutError') return 'timeout'
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_') || CERTIFICATE_CODES.has(code)) return 'tls'
-  // With several addresses the errors of all attempts come together; the first one tells.
+  // With several addresses the errors of all attempts are aggregated; the first one decides.
   if (code === '' && error instanceof AggregateError) return dialFault(error.errors[0])
   return FAULTS[code] ?? 'lost'
 }

@@ -5,22 +5,22 @@ import { AbortedError, ResponseTooLargeError, TimeoutError } from './errors.ts'
 
 export interface FetchOptions {
   readonly maxBytes: number
-  /** Milliseconds for the whole of it: connection, head and body. */
+  /** Limit for connection, head and body together, in milliseconds. */
   readonly timeoutMs: number
   /** Default GET. */
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
-  /** Asked with each head: where it says no the body is not read, and the answer has none. */
+  /** Called with each head; returning false skips the body. */
   readonly wants?: (head: FetchedHead) => boolean
-  /** The caller whose share of connections and of name look-ups is used; absent: none is counted. */
+  /** Caller whose share of connections and name look-ups is used; absent: not counted. */
   readonly caller?: string
-  /** Ends the request when it aborts. */
+  /** Aborts the request. */
   readonly signal?: StopSignal
 }
 
-/** The part of an `AbortSignal` that is needed. */
+/** The part of `AbortSignal` that is used. */
 interface StopSignal {
   readonly aborted: boolean
   addEventListener(type: 'abort', listener: () => void): void
@@ -35,7 +35,7 @@ export interface Fetched {
   readonly bytes: Uint8Array
 }
 
-/** Asks for `url` and reads the whole answer. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
+/** Requests `url` and reads the whole response. Redirects are returned. Rejects with `TimeoutError` after `timeoutMs`. */
 export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
   const { method = 'GET', headers = {}, body, maxBytes, timeoutMs, wants, caller, signal } = options
   return new Promise((resolve, reject) => {

@@ -9,21 +9,21 @@ import { addressPolicies, type Purpose } from './purpose.ts'
 /** Resolves a name to all of its addresses. */
 export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
 
-/** Where data may go: asked with every address before a connection to it (docs/spec/gateway.md, `sovereigntyPolicyFile`). */
+/** Residency rules: checked with every address before a connection to it (docs/spec/gateway.md, `sovereigntyPolicyFile`). */
 export interface Residency {
-  /** Tells rules apart: a connection that was opened under one is never used under another. */
+  /** Identifies the rules: a connection opened under one mark is not used under another. */
   readonly mark: string
-  /** `address` as text, already permitted by the policy of the purpose. */
+  /** `address` is text, already permitted by the policy of the purpose. */
   admits(address: string): boolean
 }
 
-/** What an address is judged by. */
+/** Inputs of the address check. */
 export interface Aim {
   readonly purpose: Purpose
   readonly residency: Residency | undefined
 }
 
-/** An aim with the caller whose share of name look-ups is used; absent: the purpose and the domain of the name. */
+/** A target with the caller whose share of name look-ups is used; absent: the share of the purpose and the domain. */
 export interface CallerAim extends Aim {
   readonly caller: string | undefined
 }
@@ -35,11 +35,11 @@ export interface GuardOptions {
   readonly allowedCIDRs?: readonly string[] | undefined
   readonly names: NameLookups
   readonly log: Log
-  /** Called for each name that is not looked up because a bound on look-ups is met. */
+  /** Called for each name that is refused because a look-up limit is reached. */
   readonly onRefused?: (bound: PoolBound) => void
 }
 
-/** Decides where connections go. Names and addresses in a URL are held against the same policy. */
+/** Decides where connections may go. Names and literal addresses are subject to the same policy. */
 export class Guard {
   readonly #permits: AddressCheck
   readonly #names: NameLookups
@@ -55,8 +55,8 @@ export class Guard {
   }
 
   /**
-   * One resolution for one connection: what is handed to the socket is what was checked, and nobody resolves again. A name with a
-   * single forbidden address is refused as a whole.
+   * Resolves once per connection: the socket uses exactly the checked addresses, and the name is not resolved again. A name with one forbidden
+   * address is refused as a whole.
    */
   resolve(hostname: string, aim: CallerAim, done: LookupDone): void {
     const caller = aim.caller ?? `${aim.purpose} ${domainOf(hostname)}`
@@ -72,7 +72,7 @@ export class Guard {
     )
   }
 
-  /** Sockets ask `resolve` for names only; an address in the URL is checked here, before. Null: it may be connected to, or is a name. */
+  /** Sockets call `resolve` for names only; a literal address in the URL is checked here. Returns null when it is allowed, or is a name. */
   faultOfLiteral(hostname: string, aim: Aim): Error | null {
     return isIP(hostname) === 0 ? null : this.#faultOf(hostname, hostname, aim)
   }
@@ -88,7 +88,7 @@ export class Guard {
   }
 }
 
-/** The last two labels: names without a caller share by domain. */
+/** Returns the last two labels: names without a caller share by domain. */
 function domainOf(hostname: string): string {
   return hostname.split('.').slice(-2).join('.')
 }

@@ -5,7 +5,7 @@ import { type Addresses, NameLookups } from './name-lookups.ts'
 
 const found: Addresses = [{ address: '192.0.2.1', family: 4 }]
 
-/** Names that begin with `slow` are answered by `finish` only. */
+/** Names that begin with `slow` resolve only when the test calls `finish`. */
 function setUp() {
   const clock = new TestClock()
   const started: string[] = []
@@ -38,13 +38,13 @@ test('slow names of one caller do not delay the names of another', async () => {
   await clock.advance(5000)
   for (const result of await Promise.all(slow)) assert.match(result.toString(), /TimeoutError|not resolved within/)
   assert.equal(lookups.used, 0)
-  assert.equal(started.length, 3, 'look-ups that nobody waits for any more never start')
+  assert.equal(started.length, 3, 'abandoned look-ups never start')
   const later = lookups.resolve('fast.example', 'a')
   finish('slow-0.example')
   assert.deepEqual(await later, found, 'a thread that is free again serves the same caller')
 })
 
-test('a name that is being looked up is not looked up again, by whichever caller', async () => {
+test('concurrent look-ups of one name share one query, across callers', async () => {
   const { lookups, started, finish } = setUp()
   const both = [lookups.resolve('slow.example', 'a'), lookups.resolve('slow.example', 'b')]
   assert.deepEqual(started, ['slow.example'])
@@ -55,7 +55,7 @@ test('a name that is being looked up is not looked up again, by whichever caller
   assert.equal(started.length, 3, 'an answer is not kept')
 })
 
-test('a name that does not exist is looked up once a second', async () => {
+test('a name that does not exist is queried once a second', async () => {
   const { clock, lookups, started } = setUp()
   for (let i = 0; i < 3; i++) await assert.rejects(lookups.resolve('missing.example', 'a'), { code: 'ENOTFOUND' })
   assert.equal(started.length, 1)

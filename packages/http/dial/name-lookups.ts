@@ -4,15 +4,15 @@ import type { Lookup } from './guard.ts'
 
 export type Addresses = Awaited<ReturnType<Lookup>>
 
-/** Names that are looked up at one time. Each occupies a thread of libuv until the system answers; the launcher provides 16. */
+/** Maximum number of concurrent look-ups. Each occupies a libuv thread until the system responds; the launcher provides 16. */
 const MAX_RUNNING = 8
-/** Of these, names of one caller. */
+/** Maximum number of concurrent look-ups per caller. */
 const MAX_RUNNING_OF_CALLER = 2
-/** Longest that a connection waits for its name, in milliseconds. The system cannot be interrupted: its thread stays occupied. */
+/** Maximum wait of a connection for its name, in milliseconds. The system call cannot be interrupted: its thread stays occupied. */
 const LOOKUP_MS = 5_000
-/** How long a name that does not exist is not looked up again, in milliseconds. */
+/** How long a missing name is cached, in milliseconds. */
 const NEGATIVE_MS = 1_000
-/** Names that do not exist and are remembered. */
+/** Maximum number of cached missing names. */
 const MAX_NEGATIVE = 1_024
 
 interface Pending {
@@ -27,7 +27,7 @@ interface Missing {
   readonly until: number
 }
 
-/** Looks names up, a bounded number at a time, with a share for each caller. A name that is being looked up is not looked up twice. */
+/** Resolves names with bounded concurrency and a share for each caller. Concurrent look-ups of one name share one query. */
 export class NameLookups {
   readonly #lookup: Lookup
   readonly #clock: Clock
@@ -43,12 +43,12 @@ export class NameLookups {
     this.#clock = clock
   }
 
-  /** Look-ups that run or wait. */
+  /** Number of running and waiting look-ups. */
   get used(): number {
     return this.#pool.used
   }
 
-  /** Rejects with the error of the system, a `TimeoutError`, or `TooManyLookupsError`; then `onRefused` was called. */
+  /** Rejects with the error of the system, a `TimeoutError`, or `TooManyLookupsError` after calling `onRefused`. */
   async resolve(hostname: string, caller: string, onRefused?: (bound: PoolBound) => void): Promise<Addresses> {
     const missing = this.#missing.get(hostname)
     if (missing !== undefined && this.#clock.monotonic() < missing.until) throw missing.error
@@ -72,7 +72,7 @@ export class NameLookups {
     }
   }
 
-  /** Starts what may run now. A caller at its share does not hold up those behind it. */
+  /** Starts waiting look-ups. A caller at its limit does not block those behind it. */
   #startWaiting(): void {
     for (const pending of this.#waiting) {
       const running = this.#running.get(pending.hostname) ?? this.#start(pending)

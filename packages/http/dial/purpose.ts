@@ -1,7 +1,6 @@
 /**
- * What a connection is for. The purpose carries the address policy: the first group is named in a configuration by the
- * operator of the gateway; the second, from `web` on, by agents and by what they read. `push` is where another agent wants
- * to be told, `card` where one describes itself.
+ * Purpose of a connection, which determines the address policy. The first group is configured by the operator of the gateway; the second, from `web`
+ * on, is chosen by agents and by content they read. `push` is a notification endpoint of another agent, `card` an agent card.
  */
 export type Purpose =
   | 'mcp'
@@ -24,8 +23,8 @@ export type Purpose =
   | 'card'
 
 /**
- * `public`: only addresses of the public internet. `configured`: anything but the metadata services of clouds. `metadata`: those as well,
- * for whoever asks them for the credentials of this very machine.
+ * `public`: only addresses of the public internet. `configured`: anything but the metadata services of clouds. `metadata`: those as well, to read
+ * the credentials of this machine.
  */
 export type AddressPolicy = 'configured' | 'public' | 'metadata'
 

@@ -28,22 +28,22 @@ function dialerOf(t: TestContext, options: Partial<DialerOptions> = {}) {
 
 const patient = { timeoutMs: 60_000 }
 
-/** All that comes, until the other side has said it. */
-async function heard(socket: Socket): Promise<Buffer> {
+/** Resolves with everything received until the other side ends. */
+async function received(socket: Socket): Promise<Buffer> {
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(Buffer.from(chunk)))
   await once(socket, 'end')
   return Buffer.concat(chunks)
 }
 
-const echo = async (socket: Socket) => void socket.end(await heard(socket))
+const echo = async (socket: Socket) => void socket.end(await received(socket))
 
 async function exchanged(socket: Socket, text: string): Promise<string> {
   socket.end(text)
-  return String(await heard(socket))
+  return String(await received(socket))
 }
 
-test('a connection without HTTP is open to read after it was closed to write', async (t) => {
+test('a connection without HTTP stays readable after its write side was closed', async (t) => {
   const port = await served(
     t,
     createServer({ allowHalfOpen: true }, (socket) => void echo(socket)),
@@ -52,7 +52,7 @@ test('a connection without HTTP is open to read after it was closed to write', a
   assert.equal(await exchanged(socket, 'heard'), 'heard')
 })
 
-test('over TLS the certificate is checked for the name that was told, and a client shows its own', async (t) => {
+test('over TLS the certificate is checked for the configured name, and the client certificate is sent', async (t) => {
   const authority = await createAuthority({ name: 'root', now: Date.now() })
   const leaf = await authority.issue({ name: 'siem', dnsNames: ['siem.example'] })
   const client = await authority.issue({ name: 'plat' })
@@ -74,7 +74,7 @@ test('over TLS the certificate is checked for the name that was told, and a clie
   assert.equal(await faultOf({ ...stranger, serverName: 'siem.example' }), 'tls')
 })
 
-test('an address that must not be connected to is refused, written out or behind a name', async (t) => {
+test('a forbidden address is refused, as a literal and behind a name', async (t) => {
   const dialer = dialerOf(t, { lookup: async () => [{ address: '169.254.169.254', family: 4 }] })
   for (const target of ['tcp://169.254.169.254:514', 'tls://[fe80::1]:6514', 'tcp://siem.example:514']) {
     assert.equal(await dialer.connect(new URL(target), 'sink', patient).catch(dialFault), 'blocked', target)
@@ -83,10 +83,10 @@ test('an address that must not be connected to is refused, written out or behind
   assert.equal(await dialer.connect(new URL('tcp://127.0.0.1:9'), 'sink', elsewhere).catch(dialFault), 'residency')
 })
 
-test('what does not come about in time is given up, and a closed dialer cuts what is open', async (t) => {
+test('a connection that is not ready in time fails, and closing the dialer destroys open ones', async (t) => {
   const port = await served(t, createServer())
   const dialer = dialerOf(t)
-  // It accepts, and never says a word of TLS.
+  // Accepts the connection, but never starts TLS.
   const silent = dialer.connect(new URL(`tls://127.0.0.1:${port}`), 'sink', { timeoutMs: 30 })
   assert.equal(await silent.catch(dialFault), 'timeout')
   const socket = await dialer.connect(new URL(`tcp://127.0.0.1:${port}`), 'sink', patient)

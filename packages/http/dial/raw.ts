@@ -5,7 +5,7 @@ import { MalformedResponseError } from '../client/head.ts'
 import { TimeoutError } from './errors.ts'
 import { openRaw, type SocketOptions } from './socket.ts'
 
-/** The open connections that speak no HTTP. */
+/** Open connections that do not carry HTTP. */
 export class RawSockets {
   readonly #clock: Clock
   readonly #open = new Set<Socket>()
@@ -14,7 +14,7 @@ export class RawSockets {
     this.#clock = clock
   }
 
-  /** Resolves when the socket may be written to. */
+  /** Resolves when the socket is writable. */
   open(target: URL, options: SocketOptions & { readonly caller?: string }, timeoutMs: number): Promise<Socket> {
     const socket = openRaw(target, options)
     this.#open.add(socket)
@@ -23,7 +23,7 @@ export class RawSockets {
       const cancel = this.#clock.after(timeoutMs, () =>
         socket.destroy(new TimeoutError(`No connection within ${timeoutMs} ms.`)),
       )
-      // It stays: an error that nobody hears would end the process. Its owner learns of it by the socket's end.
+      // Never removed: an error without a listener would end the process. The owner notices the end of the socket.
       socket.on('error', reject)
       socket.once('close', () => {
         cancel()
@@ -36,7 +36,7 @@ export class RawSockets {
     })
   }
 
-  /** Ends all of them at once. */
+  /** Destroys all of them. */
   cut(): void {
     for (const socket of this.#open) socket.destroy()
   }

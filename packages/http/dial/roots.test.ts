@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { getCACertificates } from 'node:tls'
 import { rootsWith } from './roots.ts'
 
-test("a bundle is trusted beside the system's roots, not in their place", () => {
+test("a bundle is trusted in addition to the system's roots", () => {
   const roots = rootsWith('bundle')
   assert.equal(roots.at(-1), 'bundle')
   assert.deepEqual(roots.slice(0, -1), getCACertificates('default'))

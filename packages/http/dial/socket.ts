@@ -5,32 +5,31 @@ import type { TrustOptions } from './trust.ts'
 
 /** Opens one connection. */
 export interface OpenSocket {
-  /** `read` gets the bytes of each read, once; they are its own. Throws when the address must not be connected to. */
+  /** `read` receives the bytes of each read and owns them. Throws when the address is forbidden. */
   (read: (bytes: Buffer) => void, caller: string | undefined): Socket
-  /** The event after which a request may be written: with TLS, the certificate has been accepted by then. */
+  /** Event after which a request may be written; with TLS the certificate is verified by then. */
   readonly ready: 'connect' | 'secureConnect'
 }
 
 export interface SocketOptions extends TrustOptions {
-  /** Resolves and checks names, for a caller when one is known. Never asked for a host that is an address: `faultOfLiteral` is. */
+  /** Resolves and checks names, for a caller when one is known. Never called for a host that is an address: `faultOfLiteral` is. */
   readonly lookup: (caller: string | undefined) => LookupFunction
-  /** Why the address in the URL must not be connected to; null for a name and for what may be. */
+  /** Returns why the literal address in the URL is forbidden; null for a name and for an allowed address. */
   readonly faultOfLiteral: (hostname: string) => Error | null
 }
 
-/** Bytes of one read. */
+/** Size of one read in bytes. */
 const READ_BYTES = 64 * 1024
-/** Milliseconds of silence after which the system asks whether the other side still lives. */
+/** Idle time before TCP keep-alive probes, in milliseconds. */
 const PROBE_AFTER_MS = 60_000
 
 /**
- * Every socket reads into this one buffer, and what was read is copied before anything else happens: a thousand waiting streams would
- * otherwise hold a thousand buffers, and each read would pass through a stream that nobody needs. Reading is one synchronous step on
- * the systems that plat runs on.
+ * All sockets read into this one buffer, and each read is copied at once: a thousand waiting streams would otherwise hold a thousand buffers, and
+ * each read would pass through a stream. Reading is one synchronous step on the supported systems.
  */
 const shared = Buffer.allocUnsafeSlow(READ_BYTES)
 
-/** How connections to `origin` are opened. */
+/** Returns a function that opens connections to `origin`. */
 export function opener(origin: URL, options: SocketOptions): OpenSocket {
   const host = hostOf(origin)
   const isTls = origin.protocol === 'https:'
@@ -53,10 +52,7 @@ export function opener(origin: URL, options: SocketOptions): OpenSocket {
   return Object.assign(openSocket, { ready: isTls ? 'secureConnect' : 'connect' } as const)
 }
 
-/**
- * One connection to `tcp://host:port` or `tls://host:port`, for what speaks no HTTP. It may be closed on one side alone. Throws when
- * the address must not be connected to.
- */
+/** Opens a connection to `tcp://host:port` or `tls://host:port`. Each side can be closed separately. Throws when the address is forbidden. */
 export function openRaw(target: URL, options: SocketOptions & { readonly caller?: string }): Socket {
   const host = hostOf(target)
   const fault = options.faultOfLiteral(host)
@@ -73,7 +69,7 @@ export function openRaw(target: URL, options: SocketOptions & { readonly caller?
   return target.protocol === 'tls:' ? connectTls({ ...how, ...tlsOptions(host, options) }) : connect(how)
 }
 
-/** Sockets want IPv6 addresses without their brackets. */
+/** Sockets expect IPv6 addresses without brackets. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
@@ -85,7 +81,7 @@ function taken(size: number, read: (bytes: Buffer) => void): boolean {
   return true
 }
 
-/** The last session is offered to the next connection, which saves a round trip and a signature. */
+/** Offers the last TLS session to the next connection, which saves a round trip and a signature. */
 function tlsOpener(host: string, options: SocketOptions): (how: SocketConnectOpts) => Socket {
   const tls = tlsOptions(host, options)
   let session: Buffer | undefined
@@ -99,11 +95,11 @@ function tlsOpener(host: string, options: SocketOptions): (how: SocketConnectOpt
   }
 }
 
-/** Whom to believe, and as whom to come. */
+/** Trust roots, client certificate and server name. */
 function tlsOptions(host: string, { caPEM, clientCert, serverName }: TrustOptions) {
   const identity = clientCert === undefined ? {} : { cert: clientCert.certPEM, key: clientCert.keyPEM }
   const trust = caPEM === undefined ? {} : { ca: rootsWith(caPEM) }
-  // An address is no name that could be asked for, but it is what the certificate must hold then.
+  // SNI carries names only, but the certificate must contain the address.
   const name = serverName ?? (isIP(host) === 0 ? host : undefined)
   return { ...identity, ...trust, ...(name !== undefined && { servername: name }) }
 }

@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto'
 
-/** Whom a TLS connection believes, and what it shows itself. */
+/** TLS trust roots and client certificate. */
 export interface TrustOptions {
-  /** CA certificates (PEM) that are trusted beside the system's. */
+  /** CA certificates (PEM) trusted in addition to the system's. */
   readonly caPEM?: string
   readonly clientCert?: { readonly certPEM: string; readonly keyPEM: string }
-  /** The name in the certificate of the other side, where it is not the one that is connected to. */
+  /** Name in the server certificate, if different from the host. */
   readonly serverName?: string
 }
 
-/** CA bundles as one; null where there is none. */
+/** Joins CA bundles; returns null when there are none. */
 export function joinedBundles(bundles: readonly (string | null)[]): string | null {
   const some = bundles.filter((bundle) => bundle !== null)
   return some.length === 0 ? null : some.join('\n')
 }
 
-/** Bundles whose marks are kept; a handful is in use at a time. */
+/** Number of bundles with a cached mark; only a few are in use at a time. */
 const MAX_MARKS = 64
 
-/** Tells trust options apart by a short text. A bundle is hashed once and not with each call that names it. */
+/** Maps trust options to short keys. A bundle is hashed once, not for each call. */
 export class TrustMarks {
   readonly #known = new Map<string, string>()
   readonly #withKey = new WeakMap<TrustOptions, string>()
@@ -36,7 +36,7 @@ export class TrustMarks {
     return mark
   }
 
-  /** Known again by the object, so that no text with a private key in it is kept here. */
+  /** Identified by the object, so that no string containing a private key is kept here. */
   #keyed(options: TrustOptions, { certPEM, keyPEM }: NonNullable<TrustOptions['clientCert']>): string {
     const known = this.#withKey.get(options)
     if (known !== undefined) return known

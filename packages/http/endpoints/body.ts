@@ -4,10 +4,10 @@ import { RefusalError } from './refusal.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** The members of a request's JSON object. A member that is there must be valid; absent is the only way to say nothing. */
+/** Members of a request's JSON object. A present member must be valid; only absence means unset. */
 export class Body {
   readonly #members: Members
-  /** What stands before a member's name in a message: `proof.`. */
+  /** Prefix of member names in messages, such as `proof.`. */
   readonly #prefix: string
 
   private constructor(members: Members, known: ReadonlySet<string>, prefix: string) {
@@ -18,7 +18,7 @@ export class Body {
     }
   }
 
-  /** Strict JSON (decisions of the contract: no duplicates, no trailing data) without members that are not in `known`. */
+  /** Parses strict JSON (no duplicates, no trailing data) without members outside `known`. Throws RefusalError. */
   static parse(bytes: Uint8Array, known: ReadonlySet<string>): Body {
     return new Body(parseObject(bytes), known, '')
   }
@@ -31,7 +31,7 @@ export class Body {
     return this.has(name) ? this.#members[name] : undefined
   }
 
-  /** A string; null when the member is absent. */
+  /** Returns a string, or null when the member is absent. */
   text(name: string): string | null {
     const value = this.value(name)
     if (value === undefined) return null
@@ -40,7 +40,7 @@ export class Body {
     return value
   }
 
-  /** A list of strings; empty when the member is absent. */
+  /** Returns a list of strings, empty when the member is absent. */
   texts(name: string): readonly string[] {
     const value = this.value(name)
     if (value === undefined) return []
@@ -50,7 +50,7 @@ export class Body {
     return value
   }
 
-  /** An object without members that are not in `known`; null when the member is absent. */
+  /** Returns an object without members outside `known`, or null when the member is absent. */
   object(name: string, known: ReadonlySet<string>): Body | null {
     const value = this.value(name)
     if (value === undefined) return null
@@ -63,7 +63,7 @@ export class Body {
   }
 }
 
-/** A strict JSON object; throws a `RefusalError` that says what is wrong with it. */
+/** Parses a strict JSON object. Throws RefusalError naming the problem. */
 function parseObject(bytes: Uint8Array): Members {
   let value: unknown
   try {

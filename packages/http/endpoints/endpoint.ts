@@ -7,34 +7,34 @@ import type { Exchange, RawRoute } from '../serve/listen.ts'
 import { CodedRefusalError, OAuthError, RefusalError } from './refusal.ts'
 import type { TokenGuard } from './token-guard.ts'
 
-/** docs/spec/broker-api.md, "Limits": size of a request body. */
+/** Maximum size of a request body (docs/spec/broker-api.md, "Limits"). */
 const MAX_BODY_BYTES = 64 * 1024
-/** How long a body may take to come in, in milliseconds. */
+/** Deadline for a request body, in milliseconds. */
 export const BODY_TIMEOUT_MS = 30_000
-/** One line about a wrong token in this time, in milliseconds: a flood must not fill the disk. */
+/** Minimum time between two log lines about a wrong token, in milliseconds: a flood must not fill the disk. */
 const WARN_EVERY_MS = 1000
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** One endpoint: a POST's body in, the answer's object out. A thrown `RefusalError` is the answer instead. */
+/** One POST endpoint: maps the body to the response object. A thrown `RefusalError` is sent instead. */
 export interface Endpoint {
   readonly path: string
-  /** `token`: the service's own token opens it, and is asked before the body is read. `request`: what is in the request does. */
+  /** `token`: requires the service token, checked before the body is read. `request`: authorized by the content of the request. */
   readonly opensWith: 'token' | 'request'
-  /** `json`: only `application/json`. `any`: the endpoint looks at the content type itself, or at no body at all. */
+  /** `json`: only `application/json`. `any`: the endpoint checks the content type itself, or reads no body. */
   readonly takes: 'json' | 'any'
-  /** The shape of refusals: `{error: <text>}`, that of RFC 6749, or `{error: <code>, message, requestId}`. */
+  /** Shape of refusals: `{error: <text>}`, RFC 6749, or `{error: <code>, message, requestId}`. */
   readonly errors: 'text' | 'oauth' | 'coded'
-  /** It is refused while the service is overloaded. */
+  /** Refused while the service is overloaded. */
   readonly isNewWork?: true
   handle(body: Uint8Array, request: IncomingMessage): object | Promise<object>
 }
 
 export interface EndpointParts {
   readonly guard: TokenGuard
-  /** Of the challenge for the service's own token. */
+  /** Realm of the challenge for the service token. */
   readonly realm: string
-  /** The shape of refusals of paths that do not exist. */
+  /** Shape of refusals for unknown paths. */
   readonly unknown: Endpoint['errors']
   readonly clock: Clock
   readonly log: Log
@@ -42,10 +42,7 @@ export interface EndpointParts {
   readonly overload?: Pick<OverloadState, 'active'>
 }
 
-/**
- * Everything under `/v1/`. A raw route, because minting is the broker's hot path and the API framework costs a fifth of a
- * mint.
- */
+/** Route for everything under `/v1/`. Raw, because minting is the broker's hot path and the API framework would add a fifth to the cost of a mint. */
 export function endpointRoute(parts: EndpointParts, endpoints: readonly Endpoint[]): RawRoute {
   const router = new Router(parts, endpoints)
   return { prefix: '/v1/', handle: (exchange) => void router.answer(exchange) }
@@ -56,9 +53,9 @@ const STATUS_OF_BODY_FAULT: Readonly<Record<BodyFault['why'], HttpFault | null>>
   chunks: faults.chunks,
   timeout: faults.timeout,
   encoding: faults.encoding,
-  // No account is given.
+  // No account is passed.
   memory: null,
-  // Nobody is left to answer.
+  // The client has disconnected.
   aborted: null,
 }
 
@@ -114,7 +111,7 @@ function pathOf(url: string): string {
   return query === -1 ? url : url.slice(0, query)
 }
 
-/** `application/json`, with or without parameters. */
+/** Accepts `application/json`, with or without parameters. */
 export function isJson(contentType: string | undefined): boolean {
   if (contentType === 'application/json') return true
   return contentType !== undefined && /^application\/json *(;|$)/i.test(contentType)
@@ -130,7 +127,7 @@ function refusalOf(
   return new OAuthError(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
 }
 
-/** Refusal of new work while the service is overloaded. */
+/** Returns the refusal of new work while the service is overloaded. */
 export function overloadedRefusal(errors: Endpoint['errors']): RefusalError {
   const headers = { 'retry-after': String(OVERLOAD_RETRY_MS / 1000) }
   const message = 'the service is overloaded: try again later'
@@ -138,7 +135,7 @@ export function overloadedRefusal(errors: Endpoint['errors']): RefusalError {
   return refusalOf({ status: 503, code: 'overloaded', message }, errors, headers)
 }
 
-/** What endpoints share refuses in a shape of its own; who asked reads the shape of the endpoint. */
+/** Converts refusals of shared code to the endpoint's shape, which its clients parse. */
 function inShape(refusal: RefusalError, errors: Endpoint['errors']): RefusalError {
   const { status, message, headers } = refusal
   if (errors === 'text' && refusal instanceof OAuthError) return new RefusalError(status, message, headers)
@@ -161,7 +158,7 @@ function send(
   const text = JSON.stringify(body)
   if (headers !== null) for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   const length = String(Buffer.byteLength(text))
-  // A list costs Node less than an object.
+  // Node processes a list faster than an object.
   const head = ['content-type', JSON_TYPE, 'content-length', length, 'cache-control', 'no-store']
   response.writeHead(status, head)
   response.end(text)

@@ -1,4 +1,4 @@
-/** What the broker and the attestation service answer POSTs with: router, strict bodies, refusals, and the session they name. */
+/** Shared POST endpoint support of the broker and the attestation service: routing, strict bodies, refusals, and session members. */
 export { Body } from './body.ts'
 export { BODY_TIMEOUT_MS, type Endpoint, endpointRoute, isJson, overloadedRefusal } from './endpoint.ts'
 export { publicUrl } from './public-url.ts'

@@ -1,17 +1,17 @@
-/** A refusal: a status and the object that tells it. Thrown by an endpoint's step, it is the answer. */
+/** A refusal: a status and the error object in the response. Thrown by a step of an endpoint. */
 export class RefusalError extends Error {
   readonly status: number
-  /** Headers beside those of every answer. */
+  /** Additional response headers. */
   readonly headers: Readonly<Record<string, string>>
 
-  /** `error` is the whole text of a broker-token endpoint: `{error: <text>}` (docs/spec/broker-api.md, "Errors"). */
+  /** `error` is the whole error text of a broker-token endpoint: `{error: <text>}` (docs/spec/broker-api.md, "Errors"). */
   constructor(status: number, error: string, headers: Readonly<Record<string, string>> = {}) {
     super(error)
     this.status = status
     this.headers = headers
   }
 
-  /** What tells it; `requestId` is that of the request. */
+  /** Returns the response body; `requestId` identifies the request. */
   body(_requestId: string): object {
     return { error: this.message }
   }
@@ -31,7 +31,7 @@ export class OAuthError extends RefusalError {
   }
 }
 
-/** A refusal in the shape of every API that is neither the broker's nor OAuth's: `{error: <code>, message, requestId}`. */
+/** A refusal in the shape of all APIs except the broker's and OAuth's: `{error: <code>, message, requestId}`. */
 export class CodedRefusalError extends RefusalError {
   readonly code: string
 

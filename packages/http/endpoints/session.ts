@@ -3,7 +3,7 @@ import { isPrincipalVerified, isThumbprint, MAX_GROUPS, type PrincipalVerified }
 import type { Body } from './body.ts'
 import { RefusalError } from './refusal.ts'
 
-/** What a session token is to say (docs/spec/broker-api.md, `POST /v1/token`), decoded: who the session is, and what it may. */
+/** Session members of a request (docs/spec/broker-api.md, `POST /v1/token`), decoded: identity and permissions of the session. */
 export interface SessionRequest {
   readonly namespace: string
   readonly agent: string
@@ -11,20 +11,20 @@ export interface SessionRequest {
   readonly user: string | null
   readonly scopes: readonly string[]
   readonly tier: string | null
-  /** 0: the default lifetime. */
+  /** 0 for the default lifetime. */
   readonly ttlSeconds: number
-  /** Null: the default audience. */
+  /** Null for the default audience. */
   readonly audience: string | null
   readonly groups: readonly string[]
   readonly principalVerified: PrincipalVerified | null
   readonly parentSession: string | null
   readonly forkRoot: string | null
   readonly inheritedTaints: readonly string[]
-  /** Sessions of the namespace that this one descends from, as `<agent>/<session>`, nearest first. */
+  /** Ancestor sessions in the namespace, as `<agent>/<session>`, nearest first. */
   readonly forkedFrom: readonly string[]
 }
 
-/** The members that say it. */
+/** Names of the session members. */
 export const SESSION_FIELDS: ReadonlySet<string> = new Set([
   'namespace',
   'agent',
@@ -42,22 +42,22 @@ export const SESSION_FIELDS: ReadonlySet<string> = new Set([
   'forkedFrom',
 ])
 
-/** Longest user, audience, group and taint label, in characters. */
+/** Maximum length of user, audience, group and taint label, in characters. */
 const MAX_TEXT = 256
-/** Taint labels of one session at most. */
+/** Maximum number of taint labels per session. */
 const MAX_TAINTS = 64
-/** Sessions that one session may descend from: forks of forks. */
+/** Maximum number of ancestor sessions (nested forks). */
 const MAX_FORKS = 16
 
-/** A claim joins its entries with spaces: an entry with white space in it would become two. */
+/** A claim joins its entries with spaces: an entry containing white space would split in two. */
 const WORD = /^[^\s\p{Cc}]+$/u
 const LINE = /^[^\p{Cc}]+$/u
-/** Printable ASCII without the space, at most 256 bytes; the shape of a scope is free. */
+/** Printable ASCII without the space, at most 256 bytes; scopes have no further syntax. */
 const SCOPE = /^[\x21-\x7e]{1,256}$/
 /** Name of a TrustTier. */
 const TIER = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/
 
-/** Decodes and checks a session's members of a body; throws a `RefusalError` in the contract's words. */
+/** Decodes and checks the session members of a body. Throws RefusalError with the message of the contract. */
 export function decodeSession(body: Body): SessionRequest {
   return {
     namespace: segment(body, 'namespace'),
@@ -67,7 +67,7 @@ export function decodeSession(body: Body): SessionRequest {
     scopes: scopes(body),
     tier: matching(body, 'tier', TIER),
     ttlSeconds: ttlSeconds(body),
-    // Empty means the default, as it does at `/v1/token/verify`.
+    // Empty means the default, as at `/v1/token/verify`.
     audience: body.text('audience') === '' ? null : matching(body, 'audience', WORD),
     groups: words(body, 'groups', MAX_GROUPS),
     principalVerified: principalVerified(body),
@@ -138,7 +138,7 @@ function principalVerified(body: Body): PrincipalVerified | null {
   throw new RefusalError(400, 'invalid principalVerified')
 }
 
-/** The member `dpopJkt`: RFC 7638 thumbprint of the key that a token is to be bound to; null when it is absent. */
+/** Member `dpopJkt`: RFC 7638 thumbprint of the key to bind a token to. Returns null when it is absent. */
 export function dpopJkt(body: Body): string | null {
   const value = body.text('dpopJkt')
   if (value === null || isThumbprint(value)) return value

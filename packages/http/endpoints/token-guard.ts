@@ -1,15 +1,15 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 
-/** Says whether an `Authorization` header carries the token of the service. */
+/** Returns whether an `Authorization` header carries the service token. */
 export type TokenGuard = (authorization: string | undefined) => boolean
 
-/** What a header can carry without two readers decoding it differently. */
+/** Characters that every reader of a header decodes alike. */
 const HEADER_SAFE = /^[\x21-\x7e]+$/
 const BEARER = /^bearer +(\S.*)$/i
 
 /**
- * The guard of endpoints that the service's own token opens (docs/spec/broker-api.md, "Authentication"); `variable` is where it was read from. Both
- * sides are hashed, so that the comparison takes the same time whatever was sent. Throws without a token: no service starts without one.
+ * Creates the guard of endpoints that require the service token (docs/spec/broker-api.md, "Authentication"); `variable` names its source. Both sides
+ * are hashed, so that comparison time does not depend on the input. Throws without a token: a service must not start without one.
  */
 export function createTokenGuard(variable: string, token: string | null): TokenGuard {
   if (token === null) throw new Error(`${variable} or ${variable}_FILE must be set`)

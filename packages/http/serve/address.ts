@@ -1,4 +1,4 @@
-/** Where to listen. `host` undefined: every address of the machine. */
+/** Listen address. An undefined `host` listens on every address of the machine. */
 export interface ListenAddress {
   readonly host: string | undefined
   readonly port: number
@@ -6,7 +6,7 @@ export interface ListenAddress {
 
 const LAST_PORT = 65_535
 
-/** Reads `:8080`, `127.0.0.1:0`, `[::1]:8080`, `localhost:80`; null when it is none of these. */
+/** Parses `:8080`, `127.0.0.1:0`, `[::1]:8080` or `localhost:80`. Returns null for any other text. */
 export function parseAddress(text: string): ListenAddress | null {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]*)):(\d{1,5})$/.exec(text)
   if (match === null) return null

@@ -11,7 +11,7 @@ import { dial, raw, serving } from './testing/serving.ts'
 const GET = 'GET /hello HTTP/1.1\r\nHost: localhost\r\n'
 const POST = 'POST /echo HTTP/1.1\r\nHost: localhost\r\n'
 
-/** Every answer's status, in the order in which they came. */
+/** Status of each response, in order of arrival. */
 function statuses(text: string): string[] {
   return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status = '']) => status)
 }
@@ -71,7 +71,7 @@ for (const [name, text] of Object.entries(ambiguous)) {
   })
 }
 
-test('no byte outside visible ASCII stands in a header that decides; elsewhere text may be any', async () => {
+test('headers that identify the caller allow visible ASCII only; other headers allow any text', async () => {
   const api: ListenOptions['api'] = (app) => void app.get('/hello', async () => ({}))
   await serving({ api }, async ({ port }) => {
     const tell = (name: string, byte: number) =>
@@ -86,7 +86,7 @@ test('no byte outside visible ASCII stands in a header that decides; elsewhere t
   })
 })
 
-test('a process that is started to read leniently listens as strictly', async () => {
+test('a process started with lenient parsing flags still parses strictly', async () => {
   const script = `
     import { raw, serving } from './testing/serving.ts'
     const handle = ({ response }) => response.end()
@@ -98,7 +98,7 @@ test('a process that is started to read leniently listens as strictly', async ()
   assert.match(stdout, /^HTTP\/1\.1 400 /)
 })
 
-test('a header that must come once is found in whatever case and place, a longer name is another', async () => {
+test('a duplicate header is found in any case and position; a longer name is a different header', async () => {
   const api: ListenOptions['api'] = (app) => void app.get('/hello', async () => ({}))
   await serving({ api }, async ({ port }) => {
     const tell = (...lines: string[]) => raw(port, `${GET}Connection: close\r\n${lines.join('\r\n')}\r\n\r\n`)
@@ -126,7 +126,7 @@ const framing: Record<string, string> = {
 }
 
 for (const [name, chunks] of Object.entries(framing)) {
-  test(`a chunked body whose end is in doubt is refused: ${name}`, async () => {
+  test(`a chunked body with an ambiguous end is refused: ${name}`, async () => {
     let handled = 0
     const count: ListenOptions['api'] = (app) => {
       app.post('/echo', async () => ({ handled: ++handled }))
@@ -140,7 +140,7 @@ for (const [name, chunks] of Object.entries(framing)) {
   })
 }
 
-test('a header behind the last one that is read cannot hide: too many are refused', async () => {
+test('a request with more headers than are read is refused', async () => {
   const api: ListenOptions['api'] = (app) => void app.get('/hello', async () => ({}))
   await serving({ api, limits: { maxHeaders: 40 } }, async ({ port }) => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => `X-${i}: a\r\n`).join('')
@@ -150,30 +150,30 @@ test('a header behind the last one that is read cannot hide: too many are refuse
   })
 })
 
-test('whoever asks before sending a body is told to go on, and only when the head is good', async () => {
+test('a client that sends Expect: 100-continue gets 100 only for a valid head', async () => {
   const api: ListenOptions['api'] = (app) => void app.post('/echo', async ({ body }) => body)
   await serving({ api }, async ({ port }) => {
-    const { socket, told } = dial(port)
+    const { socket, received } = dial(port)
     const head = `${POST}Expect: 100-continue\r\nConnection: close\r\nContent-Type: application/json\r\n`
     socket.write(`${head}Content-Length: 2\r\n\r\n`)
     await new Promise((resolve) => socket.once('data', resolve))
     socket.write('{}')
-    assert.deepEqual(statuses(await told), ['100', '200'])
+    assert.deepEqual(statuses(await received), ['100', '200'])
     const bad = `${POST}Expect: 100-continue\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n`
     assert.deepEqual(statuses(await raw(port, bad)), ['400'])
   })
 })
 
-/** Keeps what it is handed until the test answers it. */
+/** Holds each request until the test answers it. */
 function holding() {
   const held: Exchange[] = []
   return { held, raw: [{ prefix: '/', handle: (exchange: Exchange) => void held.push(exchange) }] }
 }
 
-test('what is broken behind a request in work does not answer for it', async () => {
+test('a parse error behind a request in flight does not answer that request', async () => {
   const { held, raw: routes } = holding()
   await serving({ raw: routes }, async ({ port }) => {
-    const { socket, told } = dial(port)
+    const { socket, received } = dial(port)
     socket.write(`${GET}\r\n`)
     await until(() => held.length === 1, 'the request')
     socket.write('nonsense\r\n\r\n')
@@ -181,22 +181,22 @@ test('what is broken behind a request in work does not answer for it', async () 
     const { response } = held[0] ?? assert.fail()
     await until(() => response.getHeader('connection') === 'close', 'the listener to have seen it')
     response.end('done')
-    const answer = await told
+    const answer = await received
     assert.deepEqual(statuses(answer), ['200'])
     assert.match(answer, /done/)
   })
 })
 
-test('a request that was answered before its end is not answered again when the end never comes', async () => {
+test('a request answered before its body ended gets no second response when the rest never arrives', async () => {
   const { held, raw: routes } = holding()
   await serving({ raw: routes }, async ({ port }) => {
-    const { socket, told } = dial(port)
+    const { socket, received } = dial(port)
     socket.write(`${POST}Content-Length: 100\r\n\r\nabc`)
     await until(() => held.length === 1, 'the request')
     held[0]?.response.writeHead(413).end()
     await new Promise((resolve) => socket.once('data', resolve))
     socket.end()
-    assert.deepEqual(statuses(await told), ['413'])
+    assert.deepEqual(statuses(await received), ['413'])
   })
 })
 
@@ -205,9 +205,9 @@ for (const [what, head] of Object.entries({
   'an ambiguous head': `${POST}Host: localhost\r\nContent-Length: 3000000\r\n\r\n`,
   'a method that opens a tunnel': 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n',
 })) {
-  test(`the refusal of ${what} arrives although more comes behind it`, async () => {
+  test(`the refusal of ${what} arrives although more bytes follow it`, async () => {
     await serving({ limits: { lingerMs: 60_000 } }, async ({ port }) => {
-      const { socket, told } = dial(port)
+      const { socket, received } = dial(port)
       socket.write(head)
       await new Promise((resolve) => socket.once('data', resolve))
       for (let i = 0; i < 10; i++) {
@@ -215,13 +215,13 @@ for (const [what, head] of Object.entries({
         await new Promise((resolve) => setImmediate(resolve))
       }
       socket.end()
-      assert.match((await told).slice(0, 16), /^HTTP\/1\.1 (?:400|501) /)
+      assert.match((await received).slice(0, 16), /^HTTP\/1\.1 (?:400|501) /)
       assert.equal(socket.errored, null)
     })
   })
 }
 
-test('a refused connection that its caller keeps open is cut', async () => {
+test('a refused connection that its client keeps open is closed', async () => {
   await serving({ limits: { lingerMs: 50 } }, async ({ port }) => {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     socket.on('error', () => {})

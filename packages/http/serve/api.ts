@@ -19,7 +19,7 @@ interface Api {
 
 type RawHandler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Everything that is no raw route: Fastify on the server that exists, with strict JSON and our errors. */
+/** Serves every route that is not raw: Fastify on the existing server, with strict JSON and this package's error bodies. */
 export async function createApi(server: Server, options: ApiOptions): Promise<Api> {
   let handle: RawHandler = () => {}
   const ids = new WeakMap<IncomingMessage, string>()
@@ -30,10 +30,10 @@ export async function createApi(server: Server, options: ApiOptions): Promise<Ap
     },
     genReqId: (request) => ids.get(request) ?? '',
     bodyLimit: options.maxBodyBytes,
-    // The listener answers for a parser that gave up. The framework's own handler would answer in its shape, or cut ours.
+    // The listener answers parse errors. The framework's handler would use its own error body, or cut off ours.
     clientErrorHandler: () => {},
     routerOptions: { ignoreTrailingSlash: false },
-    // A bad path (malformed percent-encoding) is a malformed request, in our shape.
+    // A malformed path (bad percent-encoding) gets this package's error body.
     frameworkErrors: (error, request, reply) => answer(reply, faultOf(error), request.id, options.renderFault),
   })
   takeStrictJson(app)
@@ -52,7 +52,7 @@ export async function createApi(server: Server, options: ApiOptions): Promise<Ap
   }
 }
 
-/** JSON as the contract wants it everywhere: no duplicate members, no trailing data, bounded depth. Nothing else is taken by default. */
+/** Parses JSON as the contract requires: no duplicate members, no trailing data, bounded depth. No other content type is accepted by default. */
 function takeStrictJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) =>
@@ -62,7 +62,7 @@ function takeStrictJson(app: FastifyInstance): void {
     const coding = request.headers['content-encoding']
     if (coding !== undefined && coding !== 'identity') throw new RefusedError(faults.encoding)
   })
-  // The framework keeps a list of the chunks of a body.
+  // The framework keeps a list of all chunks of a body.
   app.addHook('preParsing', async (request, _reply, payload) => {
     const { 'content-length': length, 'transfer-encoding': coding } = request.headers
     const hasBody = coding !== undefined || (length !== undefined && length !== '0')
@@ -92,7 +92,7 @@ function answer(reply: FastifyReply, fault: HttpFault, id: string, render: Rende
   return reply.code(fault.status).header('cache-control', 'no-store').send(render(fault, id))
 }
 
-/** An error of the framework or of a parser as a fault; whatever we do not know is ours, and its text stays inside. */
+/** Converts an error of the framework or of a parser to a fault. Unknown errors become 500; their text is not sent. */
 function faultOf(error: FastifyError | Error): HttpFault {
   if (error instanceof RefusedError) return error.fault
   if (error.name === 'JsonError')
@@ -104,7 +104,7 @@ function faultOf(error: FastifyError | Error): HttpFault {
   return faults.internal
 }
 
-/** Paths of the API with the methods that they take, filled as routes are added. */
+/** Methods of each API path, filled as routes are added. */
 function methodsByPath(app: FastifyInstance): Map<string, Set<string>> {
   const routes = new Map<string, Set<string>>()
   app.addHook('onRoute', (route) => {
@@ -115,7 +115,7 @@ function methodsByPath(app: FastifyInstance): Map<string, Set<string>> {
   return routes
 }
 
-/** A known path with a method that it does not take answers 405 and says what it takes, before any body is read. */
+/** Answers 405 with `Allow` to a known path with another method, before any body is read. */
 function refuseOtherMethods(app: FastifyInstance, routes: Map<string, Set<string>>, render: RenderFault): void {
   for (const [url, taken] of [...routes]) {
     const others = app.supportedMethods.filter((method) => !taken.has(method))

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { readBody } from './body.ts'
 
-/** Reads a body that comes when it is told to; `ended` says when and how the reading was over. */
+/** Reads a body that the test feeds; `ended` records when and how reading ended. */
 function reading(clock: TestClock, timeoutMs: number) {
   const source = new Readable({ read() {} })
   const ended: string[] = []
@@ -14,7 +14,7 @@ function reading(clock: TestClock, timeoutMs: number) {
   return { source, ended }
 }
 
-test('each body is late by its own limit, whenever it began and whatever comes beside it', async () => {
+test('each body has its own deadline, whenever it began and whatever else is read', async () => {
   const clock = new TestClock()
   const long = reading(clock, 1000)
   const whole = reading(clock, 300)
@@ -27,7 +27,7 @@ test('each body is late by its own limit, whenever it began and whatever comes b
   assert.deepEqual(short.ended, ['timeout 300'])
   assert.deepEqual([long.ended, same.ended], [['timeout 1000'], ['timeout 1000']])
   assert.match(whole.ended.join(), /^all of it 1[01]0$/)
-  // Nobody is left, and the limit of the next one counts from its own beginning.
+  // The previous body is done: the deadline of the next one counts from its own beginning.
   const next = reading(clock, 50)
   await clock.advance(40)
   assert.deepEqual(next.ended, [])
@@ -35,7 +35,7 @@ test('each body is late by its own limit, whenever it began and whatever comes b
   assert.deepEqual(next.ended, ['timeout 1150'])
 })
 
-test('a body in absurdly many chunks is refused, and one in many chunks of a fair size is not', async () => {
+test('a body of very many tiny chunks is refused, one of many reasonable chunks is not', async () => {
   const clock = new TestClock()
   const read = (chunk: string, count: number) => {
     const source = Readable.from(Array.from({ length: count }, () => Buffer.from(chunk)))

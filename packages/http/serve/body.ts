@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { type Bagged, ByteBuffer, type Clock, NOWHERE, SwapRemoveSet } from '@plat/core'
 import { type BodyTaker, Request } from './request.ts'
 
-/** A body that was not read: 413 `too_large`, 400 `chunks`, 408 `timeout`, 415 `encoding`, 503 `memory`; `aborted`: the client has left. */
+/** Reason why a body was not read: 413 `too_large`, 400 `chunks`, 408 `timeout`, 415 `encoding`, 503 `memory`; `aborted`: the client disconnected. */
 export interface BodyFault {
   readonly kind: 'fault'
   readonly why: 'too_large' | 'chunks' | 'timeout' | 'aborted' | 'encoding' | 'memory'
@@ -11,34 +11,33 @@ export interface BodyFault {
 
 /** Counts the bytes of bodies. */
 export interface BodyAccount {
-  /** Returns false when there is no room for so many more bytes: the body is refused. */
+  /** Returns false when the budget has no room for `bytes` more: the body is refused. */
   retain(bytes: number): boolean
 }
 
-/** An `IncomingMessage`, or a stream whose headers come with the options. */
+/** An `IncomingMessage`, or a stream whose headers are passed in the options. */
 export type BodySource = Readable & { readonly headers?: IncomingHttpHeaders }
 
 export interface ReadBodyOptions {
-  /** A body of exactly this size is taken. */
+  /** Inclusive. */
   readonly maxBytes: number
   readonly timeoutMs: number
   readonly clock: Clock
-  /** For a source that carries none itself. */
+  /** Headers, for a source without any. */
   readonly headers?: IncomingHttpHeaders
-  /** Counts each chunk before it is kept; its owner gives the bytes back. Absent: nothing is counted. */
+  /** Charged with each chunk before it is kept; the owner of the body releases the bytes. Absent: not counted. */
   readonly account?: BodyAccount
 }
 
-/** Chunks that any body may have, however small they are. */
+/** Number of chunks allowed in any body, however small they are. */
 const MAX_SMALL_CHUNKS = 8192
 
-/** Bytes that the chunks of a body must have on average beyond `MAX_SMALL_CHUNKS`: each costs a call of the parser. */
+/** Minimum average size of the chunks beyond `MAX_SMALL_CHUNKS`: each chunk costs a parser call. */
 const MIN_AVERAGE_CHUNK_BYTES = 16
 
 /**
- * Reads a whole body under its limits. A declared length that is too large is refused before a byte is read; a body that
- * arrived in one piece is handed out without a copy, and one that is incomplete holds at most twice its bytes, whatever its chunks. After
- * a fault the rest of the request is discarded.
+ * Reads a whole body under the limits. A declared length above the limit is refused before a byte is read. A body that arrived in one piece is
+ * returned without a copy; an incomplete one holds at most twice its bytes. After a fault the rest of the request is discarded.
  */
 export function readBody(source: BodySource, options: ReadBodyOptions): Promise<Uint8Array | BodyFault> {
   const headers = source.headers ?? options.headers ?? {}
@@ -52,12 +51,12 @@ export function readBody(source: BodySource, options: ReadBodyOptions): Promise<
   })
 }
 
-/** Bytes that `joinedBody` collects before it hands them on. */
+/** Bytes that `joinedBody` collects before it passes them on. */
 const JOINED_CHUNK_BYTES = 64 * 1024
 
 /**
- * The same body in chunks of at least `JOINED_CHUNK_BYTES`, for a reader that keeps a list of them. It is destroyed with the error that
- * `refuse` makes when it comes in too many small chunks.
+ * Returns the same body in chunks of at least `JOINED_CHUNK_BYTES`, for a reader that keeps a list of chunks. The stream is destroyed with
+ * `refuse()` when the body has too many small chunks.
  */
 export function joinedBody(source: BodySource, refuse: () => Error): Readable {
   const body = new JoinedBody(source, refuse)
@@ -72,14 +71,14 @@ class JoinedBody extends Readable implements BodyTaker {
   #chunks = 0
   #hasReader = false
   #error: Error | null = null
-  /** Bytes that have come; Fastify compares them with its limit and with Content-Length. */
+  /** Bytes received; Fastify compares them with its limit and with Content-Length. */
   receivedEncodedLength = 0
 
   constructor(source: BodySource, refuse: () => Error) {
     super()
     this.#source = source
     this.#refuse = refuse
-    // Nobody may be reading when the client leaves.
+    // Without a listener the error would be uncaught when the client disconnects before anyone reads.
     this.on('error', () => {})
   }
 
@@ -104,25 +103,25 @@ class JoinedBody extends Readable implements BodyTaker {
     this.#fail(new Error('The request was aborted.'))
   }
 
-  /** The source sends without being asked, within the limit that the reader sets. */
+  /** The source pushes data, within the high-water mark of the reader. */
   override _read(): void {
     this.#hasReader = true
     if (this.#error !== null) this.destroy(this.#error)
   }
 
-  /** An error that is emitted before somebody reads would be lost. */
+  /** Delays the error until someone reads: an error emitted earlier would be lost. */
   #fail(error: Error): void {
     this.#error ??= error
     if (this.#hasReader) this.destroy(this.#error)
   }
 }
 
-/** Has a body come in more chunks than its bytes justify? */
+/** Returns true when a body has more chunks than its size justifies. */
 function isChoppy(chunks: number, bytes: number): boolean {
   return chunks > MAX_SMALL_CHUNKS && bytes < chunks * MIN_AVERAGE_CHUNK_BYTES
 }
 
-/** The listeners stay with the stream, which ends with them: an error after the answer was found must not crash the process. */
+/** The listeners stay until the stream ends: a late error must not crash the process. */
 function follow(source: BodySource, taker: BodyTaker): void {
   const gone = () => taker.gone()
   source.on('data', (chunk: Uint8Array) => taker.data(chunk))
@@ -137,8 +136,8 @@ function fault(why: BodyFault['why']): BodyFault {
 }
 
 /**
- * Bodies on their way in, under one timer. Nearly every body is here at once, and a timer of its own would be made to be cancelled:
- * this one runs to the earliest end that was ever asked for, and looks then who is late.
+ * Bodies being received, under one shared timer. Most bodies have already arrived, so a timer for each would nearly always be created to be
+ * cancelled: this one fires at the earliest known deadline and then checks which bodies are late.
  */
 class Arriving {
   readonly #clock: Clock
@@ -150,7 +149,7 @@ class Arriving {
     this.#clock = clock
   }
 
-  /** When a body is late that may take `timeoutMs` from now on, by the clock's `monotonic`. */
+  /** Returns the deadline of a body that may take `timeoutMs` from now, by the clock's `monotonic`. */
   begin(body: Collector, timeoutMs: number): number {
     this.#bodies.add(body)
     const dueAt = this.#clock.monotonic() + timeoutMs
@@ -180,7 +179,7 @@ class Arriving {
   }
 }
 
-/** By the clock that measures them. */
+/** One instance for each clock. */
 const arriving = new WeakMap<Clock, Arriving>()
 
 function arrivingBy(clock: Clock): Arriving {
@@ -191,7 +190,7 @@ function arrivingBy(clock: Clock): Arriving {
   return made
 }
 
-/** One body on its way in. Settles once, then lets the rest go by. */
+/** One body being received. Settles once and ignores later events. */
 class Collector implements BodyTaker, Bagged {
   readonly #source: BodySource
   readonly #maxBytes: number

@@ -64,14 +64,14 @@ test('80 connections that send one-byte chunks hold at most 64 MiB', async () =>
     for (const socket of sockets) socket.write(ONE_BYTE.repeat(CHUNKS))
     const sent = () => sockets.every((socket) => socket.writableLength === 0)
     await until(() => sent() && (path === '/api' || bodies === CONNECTIONS), 'all chunks')
-    // One more round trip: what was sent before it has been read.
+    // One more round trip ensures that everything sent before has been read.
     await fetch(`${listener.url}/none`)
     assert.ok(heldBytes() - before < MAX_HELD_BYTES / 4, path)
     for (const socket of sockets) socket.destroy()
   }
 })
 
-test('a body in absurdly many chunks is refused with 400 on an API route, and by its reader elsewhere', async () => {
+test('a body of very many chunks is refused with 400, on API routes and by raw readers', async () => {
   for (const [path, expected] of [
     ['/api', /^HTTP\/1\.1 400 .*too many small chunks/s],
     ['/raw/x', /^HTTP\/1\.1 200 .*chunks/s],

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpFault } from './errors.ts'
 
-/** How long a browser may keep the answer to its preflight, in seconds. */
+/** How long a browser may cache a preflight response, in seconds. */
 const PREFLIGHT_SECONDS = 600
 
 const METHODS = 'GET, POST, DELETE'
 
-/** Headers that pages may send: credentials, the protocols' own, and trace context. */
+/** Request headers that web pages may send: credentials, protocol headers, trace context. */
 const REQUEST_HEADERS = [
   'authorization',
   'content-type',
@@ -24,7 +24,7 @@ const REQUEST_HEADERS = [
   'tracestate',
 ].join(', ')
 
-/** Headers of an answer that pages may read. */
+/** Response headers that web pages may read. */
 const RESPONSE_HEADERS = [
   'mcp-session-id',
   'mcp-protocol-version',
@@ -36,8 +36,8 @@ const RESPONSE_HEADERS = [
 ].join(', ')
 
 /**
- * What a request from a web page gets (Fetch standard, "CORS protocol"): headers on the response for a listed origin, an
- * answer for its preflight, a fault for any other origin, since no page may act here with what its reader can reach.
+ * Decides on a request from a web page (Fetch standard, "CORS protocol"): response headers for a listed origin, a response for its preflight, and a
+ * fault for any other origin, because a page must not act with the network access of its reader.
  */
 export function judgeOrigin(
   origins: ReadonlySet<string>,

@@ -1,10 +1,10 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** A refusal at the HTTP level, before any protocol has looked at the request. */
+/** A refusal at the HTTP level, before any protocol handler sees the request. */
 export interface HttpFault {
   readonly status: number
-  /** A code of the error table: `not_found`. */
+  /** Code from the error table, such as `not_found`. */
   readonly code: string
   /** One sentence for the caller. */
   readonly message: string
@@ -31,10 +31,10 @@ export const faults = {
   headTooLarge: { status: 431, code: 'invalid_request', message: 'The request head is too large.' },
   internal: { status: 500, code: 'internal', message: 'The request failed on our side.' },
   tunnel: { status: 501, code: 'not_built', message: 'This listener opens no tunnels.' },
-  leaving: { status: 503, code: 'state_unavailable', message: 'This listener is shutting down: ask again.' },
+  leaving: { status: 503, code: 'state_unavailable', message: 'This listener is shutting down: try again.' },
 } as const satisfies Record<string, HttpFault>
 
-/** Answers with a fault and closes the connection: what comes after a malformed request cannot be trusted. */
+/** Sends a fault and closes the connection: bytes after a malformed request cannot be trusted. */
 export function sendFault(response: ServerResponse, fault: HttpFault, body: Readonly<Record<string, unknown>>): void {
   const text = JSON.stringify(body)
   response.writeHead(fault.status, {
@@ -46,7 +46,7 @@ export function sendFault(response: ServerResponse, fault: HttpFault, body: Read
   response.end(text)
 }
 
-/** The same where no response object exists: the head could not be parsed, or the method has no response. */
+/** Like `sendFault`, for the cases without a response object: an unparsed head, or CONNECT. */
 export function writeFault(
   socket: Duplex,
   fault: HttpFault,

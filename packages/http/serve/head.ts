@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { faults, type HttpFault } from './errors.ts'
 
-/** Headers that decide who is calling or what is meant: bytes outside visible ASCII are refused in them. */
+/** Headers that identify the caller or determine the meaning of a request: bytes outside visible ASCII are refused in them. */
 const GUARDED = [
   'host',
   'authorization',
@@ -18,24 +18,24 @@ const GUARDED = [
   'mcp-name',
 ] as const
 
-/** Headers that must not come twice: two readers could pick different ones. */
+/** Headers that must not be repeated: two readers could pick different ones. */
 const SINGLE: readonly string[] = ['host', 'authorization', 'proxy-authorization', 'dpop', 'content-type', 'origin']
 
-/** Bit n is set where a name of `SINGLE` has n characters (modulo 32): nearly every other name is told by its length. */
+/** Bit n is set when a name in `SINGLE` has n characters (modulo 32): rules out most other names by their length. */
 const SINGLE_LENGTHS = SINGLE.reduce((bits, { length }) => bits | (1 << length), 0)
 
 const UNSAFE = /[^\t\x20-\x7e]/
 
-/** The target of a CONNECT, as it must be spelled: a host and a port (RFC 9112, section 3.2.3). What they are worth is not asked here. */
+/** Authority of a CONNECT: host and port (RFC 9112, section 3.2.3). Checks the syntax only. */
 const AUTHORITY = /^(?:[^\s:/?#@[\]\\]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}$/
 
 /**
- * What Node's parser lets through and two parsers could read differently (RFC 9112, sections 3.2, 6.1 and 6.3): null when
- * the head is safe to act upon. `maxHeaders`: number of header fields that may come.
+ * Checks for what Node's parser accepts although two parsers could read it differently (RFC 9112, sections 3.2, 6.1 and 6.3). Returns null when the
+ * head is safe. `maxHeaders` is the number of header fields allowed.
  */
 export function headFault(request: IncomingMessage, maxHeaders: number): HttpFault | null {
   const { headers, rawHeaders, url = '' } = request
-  // First, since Node leaves out of `headers` what comes behind them: no other check would see it.
+  // Must come first: Node omits headers beyond the limit from `headers`, so no other check would see them.
   if (rawHeaders.length > maxHeaders * 2) return faults.headTooLarge
   const coding = headers['transfer-encoding']
   if (coding !== undefined) {
@@ -50,7 +50,7 @@ export function headFault(request: IncomingMessage, maxHeaders: number): HttpFau
     return refused('The request target must be a path.')
   }
   const { httpVersion } = request
-  // The parser takes 0.9 and 2.0 too, and frames them as it likes.
+  // The parser also accepts 0.9 and 2.0 and frames them differently.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return refused('The only version taken is HTTP/1.1.')
   if (headers.host === undefined && httpVersion !== '1.0') return refused('The header host is missing.')
   const { expect } = headers
@@ -62,14 +62,14 @@ export function headFault(request: IncomingMessage, maxHeaders: number): HttpFau
   return unsafe === null ? null : refused(`The header ${unsafe} holds bytes outside ASCII.`)
 }
 
-/** A tunnel begins right behind its head: a body would be read as its first bytes by one and as a request by another. */
+/** Tunnel bytes begin right behind the head: one parser would read a body as tunnel data, another as a request. */
 function tunnelFault(target: string, headers: IncomingMessage['headers']): HttpFault | null {
   if (!AUTHORITY.test(target)) return refused('The target of CONNECT must be <host>:<port>.')
   const { 'transfer-encoding': coding, 'content-length': length } = headers
   return coding === undefined && (length ?? '0') === '0' ? null : refused('CONNECT has no body.')
 }
 
-/** Name of the first header of `GUARDED` with an unsafe byte. One look over the whole head is enough for nearly every request. */
+/** Returns the first header of `GUARDED` with an unsafe byte, or null. One scan of the whole head suffices for nearly every request. */
 function unsafeHeader({ headers, rawHeaders }: IncomingMessage): string | null {
   if (isAscii(rawHeaders)) return null
   for (const name of GUARDED) {
@@ -83,7 +83,7 @@ function refused(message: string): HttpFault {
   return { status: 400, code: 'invalid_request', message }
 }
 
-/** Name of the first header of `SINGLE` that comes twice; `rawHeaders` are names and values in turn. */
+/** Returns the first header of `SINGLE` that is repeated, or null; `raw` alternates names and values. */
 function repeated(raw: readonly string[]): string | null {
   let seen = 0
   for (let i = 0; i < raw.length; i += 2) {
@@ -98,7 +98,7 @@ function repeated(raw: readonly string[]): string | null {
   return null
 }
 
-/** Of what the parser takes, only what is outside ASCII needs more than a byte in UTF-8. Names are tokens (RFC 9110, section 5.1). */
+/** Of the characters that the parser accepts, only those outside ASCII need more than one byte in UTF-8. Names are tokens (RFC 9110, section 5.1). */
 function isAscii(raw: readonly string[]): boolean {
   for (let i = 1; i < raw.length; i += 2) {
     const value = raw[i] ?? ''
@@ -108,8 +108,8 @@ function isAscii(raw: readonly string[]): boolean {
 }
 
 /**
- * Against DNS rebinding: on a loopback listener a web page's host name must not pass for ours. Answers whether `host`
- * (a Host header) names this machine's loopback or one of `names` (host names without port, lower case).
+ * Prevents DNS rebinding: on a loopback listener a foreign host name must be refused. Returns whether `host` (a Host header) names the loopback
+ * interface or one of `names` (host names without port, lower case).
  */
 export function isLoopbackHost(host: string | undefined, names: ReadonlySet<string>): boolean {
   if (host === undefined) return false
@@ -117,7 +117,7 @@ export function isLoopbackHost(host: string | undefined, names: ReadonlySet<stri
   return name === 'localhost' || isLoopbackAddress(name) || names.has(name)
 }
 
-/** Host without port and brackets, lower case. */
+/** Returns the host without port and brackets, in lower case. */
 function hostName(host: string): string {
   const closing = host.startsWith('[') ? host.indexOf(']') : -1
   if (closing > 0) return host.slice(1, closing).toLowerCase()

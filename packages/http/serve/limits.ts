@@ -1,31 +1,32 @@
-/**
- * The limits of a listener. Each has a default here; a service overrides what its own document states.
- */
+/** Limits of a listener. Each has a default here; a service overrides those that its specification sets. */
 export interface ListenLimits {
-  /** Milliseconds until the request head must be complete. */
+  /** Deadline for the complete request head, in milliseconds. */
   readonly headersMs: number
   /**
-   * Milliseconds until the whole request, body included, must have come. The planes set their own, shorter deadline with
-   * `readBody`; this one stands behind it and is the deadline of API routes. 0: none.
+   * Deadline for the whole request including its body, in milliseconds; 0 disables it. Raw routes set a shorter deadline with `readBody`; this one
+   * covers them too, and is the deadline of API routes.
    */
   readonly requestMs: number
-  /** Milliseconds that an idle keep-alive connection stays open: longer than the 60 s of usual load balancers. */
+  /** Idle keep-alive timeout in milliseconds: longer than the usual 60 s of load balancers. */
   readonly keepAliveMs: number
-  /** Milliseconds between two looks for connections that overstay `headersMs` or `requestMs`. */
+  /** Interval of the check for connections beyond `headersMs` or `requestMs`, in milliseconds. */
   readonly checkEveryMs: number
-  /** Bytes of a request head. */
+  /** Maximum size of a request head in bytes. */
   readonly maxHeaderBytes: number
-  /** Number of header fields in a request. */
+  /** Maximum number of header fields in a request. */
   readonly maxHeaders: number
-  /** Open connections; more are closed as they come. */
+  /** Maximum number of open connections; further ones are closed on arrival. */
   readonly maxConnections: number
-  /** Open connections of one peer address (of IPv6 one /64); more are closed as they come. A peer in `trustedProxies` has no such limit. */
+  /**
+   * Maximum number of open connections per peer address (an IPv6 /64 counts as one); further ones are closed on arrival. Peers in `trustedProxies`
+   * are exempt.
+   */
   readonly maxConnectionsPerPeer: number
-  /** Requests on one connection, after which it is closed so that load spreads anew. */
+  /** Number of requests after which a connection is closed, so that load is redistributed. */
   readonly maxRequestsPerSocket: number
-  /** Bytes of a body on an API route; the raw routes have `readBody`. */
+  /** Maximum body size on an API route in bytes; raw routes use `readBody`. */
   readonly maxBodyBytes: number
-  /** Milliseconds that the unread rest of a request may take after its answer was sent; then the connection is cut. */
+  /** How long the unread rest of a request may take after the response was sent, in milliseconds; then the connection is destroyed. */
   readonly lingerMs: number
 }
 

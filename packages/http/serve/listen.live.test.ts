@@ -31,7 +31,7 @@ const echo: ListenOptions['api'] = (app) => {
   })
 }
 
-test('every answer carries a request id, a failed request does not tell why', async () => {
+test('every response carries a request id, and a failed request does not reveal the cause', async () => {
   await serving({ api: echo }, async ({ url }) => {
     const ok = await fetch(`${url}/hello`)
     assert.equal(ok.status, 200)
@@ -68,18 +68,18 @@ test('unknown paths, methods, types, encodings and bad JSON have their own statu
       assert.match(await response.text(), new RegExp(shape), name)
     }
     assert.equal((await fetch(`${url}/echo`)).headers.get('allow'), 'POST')
-    assert.equal((await post(`"${'x'.repeat(62)}"`, json)).status, 200, 'a body of exactly the limit is taken')
+    assert.equal((await post(`"${'x'.repeat(62)}"`, json)).status, 200, 'a body of exactly the limit is accepted')
   })
 })
 
-test('a service renders errors in its own shape, those of the parser included', async () => {
+test('a service renders errors in its own shape, including those of the parser', async () => {
   await serving({ renderFault: (fault) => ({ error: fault.message }) }, async ({ url, port }) => {
     assert.deepEqual(await (await fetch(`${url}/x`)).json(), { error: 'There is nothing at this path.' })
     assert.match(await raw(port, 'nonsense\r\n\r\n'), /\{"error":"The request is not well-formed HTTP."\}$/)
   })
 })
 
-test('the request id stands in the head, in whichever form the head is written', async () => {
+test('the request id is in the response head, however the head is written', async () => {
   const forms: Readonly<Record<string, (response: ServerResponse) => ServerResponse>> = {
     none: (response) => response,
     status: (response) => response.writeHead(201),
@@ -99,7 +99,7 @@ test('the request id stands in the head, in whichever form the head is written',
   })
 })
 
-test('the longest raw prefix takes the exchange, the rest goes to the API', async () => {
+test('the longest raw prefix wins, other paths go to the API', async () => {
   const route = (prefix: string) => ({
     prefix,
     handle: ({ response, id }: { response: { end(text: string): void }; id: string }) =>
@@ -115,7 +115,7 @@ test('the longest raw prefix takes the exchange, the rest goes to the API', asyn
   })
 })
 
-test('a raw route that throws answers 500 and the server lives on', async () => {
+test('a raw route that throws answers 500 and the server keeps running', async () => {
   const bad = {
     prefix: '/bad',
     handle: () => {
@@ -129,7 +129,7 @@ test('a raw route that throws answers 500 and the server lives on', async () => 
 })
 
 const POST = 'POST /echo HTTP/1.1\r\nHost: localhost\r\n'
-test('a head that is too large is 431, a head that does not come is 408', async () => {
+test('a head that is too large gets 431, one that does not arrive gets 408', async () => {
   await serving({}, async ({ port }) => {
     const large = `GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`
     assert.match(await raw(port, large), /^HTTP\/1\.1 431 /)
@@ -139,7 +139,7 @@ test('a head that is too large is 431, a head that does not come is 408', async 
   })
 })
 
-test('an API body that does not come is 408', async () => {
+test('an API body that does not arrive gets 408', async () => {
   await serving({ api: echo, limits: { headersMs: 200, requestMs: 300, checkEveryMs: 50 } }, async ({ port }) => {
     const answer = await raw(port, `${POST}Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{`)
     assert.match(answer, /^HTTP\/1\.1 408 /)
@@ -147,7 +147,7 @@ test('an API body that does not come is 408', async () => {
   })
 })
 
-test('a web page cannot reach a loopback listener under its own name', async () => {
+test('a web page cannot reach a loopback listener under a foreign host name', async () => {
   await serving({ api: echo, hosts: ['Plat.Example'] }, async ({ port }) => {
     const get = (host: string) => raw(port, `GET /hello HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
     for (const host of [
@@ -168,14 +168,14 @@ test('a web page cannot reach a loopback listener under its own name', async () 
   })
 })
 
-test('a listener on loopback does not take a missing name for a known one', async () => {
+test('a loopback listener refuses an empty Host', async () => {
   await serving({ api: echo }, async ({ port }) => {
     assert.match(await raw(port, 'GET /hello HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 403 /)
     assert.match(await raw(port, 'GET /hello HTTP/1.0\r\nHost:\r\n\r\n'), /^HTTP\/1\.1 403 /)
   })
 })
 
-test('CONNECT is refused, an upgrade is answered over HTTP/1.1', async () => {
+test('CONNECT is refused, and an upgrade request is answered over HTTP/1.1', async () => {
   await serving({ api: echo }, async ({ port }) => {
     const tunnel = await raw(port, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n')
     assert.match(tunnel, /^HTTP\/1\.1 501 [\s\S]*"error":"not_built"/)
@@ -184,7 +184,7 @@ test('CONNECT is refused, an upgrade is answered over HTTP/1.1', async () => {
   })
 })
 
-test('the rest of a body that nobody reads is cut off after the answer', async () => {
+test('a body that no handler reads is cut off after the response', async () => {
   const rude = {
     prefix: '/rude',
     handle: ({ response }: { response: { end(text: string): void } }) => response.end('no'),
@@ -195,7 +195,7 @@ test('the rest of a body that nobody reads is cut off after the answer', async (
   })
 })
 
-test('probes answer as documented and readiness follows the process', async () => {
+test('probes answer as documented, and readiness follows the process', async () => {
   let ready = true
   await serving(
     { api: (app) => mountProbes(app, { ready: () => ready, build, metrics: () => 'a 1\n' }) },
@@ -215,7 +215,7 @@ test('probes answer as documented and readiness follows the process', async () =
   )
 })
 
-/** A GET whose head has come, with the means to end it. */
+/** Starts a GET; resolves once the response head has arrived. */
 async function started(url: string, path: string): Promise<IncomingMessage> {
   const request = httpRequest(`${url}${path}`)
   request.end()
@@ -223,7 +223,7 @@ async function started(url: string, path: string): Promise<IncomingMessage> {
   return response
 }
 
-test('a drain lets a running answer finish, takes nothing new, and cuts what overstays', async () => {
+test('a drain lets responses finish, accepts nothing new, and aborts what exceeds the timeout', async () => {
   const held: { end(text: string): void }[] = []
   const slow = {
     prefix: '/slow',
@@ -247,7 +247,7 @@ test('a drain lets a running answer finish, takes nothing new, and cuts what ove
   await drained
 })
 
-test('a taken port and a malformed address are named', async () => {
+test('errors name a port in use and a malformed address', async () => {
   await serving({}, async ({ port }) => {
     const options = { clock, ids: systemIds(clock), log: silentLog }
     await assert.rejects(
@@ -258,7 +258,7 @@ test('a taken port and a malformed address are named', async () => {
   })
 })
 
-test('a body is read whole at its exact limit, and refused above it, encoded, or late', async () => {
+test('a body is read at its exact limit, and refused above it, encoded, or late', async () => {
   const results: unknown[] = []
   const route = {
     prefix: '/',
@@ -283,7 +283,7 @@ test('a body is read whole at its exact limit, and refused above it, encoded, or
   })
 })
 
-/** Reads each body after `wait`, or at once, and answers with what came; `seen` are the requests that it got. */
+/** Reads each body after `wait`, or at once, and echoes it; `seen` collects the requests. */
 function reader(wait: Promise<void> | null) {
   const seen: IncomingMessage[] = []
   const results: string[] = []
@@ -298,13 +298,13 @@ function reader(wait: Promise<void> | null) {
 }
 
 for (const late of [false, true]) {
-  test(`bodies that are read ${late ? 'after they came' : 'at once'} are whole, one behind the other`, async () => {
+  test(`bodies that are read ${late ? 'after they arrived' : 'at once'} are complete, one after the other`, async () => {
     const { seen, results, raw: routes } = reader(late ? new Promise((resolve) => setTimeout(resolve, 20)) : null)
     await serving({ raw: routes }, async ({ port }) => {
       const post = (body: string) =>
         `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`
       const long = 'long '.repeat(40_000)
-      const { socket, told } = dial(port)
+      const { socket, received } = dial(port)
       socket.write(post('first') + post('') + post('third').slice(0, -2))
       await until(() => seen.length === 3, 'the requests')
       socket.write(`rd${post(long)}`)
@@ -315,12 +315,12 @@ for (const late of [false, true]) {
         'Node to be done with them',
       )
       socket.end()
-      assert.deepEqual((await told).match(/HTTP\/1\.1 200/g)?.length, 4)
+      assert.deepEqual((await received).match(/HTTP\/1\.1 200/g)?.length, 4)
     })
   })
 }
 
-test('a body whose caller leaves in the middle is given up at once', async () => {
+test('reading ends at once when the client disconnects within the body', async () => {
   const { seen, results, raw: routes } = reader(null)
   await serving({ raw: routes }, async ({ port }) => {
     const { socket } = dial(port)
@@ -332,7 +332,7 @@ test('a body whose caller leaves in the middle is given up at once', async () =>
   })
 })
 
-test('a body is still whole when its answer has left before its end', async () => {
+test('a body is complete even when the response was sent before its end', async () => {
   const results: unknown[] = []
   const handle = ({ request, response }: Exchange) => {
     void readBody(request, { maxBytes: 100, timeoutMs: 60_000, clock }).then((result) => results.push(result))
@@ -350,7 +350,7 @@ test('a body is still whole when its answer has left before its end', async () =
   })
 })
 
-test('pages of a listed origin may call and read the answer, every other page is refused', async () => {
+test('pages of a listed origin may call and read responses, other pages are refused', async () => {
   // Shows D3.listen.corsOrigins.
   const origins = new Set(['https://console.example'])
   await serving({ api: echo, origins }, async ({ url }) => {

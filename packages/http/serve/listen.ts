@@ -16,10 +16,10 @@ import { Request } from './request.ts'
 import { ServerResponseWithId } from './server-response.ts'
 import { followTls, type TlsOptions, tlsServerOptions } from './tls.ts'
 
-/** How often a drain looks for connections that have become idle, in milliseconds. */
+/** Interval at which a drain closes idle connections, in milliseconds. */
 const SWEEP_EVERY_MS = 100
 
-/** One request with its answer, as a raw route gets it. Whoever writes the head, `x-plat-request-id` stands in it. */
+/** One request with its response, as passed to a raw route. Every response head carries `x-plat-request-id`. */
 export interface Exchange {
   /** UUIDv7. */
   readonly id: string
@@ -27,64 +27,63 @@ export interface Exchange {
   readonly response: ServerResponse
 }
 
-/** Requests whose path begins with `prefix` go straight to `handle`, past the API framework. The longest prefix wins. */
+/** Routes requests whose path begins with `prefix` directly to `handle`, bypassing the API framework. The longest prefix wins. */
 export interface RawRoute {
-  /** Such as `/mcp/`. It is compared with the path as sent: percent-encoding and dots are not resolved. */
+  /** Such as `/mcp/`. Compared with the path as sent: percent-encoding and dots are not resolved. */
   readonly prefix: string
-  /** Absent: it takes every request with the prefix. What it does not take goes where it would go without this route. */
+  /** Optional filter. Requests for which it returns false are routed as if this route did not exist. */
   takes?(request: IncomingMessage): boolean
   handle(exchange: Exchange): void
 }
 
-/** A connection that asks to become a tunnel (RFC 9110, section 9.3.6). Whoever takes it answers on it. */
+/** A CONNECT request (RFC 9110, section 9.3.6). The handler writes the response to `socket`. */
 export interface TunnelRequest {
   /** UUIDv7. */
   readonly id: string
-  /** Its head alone: `url` is `<host>:<port>`. */
+  /** Head only: `url` is `<host>:<port>`. */
   readonly request: IncomingMessage
-  /** The connection, unread behind the head. Errors are heard by somebody already. */
+  /** The connection, unread after the head. It already has an error listener. */
   readonly socket: Duplex
-  /** Closes the connection once all that was written is sent. */
+  /** Closes the connection once everything written is sent. */
   leave(): void
 }
 
 export interface ListenOptions extends PeerOptions {
-  /** `:8080`, `127.0.0.1:0`, `[::1]:8080`. Port 0 takes a free one. */
+  /** `:8080`, `127.0.0.1:0`, `[::1]:8080`. Port 0 selects a free port. */
   readonly address: string
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
   readonly raw?: readonly RawRoute[]
-  /** Takes every CONNECT; absent: they are refused. */
-  readonly tunnel?: ((asked: TunnelRequest) => void) | undefined
-  /** Mounts everything that is no raw route. */
+  /** Handles every CONNECT; absent: CONNECT is refused. */
+  readonly tunnel?: ((request: TunnelRequest) => void) | undefined
+  /** Mounts all routes that are not raw. */
   readonly api?: (app: FastifyInstance) => void | Promise<void>
   readonly limits?: Partial<ListenLimits>
   /** Absent: plain HTTP. */
   readonly tls?: TlsOptions
-  /** Host names, beside the loopback ones, that a listener on a loopback address answers to. */
+  /** Additional host names that a listener on a loopback address answers to. */
   readonly hosts?: readonly string[]
   /**
-   * Origins of web pages that may call, such as `https://console.example`: they get CORS headers, every other is refused.
-   * Absent: the header is not looked at.
+   * Allowed origins of web pages, such as `https://console.example`: they get CORS headers, other origins are refused. Absent: `Origin` is ignored.
    */
   readonly origins?: ReadonlySet<string>
-  /** The service's own shape of errors at the HTTP level. */
+  /** Renders errors at the HTTP level in the shape of the service. */
   readonly renderFault?: RenderFault
 }
 
 /** A listening server. */
 export interface Listener {
-  /** `http://127.0.0.1:8080`, without a slash at the end. A listener on every address is named by 127.0.0.1. */
+  /** `http://127.0.0.1:8080`, without a trailing slash. A listener on every address is named by 127.0.0.1. */
   readonly url: string
   readonly port: number
-  /** Stops accepting, lets what is in flight finish for at most `timeoutMs`, then cuts the rest. */
+  /** Stops accepting, waits at most `timeoutMs` for requests in flight, then destroys the remaining connections. */
   drain(timeoutMs: number): Promise<void>
-  /** Ends at once: what is in flight is cut. */
+  /** Closes at once and destroys connections in flight. */
   close(): Promise<void>
 }
 
-/** Starts to listen. Rejects with a sentence naming the address when it is malformed, taken or not ours. */
+/** Starts to listen. Rejects with a message naming the address when it is malformed, in use or not local. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const front = new HttpFront(options)
   const address = parseAddress(options.address)
@@ -115,7 +114,7 @@ function bind(server: Server, text: string, at: { host: string | undefined; port
   })
 }
 
-/** One request that is not answered to the end yet. */
+/** A request whose response is not complete. */
 class OpenExchange implements Exchange, Bagged {
   readonly id: string
   readonly request: IncomingMessage
@@ -129,7 +128,7 @@ class OpenExchange implements Exchange, Bagged {
   }
 }
 
-/** The one server: checks each head, gives the exchange its id, and hands it to a raw route or to the API. */
+/** The HTTP server: checks each head, assigns the request id, and dispatches to a raw route or the API. */
 class HttpFront {
   readonly server: Server | TlsServer
   readonly #options: ListenOptions
@@ -138,19 +137,19 @@ class HttpFront {
   readonly #names: ReadonlySet<string>
   readonly #render: RenderFault
   readonly #inFlight = new SwapRemoveSet<OpenExchange>()
-  /** Connections that are no longer the HTTP server's. */
+  /** Connections handed over to tunnels. */
   readonly #tunnels = new Set<Duplex>()
-  /** Connections with a refused head: what the parser finds behind it in the same bytes is not looked at. */
+  /** Connections with a refused head: whatever the parser finds later in the same bytes is ignored. */
   readonly #distrusted = new WeakSet<Socket>()
-  /** Connections that were told why they are closed. */
+  /** Connections that were sent the reason for their closing. */
   readonly #leaving = new WeakSet<Duplex>()
-  /** Requests that were answered before they had come to their end, by connection. */
+  /** Requests answered before their end arrived, by connection. */
   readonly #unread = new WeakMap<Duplex, IncomingMessage>()
   #api: ((request: IncomingMessage, response: ServerResponse, id: string) => void) | null = null
   #closeApi: () => Promise<void> = async () => {}
   #stopTls: () => void = () => {}
   #loopback = false
-  /** The Host header that was last found good: nearly always the next one's as well. */
+  /** The last Host header that passed the check: the next one is nearly always equal. */
   #knownHost: string | null = null
   #draining = false
 
@@ -174,7 +173,7 @@ class HttpFront {
     this.#closeApi = api.close
   }
 
-  /** Certificate and key are in place before the first connection. */
+  /** Loads certificate and key before the first connection. */
   async secure(): Promise<void> {
     const { tls, clock, log } = this.#options
     const { server } = this
@@ -211,9 +210,9 @@ class HttpFront {
       connectionsCheckingInterval: limits.checkEveryMs,
       maxHeaderSize: limits.maxHeaderBytes,
       noDelay: true,
-      // `headFault` asks for Host, so that its absence is answered in our shape.
+      // `headFault` requires Host, so that a missing one gets this package's error body.
       requireHostHeader: false,
-      // No flag of the process may let control bytes in: `headFault` leaves them to the parser.
+      // Overrides any process flag for lenient parsing: `headFault` relies on the parser to refuse control bytes.
       httpValidation: 'strict' as const,
       // `Upgrade` may be ignored (RFC 9110, section 7.8): the request is answered over HTTP/1.1.
       shouldUpgradeCallback: () => false,
@@ -221,11 +220,11 @@ class HttpFront {
     const server =
       tls === undefined ? createServer(http) : createTlsServer({ ...http, ...tlsServerOptions(tls, limits.headersMs) })
     limitConnections(server, limits, this.#options)
-    // One more than may come, so that `headFault` sees that there were too many.
+    // One more than allowed, so that `headFault` can detect the excess.
     server.maxHeadersCount = limits.maxHeaders + 1
     server.maxRequestsPerSocket = limits.maxRequestsPerSocket
     const take = (request: IncomingMessage, response: ServerResponseWithId) => this.#take(request, response)
-    // Expectations come by events of their own, so that a refused head is not told to go on (RFC 9110, section 10.1.1).
+    // Handling the expectation events prevents Node from sending 100 for a refused head (RFC 9110, section 10.1.1).
     server.on('request', take).on('checkContinue', take).on('checkExpectation', take)
     server.on('connect', (request, socket: Duplex, rest: Buffer) => this.#takeTunnel(request, socket, rest))
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#broken(error, socket))
@@ -271,10 +270,10 @@ class HttpFront {
     else this.#api?.(request, response, id)
   }
 
-  /** `Host` is not asked: it repeats the target. */
+  /** `Host` is not required: it repeats the target. */
   #takeTunnel(request: IncomingMessage, socket: Duplex, rest: Buffer): void {
     const { tunnel, ids } = this.#options
-    // An answer that is still due for an earlier request would end up inside the tunnel.
+    // A response still due for an earlier request would end up inside the tunnel.
     if (this.#distrusted.has(request.socket) || this.#inFlightOn(socket) !== null) {
       socket.destroy()
       return
@@ -305,7 +304,7 @@ class HttpFront {
     return { status: 403, code: 'forbidden', message: 'This listener answers only to names of this machine.' }
   }
 
-  /** An answer has left or died. A request whose body nobody read is drained by Node, but not for long. */
+  /** Called when a response has ended or failed. Node drains a request whose body was not read; `lingerMs` bounds that. */
   #finished(visit: OpenExchange): void {
     const { request } = visit
     this.#inFlight.delete(visit)
@@ -318,7 +317,7 @@ class HttpFront {
     if (this.#draining) this.server.closeIdleConnections()
   }
 
-  /** Node's parser gave up. No request must get a second answer, or the one that was meant for what came behind it. */
+  /** Called on a parse error. No request may get a second response, or the one meant for later bytes. */
   #broken(error: NodeJS.ErrnoException, socket: Duplex): void {
     if (this.#leaving.has(socket)) return
     const unheard = !socket.writable || error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL_') === true
@@ -329,19 +328,19 @@ class HttpFront {
     else this.#reject(socket, parserFault(error.code))
   }
 
-  /** The oldest request on a connection that is not answered to its end. */
+  /** Returns the oldest request on a connection whose response is not complete, or null. */
   #inFlightOn(socket: Duplex): OpenExchange | null {
     for (const visit of this.#inFlight) if (visit.request.socket === socket) return visit
     return null
   }
 
   #refuse({ request: { socket }, response, id }: OpenExchange, fault: HttpFault): void {
-    // Node calls this once the answer is out.
+    // Node calls this once the response is sent.
     socket.destroySoon = () => this.#leave(socket)
     sendFault(response, fault, this.#render(fault, id))
   }
 
-  /** Answers where no response exists. */
+  /** Sends a fault where no response object exists. */
   #reject(socket: Duplex, fault: HttpFault): void {
     const id = this.#options.ids.uuid()
     socket.on('error', () => socket.destroy())
@@ -351,8 +350,8 @@ class HttpFront {
   }
 
   /**
-   * Closes when all is sent. What still comes is let go for a moment, because a connection that is closed over unread bytes
-   * is reset, and the answer lost with it (RFC 9112, section 9.6).
+   * Closes after everything is sent. Input is discarded for a moment, because closing a connection with unread bytes resets it and loses the
+   * response (RFC 9112, section 9.6).
    */
   #leave(socket: Duplex): void {
     this.#leaving.add(socket)
@@ -371,7 +370,7 @@ class HttpFront {
     }
     if (timeoutMs <= 0) cut()
     const cancel = this.#options.clock.after(timeoutMs, cut)
-    // A connection whose refused body was still coming in becomes idle only after its answer has left.
+    // A connection whose refused body was still arriving becomes idle only after its response was sent.
     const stopSweeping = this.#options.clock.every(SWEEP_EVERY_MS, () => this.server.closeIdleConnections())
     await closed
     stopSweeping()

@@ -2,18 +2,21 @@ import type { BuildInfo } from '@plat/core'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
 export interface Probes {
-  /** False before everything is loaded and while the process drains. */
+  /** Returns false until everything is loaded, and while the process drains. */
   ready(): boolean
-  /** Why most requests would be denied now, each reason a short name; empty: they would not. Read without a credential, so it says no more. */
+  /**
+   * Short names of the reasons why most requests would be denied now; empty when there are none. Readable without a credential, so it contains no
+   * details.
+   */
   unavailable?(): readonly string[]
   readonly build: BuildInfo
-  /** The metrics in Prometheus text format 0.0.4. Absent: `/metrics` does not exist on this listener. */
+  /** Returns the metrics in Prometheus text format 0.0.4. Absent: this listener has no `/metrics`. */
   metrics?(): string
 }
 
 /**
- * Mounts `GET /healthz`, `/readyz`, `/version` and `/metrics` (docs/spec/broker-api.md, "Endpoints"; docs/spec/gateway.md, "Endpoints").
- * `/readyz` is 503 `shutting down` while `ready()` is false, and 503 `unavailable` with `reasons` while there are any.
+ * Mounts `GET /healthz`, `/readyz`, `/version` and `/metrics` (docs/spec/broker-api.md, "Endpoints"; docs/spec/gateway.md, "Endpoints"). `/readyz`
+ * answers 503 `shutting down` while `ready()` is false, and 503 `unavailable` with `reasons` while there are any.
  */
 export function mountProbes(app: FastifyInstance, { ready, unavailable, build, metrics }: Probes): void {
   const fresh = (reply: FastifyReply) => reply.header('cache-control', 'no-store')

@@ -5,46 +5,46 @@ import { test } from 'node:test'
 import type { Exchange } from './listen.ts'
 import { raw, serving } from './testing/serving.ts'
 
-/** Heads of one connection, one after another, without what all have. */
+/** Request heads sent over one connection, without the lines common to all. */
 const heads: readonly (readonly string[])[] = [
   ['X-A: 1', 'Accept: text/plain', 'Authorization: Bearer one'],
   ['X-A: 2', 'Accept: text/html', 'Authorization: Bearer two'],
   ['X-A: ', 'Accept: */*', 'Authorization: Bearer three'],
-  // The same names in another order, in other letters, one less, one more.
+  // The same names in another order, in another case, one less, one more.
   ['Accept: text/plain', 'X-A: 3', 'Authorization: Bearer one'],
   ['accept: text/plain', 'x-a: 4', 'authorization: Bearer one'],
   ['accept: text/plain', 'x-a: 5'],
   ['accept: text/plain', 'x-a: 6', 'x-b: 6'],
   ['accept: text/plain', 'x-a: 6', 'x-c: 6'],
-  // What comes twice is joined, dropped or listed.
+  // Repeated headers: joined, dropped or listed.
   ['x-a: 1', 'x-a: 2', 'cookie: a=1', 'cookie: b=2', 'user-agent: one', 'user-agent: one', 'set-cookie: a=1'],
   ['x-a: 1', 'x-a: 2', 'cookie: a=1', 'cookie: b=2', 'user-agent: one', 'user-agent: two', 'set-cookie: a=1'],
   ['set-cookie: a=1'],
   ['set-cookie: a=2'],
   ['user-agent: one', 'user-agent: one'],
   ['user-agent: two', 'user-agent: one'],
-  // Names that objects order or read in a way of their own.
+  // Names that JavaScript objects order or treat specially.
   ['x-a: 1', '10: ten', '9: nine'],
   ['x-a: 2', '10: zehn', '9: neun'],
   ['__proto__: 1', 'constructor: 2', 'toString: 3'],
   ['__proto__: 4', 'constructor: 5', 'toString: 6'],
   ['constructor: 5', 'toString: 6'],
   ['constructor: 7', 'toString: 8'],
-  // Too many and too long to be remembered.
+  // Too many and too long to be cached.
   Array.from({ length: 40 }, (_, at) => `x-${at}: ${at}`),
   Array.from({ length: 40 }, (_, at) => `x-${at}: ${at + 1}`),
   [`x-${'a'.repeat(100)}: 1`],
   [`x-${'a'.repeat(100)}: 2`],
 ]
 
-/** Tells the headers as they were found, and does to them what may be done to headers. */
+/** Responds with the headers as parsed, then modifies them. */
 function tell({ headers }: IncomingMessage, response: ServerResponse): void {
   response.end(`${JSON.stringify(Object.entries(headers))}\n`)
   delete headers.authorization
   headers['x-added'] = 'here'
 }
 
-/** What a server found in `heads`, all over one connection. */
+/** Parses `heads` over one connection; returns the headers of each. */
 async function found(port: number): Promise<readonly string[]> {
   const last = heads.length - 1
   const requests = heads.map((lines, at) =>
@@ -55,7 +55,7 @@ async function found(port: number): Promise<readonly string[]> {
   return (await raw(port, requests.join(''))).split(/\r?\n/).filter((line) => line.startsWith('['))
 }
 
-test('names that are known again are read as Node reads them', async () => {
+test('headers with cached names are parsed as Node parses them', async () => {
   const plain = createServer(tell)
   await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
   const address: AddressInfo | string | null = plain.address()

@@ -1,43 +1,43 @@
 import { type IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Gets a body piece by piece. After `end` and `gone` nothing counts that still comes. */
+/** Receives a body in chunks. Ignores everything after `end` or `gone`. */
 export interface BodyTaker {
   data(chunk: Uint8Array): void
   /** The body is complete. */
   end(): void
-  /** The rest of it will not come. */
+  /** The rest of the body will not arrive. */
   gone(): void
 }
 
-/** Heads with more names, or longer ones, are not remembered. */
+/** Heads with more or longer names are not cached. */
 const MAX_KNOWN_NAMES = 32
 const MAX_KNOWN_NAME_LENGTH = 64
 
-/** The names that a connection's last head had, each once. */
+/** Distinct header names of the last head on a connection. */
 interface KnownNames {
   /** As they were sent. */
   readonly sent: readonly string[]
   /** In lower case. */
   readonly names: readonly string[]
-  /** Has each name, in their order: a copy of it needs values alone. */
+  /** Object with each name, in this order: a copy only needs the values set. */
   readonly form: IncomingHttpHeaders
 }
 
-/** Requests of one connection mostly have the same names. */
+/** Requests on one connection mostly have the same header names. */
 const knownNames = new WeakMap<Socket, KnownNames>()
 
 /**
- * A request whose body can be had straight from the parser: as a stream it would pass buffers and turns of the loop that nobody needs.
- * Its headers are what Node makes of them, but names that are known again are not read again.
+ * A request whose body can be passed directly from the parser, without the buffers and event loop turns of a stream. Headers equal those of Node;
+ * names cached from the previous head are not processed again.
  */
 export class Request extends IncomingMessage {
   #taker: BodyTaker | null = null
-  /** A taker has all of the body: nobody waits for events of a stream, which would take Node three ticks and as many objects. */
+  /** Whether a consumer receives the body directly: the events of a stream would cost Node three ticks and as many objects. */
   #taken = false
 
   static {
-    // Node lets go of a request that has ended. Its types have a member here, which no accessor of a class may override.
+    // Node releases a request that has ended. Its types declare a property, which a class accessor cannot override.
     Object.defineProperty(Request.prototype, 'readableEnded', {
       get(this: Request): boolean {
         return this.#taken || Reflect.get(IncomingMessage.prototype, 'readableEnded', this)
@@ -45,7 +45,7 @@ export class Request extends IncomingMessage {
     })
   }
 
-  /** Makes `headers`, before anybody asks for them: Node looks each name up letter by letter, and adds it by a new text. */
+  /** Sets `headers` before the first access: Node looks up each name character by character and adds it under a new string. */
   readHead(): void {
     const { socket, rawHeaders } = this
     const known = knownNames.get(socket)
@@ -57,16 +57,16 @@ export class Request extends IncomingMessage {
     if (learnt !== null) knownNames.set(socket, learnt)
   }
 
-  /** Hands the body to `taker` as it comes. False when some of it is here already, or somebody reads it as a stream. */
+  /** Passes the body to `taker` as it arrives. Returns false when some of it was already received, or when it is read as a stream. */
   hand(taker: BodyTaker): boolean {
     if (this.complete || this.readableLength > 0 || this.readableFlowing !== null) return false
     this.#taker = taker
-    // Node throws a body away when the answer has left and nobody has begun to read.
+    // Node discards a body when the response is complete and reading has not begun.
     this.read(0)
     return true
   }
 
-  /** Called by the parser; null is the end. */
+  /** Called by the parser; null marks the end. */
   override push(chunk: Uint8Array | null): boolean {
     const taker = this.#taker
     if (taker === null) return super.push(chunk)
@@ -99,7 +99,7 @@ function headersOf(raw: readonly string[], { names, form }: KnownNames): Incomin
   return headers
 }
 
-/** Null where Node does more than to set each value by its name: it joins, drops or lists what comes twice, and cuts what is too long. */
+/** Returns null where Node does more than set each value by name: it joins, drops or lists repeated headers, and truncates long lists. */
 function namesOf({ headers, rawHeaders }: Request): KnownNames | null {
   const sent = rawHeaders.filter((_, at) => at % 2 === 0)
   if (sent.length > MAX_KNOWN_NAMES || Object.keys(headers).length !== sent.length) return null

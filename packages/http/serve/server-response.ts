@@ -4,14 +4,14 @@ import type { Request } from './request.ts'
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
 
 /**
- * A response that names its request in `x-plat-request-id`, whoever writes the head. A header set beforehand would do the same, but
- * Node then sets and checks each further one by itself. Headers given as a list are this answer's own: they are added to.
+ * A response that always carries `x-plat-request-id`. Setting the header beforehand would make Node set and check each further header separately. A
+ * header list passed to `writeHead` is modified.
  */
 export class ServerResponseWithId extends ServerResponse<Request> {
   /** UUIDv7. */
   requestId = ''
 
-  /** Node makes it once the head of `request` is there. */
+  /** Node creates the response once the head of `request` is parsed. */
   constructor(...parts: ConstructorParameters<typeof ServerResponse<Request>>) {
     super(...parts)
     parts[0].readHead()

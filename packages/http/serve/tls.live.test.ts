@@ -40,7 +40,7 @@ async function setUp(options: Partial<ListenOptions> = {}) {
   return { root, certFile, keyFile, writeCert, writeKey, serverOf, clock, warnings, start }
 }
 
-/** One request over a connection of its own, and the name in the server's certificate. */
+/** Sends a request over a new connection; returns the response and the name in the server's certificate. */
 async function get(port: number, ca: Issued, options: ConnectionOptions = {}) {
   const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ca: ca.pem, ...options })
   let session: Buffer | undefined
@@ -66,7 +66,7 @@ const whoAsks: ListenOptions['api'] = (app) => {
   })
 }
 
-test('a new certificate is served to new connections once its key is there too, and open ones go on', async (t) => {
+test('a new certificate is served to new connections once its key is present, and open connections continue', async (t) => {
   // Shows D1.flag.tls-cert, D1.flag.tls-key.
   const { root, writeCert, writeKey, serverOf, clock, warnings, start } = await setUp({ api: whoAsks })
   const listener = await start()
@@ -92,7 +92,7 @@ test('a new certificate is served to new connections once its key is there too, 
   assert.match(String(answer), /^HTTP\/1\.1 200 /)
 })
 
-test('a client certificate reaches the handler, whoever issued it, and on every connection anew', async (t) => {
+test('a client certificate of any issuer reaches the handler, on every connection', async (t) => {
   const { root, start } = await setUp({ api: whoAsks })
   const listener = await start()
   t.after(() => listener.close())
@@ -106,7 +106,7 @@ test('a client certificate reaches the handler, whoever issued it, and on every 
   assert.deepEqual([again.resumed, /"client":null/.test(again.answer)], [false, true])
 })
 
-test('certificate and key that cannot be used refuse to start, naming the files and nothing of the key', async () => {
+test('an unusable certificate or key prevents the start, and the error names the files without key material', async () => {
   const { keyFile, certFile, serverOf, writeKey, start } = await setUp()
   await writeKey(await serverOf('other'))
   await assert.rejects(start(), (error) => {
@@ -120,7 +120,7 @@ test('certificate and key that cannot be used refuse to start, naming the files 
   await assert.rejects(start(), /tls\.crt cannot be read/)
 })
 
-test('plain HTTP and old TLS get no answer, and the listener goes on', async (t) => {
+test('plain HTTP and old TLS versions get no response, and the listener keeps running', async (t) => {
   const { root, start } = await setUp({ api: whoAsks })
   const listener = await start()
   t.after(() => listener.close())

@@ -5,42 +5,42 @@ import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 
-/** Serve over TLS with a certificate that is followed when its files change. */
+/** TLS with a certificate that is reloaded when its files change. */
 export interface TlsOptions {
   /** Path of the certificate chain in PEM, leaf first. */
   readonly certFile: string
   /** Path of its private key in PEM. */
   readonly keyFile: string
   /**
-   * `requested`: a client may present a certificate, which the handshake shows it to hold and nobody has judged: a handler
-   * reads it from the socket and must judge it itself.
+   * `requested`: the client may present a certificate. The handshake proves possession of its key only; the handler must verify the certificate
+   * itself.
    */
   readonly clientCertificates: 'none' | 'requested'
   /**
-   * Path of the authorities in PEM that client certificates must chain to, followed like the rest. The handshake ends well
-   * either way: `socket.authorized` says whether the certificate does. Absent: nothing is said.
+   * Path of the PEM authorities for client certificates, reloaded like the certificate. The handshake succeeds in any case; `socket.authorized`
+   * holds the result. Absent: no verification.
    */
   readonly clientCAFile?: string
-  /** How often the files are looked at, in milliseconds. */
+  /** How often the files are checked, in milliseconds. */
   readonly reloadMs: number
 }
 
-/** What an HTTPS server is made with, besides certificate and key. */
+/** Options of an HTTPS server except certificate and key. */
 export function tlsServerOptions({ clientCertificates }: TlsOptions, handshakeTimeout: number): ServerOptions {
-  // Without `rejectUnauthorized: false` no certificate of a trust domain that the machine does not know would come in.
+  // Without `rejectUnauthorized: false` a certificate of an unknown trust domain would not reach the handler.
   return { requestCert: clientCertificates === 'requested', rejectUnauthorized: false, handshakeTimeout }
 }
 
 export interface TlsFollower {
-  /** Hands each new pair to a server; the first one before it answers. Connections that are open keep theirs. */
+  /** Receives each new certificate and key; the first pair before `followTls` resolves. Open connections keep theirs. */
   readonly use: (context: SecureContextOptions) => void
   readonly clock: Clock
   readonly log: Log
 }
 
 /**
- * Reads certificate and key and follows them. Rejects when they cannot be used at the start; later a pair that does not
- * fit, as in the moment between two writes, leaves the old one in place. Answers how to stop.
+ * Loads certificate and key and reloads them on change. Rejects when the first pair is unusable; a later unusable pair, as between two writes,
+ * leaves the previous one in place. Returns a function that stops the reloading.
  */
 export async function followTls(options: TlsOptions, { use, clock, log }: TlsFollower): Promise<() => void> {
   const { certFile, keyFile, clientCAFile, reloadMs: everyMs } = options
@@ -85,9 +85,9 @@ export async function followTls(options: TlsOptions, { use, clock, log }: TlsFol
   return stop
 }
 
-/** Throws `what` when certificate and key cannot be used together. */
+/** Throws an error with the message `what` when certificate and key do not fit together. */
 function checked(cert: Buffer, key: Buffer, what: string): SecureContextOptions {
-  // A resumed session would keep the client's leaf without its chain, and outlive the certificate that it began with.
+  // A resumed session would omit the client's chain, and outlive the certificate that it was started with.
   const context: SecureContextOptions = {
     cert,
     key,
@@ -105,7 +105,7 @@ function checked(cert: Buffer, key: Buffer, what: string): SecureContextOptions 
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** The certificates of a bundle. One that holds none would trust nobody for ever: OpenSSL takes it without a word. */
+/** Returns the certificates of a bundle. Throws on an empty bundle, which OpenSSL would accept silently and which would trust no client. */
 function authorities(bundle: Buffer, path: string): string[] {
   const found = bundle.toString('latin1').match(CERTIFICATE) ?? []
   try {

@@ -7,29 +7,29 @@ import { dial, raw, serving } from './testing/serving.ts'
 
 const CONNECT = 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n'
 
-/** Says which target it was, and sends everything back. */
+/** Sends the target, then echoes everything. */
 const echo = ({ request, socket }: TunnelRequest) => {
   socket.write(`HTTP/1.1 200 OK\r\n\r\n${request.url} `)
   socket.pipe(socket)
 }
 
-test('a taker gets the connection with what came behind its head, also after requests that were answered', async () => {
+test('a handler gets the connection with the bytes behind its head, also after earlier requests', async () => {
   const api = (app: { get(path: string, answer: () => Promise<string>): unknown }) =>
     void app.get('/', async () => 'page')
   await serving({ tunnel: echo, api }, async ({ port }) => {
-    const { socket, told } = dial(port)
+    const { socket, received } = dial(port)
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await once(socket, 'data')
     socket.end(`${CONNECT}\r\nfirst`)
-    const text = await told
+    const text = await received
     assert.match(text, /^HTTP\/1\.1 200 OK[\s\S]*page/)
     assert.match(text, /x:1 first$/)
   })
 })
 
-test('a head that two could read differently is refused before any taker sees it', async () => {
+test('an ambiguous head is refused before any handler sees it', async () => {
   const taken: TunnelRequest[] = []
-  await serving({ tunnel: (asked) => void taken.push(asked) }, async ({ port }) => {
+  await serving({ tunnel: (request) => void taken.push(request) }, async ({ port }) => {
     const heads = [
       'CONNECT /x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n',
       'CONNECT a@x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n',
@@ -45,9 +45,9 @@ test('a head that two could read differently is refused before any taker sees it
   })
 })
 
-test('a listener that is being closed cuts the tunnels that nobody ends, and lets no new one in', async () => {
+test('closing the listener cuts open tunnels and opens no new ones', async () => {
   await serving({ tunnel: echo, api() {} }, async (listener) => {
-    const { socket, told } = dial(listener.port)
+    const { socket, received } = dial(listener.port)
     socket.write(`${CONNECT}\r\n`)
     await once(socket, 'data')
     const late = dial(listener.port)
@@ -58,26 +58,26 @@ test('a listener that is being closed cuts the tunnels that nobody ends, and let
       drained = true
     })
     late.socket.write('\r\n')
-    await late.told
-    await told
+    await late.received
+    await received
     await draining
     assert.ok(drained)
   })
 })
 
-test('a taker that answers and leaves is heard, although its caller goes on talking', async () => {
+test('the response of a handler that ends the tunnel arrives although the client keeps sending', async () => {
   const refuse = ({ socket, leave }: TunnelRequest) => {
     socket.write('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n')
     leave()
   }
   await serving({ tunnel: refuse }, async ({ port }) => {
-    const { socket, told } = dial(port)
+    const { socket, received } = dial(port)
     socket.write(`${CONNECT}\r\n`)
     await once(socket, 'data')
     socket.write(Buffer.alloc(1_000_000))
     await until(() => socket.writableLength === 0, 'the bytes to be taken')
     socket.end()
-    assert.match(await told, /^HTTP\/1\.1 407 /)
+    assert.match(await received, /^HTTP\/1\.1 407 /)
     assert.equal(socket.errored, null)
   })
 })

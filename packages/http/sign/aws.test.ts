@@ -27,7 +27,7 @@ test('requests of the published test suite get the published signatures', () => 
   ])
 })
 
-// These two are what @smithy/signature-v4 5.7.5 makes of the same requests.
+// Reference values: @smithy/signature-v4 5.7.5 for the same requests.
 test('an encoded path, temporary credentials, a port, and a query of every kind are signed as AWS reads them', () => {
   const host = 'https://bedrock-runtime.eu-central-1.amazonaws.com'
   const url = new URL(`${host}/guardrail/arn%3Aaws%3Abedrock%3Aeu%3A1%3Aguardrail%2Fab1/version/DRAFT/apply`)

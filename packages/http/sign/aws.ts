@@ -1,14 +1,14 @@
 import { createHmac, hash } from 'node:crypto'
 
-/** Who signs. */
+/** AWS credentials of the signer. */
 export interface AwsCredentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
-  /** Of temporary credentials; null: none. */
+  /** Session token of temporary credentials; null for long-term ones. */
   readonly sessionToken: string | null
 }
 
-/** Those of the environment, by the names that every tool of AWS knows. Null: it has none. */
+/** Reads the standard `AWS_*` environment variables. Returns null when they hold no credentials. */
 export function awsCredentialsOf(env: NodeJS.ProcessEnv): AwsCredentials | null {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env
   if (accessKeyId === undefined || secretAccessKey === undefined) return null
@@ -18,7 +18,7 @@ export function awsCredentialsOf(env: NodeJS.ProcessEnv): AwsCredentials | null 
 export interface AwsRequest {
   readonly method: string
   readonly url: URL
-  /** Further headers that are signed; names in lower case. */
+  /** Additional headers to sign; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body: string
   /** `eu-central-1` */
@@ -32,8 +32,8 @@ export interface AwsRequest {
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 
 /**
- * Headers that sign a request to AWS (Signature Version 4), the given ones included. `host` is signed as the URL has it, and must be sent
- * so. Not for S3, whose paths are written otherwise.
+ * Returns the headers of a request to AWS signed with Signature Version 4, including the given ones. `host` is signed as the URL has it and must be
+ * sent unchanged. Not for S3, which encodes paths differently.
  */
 export function signAws(request: AwsRequest, credentials: AwsCredentials): Record<string, string> {
   const { method, url, body, region, service, at, headers = {} } = request
@@ -70,7 +70,7 @@ function mac(key: string | Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest()
 }
 
-/** The path is signed as it is sent, each segment encoded once more. */
+/** The path is signed as sent, each segment percent-encoded once more. */
 function canonicalPath({ pathname }: URL): string {
   return pathname.split('/').map(encoded).join('/')
 }
@@ -83,7 +83,7 @@ function canonicalQuery({ searchParams }: URL): string {
     .join('&')
 }
 
-/** RFC 3986: everything but unreserved characters. */
+/** Encodes all but the unreserved characters of RFC 3986. */
 function encoded(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`)
 }

@@ -1,6 +1,6 @@
 import { hash, type KeyObject, sign } from 'node:crypto'
 
-/** Who signs: the id of the key as Oracle Cloud knows it (`<tenancy>/<user>/<fingerprint>`), and its private half (RSA). */
+/** Signing key: its id in Oracle Cloud (`<tenancy>/<user>/<fingerprint>`) and the private RSA key. */
 export interface OciKey {
   readonly keyId: string
   readonly privateKey: KeyObject
@@ -9,15 +9,15 @@ export interface OciKey {
 export interface OciRequest {
   readonly method: string
   readonly url: URL
-  /** Null: there is none. */
+  /** Null for a request without a body. */
   readonly body: Uint8Array | null
   /** Milliseconds since the epoch. */
   readonly at: number
 }
 
 /**
- * Headers that sign a request to Oracle Cloud (its version 1 of "Signing HTTP Messages"). A body is signed by its SHA-256, length and
- * media type, which is JSON. `host` is signed as the URL has it, and must be sent so.
+ * Returns the headers that sign a request to Oracle Cloud ("Signing HTTP Messages", version 1). A body is covered by its SHA-256, its length and its
+ * media type, which is JSON. `host` is signed as the URL has it and must be sent unchanged.
  */
 export function signOci({ method, url, body, at }: OciRequest, { keyId, privateKey }: OciKey): Record<string, string> {
   const sent: Record<string, string> = {

@@ -43,10 +43,10 @@ export class TestResponse implements Receiver {
   }
 }
 
-/** Far above what the slowest machine needs; one test lets it pass on a clock of its own. */
+/** Far above the time of the slowest machine; one test advances past it on its own clock. */
 export const HEADERS_MS = 60_000
 
-/** Long enough that a connection is looked at again before it is used. */
+/** Long enough that a connection is checked again before it is used. */
 export const IDLE_MS = 3_000
 
 export const plain: ClientRequest = {
@@ -70,7 +70,7 @@ export async function answered(client: HttpClient, request: ClientRequest = plai
   return over === 'end' ? `${answer.status} ${answer.body}` : dialFault(over)
 }
 
-/** A server that answers each read of a request by a function, and counts its connections. */
+/** Starts a server that answers each read with a function, and counts its connections. */
 export async function serve(t: TestContext, take: (socket: Socket, text: string, nth: number) => void) {
   const sockets: Socket[] = []
   const server = createServer((socket) => {
@@ -97,7 +97,7 @@ export function clientOf(t: TestContext, url: string, options: Partial<DialerOpt
 export const ok = (body: string, lines = '') =>
   `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
 
-/** Turns of the event loop until something holds; the time limit of the test bounds them. */
+/** Waits turns of the event loop until a condition holds; bounded by the time limit of the test. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve))
 }

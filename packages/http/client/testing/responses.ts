@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import fc from 'fast-check'
 import { ResponseParser } from '../parser.ts'
 
-/** What a parser made of some bytes. */
+/** Result of parsing some bytes. */
 export interface ParseResult {
   status: number
   headers: IncomingHttpHeaders
@@ -11,30 +11,30 @@ export interface ParseResult {
   done: boolean
   keeps: boolean
   hintMs: number | null
-  /** Bytes that were left over. */
+  /** Number of unconsumed bytes. */
   unused: number
 }
 
-/** Reads parts one after the other; a string is the refusal. */
+/** Parses parts one after the other; returns the refusal as a string. */
 export function read(parts: readonly Buffer[], { method = 'GET', ended = false } = {}): ParseResult | string {
-  const told: ParseResult = { status: 0, headers: {}, body: '', done: false, keeps: false, hintMs: null, unused: 0 }
+  const result: ParseResult = { status: 0, headers: {}, body: '', done: false, keeps: false, hintMs: null, unused: 0 }
   const parser = new ResponseParser({
     head(status, headers) {
-      told.status = status
-      told.headers = headers
+      result.status = status
+      result.headers = headers
     },
     data(bytes) {
-      told.body += bytes.toString('latin1')
+      result.body += bytes.toString('latin1')
     },
   })
   parser.begin(method)
   try {
-    for (const part of parts) told.unused += part.length - parser.push(Buffer.from(part))
+    for (const part of parts) result.unused += part.length - parser.push(Buffer.from(part))
     if (ended) parser.close()
   } catch (error) {
     return String(error)
   }
-  return { ...told, done: parser.done, keeps: parser.keeps, hintMs: parser.hintMs }
+  return { ...result, done: parser.done, keeps: parser.keeps, hintMs: parser.hintMs }
 }
 
 const token = fc.stringMatching(/^[a-z-]{1,12}$/).filter((name) => !/^(content-length|transfer-encoding)$/.test(name))
@@ -57,7 +57,7 @@ const framing = fc.oneof(
     })),
 )
 
-/** Responses that every reader takes, with the body that they carry. */
+/** Responses that every parser accepts, with their body. */
 export const responseBytes = fc
   .record({
     interim: fc.nat(2),

@@ -2,7 +2,7 @@ import type { FlagTable } from '@plat/config'
 import { isAddressRange } from '../../dial/addresses.ts'
 import { defaultLimits } from '../limits.ts'
 
-/** Flags by which a service shares its connections among peers. */
+/** Flags that limit connections per peer. */
 export const peerFlags = {
   'max-connections-per-peer': {
     type: 'int',
@@ -17,7 +17,7 @@ export const peerFlags = {
   },
 } as const satisfies FlagTable
 
-/** What is wrong with the values, one line each, naming the flag. */
+/** Returns the problems of the flag values, one line each, naming the flag. */
 export function peerProblems({ trustedProxies }: { readonly trustedProxies: readonly string[] }): readonly string[] {
   return trustedProxies
     .filter((range) => !isAddressRange(range))

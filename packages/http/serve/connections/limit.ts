@@ -4,12 +4,12 @@ import type { ListenLimits } from '../limits.ts'
 import { PeerConnections } from './peers.ts'
 
 export interface PeerOptions {
-  /** Address ranges of load balancers and proxies in front: `maxConnectionsPerPeer` does not hold for them. */
+  /** Address ranges of load balancers and proxies, exempt from `maxConnectionsPerPeer`. */
   readonly trustedProxies?: readonly string[] | undefined
   readonly meter?: PoolObserver | undefined
 }
 
-/** Bounds the connections of a server: all of them together, and those of each peer. Throws on a malformed range. */
+/** Limits the connections of a server, in total and per peer. Throws on a malformed range. */
 export function limitConnections(
   server: Server,
   { maxConnections, maxConnectionsPerPeer: share }: ListenLimits,

@@ -7,16 +7,16 @@ import { until } from '@plat/testkit/until'
 import type { ListenOptions } from '../listen.ts'
 import { serving } from '../testing/serving.ts'
 
-/** Connections that one peer may hold in these tests. */
+/** Connections allowed per peer in these tests. */
 const SHARE = 3
-/** Connections that the listener accepts in these tests. */
+/** Connections allowed in total in these tests. */
 const TOTAL = 8
 
 const api: ListenOptions['api'] = (app) => {
   app.get('/hello', async () => ({ hello: true }))
 }
 
-/** Sends a request from an address of this machine; returns the first bytes, empty when the connection is closed instead. */
+/** Sends a request from a local address; resolves with the first bytes, or '' when the connection is closed instead. */
 async function helloFrom(port: number, localAddress: string): Promise<{ socket: Socket; text: string }> {
   const socket = connect({ port, host: '127.0.0.1', localAddress })
   socket.on('error', () => {})
@@ -38,7 +38,7 @@ async function exhaust(port: number, localAddress: string, count: number): Promi
   return sockets
 }
 
-test('a peer that holds its share of connections gets no more, while another peer is served', async () => {
+test('a peer at its connection limit gets no more connections, while another peer is served', async () => {
   const refused: PoolBound[] = []
   let open = () => 0
   const meter = {
@@ -62,7 +62,7 @@ test('a peer that holds its share of connections gets no more, while another pee
   })
 })
 
-test('a trusted proxy has no share, for behind its address are many callers', async () => {
+test('a trusted proxy has no per-peer limit, since many clients share its address', async () => {
   const refused: PoolBound[] = []
   const meter = { refused: (bound: PoolBound) => void refused.push(bound), watch() {} }
   const limits = { maxConnections: TOTAL, maxConnectionsPerPeer: SHARE }

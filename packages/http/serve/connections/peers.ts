@@ -2,18 +2,21 @@ import { isIPv6, type Socket } from 'node:net'
 import { type PoolBound, SharedPool } from '@plat/core'
 import { createRangeCheck } from '../../dial/addresses.ts'
 
-/** Bits of an IPv6 address that name its network: one host usually owns a whole /64. */
+/** Groups of an IPv6 address that name its network: one host usually owns a whole /64. */
 const IPV6_NETWORK_GROUPS = 4
 
 export interface PeerConnectionsOptions {
-  /** Connections that one peer address may hold. */
+  /** Maximum number of connections per peer address. */
   readonly share: number
-  /** Ranges of proxies and load balancers: behind one address are many callers, so they have no share. Throws on a malformed one. */
+  /**
+   * Address ranges of proxies and load balancers, which have no limit because many clients share their address. The constructor throws on a
+   * malformed range.
+   */
   readonly trustedProxies: readonly string[]
   readonly onRefused: (bound: PoolBound) => void
 }
 
-/** Shares the connections of a listener among peer addresses. The total is the server's own `maxConnections`. */
+/** Limits the connections of a listener per peer address. The total is limited by the server's `maxConnections`. */
 export class PeerConnections {
   readonly #pool: SharedPool
   readonly #isProxy: (address: string) => boolean
@@ -23,15 +26,15 @@ export class PeerConnections {
     this.#isProxy = trustedProxies.length === 0 ? () => false : createRangeCheck(trustedProxies)
   }
 
-  /** Connections that are open now. */
+  /** Number of open connections. */
   get open(): number {
     return this.#pool.used
   }
 
-  /** Counts a connection until it is closed. Destroys it when its peer has exhausted its share. */
+  /** Counts a connection until it closes. Destroys it when its peer is at the limit. */
   admit(socket: Socket): void {
     const { remoteAddress } = socket
-    // A connection that was closed before it could be looked at has no address any more.
+    // A connection that closed in the meantime has no address any more.
     if (remoteAddress === undefined) return
     const peer = peerOf(remoteAddress)
     if (this.#isProxy(remoteAddress)) this.#pool.add(peer)
@@ -43,7 +46,7 @@ export class PeerConnections {
   }
 }
 
-/** What counts as one peer: an IPv4 address, also inside IPv6, and the /64 of an IPv6 address. */
+/** Returns the unit that counts as one peer: an IPv4 address (also IPv4-mapped), or the /64 of an IPv6 address. */
 export function peerOf(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped

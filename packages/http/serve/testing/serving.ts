@@ -3,7 +3,7 @@ import { systemClock, systemIds } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { type Listener, type ListenOptions, listen } from '../listen.ts'
 
-/** A listener on a free port for as long as `use` takes. */
+/** Runs `use` with a listener on a free port. */
 export async function serving(
   options: Partial<ListenOptions>,
   use: (listener: Listener) => Promise<void>,
@@ -17,20 +17,20 @@ export async function serving(
   }
 }
 
-/** A connection on which bytes go out as they are. `told` answers everything that came until the server closed it. */
-export function dial(port: number): { socket: Socket; told: Promise<string> } {
+/** Opens a connection for raw bytes. `received` resolves with everything received until the server closes. */
+export function dial(port: number): { socket: Socket; received: Promise<string> } {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
   let answer = ''
   socket.on('data', (chunk) => {
     answer += chunk.toString('latin1')
   })
-  return { socket, told: new Promise((resolve) => socket.once('close', () => resolve(answer))) }
+  return { socket, received: new Promise((resolve) => socket.once('close', () => resolve(answer))) }
 }
 
-/** Sends bytes as they are and answers everything that comes until the server closes. */
+/** Sends raw bytes; resolves with everything received until the server closes. */
 export function raw(port: number, text: string): Promise<string> {
-  const { socket, told } = dial(port)
+  const { socket, received } = dial(port)
   socket.write(Buffer.from(text, 'latin1'))
-  return told
+  return received
 }
