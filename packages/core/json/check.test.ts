@@ -199,3 +199,19 @@ test('a number literal may have 4,096 characters and no more, and a string of di
     assert.throws(() => parseStrict(text), /a number longer than 4096 characters at byte/)
   }
 })
+
+test('among many names, those are equal whose characters are, whether they are escaped or beyond ASCII', () => {
+  const many = Array.from({ length: 20 }, (_, at) => `"m${at}":1`).join(',')
+  const check = (...names: readonly string[]) =>
+    checkJson(Buffer.from(`{${many},${names.map((name) => `"${name}":1`).join(',')}}`))
+  for (const [one, other] of [
+    ['é', '\\u00e9'],
+    ['\\ud83d\\ude00', '😀'],
+    ['\\ud800', '\\uD800'],
+    ['é', 'é'],
+    ['m\\u0031', 'm1'],
+  ])
+    assert.throws(() => check(one ?? '', other ?? ''), { name: 'JsonError', message: /duplicate/ }, `${one} ${other}`)
+  // The bytes of one are the characters of the other.
+  check('é', 'Ã©', '\\u00c3\\u00a9x', '\\ud800', '\\udfff', '\\ufffd', '😀')
+})

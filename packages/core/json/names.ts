@@ -65,7 +65,7 @@ export class MemberNames {
     const set = new Set<string>()
     const base = depth * COMPARED_NAMES
     for (let slot = base; slot < base + count; slot++) {
-      set.add(nameOf(this.#bytes, this.#starts[slot] ?? 0, this.#ends[slot] ?? 0))
+      set.add(keyOf(this.#bytes, this.#starts[slot] ?? 0, this.#ends[slot] ?? 0))
     }
     this.#sets ??= []
     this.#sets[depth] = set
@@ -74,7 +74,7 @@ export class MemberNames {
 
   #seenIn(set: Set<string>, start: number, end: number): boolean {
     const before = set.size
-    return set.add(nameOf(this.#bytes, start, end)).size === before
+    return set.add(keyOf(this.#bytes, start, end)).size === before
   }
 
   #same(start: number, end: number, otherStart: number, otherEnd: number): boolean {
@@ -90,6 +90,17 @@ export class MemberNames {
 function isEscaped(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (bytes[at] === BACKSLASH) return true
   return false
+}
+
+/**
+ * What only equal names have in common: the UTF-8 of the unescaped name, a byte a character, which costs no decoding. A lone surrogate
+ * has no UTF-8: such a name is its own key, and has a character that is no byte.
+ */
+function keyOf(bytes: Uint8Array, start: number, end: number): string {
+  const raw = bufferOf(bytes).toString('latin1', start, end)
+  if (!raw.includes('\\')) return raw
+  const name = nameOf(bytes, start, end)
+  return name.isWellFormed() ? Buffer.from(name).toString('latin1') : name
 }
 
 /** The name in bytes `start` to `end` (without quotes), unescaped. */
