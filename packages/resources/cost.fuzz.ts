@@ -1,6 +1,7 @@
-import { costTarget, type Row } from '../../test/fuzz/cost.ts'
+import { costTarget, type Families, type Row } from '../../test/fuzz/cost.ts'
 import { json, text } from '../../test/fuzz/families.ts'
-import { parseResource } from './manifest.ts'
+import { readManifest } from './manifest.ts'
+import { readManifestAside } from './manifest-aside.ts'
 import { decodeRendered, upstreamsFileSchema } from './rendered.ts'
 import { readJson } from './rest/body.ts'
 import { jsonPatch, mergePatch } from './rest/patch.ts'
@@ -13,17 +14,27 @@ const count = (n: number, size: number, each: (at: number) => string) =>
 
 const manifest = (spec: string) =>
   `apiVersion: plat.dev/v1alpha1\nkind: ToolPolicy\nmetadata: {name: a, namespace: b}\nspec: ${spec}\n`
+const manifests: Families = {
+  rules: (n) => manifest(`\n  rules:\n${'  - {name: a, action: allow}\n'.repeat(n / 29)}`),
+  unknown: (n) => manifest(`{${count(n, 9, (at) => `m${at}: 1`).join(', ')}}`),
+  flow: (n) => manifest('['.repeat(n)),
+  text: (n) => manifest(`\n  cedar: |\n${'    a\n'.repeat(n / 6)}`),
+}
+
 const rows: readonly Row[] = [
   {
     parser: 'resources as text',
     limit: MIB,
-    families: {
-      rules: (n) => manifest(`\n  rules:\n${'  - {name: a, action: allow}\n'.repeat(n / 29)}`),
-      unknown: (n) => manifest(`{${count(n, 9, (at) => `m${at}: 1`).join(', ')}}`),
-      flow: (n) => manifest('['.repeat(n)),
-      text: (n) => manifest(`\n  cedar: |\n${'    a\n'.repeat(n / 6)}`),
-    },
-    run: (input) => parseResource('ToolPolicy', input),
+    families: manifests,
+    run: (input) => readManifestAside('ToolPolicy', input),
+  },
+  // What is read at once.
+  {
+    parser: 'resources as text',
+    part: 'short',
+    limit: 8 * KIB,
+    families: manifests,
+    run: (input) => readManifest('ToolPolicy', input),
   },
   {
     parser: 'bodies of the resource API',

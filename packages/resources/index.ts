@@ -22,6 +22,7 @@ export { type AgentSessionSpec, isTerminal, SESSION_PHASES } from './kinds/sandb
 export { grantsOf } from './kinds/sandbox/scopes.ts'
 export type { TrustTierSpec } from './kinds/sandbox/trusttier.ts'
 export { type ParsedManifest, parseResource } from './manifest.ts'
+export { readManifestAside } from './manifest-aside.ts'
 export { createFileStore, type FileStore, type FileStoreOptions } from './store/file.ts'
 export { writeWhole } from './store/sidecar.ts'
 export type {

@@ -14,7 +14,7 @@ import {
   withoutMembers,
 } from '@plat/core'
 import { readYaml } from '@plat/kubernetes'
-import { compileExpression } from '@plat/resources'
+import { compileExpression, readManifestAside } from '@plat/resources'
 import { costTarget, type Families, type Row } from './cost.ts'
 import { json, text } from './families.ts'
 
@@ -118,7 +118,9 @@ const wordRows: readonly Row[] = [
   { parser: 'base64url', limit: BODY, families: text, run: decodeBase64url },
   { parser: 'durations', limit: MIB, families: text, run: parseDuration },
   { parser: 'quantities', limit: MIB, families: text, run: parseQuantity },
-  { parser: 'YAML', limit: MIB, families: yaml, run: readYaml },
+  // Longer texts of others are read on a thread; kubeconfigs and files of the command line are their user's.
+  { parser: 'YAML', limit: MIB, families: yaml, run: (input) => readManifestAside('Agent', input) },
+  { parser: 'YAML', part: 'short', limit: 8 * KIB, families: yaml, run: readYaml },
   { parser: 'SPIFFE IDs', limit: 16 * KIB, families: text, run: parseSessionSpiffeId },
 ]
 

@@ -93,10 +93,6 @@ export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   'redaction',
   // Two families of 16 MiB are up to a third above the bound: long names, and many escaped ones.
   'revocations',
-  // Quadratic for unknown fields: 1.4 s for 64 KiB.
-  'resources as text',
-  // 200 ms for 256 KiB.
-  'YAML',
   // Not measured to the end.
   'server-sent events',
 ])

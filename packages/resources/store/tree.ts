@@ -2,7 +2,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest } from '@plat/core'
 import { CLUSTER_ONLY, isClusterKind, isKind, type Kind, kinds, type Manifest } from '../kinds/kinds.ts'
-import { MANIFEST_MAX_BYTES, readManifest } from '../manifest.ts'
+import { MANIFEST_MAX_BYTES } from '../manifest.ts'
+import { readManifestAside } from '../manifest-aside.ts'
 
 /** Most resource files that are read; more are a problem line, not a slow gateway. */
 export const FILES_MAX = 20_000
@@ -67,7 +68,7 @@ async function readOne(reading: Reading, kind: Kind, path: string): Promise<void
   const text = await readText(join(reading.dir, path))
   if (text === null) return
   if (typeof text !== 'string') return void problem(`: ${text.fault}`)
-  const { object, problems } = readManifest(kind, text)
+  const { object, problems } = await readManifestAside(kind, text)
   for (const { line, message } of problems) problem(`:${line}: ${message}`)
   if (object === null) return
   const expected = pathOf(kind, object.metadata)

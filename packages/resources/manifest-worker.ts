@@ -1,0 +1,6 @@
+import { parentPort } from 'node:worker_threads'
+import { readManifest } from './manifest.ts'
+import type { ManifestQuestion } from './manifest-aside.ts'
+
+/** The other side of `readManifestAside`. What it throws ends it. */
+parentPort?.on('message', ({ kind, text }: ManifestQuestion) => parentPort?.postMessage(readManifest(kind, text)))
