@@ -92,6 +92,8 @@ function isEscaped(bytes: Uint8Array, start: number, end: number): boolean {
   return false
 }
 
+const ASCII = /^[\x20-\x7e]*$/
+
 /**
  * What only equal names have in common: the UTF-8 of the unescaped name, a byte a character, which costs no decoding. A lone surrogate
  * has no UTF-8: such a name is its own key, and has a character that is no byte.
@@ -100,6 +102,7 @@ function keyOf(bytes: Uint8Array, start: number, end: number): string {
   const raw = bufferOf(bytes).toString('latin1', start, end)
   if (!raw.includes('\\')) return raw
   const name = nameOf(bytes, start, end)
+  if (ASCII.test(name)) return name
   return name.isWellFormed() ? Buffer.from(name).toString('latin1') : name
 }
 
