@@ -41,12 +41,12 @@ async function numbers(): Promise<number[]> {
   return found
 }
 
-test('a follower that comes while an event is being written sees it once', async () => {
+test('a follower that starts during a write sees the event once', async () => {
   const journal = await open()
   const stop = new AbortController()
   const seen: number[] = []
   const appended = journal.append('a', [{ t: 'sample', n: 1 }])
-  // The write happens in the next turn of the event loop, and its fdatasync is still under way in the one after.
+  // The write runs in the next turn of the event loop, and its fdatasync is pending in the one after.
   await new Promise((resolve) => setImmediate(resolve))
   const following = journal.follow(0, ({ event }) => void seen.push(event.n), stop.signal)
   await appended
@@ -56,7 +56,7 @@ test('a follower that comes while an event is being written sees it once', async
   assert.deepEqual(seen, [1])
 })
 
-test('a torn last line is cut off, and the events of one append are there all or not at all', async () => {
+test('a torn last line is cut off, and the events of one append are all present or all absent', async () => {
   const journal = await open()
   await journal.append('a', [{ t: 'sample', n: 1 }])
   await journal.append('a', [
@@ -86,7 +86,7 @@ test('damage before the end is refused, naming file and byte', async () => {
   }
 })
 
-test('an event that this version does not know keeps the journal shut, and a second opener is refused', async () => {
+test('an unknown event keeps the journal closed, and a second opener is refused', async () => {
   const journal = await openFileJournal({ path, clock: new TestClock(), decode: (event) => event })
   await journal.append('a', [{ t: 'from the future' }])
   await assert.rejects(open(), /in use by another process/)
@@ -94,7 +94,7 @@ test('an event that this version does not know keeps the journal shut, and a sec
   await assert.rejects(open(), /unknown event/)
 })
 
-test('whatever fails on the disk, nothing is acknowledged that a power cut could take', async () => {
+test('under every disk fault, nothing is acknowledged that a power failure could lose', async () => {
   const kinds: readonly DiskFault['kind'][] = ['EIO', 'ENOSPC', 'short']
   for (let at = 0; at < 14; at++) for (const kind of kinds) await failAt({ at, kind })
 })
@@ -117,7 +117,7 @@ async function failAt(fault: DiskFault): Promise<void> {
   assert.deepEqual(found.slice(0, acknowledged.length), acknowledged, `${fault.kind} at operation ${fault.at}`)
 }
 
-test('after one failed write the journal refuses, then goes on by itself with what it had acknowledged', async () => {
+test('after a failed write the journal refuses, then recovers with everything it had acknowledged', async () => {
   const clock = new TestClock()
   // Operations: open, then write (1) and sync (2) of the first event, write (3) and sync (4) of the second.
   const disk = new MemoryDisk(new Map(), [{ at: 4, kind: 'EIO' }])
@@ -128,7 +128,7 @@ test('after one failed write the journal refuses, then goes on by itself with wh
   await assert.rejects(journal.append('a', [{ t: 'sample', n: 2 }]), /cannot be written/)
   await clock.advance(300)
   assert.equal(journal.health, 'ok')
-  // The refused event has no version: the next one has it.
+  // The refused event has no version: the next one gets it.
   assert.equal(await journal.append('a', [{ t: 'sample', n: 3 }], 1), 2)
   const found: number[] = []
   for await (const { event } of journal.read(0)) found.push(event.n)

@@ -5,15 +5,15 @@ import type { Journal, JournalEntry, OpenJournal } from './journal.ts'
 import { type JournalLine, readJournalLine, writeJournalLine } from './journal-line.ts'
 import { lockPath } from './lock.ts'
 
-/** Keys of one journal. Its feature compacts what has ended long before. */
+/** Maximum number of keys in a journal. The owning feature compacts old ones. */
 export const MAX_JOURNAL_KEYS = 1_000_000
 
 export interface FileJournalOptions<E> {
   readonly path: string
   readonly clock: Clock
-  /** Reads an event that was written before. Throws for one that this version does not know: the journal then refuses to open. */
+  /** Decodes a stored event. Throws on an unknown event: the journal then refuses to open. */
   decode(event: unknown): E
-  /** The machine's file system when absent. */
+  /** Default: the system's file system. */
   readonly files?: Files
 }
 
@@ -23,9 +23,9 @@ export class JournalError extends Error {}
 type TimedEntry<E> = JournalEntry<E> & { readonly at: number }
 
 /**
- * Opens the journal at `path`, a file with one writer, making it when it is missing. A torn last line was never acknowledged and is cut off; damage before
- * it is refused. After a failed write the journal is `poisoned`, and its features deny, until the file could be opened again, was read again up to
- * the last acknowledged event and cut off there; this is tried with exponential backoff.
+ * Opens the journal at `path`, a file with a single writer, and creates it if missing. A torn last line was never acknowledged and is cut off;
+ * damage before it is refused. After a failed write the journal is `poisoned`, and its features deny, until the file was reopened, read up to the
+ * last acknowledged event and truncated there; this is retried with exponential backoff.
  */
 export async function openFileJournal<E>(options: FileJournalOptions<E>): Promise<OpenJournal<E>> {
   const unlock = lockPath(options.path)
@@ -45,13 +45,13 @@ class Opened<E> implements OpenJournal<E> {
   readonly #followers = new Set<(entries: readonly JournalEntry<E>[]) => void>()
   #handle: AppendHandle
   #commit: GroupCommit
-  /** Number of the last event, durable or waiting. */
+  /** Number of the last event, durable or pending. */
   #seq = 0
   /** Settles when the last append is durable or has failed. */
   #lastAppend: Promise<unknown> = Promise.resolve()
   #health: Journal<E>['health'] = 'ok'
   #closed = false
-  /** Bytes that recovery keeps; null: the whole file, which a compaction replaced or not. */
+  /** Number of bytes that recovery keeps; null for the whole file, when a compaction may have replaced it. */
   #recoverySize: number | null = 0
   #recoveryMs = FIRST_RECOVERY_MS
   #cancelRecovery: (() => void) | null = null
@@ -78,8 +78,8 @@ class Opened<E> implements OpenJournal<E> {
     if (this.#closed || this.#health !== 'ok' || this.#commit.full)
       return Promise.reject(this.#fault('cannot be written'))
     const version = this.#versions.get(key) ?? 0
-    // Answered when followers know what came first: a caller that looks again at once would otherwise find nothing new, and
-    // a loop of such looks would never let the write end.
+    // Resolves after followers received the earlier events: a caller that retries at once would otherwise find nothing new, and a loop of such
+    // retries would starve the write.
     if (onlyIf !== undefined && onlyIf !== version) return this.#lastAppend.then(() => 'conflict')
     if (events.length === 0) return Promise.resolve(version)
     if (version === 0 && this.#versions.size >= MAX_JOURNAL_KEYS)
@@ -106,7 +106,7 @@ class Opened<E> implements OpenJournal<E> {
     return promise
   }
 
-  /** What is durable now and comes after event `after`. A compacted journal begins with its snapshot. */
+  /** Yields the durable events after number `after`. A compacted journal begins with its snapshot. */
   async *read(after: number): AsyncGenerator<TimedEntry<E>> {
     for (const line of this.#durableLines()) {
       const events = line.events.map((event) => this.#options.decode(event))
@@ -117,7 +117,7 @@ class Opened<E> implements OpenJournal<E> {
   async follow(after: number, apply: (entry: JournalEntry<E>) => void, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     const stopped = Promise.withResolvers<void>()
-    // Listening begins before reading, and both happen in one turn of the event loop, so nothing falls in between.
+    // Following starts before reading, in the same turn of the event loop, so no event is missed between.
     const tell = (entries: readonly JournalEntry<E>[]) => {
       for (const entry of entries) apply(entry)
     }
@@ -153,13 +153,13 @@ class Opened<E> implements OpenJournal<E> {
     this.#unlock()
   }
 
-  /** Replaces the file. The old handle is in use until the new one is. */
+  /** Replaces the file. The old handle is used until the new one is ready. */
   #swap(bytes: Buffer): void {
     let handle: AppendHandle
     try {
       handle = this.#files.rewrite(this.#options.path, bytes)
     } catch (error) {
-      // Either file holds all that was acknowledged, but the old handle may belong to a file without a name.
+      // Either file contains everything acknowledged, but the old handle may belong to an unlinked file.
       if (error instanceof ReplaceUncertainError) this.#poison(null)
       throw this.#fault(`could not be compacted: ${reasonOf(error)}`)
     }
@@ -172,7 +172,10 @@ class Opened<E> implements OpenJournal<E> {
     }
   }
 
-  /** Goes on with another handle of the file, whose first `size` bytes are good; the old one is closed. Throws and changes nothing when it cannot be read. */
+  /**
+   * Switches to another handle of the file, whose first `size` bytes are valid, and closes the old one. Throws without a change when the file cannot
+   * be read.
+   */
   #adopt(handle: AppendHandle, size: number | null): void {
     this.#load(handle, size)
     const commit = this.#commitOn(handle)
@@ -190,7 +193,7 @@ class Opened<E> implements OpenJournal<E> {
     return commit
   }
 
-  /** Gives the handle up and plans the next attempt. What failed is cut off there: it was not acknowledged. */
+  /** Discards the handle and schedules recovery, which cuts off the failed write: it was not acknowledged. */
   #poison(recoverySize: number | null): void {
     this.#health = 'poisoned'
     this.#recoverySize = recoverySize
@@ -218,8 +221,8 @@ class Opened<E> implements OpenJournal<E> {
   }
 
   /**
-   * Reads the file once: versions, the last number, and whether each event is known. Cuts off what comes after the first `size` bytes, or with
-   * null after the last good line. Throws and changes nothing when the file is damaged or shorter.
+   * Reads the file once: versions, last number, and that every event is known. Truncates to `size` bytes, or, with null, after the last intact line.
+   * Throws without a change when the file is damaged or shorter.
    */
   #load(handle: AppendHandle, size: number | null): void {
     const versions = new Map<string, number>()
@@ -234,7 +237,7 @@ class Opened<E> implements OpenJournal<E> {
     if (size !== null && good !== size) throw this.#fault(`no longer holds the ${size} bytes that were acknowledged`)
     if (good < handle.size()) handle.truncate(good)
     this.#versions = versions
-    // Numbers never go back within a process, even when a compaction left no event.
+    // Numbers never decrease within a process, even when a compaction left no event.
     this.#seq = Math.max(this.#seq, seq)
   }
 
@@ -243,7 +246,7 @@ class Opened<E> implements OpenJournal<E> {
     return this.#lines(whole.subarray(0, this.#commit.durableSize))
   }
 
-  /** Throws at a damaged line that is not the torn last one. */
+  /** Throws on a damaged line, except the torn last one. */
   *#lines(bytes: Buffer): Generator<JournalLine & { readonly bytes: number }> {
     let start = 0
     for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
@@ -260,7 +263,7 @@ class Opened<E> implements OpenJournal<E> {
   }
 }
 
-/** The entries of a line: each event has its number and its key's version; a snapshot's all have the same number. */
+/** Returns the entries of a line: each event has its own number and version; all events of a snapshot share one number. */
 function entriesOf<E>(line: Omit<JournalLine, 'events'>, events: readonly E[]): JournalEntry<E>[] {
   const step = line.snapshot ? 0 : 1
   return events.map((event, index) => ({
@@ -271,7 +274,7 @@ function entriesOf<E>(line: Omit<JournalLine, 'events'>, events: readonly E[]): 
   }))
 }
 
-/** What of a line is newer than a snapshot up to event `upTo`. */
+/** Returns the part of a line that is newer than a snapshot up to event `upTo`. */
 function linesAfter(line: JournalLine, upTo: number): string[] {
   const old = line.snapshot ? line.events.length : Math.min(line.events.length, Math.max(0, upTo - line.seq + 1))
   if (old === line.events.length) return []

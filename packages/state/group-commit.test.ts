@@ -5,7 +5,7 @@ import { TestClock } from '@plat/core'
 import type { AppendHandle } from './file/files.ts'
 import { GATHER_TURNS, GroupCommit } from './group-commit.ts'
 
-/** A disk that is done one turn later, and the entries of each of its writes. */
+/** A disk that takes one turn per write, and the entries of each write. */
 function setUp() {
   const writes: number[] = []
   const handle: AppendHandle = {
@@ -20,7 +20,7 @@ function setUp() {
     close: () => {},
   }
   const commit = new GroupCommit({ handle, clock: new TestClock() })
-  /** An entry of one byte. */
+  /** Adds an entry of one byte. */
   const add = () =>
     new Promise<void>((resolve, reject) => {
       const { buffer, length } = commit.room(1)
@@ -30,57 +30,57 @@ function setUp() {
   return { writes, add }
 }
 
-test('entries of turns that follow each other share a commit; the first turn without one begins it', async () => {
+test('entries of consecutive turns share a commit; the first turn without one starts it', async () => {
   const { writes, add } = setUp()
-  const told: Promise<void>[] = []
+  const reported: Promise<void>[] = []
   for (let n = 0; n < 3; n++) {
-    told.push(add(), add())
+    reported.push(add(), add())
     await turn()
   }
-  await Promise.all(told)
+  await Promise.all(reported)
   assert.deepEqual(writes, [6])
 })
 
 test('a lone entry waits for no other', async () => {
   const { writes, add } = setUp()
-  const told = add()
+  const reported = add()
   await turn()
   await turn()
   assert.deepEqual(writes, [1])
-  await told
+  await reported
 })
 
-test('an endless stream of entries does not put a commit off for ever', async () => {
+test('an endless stream of entries does not postpone a commit for ever', async () => {
   const { writes, add } = setUp()
-  const told: Promise<void>[] = []
+  const reported: Promise<void>[] = []
   for (let n = 0; n < GATHER_TURNS + 3; n++) {
-    told.push(add(), add())
+    reported.push(add(), add())
     await turn()
   }
   assert.equal(writes[0], (GATHER_TURNS + 1) * 2)
-  await Promise.all(told)
+  await Promise.all(reported)
 })
 
-test('while callers of the last commit are missing, turns without an entry are waited out, but not for ever', async () => {
+test('while callers of the last commit are missing, idle turns are waited out up to a limit', async () => {
   const { writes, add } = setUp()
   const crowd = (size: number) => Array.from({ length: size }, () => add())
   await Promise.all(crowd(16))
-  const told = crowd(15)
+  const reported = crowd(15)
   await turn()
   await turn()
   await turn()
   assert.deepEqual(writes, [16])
-  told.push(add())
-  await Promise.all(told)
+  reported.push(add())
+  await Promise.all(reported)
   assert.deepEqual(writes, [16, 16])
-  // A write is begun by a turn's end, hence one turn more; the sixteenth never comes.
+  // The end of a turn starts a write, hence one more turn; the sixteenth entry never arrives.
   const late = crowd(15)
   for (let n = 0; n < GATHER_TURNS + 2; n++) await turn()
   assert.deepEqual(writes, [16, 16, 15])
   await Promise.all(late)
 })
 
-test('two halves of a crowd that came apart share the next commit again', async () => {
+test('two halves of a crowd that separated share a commit again', async () => {
   const { writes, add } = setUp()
   const caller = async () => {
     for (let n = 0; n < 4; n++) await add()
@@ -91,12 +91,12 @@ test('two halves of a crowd that came apart share the next commit again', async 
   assert.deepEqual(writes.slice(0, 2), [8, 16])
 })
 
-test('when all that were told are back, no turn more is waited for', async () => {
+test('when all notified callers are back, no further turn is waited for', async () => {
   const { writes, add } = setUp()
   const crowd = () => Array.from({ length: 16 }, () => add())
   await Promise.all(crowd())
-  const told = crowd()
+  const reported = crowd()
   await turn()
   assert.deepEqual(writes, [16, 16])
-  await Promise.all(told)
+  await Promise.all(reported)
 })

@@ -1,41 +1,41 @@
 import type { Clock } from '@plat/core'
 import type { AppendHandle } from './file/files.ts'
 
-/** Records of one commit. */
+/** Maximum number of records per commit. */
 export const BATCH_RECORDS = 1024
-/** Bytes of one commit; a single larger entry is a commit of its own. */
+/** Maximum bytes per commit; a single larger entry is committed alone. */
 export const BATCH_BYTES = 1024 * 1024
-/** Entries that may wait for a commit; beyond it the disk has stalled, and `full` says so. */
+/** Maximum number of pending entries; beyond it the disk has stalled, and `full` is true. */
 export const BACKLOG_RECORDS = 65_536
-/** Bytes that may wait for a commit. */
+/** Maximum bytes of pending entries. */
 export const BACKLOG_BYTES = 64 * 1024 * 1024
-/** How long entries that nobody waits for look for company, in milliseconds. */
+/** How long unhurried entries wait for others, in milliseconds. */
 export const LINGER_MS = 2
-/** So many unhurried entries go without lingering. */
+/** Number of unhurried entries that are committed without lingering. */
 const LINGER_RECORDS = 64
-/** Entries often come in a few turns of the event loop, one behind the other: so many turns are waited for more at most. */
+/** Entries often arrive in consecutive turns of the event loop: a commit waits for at most this many more turns. */
 export const GATHER_TURNS = 8
-/** A crowd of fewer is not waited for: when it is gone, a lone entry would pay for it. */
+/** Smaller groups are not waited for: once they end, a lone entry would pay for it. */
 const FEW_RECORDS = 8
-/** Fewer callers than this are not worth dividing in two: each commit costs about what it costs to make fifty entries. */
+/** With fewer callers, two halves do not pay: a commit costs about as much as making fifty entries. */
 const CROWD_RECORDS = 128
-/** About what one entry costs, in milliseconds: encode, hash, tell its caller, and write its bytes. */
+/** Approximate cost of one entry, in milliseconds: encode, hash, notify the caller, write. */
 const ENTRY_MS = 0.008
-/** Bytes of UTF-8 for each UTF-16 unit at most. */
+/** Maximum UTF-8 bytes per UTF-16 unit. */
 const UNIT_BYTES = 3
-/** First wait before a file whose write failed is opened again, in milliseconds; it doubles up to the longest. */
+/** First backoff before a file with a failed write is reopened, in milliseconds; it doubles up to the maximum. */
 export const FIRST_RECOVERY_MS = 250
 export const LONGEST_RECOVERY_MS = 30_000
-/** Buffers that are kept for the next batches. */
+/** Number of buffers kept for reuse. */
 const SPARE_BUFFERS = 2
 
-/** One entry that waits to become durable: exactly one of the two is called, once. */
+/** Callbacks of a pending entry: exactly one is called, once. */
 export interface Waiter {
   durable(): void
   failed(fault: Error): void
 }
 
-/** What a commit cost, for metrics. */
+/** Cost of a commit, for metrics. */
 export interface Committed {
   readonly records: number
   readonly bytes: number
@@ -45,26 +45,26 @@ export interface Committed {
 export interface GroupCommitOptions {
   readonly handle: AppendHandle
   readonly clock: Clock
-  /** Called before the waiters are told; `last` is the last of them. */
+  /** Called before the waiters are notified; `last` is the last of them. */
   readonly onCommit?: (commit: Committed, last: Waiter) => void
-  /** Called once, before the waiters are told. The handle is poisoned: nothing is ever retried on it. */
+  /** Called once, before the waiters are notified. The handle is poisoned and never used again. */
   readonly onFault?: (fault: Error) => void
 }
 
-/** Entries of one commit, in a buffer that they are written into as they come. */
+/** Entries of one commit, in the buffer that they were written to. */
 interface Batch {
   readonly buffer: Buffer
-  /** Bytes of the buffer that are taken. */
+  /** Number of used bytes in the buffer. */
   length: number
   readonly waiters: Waiter[]
 }
 
 /**
- * Natural group commit: one durable write is under way, and all that arrives meanwhile is the next batch. No entry is acknowledged
- * before the write that holds it came back well.
+ * Group commit: while one durable write is in progress, all arriving entries form the next batch. No entry is acknowledged before its write
+ * succeeded.
  *
- * When many callers append again as soon as they are told, and the disk is quicker than they are, they are kept in two halves:
- * one half's entries are made while those of the other go to disk. On a slower disk everybody shares one commit.
+ * When many callers append again right after the acknowledgement, and the disk is faster than they are, they are kept in two halves: one half makes
+ * its entries while those of the other are written. On a slower disk all share one commit.
  */
 export class GroupCommit {
   readonly #handle: AppendHandle
@@ -72,7 +72,7 @@ export class GroupCommit {
   readonly #onCommit: GroupCommitOptions['onCommit']
   readonly #onFault: GroupCommitOptions['onFault']
   #open: Batch
-  /** Batches that are full, oldest first. */
+  /** Full batches, oldest first. */
   #full: Batch[] = []
   readonly #spare: Buffer[] = []
   #waitingRecords = 0
@@ -80,12 +80,12 @@ export class GroupCommit {
   #hurried = false
   #lingering = false
   #state: 'idle' | 'scheduled' | 'committing' = 'idle'
-  /** Turns that the scheduled commit has been put off, and what waited when the last of them began. */
+  /** Number of turns by which the scheduled commit was postponed, and the number of pending entries at the start of the last one. */
   #turns = 0
   #gathered = 0
-  /** Entries that the last commit told of, and those that waited then: so many may be back for the next one. */
+  /** Entries acknowledged by the last commit plus those pending then: as many may be back for the next one. */
   #crowd = 0
-  /** So many waiting entries are a commit before the turn is over. */
+  /** Number of pending entries that starts a commit before the turn is over. */
   #enough = Number.POSITIVE_INFINITY
   #fault: Error | null = null
   #durableSize: number
@@ -105,17 +105,17 @@ export class GroupCommit {
     return this.#durableSize
   }
 
-  /** The disk cannot keep up, or is stalled: ask before each entry, and refuse it. */
+  /** True when the disk cannot keep up or has stalled. Callers must check before each entry, and refuse it. */
   get full(): boolean {
     return this.#waitingRecords >= BACKLOG_RECORDS || this.#waitingBytes >= BACKLOG_BYTES
   }
 
-  /** Nothing waits and nothing is under way. */
+  /** True when nothing is pending and no write is in progress. */
   get idle(): boolean {
     return this.#state === 'idle' && this.#waitingRecords === 0
   }
 
-  /** Where an entry of at most `bytes` is to be written: `buffer` from `length` on. `add` takes it, with no other call between them. */
+  /** Returns the place to write an entry of at most `bytes`: `buffer` from `length` on. Caller must call `add` before any other method. */
   room(bytes: number): { readonly buffer: Buffer; readonly length: number } {
     const batch = this.#open
     const fits = batch.waiters.length < BATCH_RECORDS && batch.length + bytes <= batch.buffer.length
@@ -125,7 +125,7 @@ export class GroupCommit {
     return this.#open
   }
 
-  /** Takes the `bytes` that were written into the room. `hurried`: somebody waits for them; otherwise they may linger for company. */
+  /** Adds an entry of `bytes` written to the place from `room`. `hurried`: a caller waits for it; other entries may linger. */
   add(bytes: number, waiter: Waiter, hurried: boolean): void {
     if (this.#fault !== null) {
       waiter.failed(this.#fault)
@@ -140,13 +140,13 @@ export class GroupCommit {
     else if (this.#state === 'scheduled' && this.#waitingRecords >= this.#enough) this.#commit()
   }
 
-  /** Writes `text` (with its line end) into the room and takes it, hurried. */
+  /** Writes `text` (with its line end) and adds it as a hurried entry. */
   addText(text: string, waiter: Waiter): void {
     const { buffer, length } = this.room(text.length * UNIT_BYTES)
     this.add(buffer.write(text, length), waiter, true)
   }
 
-  /** Resolves when nothing waits any more, well or not. */
+  /** Resolves when nothing is pending any more, committed or failed. */
   flush(): Promise<void> {
     this.#hurried = true
     if (this.#state === 'idle') this.#next()
@@ -155,8 +155,8 @@ export class GroupCommit {
   }
 
   /**
-   * Starts a commit once as many entries wait as the last commit told, or a few turns of the event loop later; after a commit of few, in the
-   * first turn that brings no more. So what comes together shares it.
+   * Starts a commit when as many entries are pending as the last commit acknowledged, or a few turns of the event loop later; after a small commit,
+   * in the first turn without a new entry. So entries that arrive together share a commit.
    */
   #next(): void {
     if (this.#waitingRecords === 0) {
@@ -192,7 +192,7 @@ export class GroupCommit {
 
   readonly #turnEnds = (): void => {
     if (this.#state !== 'scheduled') return
-    // Callers of the last commit ask upstreams, most of them alike, and come back one behind the other: their number is waited for.
+    // Callers of the last commit call similar upstreams and return one after the other: the commit waits for their number.
     const isCrowd = this.#crowd >= FEW_RECORDS
     const isWhole = isCrowd ? this.#waitingRecords >= this.#crowd : this.#waitingRecords === this.#gathered
     if (isWhole || this.#turns === GATHER_TURNS) {
@@ -233,14 +233,14 @@ export class GroupCommit {
     if (last !== undefined) this.#onCommit?.({ records, bytes: length, seconds: ms / 1000 }, last)
     this.#crowd = records + this.#waitingRecords
     this.#enough = this.#halfOf(this.#crowd, ms)
-    // The other half goes to disk while this one is told and comes back.
+    // The other half is written while this one is notified and returns.
     const goesOn = this.#waitingRecords >= this.#enough
     if (goesOn) this.#commit()
     for (const waiter of waiters) waiter.durable()
     if (!goesOn) this.#next()
   }
 
-  /** Half of a crowd, where two commits of a half take less time than one of all; else more than ever come. */
+  /** Returns half of the crowd if two commits of a half take less time than one of all; else a number that is never reached. */
   #halfOf(crowd: number, commitMs: number): number {
     const divides = crowd >= CROWD_RECORDS && commitMs < crowd * ENTRY_MS
     return divides ? Math.ceil(crowd / 2) : Number.POSITIVE_INFINITY
@@ -257,7 +257,7 @@ export class GroupCommit {
     return batch
   }
 
-  /** With room for an entry of `bytes`, however large it is. */
+  /** Returns a batch with room for an entry of `bytes`, of any size. */
   #newBatch(bytes: number): Batch {
     const buffer =
       bytes > BATCH_BYTES ? Buffer.allocUnsafeSlow(bytes) : (this.#spare.pop() ?? Buffer.allocUnsafeSlow(BATCH_BYTES))

@@ -1,12 +1,12 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * One line of a journal file: the events of one append, which are there all or not at all.
- * `{"sum":"<8 hex>","seq":n,"version":n,"at":ms,"key":"…","snapshot":true|false,"events":[…]}` + LF; `sum` is the CRC-32 of the bytes after it
- * up to the closing brace. It finds accidents; what must withstand an attacker stands in the ledger.
+ * One line of a journal file: the events of one append, which are all present or all absent.
+ * `{"sum":"<8 hex>","seq":n,"version":n,"at":ms,"key":"…","snapshot":true|false,"events":[…]}` + LF; `sum` is the CRC-32 of the bytes after it up to
+ * the closing brace. It detects accidents; tamper evidence is in the ledger.
  */
 export interface JournalLine {
-  /** Number of the first event. All events of a snapshot have the number up to which they stand for the journal. */
+  /** Number of the first event. All events of a snapshot have the number up to which they replace the journal. */
   readonly seq: number
   /** Version of the key after the first event. */
   readonly version: number
@@ -21,13 +21,13 @@ const HEAD = '{"sum":"'
 const SUM_DIGITS = 8
 const BODY_START = HEAD.length + SUM_DIGITS + '",'.length
 
-/** The line, LF included. */
+/** Formats the line, including LF. */
 export function writeJournalLine({ seq, version, at, key, snapshot, events }: JournalLine): string {
   const body = JSON.stringify({ seq, version, at, key, snapshot, events }).slice(1)
   return `${HEAD}${sumOf(body)}",${body}\n`
 }
 
-/** Reads a line without its LF; null when it is damaged. */
+/** Parses a line without its LF. Returns null when it is damaged. */
 export function readJournalLine(text: string): JournalLine | null {
   const body = text.slice(BODY_START)
   if (!text.startsWith(HEAD) || text.slice(HEAD.length, BODY_START) !== `${sumOf(body)}",`) return null

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Journal, JournalEntry } from './journal.ts'
 
-/** The event that the suite writes. */
+/** Event written by the suite. */
 export interface Sample {
   readonly t: 'sample'
   readonly n: number
 }
 
-/** A backend under test. `open` answers the journal of this test, as it was left; `close` lets go of it. */
+/** A backend under test. `open` returns the journal of this test with its existing content; `close` releases it. */
 export interface JournalBackend {
   readonly name: string
   open(): Promise<{ journal: Journal<Sample>; close(): Promise<void> }>
-  /** Forgets everything that tests left. */
+  /** Deletes everything that tests wrote. */
   reset(): Promise<void>
 }
 
@@ -29,7 +29,7 @@ type Promised = (
   check: (journal: Journal<Sample>, again: () => Promise<Journal<Sample>>) => Promise<void>,
 ) => void
 
-/** What every journal promises, whatever keeps it. */
+/** Conformance tests of every journal backend. */
 export function journalPromises(backend: JournalBackend): void {
   const promise: Promised = (name, check) => {
     test(`${backend.name}: ${name}`, async () => {
@@ -68,7 +68,7 @@ function appending(promise: Promised): void {
     )
   })
 
-  promise('of many that ask for the same version exactly one wins', async (journal) => {
+  promise('of many appends with the same expected version exactly one wins', async (journal) => {
     await journal.append('grant', [sample(0)])
     const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => journal.append('grant', [sample(n)], 1)))
     assert.equal(answers.filter((answer) => answer === 2).length, 1)
@@ -76,7 +76,7 @@ function appending(promise: Promised): void {
     assert.equal((await all(journal)).length, 2)
   })
 
-  promise('a conflict is answered when followers know what came first', async (journal) => {
+  promise('a conflict resolves after followers received the earlier events', async (journal) => {
     const stop = new AbortController()
     const seen: number[] = []
     const following = journal.follow(0, ({ event }) => void seen.push(event.n), stop.signal)
@@ -90,7 +90,7 @@ function appending(promise: Promised): void {
     await following
   })
 
-  promise('what was appended is there after opening again, versions included', async (journal, again) => {
+  promise('appended events and versions persist across reopening', async (journal, again) => {
     await journal.append('a', [sample(1), sample(2)])
     const reopened = await again()
     assert.equal((await all(reopened)).length, 2)
@@ -101,7 +101,7 @@ function appending(promise: Promised): void {
 }
 
 function reading(promise: Promised): void {
-  promise('a follower sees old and new events once, in order, until it is stopped', async (journal) => {
+  promise('a follower sees old and new events once, in order, until it is aborted', async (journal) => {
     await journal.append('a', [sample(1), sample(2)])
     const stop = new AbortController()
     const seen: number[] = []
@@ -123,7 +123,7 @@ function reading(promise: Promised): void {
     assert.deepEqual(seen, [2, 3, 4])
   })
 
-  promise('a snapshot stands for what it covers, and what came later stays', async (journal, again) => {
+  promise('a snapshot replaces what it covers, and later events remain', async (journal, again) => {
     for (let n = 1; n <= 6; n++) await journal.append(n % 2 === 0 ? 'even' : 'odd', [sample(n)])
     await journal.compact(4, [{ key: 'even', version: 2, event: sample(40) }])
     const expected = [

@@ -1,15 +1,15 @@
-/** An append-only list of events per key: the one form in which stateful features keep what must survive. */
+/** An append-only list of events per key: the one form of durable state of features. */
 export interface Journal<E> {
   /**
-   * Durable when it resolves. `onlyIf` is the number of events that the key has so far: the once-only primitive. At a
-   * conflict it resolves after followers have been given what came first.
+   * Durable when it resolves. `onlyIf` is the number of events that the key must have so far, which makes a write happen once. On a conflict it
+   * resolves after followers received the earlier events.
    */
   append(key: string, events: readonly E[], onlyIf?: number): Promise<number | 'conflict'>
   read(after: number): AsyncIterable<JournalEntry<E> & { readonly at: number }>
   /**
-   * Passes on every event after `after`, in order, until `signal` aborts. Where events were missed, or the journal was replaced by an
-   * older one that an operator adopted, `replace` gets all that the journal holds now, in one step: what was passed on before no longer
-   * counts. Without `replace` the promise rejects then, and `health` stays `unreachable`.
+   * Passes on every event after `after`, in order, until `signal` aborts. When events were missed, or an operator adopted an older journal,
+   * `replace` is called once with the whole content of the journal: everything passed on before is void. Without `replace` the promise rejects then,
+   * and `health` stays `unreachable`.
    */
   follow(
     after: number,
@@ -21,7 +21,7 @@ export interface Journal<E> {
   readonly health: 'ok' | 'poisoned' | 'unreachable'
 }
 
-/** A journal that its feature has open. */
+/** A journal opened by its feature. */
 export interface OpenJournal<E> extends Journal<E> {
   close(): Promise<void>
 }

@@ -3,30 +3,30 @@ import { openFileJournal } from './file-journal.ts'
 import type { OpenJournal } from './journal.ts'
 import { createMemoryJournal } from './memory-journal.ts'
 
-/** Which journal, and how its events are read. */
+/** Identifies a journal and decodes its events. */
 export interface JournalSpec<E> {
-  /** Its name where several journals are in one place: `approvals`. */
+  /** Name of the journal where several share one place, such as `approvals`. */
   readonly name: string
-  /** Its file where journals are files; empty: it lasts as long as the process. */
+  /** File of the journal, for file backends; empty: in memory. */
   readonly path: string
-  /** Reads an event that was written before. Throws for one that this version does not know: the journal then refuses to open. */
+  /** Decodes a stored event. Throws on an unknown event: the journal then refuses to open. */
   decode(event: unknown): E
 }
 
-/** Where features keep what must survive. */
+/** Store of the durable state of features. */
 export interface Journals {
-  /** Other replicas write to them as well. */
+  /** Other replicas write to the same journals. */
   readonly shared: boolean
   /**
-   * Resolves when followers here have every event that any replica made durable before the call; rejects when that cannot be
-   * known. Null: no other replica writes.
+   * Resolves when followers here have every event that any replica made durable before the call; rejects when that is unknown. Null when no other
+   * replica writes.
    */
   readonly catchUp: (() => Promise<void>) | null
   /** Rejects when the journal cannot be read. */
   open<E>(spec: JournalSpec<E>): Promise<OpenJournal<E>>
 }
 
-/** Journals of one replica, each in a file of its own. */
+/** Journals of a single replica, each in a separate file. */
 export function fileJournals(clock: Clock): Journals {
   return {
     shared: false,

@@ -1,15 +1,15 @@
 /** Work that only one replica may do at a time. */
 export interface Leadership {
   /**
-   * Does `work` whenever this replica leads `job`, until `signal` aborts: another replica leads from then on, or may. `epoch` grows with
-   * each leader: what a leader writes is refused once there is a later one. The work lasts until then.
+   * Runs `work` whenever this replica leads `job`, until `signal` aborts, from when another replica may lead. `epoch` grows with each leader: writes
+   * of a leader are refused once there is a later one. Leadership lasts until the work ends.
    */
   run(job: string, work: LedWork): void
 }
 
 export type LedWork = (epoch: number, signal: AbortSignal) => Promise<void>
 
-/** The only replica leads everything. `onLead` is told of each job; `close` ends all work. */
+/** Leadership for a single replica, which leads every job. `onLead` is called for each job; `close` aborts all work. */
 export function soleLeadership(onLead: (job: string, leads: boolean) => void): Leadership & { close(): Promise<void> } {
   const stop = new AbortController()
   const works: Promise<void>[] = []

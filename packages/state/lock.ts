@@ -2,23 +2,23 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
-/** SQLite's code for a lock that somebody else holds (`SQLITE_BUSY`). */
+/** SQLite's code for a lock held by another connection (`SQLITE_BUSY`). */
 const SQLITE_BUSY = 5
 
 /** Another process has the lock. */
 export class LockedError extends Error {}
 
 /**
- * Takes `<path>.lock` for this process; the answer gives it back. The kernel holds the lock, so it dies with the process, whatever
- * kills it, and no stale file can shut a successor out. Node has no `flock`; SQLite's exclusive transaction is one.
- * Throws `LockedError`, naming the path, when another process or another part of this one has it.
+ * Locks `<path>.lock` for this process; returns a function that releases it. The kernel holds the lock, so it ends with the process in any case, and
+ * no stale file can block a successor. Node has no `flock`; SQLite's exclusive transaction serves instead. Throws LockedError, naming the path, when
+ * another process or another part of this one holds it.
  */
 export function lockPath(path: string): () => void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   return lockFile(`${path}.lock`, path)
 }
 
-/** The same with the name of the lock's own file, in a folder that exists; `path` is what `LockedError` names. */
+/** Like `lockPath` with the path of the lock file, in an existing folder; LockedError names `path`. */
 export function lockFile(file: string, path: string): () => void {
   const database = new DatabaseSync(file, { timeout: 0 })
   try {

@@ -1,9 +1,9 @@
 import type { JournalEntry, OpenJournal } from './journal.ts'
 
-/** Events that a journal in memory holds; a feature that writes more must keep a file. */
+/** Maximum number of events of a journal in memory; a feature that writes more must use a file. */
 const MAX_EVENTS = 1_000_000
 
-/** A journal that lasts as long as the process: where the contract's default is memory. */
+/** Creates a journal that lasts as long as the process. */
 export function createMemoryJournal<E>(now: () => number): OpenJournal<E> {
   return new MemoryJournal(now)
 }

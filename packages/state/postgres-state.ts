@@ -1,8 +1,8 @@
 import type { PostgresState, PostgresStateOptions } from './postgres/state.ts'
 
-/** Opens the state in Postgres, making its schema when it is missing. Rejects when the server cannot be reached or refuses. */
+/** Opens the state in Postgres and creates its schema if missing. Rejects when the server is unreachable or refuses. */
 export async function openPostgresState(options: PostgresStateOptions): Promise<PostgresState> {
-  // Most gateways have no database, and load nothing of this.
+  // Most gateways have no database and load none of this.
   const { startPostgresState } = await import('./postgres/state.ts')
   return startPostgresState(options)
 }

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { systemFiles } from './files.ts'
 
-/** Flags of this process's open file of that path, as the kernel has them. */
+/** Returns the open flags of the file at that path in this process, from the kernel. */
 function openFlags(file: string): number {
   const fd = readdirSync('/proc/self/fd').find((name) => isOpen(name, file))
   const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1]
@@ -20,8 +20,8 @@ function isOpen(fd: string, file: string): boolean {
   }
 }
 
-test('every write of an append handle is durable when it comes back: the kernel knows the file as one that syncs', {
-  skip: process.platform !== 'linux' && 'the kernel tells the flags of an open file on Linux alone',
+test('every write of an append handle is durable on return: the kernel reports the file as synchronous', {
+  skip: process.platform !== 'linux' && 'the kernel reports the flags of an open file on Linux only',
 }, () => {
   const dir = mkdtempSync(path.join(tmpdir(), 'plat-'))
   const file = path.join(dir, 'journal')
@@ -34,7 +34,7 @@ test('every write of an append handle is durable when it comes back: the kernel 
   }
 })
 
-test('an appended batch is told with its bytes, behind what a file held before', async () => {
+test('an append reports its bytes and keeps the previous content', async () => {
   const dir = mkdtempSync(path.join(tmpdir(), 'plat-'))
   const file = path.join(dir, 'journal')
   try {

@@ -4,50 +4,50 @@ import { BATCH_BYTES } from '../group-commit.ts'
 import { nodeCalls, OwnedFile, type SystemCalls } from './owned-file.ts'
 
 /**
- * An open file that only grows at its end; what was written is on disk when the write comes back. Every operation but `close` throws the
- * system's error. After a failed write the handle must never be used again: the kernel forgets what failed.
+ * An append-only open file; a write is durable when it returns. Every operation except `close` throws the system's error. After a failed write the
+ * handle must not be used again: the kernel drops the failed pages.
  */
 export interface AppendHandle {
-  /** Bytes. */
+  /** Returns the size in bytes. */
   size(): number
-  /** Reads into the whole of `target` from `position`; answers the bytes read, 0 at the end. */
+  /** Reads into `target` from `position`. Returns the number of bytes read, 0 at the end. */
   read(target: Uint8Array, position: number): number
-  /** Writes at the end; answers the bytes written, which may be fewer than given. */
+  /** Appends. Returns the number of bytes written, which may be fewer than given. */
   write(bytes: Uint8Array): number
-  /** `write`, off the event loop: the bytes must stay as they are until it is done. */
+  /** Like `write`, off the event loop: `bytes` must not change until `done` is called. */
   append(bytes: Uint8Array, done: (fault: Error | null, written: number) => void): void
   /** Durable when it returns. */
   truncate(size: number): void
-  /** May be called again; every other use throws from now on. Never throws. */
+  /** Idempotent, never throws; every later use of the handle throws. */
   close(): void
 }
 
-/** The few file operations that durability rests on. Tests inject faults here and record traces here. */
+/** The file operations on which durability depends. Tests inject faults and record traces here. */
 export interface Files {
-  /** Opens for reading and appending; a missing file is made (mode 0600). The file and its name in the folder are durable. */
+  /** Opens for reading and appending; creates a missing file (mode 0600). The file and its folder entry are durable. */
   openAppend(path: string): AppendHandle
-  /** `rewrite`, without the handle. */
+  /** Like `rewrite`, without the handle. */
   replace(path: string, bytes: Uint8Array): void
   /**
-   * Puts `bytes` under `path` as a whole (temporary file, fsync, rename, fsync of the folder) and returns the handle of the new file.
-   * Throws `ReplaceUncertainError` when the old or the new file may be under `path`, any other error when it is the old one.
+   * Replaces the file at `path` by `bytes` (temporary file, fsync, rename, fsync of the folder) and returns the handle of the new file. Throws
+   * ReplaceUncertainError when either file may be at `path`, any other error when it is the old one.
    */
   rewrite(path: string, bytes: Uint8Array): AppendHandle
-  /** The whole file; null when there is none. */
+  /** Returns the whole file, or null when it does not exist. */
   readWhole(path: string): Uint8Array | null
   exists(path: string): boolean
 }
 
-/** The rename was tried, and may survive a power cut or not. */
+/** The rename was attempted and may or may not survive a power failure. */
 export class ReplaceUncertainError extends Error {}
 
-/** Each write is a write and an fdatasync in one system call: one way to a thread and back instead of two. */
+/** O_DSYNC makes each write a write and an fdatasync in one system call, with one thread pool round trip instead of two. */
 const APPEND_FLAGS = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_DSYNC
 const FOLDER_MODE = 0o700
-/** Twice the bytes of a group commit: only the last commit can have failed, because nothing is written after one that did. */
+/** Twice the maximum of a group commit: only the last commit can have failed, because nothing is written after a failure. */
 const REWRITTEN_BYTES = 2 * BATCH_BYTES
 
-/** The machine's file system, or another one behind the same system calls. */
+/** Returns a file system on the given system calls. */
 export function filesOver(calls: SystemCalls): Files {
   const files: Files = {
     openAppend(path) {
@@ -58,10 +58,10 @@ export function filesOver(calls: SystemCalls): Files {
         const size = file.size()
         if (size > 0) {
           rewriteTail(path, size, calls)
-          // A durable write covers its own bytes only. What a process that was killed left in the page cache must not come later.
+          // A durable write covers only its own bytes. Bytes that a killed process left in the page cache must be durable before them.
           file.datasync()
         }
-        // Always: the attempt before this one may have made or renamed the file and then failed here.
+        // Always: an earlier attempt may have created or renamed the file and failed here.
         syncFolder(folder, calls)
         return new SystemAppendHandle(file)
       } catch (error) {
@@ -104,15 +104,15 @@ export function filesOver(calls: SystemCalls): Files {
   return files
 }
 
-/** The machine's file system. */
+/** The system's file system. */
 export const systemFiles: Files = filesOver(nodeCalls)
 
-/** Tells "there is no such file" from every other trouble. */
+/** Returns whether the error means that the file does not exist. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
-/** The bytes of an open file from `from` to `end`. Throws when it is shorter. */
+/** Reads the bytes of an open file from `from` to `end`. Throws when the file is shorter. */
 export function readAll(file: Pick<AppendHandle, 'read'>, end: number, from = 0): Buffer {
   const bytes = Buffer.alloc(end - from)
   for (let got = 0; got < bytes.length; ) {
@@ -124,18 +124,18 @@ export function readAll(file: Pick<AppendHandle, 'read'>, end: number, from = 0)
 }
 
 /**
- * Writes the end of the file once more, in place. After a failed write the page cache may hold bytes that no sync brings to disk, because the
- * kernel marked them clean: a process that starts then would read and trust what the next power cut takes.
+ * Rewrites the end of the file in place. After a failed write the page cache may hold bytes that no sync writes to disk, because the kernel marked
+ * them clean: a process that starts then would trust bytes that the next power failure loses.
  */
 function rewriteTail(path: string, size: number, calls: SystemCalls): void {
-  // Without O_APPEND, which would write at the end whatever the position.
+  // Without O_APPEND, which would ignore the position.
   using file = OwnedFile.open(path, 'r+', calls)
   const from = Math.max(0, size - REWRITTEN_BYTES)
   file.writeAll(readAll(file, size, from), from)
   file.datasync()
 }
 
-/** Open and synced; leaves nothing behind when it throws. */
+/** Returns the file open and synced; removes it when it throws. */
 function writeTemporary(path: string, bytes: Uint8Array, calls: SystemCalls): OwnedFile {
   const file = OwnedFile.open(path, APPEND_FLAGS | constants.O_TRUNC, calls)
   try {
@@ -186,7 +186,7 @@ class SystemAppendHandle implements AppendHandle {
   }
 }
 
-/** A new or renamed entry survives power loss only once its folder was synced. */
+/** A new or renamed entry survives a power failure only after its folder was synced. */
 function syncFolder(folder: string, calls: SystemCalls): void {
   using file = OwnedFile.open(folder, 'r', calls)
   file.sync()

@@ -9,13 +9,13 @@ function closeAndNote(fd: number, closed: number[]): void {
   nodeCalls.closeSync(fd)
 }
 
-test('a file is closed once, and a descriptor that was given to another file meanwhile is never used', () => {
+test('a file is closed once, and a descriptor reused by another file is never touched', () => {
   const folder = tempFolder()
   const closed: number[] = []
   const calls = { ...nodeCalls, closeSync: (fd: number) => closeAndNote(fd, closed) }
   const file = OwnedFile.open(`${folder}/one`, 'a+', calls)
   file.close()
-  // The kernel gives the lowest free number, so this one has the descriptor of the first.
+  // The kernel assigns the lowest free number, so this file gets the descriptor of the first.
   using stranger = OwnedFile.open(`${folder}/stranger`, 'a+')
   file.close()
   assert.throws(() => file.write(Buffer.from('x')), FileClosedError)
@@ -27,7 +27,7 @@ test('a file is closed once, and a descriptor that was given to another file mea
   assert.equal(readFileSync(`${folder}/stranger`, 'utf8'), 'mine')
 })
 
-test('a file that is closed during a write keeps its descriptor until the write is over', async () => {
+test('a file closed during a write keeps its descriptor until the write is done', async () => {
   const path = `${tempFolder()}/one`
   const closed: number[] = []
   const calls = { ...nodeCalls, closeSync: (fd: number) => closeAndNote(fd, closed) }
@@ -40,7 +40,7 @@ test('a file that is closed during a write keeps its descriptor until the write 
   assert.equal(readFileSync(path, 'utf8'), 'whole')
 })
 
-test('a close that fails is not tried again', () => {
+test('a failed close is not retried', () => {
   let closes = 0
   const closeSync = (fd: number) => {
     closes++

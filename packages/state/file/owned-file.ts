@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 
-/** The system calls that durable files rest on. Tests inject faults here; everything else opens an `OwnedFile`. */
+/** The system calls on which durable files depend. Tests inject faults here; other code opens an `OwnedFile`. */
 export interface SystemCalls {
   openSync(path: string, flags: string | number, mode: number): number
   closeSync(fd: number): void
@@ -37,7 +37,7 @@ export const nodeCalls: SystemCalls = {
   fstatSync,
   statSync,
   readSync,
-  // The types of Node lack the form with options.
+  // Node's types lack the signature with options.
   writeSync: (fd, bytes, { position }) => writeSync(fd, bytes, 0, bytes.length, position),
   write,
   fdatasyncSync,
@@ -48,21 +48,21 @@ export const nodeCalls: SystemCalls = {
   unlinkSync,
 }
 
-/** Only the owner reads what agents did. */
+/** Readable by the owner only: the files contain the activity of agents. */
 export const FILE_MODE = 0o600
 
 /** A file was used after it was closed. */
 export class FileClosedError extends Error {}
 
 /**
- * The one owner of a file descriptor. A raw descriptor is a number that the kernel gives to the next file or socket as soon as it is
- * closed; so the number never leaves this class, it is closed exactly once, and every use after `close` throws `FileClosedError`.
+ * The single owner of a file descriptor. The kernel reuses the number for the next file or socket once it is closed. So the number never leaves this
+ * class, it is closed exactly once, and every use after `close` throws FileClosedError.
  */
 export class OwnedFile {
   readonly #path: string
   readonly #calls: SystemCalls
   #fd: number | null
-  /** Writes on the thread pool; the descriptor stays open until they return. */
+  /** Number of writes on the thread pool; the descriptor stays open until they return. */
   #writing = 0
   #isClosed = false
 
@@ -77,22 +77,22 @@ export class OwnedFile {
     return new OwnedFile(path, calls.openSync(path, flags, FILE_MODE), calls)
   }
 
-  /** Bytes. */
+  /** Returns the size in bytes. */
   size(): number {
     return this.#calls.fstatSync(this.#descriptor()).size
   }
 
-  /** Reads into the whole of `target` from `position`; returns the bytes read, 0 at the end. */
+  /** Reads into `target` from `position`. Returns the number of bytes read, 0 at the end. */
   read(target: Uint8Array, position: number): number {
     return this.#calls.readSync(this.#descriptor(), target, { position })
   }
 
-  /** Returns the bytes written, which may be fewer than given. */
+  /** Returns the number of bytes written, which may be fewer than given. */
   write(bytes: Uint8Array): number {
     return this.#calls.writeSync(this.#descriptor(), bytes, { position: null })
   }
 
-  /** Writes at `position`, or where the file's flags say. */
+  /** Writes at `position`, or as the flags of the file say. */
   writeAll(bytes: Uint8Array, position: number | null = null): void {
     for (let at = 0; at < bytes.length; ) {
       const place = { position: position === null ? null : position + at }
@@ -100,7 +100,7 @@ export class OwnedFile {
     }
   }
 
-  /** `write`, off the event loop; `bytes` must not change until `done` is called. */
+  /** Like `write`, off the event loop; `bytes` must not change until `done` is called. */
   append(bytes: Uint8Array, done: (fault: Error | null, written: number) => void): void {
     this.#calls.write(this.#descriptor(), bytes, (error, written) => {
       this.#writing--
@@ -122,7 +122,7 @@ export class OwnedFile {
     this.#calls.fdatasyncSync(this.#descriptor())
   }
 
-  /** May be called again. Never throws: what had to be durable was synced before, and the kernel frees the number even when it reports an error. */
+  /** Idempotent, never throws: durable data was synced before, and the kernel frees the number even when it reports an error. */
   close(): void {
     this.#isClosed = true
     this.#release()
@@ -144,7 +144,7 @@ export class OwnedFile {
     try {
       this.#calls.closeSync(fd)
     } catch {
-      // POSIX leaves the descriptor's state open after an error, Linux has freed it: closing it again could close another file.
+      // POSIX leaves the state of the descriptor undefined after an error, Linux has freed it: closing it again could close another file.
     }
   }
 }

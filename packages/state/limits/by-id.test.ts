@@ -12,10 +12,10 @@ class Entry implements Listed<Entry> {
   }
 }
 
-/** Many that end alike, and therefore stand in one list. */
+/** Many ids with equal ends, which share one list. */
 const id = fc.tuple(fc.nat(5), fc.constantFrom('', '/2', '-000000', '-000001')).map(([at, end]) => `${at}${end}`)
 
-test('entries are found by their ids as in a map, however many stand in one list', () => {
+test('entries are found by id as in a map, however many share one list', () => {
   const steps = fc.array(fc.tuple(fc.constantFrom('add', 'delete', 'get'), id), { minLength: 30, maxLength: 60 })
   fc.assert(
     fc.property(steps, (taken) => {
@@ -27,7 +27,7 @@ test('entries are found by their ids as in a map, however many stand in one list
         if (step === 'delete') {
           entries.delete(entry)
           known.delete(name)
-          assert.equal(entry.next, null, 'what has gone holds nothing')
+          assert.equal(entry.next, null, 'removed entries are released')
         } else if (step === 'add' && !known.has(name)) {
           entries.add(entry)
           known.set(name, entry)

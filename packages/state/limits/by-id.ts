@@ -1,15 +1,15 @@
-/** Lists among which the entries are spread: enough that those of a busy gateway hardly meet. */
+/** Number of lists: enough that entries of a busy gateway rarely share one. */
 const LISTS = 4096
 
-/** What `ById` keeps: each entry knows the one behind it in its list. */
+/** Entry of `ById`, linked to the next one in its list. */
 export interface Listed<T> {
   readonly id: string
   next: T | null
 }
 
 /**
- * Entries by id, which come and go with each call. A `Map` would replace its table every few dozen steps, and the old tables keep alive
- * what was in them until a full collection.
+ * Entries by id, added and removed with each call. A `Map` would replace its table every few dozen steps, and the old tables retain their entries
+ * until a full collection.
  */
 export class ById<T extends Listed<T>> {
   readonly #first: (T | null)[] = new Array<T | null>(LISTS).fill(null)
@@ -25,7 +25,7 @@ export class ById<T extends Listed<T>> {
     return entry
   }
 
-  /** For an id that is not there. */
+  /** Caller must pass an id that is not present. */
   add(entry: T): void {
     const list = listOf(entry.id)
     entry.next = this.#first[list] ?? null
@@ -33,7 +33,7 @@ export class ById<T extends Listed<T>> {
     this.#size++
   }
 
-  /** Nothing happens to an entry that is not there. */
+  /** No effect on an absent entry. */
   delete(entry: T): void {
     const list = listOf(entry.id)
     let before: T | null = null
@@ -49,7 +49,7 @@ export class ById<T extends Listed<T>> {
     this.#size--
   }
 
-  /** All of them, in no order. */
+  /** Returns all entries, in no order. */
   all(): T[] {
     const all: T[] = []
     for (const first of this.#first) for (let entry = first; entry !== null; entry = entry.next) all.push(entry)
@@ -57,7 +57,7 @@ export class ById<T extends Listed<T>> {
   }
 }
 
-/** By the end of an id, which is random in the ids of calls. */
+/** Hashes the end of an id, which is random in the ids of calls. */
 function listOf(id: string): number {
   const { length } = id
   let hash = 0

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { type Hold, type HoldItem, isShort, type Limits, type Short } from './limits.ts'
 import { windowOf } from './window.ts'
 
-/** A backend under test. Every test asks for keys of its own. */
+/** A backend under test. Every test uses separate keys. */
 export interface LimitsBackend {
   readonly name: string
   open(): Promise<Limits>
@@ -22,10 +22,10 @@ function heldOf(answer: Hold | Short): Hold {
   return answer
 }
 
-/** A minute from now, by the clock that decides. */
+/** A minute from now, by the deciding clock. */
 const soon = (limits: Limits) => limits.now() + 60_000
 
-/** What every counter of money, rates and tokens promises, whatever keeps it. */
+/** Conformance tests of every counter of money, rates and tokens. */
 export function limitsPromises(backend: LimitsBackend): void {
   const { name } = backend
   const promise = (what: string, check: (limits: Limits) => Promise<void>) =>
@@ -33,28 +33,25 @@ export function limitsPromises(backend: LimitsBackend): void {
   taking(promise)
   settling(promise)
 
-  promise('a window that is over starts from nothing', async (limits) => {
+  promise('a window that has ended starts from zero', async (limits) => {
     const inWindow = (window: string) => ({ ...usd('rate/a', 1, 1), window })
     heldOf(await limits.take('1', [inWindow('2099-11-20')], soon(limits)))
     assert.ok(isShort(await limits.take('2', [inWindow('2099-11-20')], soon(limits))))
     heldOf(await limits.take('3', [inWindow('2099-11-21')], soon(limits)))
   })
 
-  promise(
-    'what is counted in a window counts until it ends by the clock that decides, and not in the next one',
-    async (limits) => {
-      const item = () => ({ ...usd('rate/clock', 2, 1), window: windowOf(limits.now(), 1_000_000) })
-      const [first, second, third] = [item(), item(), item()]
-      heldOf(await limits.take('w1', [first], soon(limits)))
-      heldOf(await limits.take('w2', [second], soon(limits)))
-      assert.ok(isShort(await limits.take('w3', [third], soon(limits))))
-      const next = { ...third, window: windowOf(limits.now() + 1_000_000_000, 1_000_000) }
-      heldOf(await limits.take('w3', [next], soon(limits)))
-    },
-  )
+  promise('an amount counts until its window ends by the deciding clock, and not in the next one', async (limits) => {
+    const item = () => ({ ...usd('rate/clock', 2, 1), window: windowOf(limits.now(), 1_000_000) })
+    const [first, second, third] = [item(), item(), item()]
+    heldOf(await limits.take('w1', [first], soon(limits)))
+    heldOf(await limits.take('w2', [second], soon(limits)))
+    assert.ok(isShort(await limits.take('w3', [third], soon(limits))))
+    const next = { ...third, window: windowOf(limits.now() + 1_000_000_000, 1_000_000) }
+    heldOf(await limits.take('w3', [next], soon(limits)))
+  })
 
   promise(
-    'an id whose hold was released or was short can be taken again, and an older hold of it changes nothing',
+    'an id whose hold was released or refused can be used again, and its older hold has no effect',
     async (limits) => {
       const first = heldOf(await limits.take('again', [usd('usd/again', 10, 6)], soon(limits)))
       await first.release()
@@ -68,7 +65,7 @@ export function limitsPromises(backend: LimitsBackend): void {
     },
   )
 
-  promise('10,000 takes at once never pass the cap and use all of it', async (limits) => {
+  promise('10,000 concurrent takes never pass the cap and use all of it', async (limits) => {
     const answers = await Promise.all(
       Array.from(
         { length: 10_000 },
@@ -86,7 +83,7 @@ export function limitsPromises(backend: LimitsBackend): void {
 type Promised = (what: string, check: (limits: Limits) => Promise<void>) => void
 
 function taking(promise: Promised): void {
-  promise('what fits is held, and what does not is refused with what is left', async (limits) => {
+  promise('an item that fits is held, one that does not is refused with the remaining amount', async (limits) => {
     const hold = heldOf(await limits.take('1', [usd('usd/a', 10, 7)], soon(limits)))
     assert.deepEqual(hold.items, [usd('usd/a', 10, 7)])
     const short = await limits.take('2', [usd('usd/a', 10, 4)], soon(limits))
@@ -101,7 +98,7 @@ function taking(promise: Promised): void {
     assert.deepEqual(await limits.used('usd/c', 'life'), { spent: 0, held: 0 })
   })
 
-  promise('the same id gets the same answer, and counts once', async (limits) => {
+  promise('the same id gets the same result, and counts once', async (limits) => {
     const first = heldOf(await limits.take('1', [usd('usd/d', 10, 6)], soon(limits)))
     const again = heldOf(await limits.take('1', [usd('usd/d', 10, 6)], soon(limits)))
     assert.deepEqual(again.items, first.items)
@@ -109,7 +106,7 @@ function taking(promise: Promised): void {
     await assert.rejects(async () => limits.take('1', [usd('usd/d', 10, 1)], soon(limits)))
   })
 
-  promise('an amount or a cap that is no whole number from 0 on is refused', async (limits) => {
+  promise('an amount or a cap that is not a whole number from 0 on is refused', async (limits) => {
     for (const wrong of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
       await assert.rejects(async () => limits.take('1', [usd('usd/e', 10, wrong)], soon(limits)), RangeError)
       await assert.rejects(async () => limits.take('1', [usd('usd/e', wrong, 1)], soon(limits)), RangeError)
@@ -134,7 +131,7 @@ function taking(promise: Promised): void {
 }
 
 function settling(promise: Promised): void {
-  promise('a settle counts what was spent in every window of the key, once', async (limits) => {
+  promise('a settle counts the spent amount in every window of the key, once', async (limits) => {
     const days = ['2099-11-20', '2099-11'].map((window) => ({ ...usd('usd/h', 10, 6), window }))
     const hold = heldOf(await limits.take('1', days, soon(limits)))
     assert.equal(hold.settled, null)
@@ -145,7 +142,7 @@ function settling(promise: Promised): void {
     assert.deepEqual(hold.settled, new Map([['usd/h', 2]]))
   })
 
-  promise('a release gives everything back, and a key that a settle leaves out is spent whole', async (limits) => {
+  promise('a release returns everything, and a key omitted from a settle is spent in full', async (limits) => {
     const given = heldOf(await limits.take('1', [usd('usd/i', 10, 6)], soon(limits)))
     await given.release()
     assert.deepEqual(
@@ -156,14 +153,14 @@ function settling(promise: Promised): void {
     assert.deepEqual(await limits.used('usd/i', 'life'), { spent: 6, held: 0 })
   })
 
-  promise('more than was held counts as spent, and nothing is left of the cap', async (limits) => {
+  promise('an overrun counts as spent, and nothing is left of the cap', async (limits) => {
     await heldOf(await limits.take('1', [usd('usd/j', 10, 6)], soon(limits))).settle(new Map([['usd/j', 12]]))
     assert.deepEqual(await limits.used('usd/j', 'life'), { spent: 12, held: 0 })
     const short = await limits.take('2', [usd('usd/j', 10, 1)], soon(limits))
     assert.ok(isShort(short) && short.left === 0)
   })
 
-  promise('a hold whose owner is gone counts as spent whole', async (limits) => {
+  promise('a hold whose owner is gone counts as spent in full', async (limits) => {
     heldOf(await limits.take('1', [usd('usd/k', 10, 6)], limits.now()))
     assert.deepEqual(await limits.used('usd/k', 'life'), { spent: 6, held: 0 })
   })

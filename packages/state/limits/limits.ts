@@ -10,25 +10,25 @@ export interface HoldItem {
   readonly unit: 'micros' | 'tokens' | 'calls'
 }
 
-/** What was taken before a call and is settled after it. */
+/** Amounts reserved before a call and settled after it. */
 export interface Hold {
   readonly id: string
-  /** The runner writes them into the intent. */
+  /** Recorded in the intent. */
   readonly items: readonly HoldItem[]
-  /** What was spent in the end, by key; null while the hold is open. The runner writes it into the outcome. */
+  /** Amount spent by key; null while the hold is open. Recorded in the outcome. */
   readonly settled: ReadonlyMap<string, number> | null
-  /** Takes more, all or nothing. */
+  /** Reserves more, all or nothing. */
   extend(items: readonly HoldItem[]): Short | null | Promise<Short | null>
   /**
-   * By key, in every window of that key; a key that is not there has spent its whole hold. Once: later calls change nothing.
-   * More than was held is counted as well, and reported as an overrun.
+   * Spent amounts by key, in every window of that key; an omitted key has spent its whole hold. Only the first call has an effect. An amount above
+   * the hold is counted and reported as an overrun.
    */
   settle(actual: ReadonlyMap<string, number>): void | Promise<void>
-  /** Gives everything back: settles with nothing. */
+  /** Returns everything: settles with zero. */
   release(): void | Promise<void>
 }
 
-/** The cap that was too short. */
+/** The cap that was exceeded. */
 export interface Short {
   readonly kind: 'short'
   readonly key: string
@@ -37,12 +37,12 @@ export interface Short {
   readonly resetsAt: number | null
 }
 
-/** Tells what was too short from what was taken. */
+/** Distinguishes a refusal from a hold. */
 export function isShort(answer: Hold | Short): answer is Short {
   return 'kind' in answer
 }
 
-/** A call that cost more than was held for it. */
+/** A call that cost more than its hold. */
 export interface Overrun {
   readonly id: string
   readonly key: string
@@ -50,16 +50,15 @@ export interface Overrun {
   readonly spent: number
 }
 
-/** Counts what is spent and held under caps. Unreachable throws, and the call is denied. */
+/** Counts amounts spent and held under caps. Throws when unreachable, and the call is denied. */
 export interface Limits {
   /**
-   * All or nothing. The same id gets the same answer while its hold is open, and the hold then belongs to the last take; with other items
-   * it throws. A take that failed holds nothing, also when it is counted later than its failure.
-   * `expiresAt` (milliseconds since the epoch) is for holds whose owner is gone: then the whole hold counts as spent. `caller`: in whose
-   * share new counters are kept; without one all share one.
+   * All or nothing. The same id gets the same result while its hold is open, and the hold then belongs to the last take; other items throw. A failed
+   * take holds nothing, even when it is counted after its failure. `expiresAt` (milliseconds since the epoch) applies to holds whose owner is gone:
+   * then the whole hold counts as spent. `caller` selects the share of new counters; callers without one have a common share.
    */
   take(id: string, items: readonly HoldItem[], expiresAt: number, caller?: string): Hold | Short | Promise<Hold | Short>
   used(key: string, window: string): Promise<{ spent: number; held: number }>
-  /** The clock that decides windows, in milliseconds since the epoch: callers name windows and expiry by it. */
+  /** Milliseconds since the epoch by the clock that decides windows: callers name windows and expiry by it. */
   now(): number
 }

@@ -22,7 +22,7 @@ function take(limits: LocalLimits, id: string, ...items: HoldItem[]): Hold {
   return answer
 }
 
-test('a take and a settle are one step each: no promise in between', () => {
+test('take and settle are synchronous', () => {
   const limits = new LocalLimits({ clock })
   const answer = limits.take('1', [item('usd/a', 10, 1)], clock.now() + 1)
   assert.ok(!(answer instanceof Promise) && !isShort(answer))
@@ -30,7 +30,7 @@ test('a take and a settle are one step each: no promise in between', () => {
   assert.equal(limits.openHolds, 0)
 })
 
-test('a key that ends like another with its window is counted apart from it', async () => {
+test('a key that ends like another key with its window is counted separately', async () => {
   const limits = new LocalLimits({ clock })
   take(limits, '1', item('usd/a', 10, 6, '2026-11'), item('usd/a\n2026-11', 10, 5))
   assert.equal(limits.buckets, 2)
@@ -38,7 +38,7 @@ test('a key that ends like another with its window is counted apart from it', as
   assert.deepEqual(await limits.used('usd/a\n2026-11', 'life'), { spent: 0, held: 5 })
 })
 
-test('an overrun is told with what was held and what was spent', () => {
+test('an overrun is reported with the held and the spent amount', () => {
   const overruns: Overrun[] = []
   const limits = new LocalLimits({ clock, onOverrun: (overrun) => overruns.push(overrun) })
   take(limits, '1', item('usd/a', 10, 6)).settle(new Map([['usd/a', 6]]))
@@ -47,7 +47,7 @@ test('an overrun is told with what was held and what was spent', () => {
   assert.deepEqual(overruns, [{ id: '2', key: 'usd/b', held: 6, spent: 7 }])
 })
 
-test('a settle with an amount that is none changes nothing, and the hold stays', async () => {
+test('a settle with an invalid amount changes nothing, and the hold stays open', async () => {
   const limits = new LocalLimits({ clock })
   const hold = take(limits, '1', item('usd/a', 10, 6))
   assert.throws(() => hold.settle(new Map([['usd/a', Number.NaN]])), RangeError)
@@ -56,7 +56,7 @@ test('a settle with an amount that is none changes nothing, and the hold stays',
   assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 0, held: 0 })
 })
 
-test('a hold that expired counts as spent until its owner settles it after all', async () => {
+test('an expired hold counts as spent until its owner settles it', async () => {
   const limits = new LocalLimits({ clock })
   const late = take(limits, '1', item('usd/a', 10, 6))
   const other = take(limits, '2', item('usd/b', 10, 6))
@@ -69,7 +69,7 @@ test('a hold that expired counts as spent until its owner settles it after all',
   assert.deepEqual(await limits.used('usd/b', 'life'), { spent: 0, held: 0 })
 })
 
-test('windows that are over are forgotten as new ones come', async () => {
+test('ended windows are removed as new ones arrive', async () => {
   const limits = new LocalLimits({ clock })
   for (let at = 0; at < 1000; at++) {
     take(limits, `${at}`, item(`rate/${at}`, 1, 1, windowOf(clock.now(), 1))).settle(new Map())
@@ -78,7 +78,7 @@ test('windows that are over are forgotten as new ones come', async () => {
   assert.ok(limits.buckets < 10, `${limits.buckets} windows are kept`)
 })
 
-test('what a session spent is remembered for 90 days after its last call', async () => {
+test('the spending of a session is kept for 90 days after its last call', async () => {
   const limits = new LocalLimits({ clock })
   take(limits, '1', item('usd/a', 10, 6)).settle(new Map())
   await clock.advance(89 * 86_400_000)
@@ -89,7 +89,7 @@ test('what a session spent is remembered for 90 days after its last call', async
   assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 0, held: 0 })
 })
 
-test('what an earlier process spent counts, unless its window is over', async () => {
+test('the spending of an earlier process counts, unless its window has ended', async () => {
   const limits = new LocalLimits({ clock })
   const now = clock.now()
   limits.restore({ key: 'usd/a', window: 'life' }, 4, now)
@@ -103,7 +103,7 @@ test('what an earlier process spent counts, unless its window is over', async ()
   assert.ok(isShort(limits.take('1', [item('usd/a', 10, 7)], now + 1)))
 })
 
-test('windows end where their text says', () => {
+test('windows end as their text says', () => {
   assert.equal(windowEnd('life'), null)
   assert.equal(windowEnd('2026-12-31'), Date.UTC(2027, 0, 1))
   assert.equal(windowEnd('2026-02'), Date.UTC(2026, 2, 1))
@@ -119,7 +119,7 @@ test('windows end where their text says', () => {
   }
 })
 
-/** What random callers do: arrive, settle with some price, abort, go away for ever, and the process restarts. */
+/** Random actions of callers: arrive, settle with a price, abort, disappear; and restarts of the process. */
 const step = fc.oneof(
   fc.record({ do: fc.constant('take' as const), key: fc.nat({ max: 2 }), amount: fc.nat({ max: 60 }) }),
   fc.record({ do: fc.constant('settle' as const), which: fc.nat(), part: fc.nat({ max: 100 }) }),
@@ -127,7 +127,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('crash' as const) }),
 )
 
-test('whatever callers do, spent and held are those of a simple model and never pass the cap', async () => {
+test('after any actions, spent and held amounts equal those of a simple model and never pass the cap', async () => {
   const CAP = 100
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
@@ -144,7 +144,7 @@ test('whatever callers do, spent and held are those of a simple model and never 
           assert.equal(!isShort(answer), fits)
           if (!isShort(answer)) open.push({ hold: answer, key, amount: it.amount })
         } else if (it.do === 'crash') {
-          // What the ledger knows: outcomes, and intents without one, which count whole.
+          // Content of the ledger: outcomes, and intents without one, which count in full.
           for (const { key, amount } of open) add(key, amount)
           open = []
           limits = new LocalLimits({ clock })
@@ -170,9 +170,12 @@ test('whatever callers do, spent and held are those of a simple model and never 
   )
 })
 
-test('what is counted and what is open can be listed, and every amount that is spent is told with its sum', async () => {
-  const told: [string, number][] = []
-  const limits = new LocalLimits({ clock, onSpent: ({ key, window }, spent) => told.push([`${key} ${window}`, spent]) })
+test('counters and open holds can be listed, and every spent amount is reported with its sum', async () => {
+  const reported: [string, number][] = []
+  const limits = new LocalLimits({
+    clock,
+    onSpent: ({ key, window }, spent) => reported.push([`${key} ${window}`, spent]),
+  })
   const month = item('usd/a', 10, 4, '2099-11')
   take(limits, '1', item('usd/a', 10, 6), month).settle(new Map([['usd/a', 3]]))
   const second = take(limits, '2', item('usd/a', 10, 2))
@@ -186,20 +189,20 @@ test('what is counted and what is open can be listed, and every amount that is s
   assert.deepEqual(limits.open(), [second])
   second.release()
   assert.deepEqual(limits.open(), [])
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     ['usd/a life', 3],
     ['usd/a 2099-11', 3],
     ['usd/a life', 3],
   ])
 })
 
-test('a day or a month that still runs in its zone is kept, also when it is over in UTC', async () => {
+test('a day or a month still running in its zone is kept after it has ended in UTC', async () => {
   const own = new TestClock(Date.UTC(2026, 10, 30, 23, 0))
   const limits = new LocalLimits({ clock: own, zone: 'America/New_York' })
   const windows = ['2026-11-30', '2026-11']
   for (const window of windows) limits.restore({ key: 'usd/a', window }, 4, own.now())
   await own.advance(5 * 3_600_000)
-  // It is the first of December in UTC: restoring and new windows, which make room, keep what is of November.
+  // It is the first of December in UTC: restoring and new windows, which remove old ones, keep those of November.
   for (const window of windows) limits.restore({ key: 'usd/late', window }, 1, own.now() - 1)
   for (let at = 0; at < 10; at++) take(limits, `${at}`, item(`usd/n${at}`, 1, 1)).release()
   for (const window of windows) {

@@ -4,9 +4,9 @@ import { checkAmount, checkItems, joined, nameOf, partsOf, sameItem, settledBy }
 import type { Hold, HoldItem, Limits, Overrun, Short } from './limits.ts'
 import { windowEnd } from './window.ts'
 
-/** Holds that are open at one time; a gateway has fewer calls under way. */
+/** Maximum number of open holds; a gateway has fewer calls in progress. */
 const MAX_OPEN_HOLDS = 100_000
-/** How long what was spent in a window that never ends is remembered after its last use, in milliseconds: 90 days. */
+/** How long a counter without a window end is kept after its last use, in milliseconds: 90 days. */
 const LIFE_AGE_MS = 90 * 24 * 3_600_000
 /** Buckets that a refused one looks at for windows that are over: the event loop is not held for a search through all. */
 const SEARCHED_BUCKETS = 1_000
@@ -14,22 +14,22 @@ const SEARCHED_BUCKETS = 1_000
 const RESTORED = 'restored'
 
 export interface LocalLimitsOptions {
-  /** Decides when windows are over: the clock by which callers name them. */
+  /** Decides when windows end: the clock by which callers name them. */
   readonly clock: Pick<Clock, 'now'>
-  /** Told of each call that cost more than was held for it. */
+  /** Called for each call that cost more than its hold. */
   readonly onOverrun?: (overrun: Overrun) => void
-  /** Told after each amount that was spent of a hold: the item, and what is spent of its key and window in all by now. */
+  /** Called after each amount spent of a hold, with the item and the total spent of its key and window. */
   readonly onSpent?: (item: HoldItem, spent: number) => void
   /**
-   * Pairs of key and window that are counted at one time, by the caller that was counted first. Beyond it a new one is refused: what is
-   * not counted is not capped. Default: the row of the pool.
+   * Counters (key and window), charged to the caller that was counted first. Beyond the limit a new one is refused: an amount that is not counted is
+   * not capped. Default: the row of the pool.
    */
   readonly counters?: SharedPool
-  /** IANA zone of windows that are days and months; UTC where it is left out. */
+  /** IANA zone of day and month windows; default UTC. */
   readonly zone?: string
 }
 
-/** What is counted of one key in one window. */
+/** Counter of one key in one window. */
 export interface Counted {
   readonly key: string
   readonly window: string
@@ -40,9 +40,8 @@ export interface Counted {
 }
 
 /**
- * Limits of one process: counted in memory, where a take is one step that nothing can come between, and rebuilt at start
- * from the ledger, which is their journal. The owner of a hold cannot be gone without the process, so holds that expire
- * here were forgotten; they count as spent until somebody settles them after all.
+ * Limits of one process: counted in memory, where a take is one synchronous step, and rebuilt at start from the ledger. The owner of a hold lives as
+ * long as the process, so holds that expire were forgotten; they count as spent until they are settled.
  */
 export class LocalLimits implements Limits {
   readonly #clock: Pick<Clock, 'now'>
@@ -70,12 +69,12 @@ export class LocalLimits implements Limits {
     }
   }
 
-  /** Holds that are neither settled nor released nor expired. */
+  /** Number of holds that are neither settled, released nor expired. */
   get openHolds(): number {
     return this.#open.size
   }
 
-  /** Pairs of key and window that are counted. */
+  /** Number of counters (key and window). */
   get buckets(): number {
     return this.#counted.size
   }
@@ -107,19 +106,19 @@ export class LocalLimits implements Limits {
     return this.#clock.now()
   }
 
-  /** All that is counted now, in no order. Windows that are over may still be among it. */
+  /** Yields all counters, in no order, possibly including ended windows. */
   *counted(): Generator<Counted> {
     this.#expire(this.#clock.now())
     for (const [name, { spent, held, usedAt }] of this.#counted) yield { ...partsOf(name), spent, held, usedAt }
   }
 
-  /** Holds that are open now. */
+  /** Returns the open holds. */
   open(): readonly Hold[] {
     this.#expire(this.#clock.now())
     return this.#open.all()
   }
 
-  /** Counts what was spent before this process began; `at` is when, in milliseconds since the epoch. */
+  /** Counts an amount spent before this process started; `at` is the time, in milliseconds since the epoch. */
   restore(item: Pick<HoldItem, 'key' | 'window'>, amount: number, at: number): void {
     checkAmount(amount, 'amount')
     const end = windowEnd(item.window, this.#zone)
@@ -130,7 +129,7 @@ export class LocalLimits implements Limits {
     bucket.usedAt = Math.max(bucket.usedAt, at)
   }
 
-  /** Adds to what is held, all or nothing. */
+  /** Adds to the held amounts, all or nothing. */
   #add(items: readonly HoldItem[], now: number, caller: string): Short | null {
     checkItems(items)
     const buckets = items.map((item) => this.#bucket(item, now, caller))
@@ -151,7 +150,7 @@ export class LocalLimits implements Limits {
     return null
   }
 
-  /** Turns what is held (or, after expiry, what was counted as spent) into what was spent. */
+  /** Converts a held amount (or, after expiry, one counted as spent) into the spent amount. */
   #spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void {
     const now = this.#clock.now()
     const bucket = this.#bucket(item, now, null)
@@ -169,7 +168,7 @@ export class LocalLimits implements Limits {
     const known = this.#counted.get(name)
     if (known !== undefined) return known
     const bucket = new Bucket(windowEnd(item.window, this.#zone), now, caller ?? RESTORED)
-    // Each new bucket looks at two old ones, so that windows that are over go without a timer.
+    // Each new bucket checks two old ones, so that ended windows are removed without a timer.
     this.#forget(this.#clock.now(), 2)
     if (caller === null) this.#pool.add(RESTORED)
     else this.#acquire(caller)
@@ -213,7 +212,7 @@ export class LocalLimits implements Limits {
   }
 }
 
-/** What is spent and held of one key in one window. */
+/** Spent and held amount of one key in one window. */
 class Bucket {
   readonly endsAt: number | null
   /** Whose share it is in. */
@@ -229,14 +228,14 @@ class Bucket {
   }
 
   isOver(now: number): boolean {
-    // One that was made in this very step is about to be counted in.
+    // A bucket created in this step is about to be used.
     if (this.held > 0 || now <= this.usedAt) return false
     if (this.endsAt !== null) return now >= this.endsAt
     return this.spent === 0 || now - this.usedAt >= LIFE_AGE_MS
   }
 }
 
-/** What a hold asks of the limits that gave it. */
+/** Operations of a hold on the limits that created it. */
 interface Owner {
   add(items: readonly HoldItem[], caller: string): Short | null
   spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void

@@ -1,7 +1,7 @@
 import { type Hold, type HoldItem, isShort, type Limits, type Short } from './limits.ts'
 
 export interface SplitLimitsOptions {
-  /** Which keys are counted here. */
+  /** Returns which keys are counted here. */
   readonly isOwn: (key: string) => boolean
   readonly own: Limits
   readonly others: Limits
@@ -86,7 +86,7 @@ class SplitHold implements Hold {
     return own === null || others === null ? null : new Map([...own, ...others])
   }
 
-  /** By keys of one place: what was added in the other could not be taken back. */
+  /** Keys of one place only: an amount added in the other could not be taken back. */
   async extend(items: readonly HoldItem[]): Promise<Short | null> {
     const [own, others] = this.#split(items)
     if (own.length > 0 && others.length > 0) throw new RangeError('a hold grows by keys that are counted in one place')

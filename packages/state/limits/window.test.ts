@@ -5,20 +5,20 @@ import { WindowCalendar, windowEnd } from './window.ts'
 
 const HOUR = 3_600_000
 
-/** Hours from the start of a day to its end, in its zone. */
+/** Length of a day in its zone, in hours. */
 function hoursOf(day: string, zone: string): number {
   const start = Temporal.PlainDate.from(day).toZonedDateTime(zone).epochMilliseconds
   return ((windowEnd(day, zone) ?? 0) - start) / HOUR
 }
 
-test('a day lasts 23 or 25 hours where the clocks change, also where midnight is left out', () => {
+test('a day lasts 23 or 25 hours when clocks change, also when midnight is skipped', () => {
   // Shows D3.cost.budgetTimezone.
   assert.equal(hoursOf('2026-03-28', 'Europe/Berlin'), 24)
   assert.equal(hoursOf('2026-03-29', 'Europe/Berlin'), 23)
   assert.equal(hoursOf('2026-10-25', 'Europe/Berlin'), 25)
   assert.equal(hoursOf('2026-11-01', 'America/New_York'), 25)
   assert.equal(hoursOf('2026-04-05', 'Australia/Lord_Howe'), 24.5)
-  // Clocks went from 0:00 to 1:00: that day has no midnight.
+  // Clocks changed from 0:00 to 1:00: that day has no midnight.
   assert.equal(hoursOf('2018-11-04', 'America/Sao_Paulo'), 23)
   assert.equal(windowEnd('2018-11-03', 'America/Sao_Paulo'), Date.UTC(2018, 10, 4, 3))
 })
@@ -32,18 +32,18 @@ test('a month ends with its last day, in its zone', () => {
   assert.throws(() => windowEnd('2026-02-30'), RangeError)
 })
 
-test('an hour that comes twice belongs to one day, and no instant to two', () => {
+test('a repeated hour belongs to one day, and no instant to two', () => {
   const berlin = new WindowCalendar('Europe/Berlin')
   const at = (hour: number) => berlin.day(Date.UTC(2026, 9, 24, hour))
   const days = Array.from({ length: 52 }, (_, hour) => at(hour))
   assert.equal(days.filter((day) => day === '2026-10-25').length, 25)
   assert.equal(berlin.month(Date.UTC(2026, 9, 31, 22, 59)), '2026-10')
   assert.equal(berlin.month(Date.UTC(2026, 9, 31, 23)), '2026-11')
-  // Backwards as well: what is remembered is only good for its own day.
+  // Backwards as well: the cached day applies only to itself.
   assert.equal(at(0), '2026-10-24')
 })
 
-test('whatever the zone, an instant lies before the end of its day and of its month, and after the end of those before', () => {
+test('in every zone, an instant is before the end of its day and month, and after the end of the previous ones', () => {
   const zones = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kathmandu', 'Pacific/Apia', 'America/Havana']
   const instants = fc.integer({ min: Date.UTC(2010, 0, 1), max: Date.UTC(2037, 0, 1) })
   fc.assert(

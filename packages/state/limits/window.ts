@@ -7,16 +7,16 @@ const SECONDS = /^(\d{1,12})\+(\d{1,9})$/
 const MONTH = /^\d{4}-\d{2}$/
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 
-/** The window of `seconds` that holds `now` (milliseconds since the epoch): an epoch minute, or `<start>+<seconds>`. */
+/** Returns the window of `seconds` that contains `now` (milliseconds since the epoch): an epoch minute, or `<start>+<seconds>`. */
 export function windowOf(now: number, seconds: number): string {
   const index = Math.floor(now / (seconds * 1000))
-  // In one piece, unlike what a template makes: it stands in the records of calls, which JSON.stringify writes.
+  // A flat string, unlike the result of a template: JSON.stringify writes it in the records of calls.
   return seconds === 60 ? String(index) : [index * seconds, seconds].join('+')
 }
 
 /**
- * When a window ends, in milliseconds since the epoch; null for `life`. Days and months are those of `zone` (IANA), across every change
- * of its clock. Throws RangeError for a text that is no window.
+ * Returns when a window ends, in milliseconds since the epoch; null for `life`. Days and months are those of `zone` (IANA), across clock changes.
+ * Throws RangeError on an invalid window.
  */
 export function windowEnd(window: string, zone = 'UTC'): number | null {
   if (window === 'life') return null
@@ -28,7 +28,7 @@ export function windowEnd(window: string, zone = 'UTC'): number | null {
   throw new RangeError(`${JSON.stringify(window)} is no window: a day, a month, life, or a count of minutes or seconds`)
 }
 
-/** Days and months of one zone, as windows. The last day is remembered: most calls come on the same one. */
+/** Days and months of one zone, as windows. The last day is cached: most calls are on the same one. */
 export class WindowCalendar {
   /** IANA. */
   readonly zone: string
@@ -41,7 +41,7 @@ export class WindowCalendar {
     this.zone = zone
   }
 
-  /** The day that holds `now` (milliseconds since the epoch): `2026-11-20`. */
+  /** Returns the day of `now` (milliseconds since the epoch): `2026-11-20`. */
   day(now: number): string {
     this.#turnTo(now)
     return this.#day
@@ -63,7 +63,7 @@ export class WindowCalendar {
   }
 }
 
-/** The first instant of a day in a zone, where a change of its clock leaves midnight out as well. */
+/** Returns the first instant of a day in a zone, also when a clock change skips midnight. */
 function startOf(day: Temporal.PlainDate, zone: string): number {
   return day.toZonedDateTime(zone).epochMilliseconds
 }

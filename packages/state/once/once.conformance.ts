@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { SharedPool, TestClock } from '@plat/core'
 import type { OnceSet, OnceSets } from './once.ts'
 
-/** A backend under test: two replicas that share what the backend shares. In memory both are one. */
+/** A backend under test: two replicas with a shared store. For the memory backend both are the same. */
 export interface OnceBackend {
   readonly name: string
   open(clock: TestClock): Promise<readonly [OnceSets, OnceSets]>
@@ -13,11 +13,11 @@ type Check = (clock: TestClock, one: OnceSet, other: OnceSet) => Promise<void>
 
 const CAP = 1000
 
-/** What every set promises, whatever keeps it. */
+/** Conformance tests of every set backend. */
 export function oncePromises(backend: OnceBackend): void {
   let tests = 0
   const promise = (name: string, check: Check) => {
-    // Each test has a set of its own name, so that none sees what another left.
+    // Each test uses a separate set.
     const set = `test-${++tests}`
     test(`${backend.name}: ${name}`, async () => {
       const clock = new TestClock()
@@ -35,7 +35,7 @@ export function oncePromises(backend: OnceBackend): void {
 }
 
 function claiming(promise: (name: string, check: Check) => void): void {
-  promise('of many that insert one key exactly one wins, on whatever replica', async (clock, one, other) => {
+  promise('of many inserts of one key exactly one wins, across replicas', async (clock, one, other) => {
     const until = clock.now() + 1000
     const tries = Array.from({ length: 100 }, (_, n) => (n % 2 === 0 ? one : other).insert('key', `value ${n}`, until))
     const verdicts = await Promise.all(tries)
@@ -48,7 +48,7 @@ function claiming(promise: (name: string, check: Check) => void): void {
     assert.equal(await one.get('key'), `value ${winner}`)
   })
 
-  promise('an entry is there until its end, and can be made anew after it', async (clock, one, other) => {
+  promise('an entry exists until its end, and can be inserted again after it', async (clock, one, other) => {
     assert.equal(await one.insert('key', 'first', clock.now() + 1000), 'inserted')
     await clock.advance(999)
     assert.equal(await other.get('key'), 'first')
@@ -60,7 +60,7 @@ function claiming(promise: (name: string, check: Check) => void): void {
     assert.equal(await one.get('key'), 'second')
   })
 
-  promise('any text is a key of its own', async (clock, one, other) => {
+  promise('any text is a distinct key', async (clock, one, other) => {
     const keys = [
       '',
       ' ',
@@ -81,7 +81,7 @@ function claiming(promise: (name: string, check: Check) => void): void {
 }
 
 function taking(promise: (name: string, check: Check) => void): void {
-  promise('of many that take one key exactly one gets its value', async (clock, one, other) => {
+  promise('of many takes of one key exactly one gets its value', async (clock, one, other) => {
     await one.insert('key', 'value', clock.now() + 1000)
     const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => (n % 2 === 0 ? one : other).take('key')))
     assert.deepEqual(

@@ -8,7 +8,7 @@ oncePromises({
   name: 'sets in memory',
   open: async (clock) => {
     const sets = memoryOnceSets(clock)
-    // One process is one replica: both are given the same set.
+    // One process is one replica: both use the same set.
     const byName = new Map<string, ReturnType<typeof sets.set>>()
     const same = {
       set(name: string, cap: number | SharedPool) {
@@ -22,7 +22,7 @@ oncePromises({
   },
 })
 
-test('a set in memory that is full says so, until something has expired', async () => {
+test('a set in memory that is full refuses until an entry has expired', async () => {
   const clock = new TestClock()
   const set = memoryOnceSets(clock).set('small', 2)
   assert.equal(await set.insert('a', '', clock.now() + 1000), 'inserted')

@@ -27,7 +27,7 @@ const replicas = new Replicas(postgres)
 const replica = (options?: ReplicaOptions) => replicas.open(options)
 const close = (...states: readonly PostgresState[]) => replicas.close(...states)
 
-/** A follower that starts over when it must: what it knows now. */
+/** Follows a journal and starts over when required; returns the events it knows now. */
 function known(journal: OpenJournal<Sample>): readonly number[] {
   const events: number[] = []
   const stop = new AbortController()
@@ -40,7 +40,7 @@ function known(journal: OpenJournal<Sample>): readonly number[] {
   return events
 }
 
-/** Makes events of a journal disappear behind a snapshot, as if every replica but the followers of the test had read them. */
+/** Removes events of a journal behind a snapshot, as if every replica except the followers of the test had read them. */
 async function coverBeside(journal: string): Promise<void> {
   await postgres.beside(async (client) => {
     await client.query('BEGIN')
@@ -52,7 +52,7 @@ async function coverBeside(journal: string): Promise<void> {
   })
 }
 
-test('a replica that missed events behind a snapshot reads the journal anew by itself', async () => {
+test('a replica that missed events behind a snapshot rereads the journal', async () => {
   const clock = new TestClock(systemClock.now())
   const [asleep, awake] = [await replica({ clock }), await replica()]
   const [slow, quick] = [await journalOf(asleep, 'slept'), await journalOf(awake, 'slept')]
@@ -81,7 +81,7 @@ test('a replica that missed events behind a snapshot reads the journal anew by i
   await close(asleep, awake)
 })
 
-test('a follower that cannot start over says so, and its journal stays unreachable', async () => {
+test('a follower that cannot start over reports it, and its journal stays unreachable', async () => {
   const clock = new TestClock(systemClock.now())
   const [asleep, awake] = [await replica({ clock }), await replica()]
   const [slow, quick] = [await journalOf(asleep, 'stuck'), await journalOf(awake, 'stuck')]
@@ -113,10 +113,10 @@ test('a follower that cannot start over says so, and its journal stays unreachab
 
 const outOfTime = /gone back in time/
 
-test('after the database went back in time everything is refused at every replica until an operator adopts it', async () => {
+test('after the database went back in time every replica refuses until an operator adopts it', async () => {
   const seenPath = path.join(mkdtempSync(path.join(tmpdir(), 'plat-seen-')), 'seen.json')
   const lost: (string | null)[] = []
-  // Without heartbeats only what it wrote itself shows the loss.
+  // Without heartbeats only its own writes reveal the loss.
   const one = await replica({ seenPath, retryMs: NEVER, onLost: (why) => void lost.push(why) })
   const other = await replica()
   const [journal, others] = [await journalOf(one, 'back'), await journalOf(other, 'back')]
@@ -128,12 +128,12 @@ test('after the database went back in time everything is refused at every replic
   const limits = other.limits({})
   await (await taken(limits, 'back', 7)).settle(new Map([['back', 7]]))
   await until(() => othersEvents.length === 2, 'the second event at the other replica')
-  // The copy lacks a heartbeat of the other replica: no copy in use is younger than that.
+  // The copy lacks a heartbeat of the other replica: every copy in use is older than that.
   const beats = async () => (await postgres.rows('SELECT max(beat) AS beat FROM plat.witness'))[0]?.beat
   const last = await beats()
   await until(async () => (await beats()) !== last, 'a heartbeat')
   await postgres.restore()
-  // Neither the first request after the restore nor any later one gets through.
+  // Neither the first request after the restore nor any later one succeeds.
   for (let times = 0; times < 20; times++) {
     await assert.rejects(journal.append('a', [sample(3)]), StateUnreachableError)
     await assert.rejects(
@@ -158,7 +158,7 @@ test('after the database went back in time everything is refused at every replic
   await close(again, other, fresh)
 })
 
-/** Takes the last event of a journal away and appends others in its place. */
+/** Removes the last event of a journal and appends others in its place. */
 async function fork(client: Client, journal: string, events: readonly number[]): Promise<void> {
   await client.query('DELETE FROM plat.entry WHERE journal = $1 AND seq = 2', [journal])
   await client.query(
@@ -168,7 +168,7 @@ async function fork(client: Client, journal: string, events: readonly number[]):
   for (const n of events) await appendBeside(client, journal, n)
 }
 
-test('a journal that lost its end and grew again is found, however far it has come', async () => {
+test('a journal that lost its end and grew again is detected, however far it has grown', async () => {
   const state = await replica({ retryMs: NEVER })
   const journal = await journalOf(state, 'forked')
   known(journal)
@@ -203,7 +203,7 @@ test('an append to a journal that lost an event is not acknowledged, even as the
   }
 })
 
-test('a replica that finds a loss while an operator adopts the database does not undo the adoption', async () => {
+test('a replica that detects a loss while an operator adopts the database does not undo the adoption', async () => {
   const state = await replica({ retryMs: NEVER })
   const journal = await journalOf(state, 'adopted')
   const events = known(journal)
@@ -213,7 +213,7 @@ test('a replica that finds a loss while an operator adopts the database does not
     await client.query('BEGIN')
     const [origin] = (await client.query('SELECT id, epoch FROM plat.origin FOR UPDATE')).rows
     await postgres.beside((forking) => fork(forking, 'adopted', [12]))
-    // It has read the row, and waits to write the loss there.
+    // It has read the row and waits to record the loss.
     const isWriting = async () => {
       await client.query('SELECT pg_stat_clear_snapshot()')
       const find =
@@ -230,10 +230,10 @@ test('a replica that finds a loss while an operator adopts the database does not
   await close(state)
 })
 
-test('the same database with an older beat alone counts as lost, journals and transactions being as they were', async () => {
+test('the same database with only an older beat counts as lost', async () => {
   const schema = 'beaten'
   const state = await replica({ schema, retryMs: 20 })
-  // By its heartbeats the replica has seen more than a few.
+  // Its heartbeats show that the replica has seen more than a few.
   const beat = async () => Number((await postgres.rows(`SELECT beat FROM ${schema}.witness`))[0]?.beat)
   await until(async () => (await beat()) > 3, 'heartbeats')
   await postgres.rows(`UPDATE ${schema}.witness SET beat = 1`)
@@ -243,7 +243,7 @@ test('the same database with an older beat alone counts as lost, journals and tr
   await close(state)
 })
 
-test('a replica whose database is exchanged for another one denies, and leaves the other one alone', async () => {
+test('a replica whose database is replaced by another one denies, and does not modify the other one', async () => {
   const seenPath = path.join(mkdtempSync(path.join(tmpdir(), 'plat-seen-')), 'seen.json')
   await close(await replica({ seenPath, schema: 'mine' }))
   const settled = await replica({ schema: 'foreign' })

@@ -6,7 +6,7 @@ import { Continuity, type OriginRow } from './continuity.ts'
 const ORIGIN = 'the-database'
 const OUT_OF_TIME = /gone back in time/
 
-/** A database that this gateway has seen: epoch 3, its own beat 7, transaction 100 acknowledged. */
+/** State of a gateway that has seen a database: epoch 3, own beat 7, transaction 100 acknowledged. */
 async function seen(): Promise<{ readonly continuity: Continuity; readonly events: (string | null)[] }> {
   const events: (string | null)[] = []
   const continuity = await Continuity.open({
@@ -22,12 +22,12 @@ async function seen(): Promise<{ readonly continuity: Continuity; readonly event
   return { continuity, events }
 }
 
-/** What the database answers now, with what was known before it was read. */
+/** Checks a response of the database against the mark from before the read. */
 function check(continuity: Continuity, change: Partial<OriginRow>, mark = continuity.mark): void {
   continuity.check({ id: ORIGIN, epoch: '3', adopts: [], lost: null, beat: '7', xid: '101', ...change }, mark)
 }
 
-test('the database that was seen, with more than was seen of it, has lost nothing', async () => {
+test('a database with more than was seen has lost nothing', async () => {
   const { continuity } = await seen()
   for (const change of [{}, { beat: '8' }, { xid: '102' }]) {
     check(continuity, change)
@@ -41,7 +41,7 @@ for (const [what, change] of [
   ['epoch', { epoch: '2' }],
   ['transaction', { xid: '100' }],
 ] as const)
-  test(`the same database with an older ${what} alone has gone back in time`, async () => {
+  test(`the same database with only an older ${what} has gone back in time`, async () => {
     const { continuity, events } = await seen()
     check(continuity, change)
     assert.match(continuity.lost ?? '', OUT_OF_TIME)
@@ -53,7 +53,7 @@ for (const [what, change] of [
     assert.equal(events[1], null)
   })
 
-test('a beat that gets a number which was seen before shows the loss, unless the database was adopted since it was sent', async () => {
+test('a beat that gets a number seen before reveals the loss, unless the database was adopted since it was sent', async () => {
   const { continuity } = await seen()
   const sent = continuity.mark
   continuity.sawBeat(9, sent)
@@ -67,7 +67,7 @@ test('a beat that gets a number which was seen before shows the loss, unless the
   assert.match(continuity.lost ?? '', OUT_OF_TIME)
 })
 
-test('what is seen while the database answers does not count against the answer', async () => {
+test('progress seen during a database query does not count against its result', async () => {
   const { continuity } = await seen()
   const { mark } = continuity
   continuity.sawBeat(8, mark)

@@ -2,35 +2,35 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type Ids, reasonOf } from '@plat/core'
 
-/** How many beats pass between two writes of the file: at a start so much less is known than was seen. */
+/** Number of beats between two writes of the file: after a restart this much less is known. */
 const BEATS_PER_WRITE = 10
-/** Longest file, in bytes. */
+/** Maximum file size in bytes. */
 const MAX_FILE_BYTES = 4096
 
 const OUT_OF_TIME = 'the state database has gone back in time: it lacks what it had acknowledged'
 
-/** What a gateway remembers of its database. */
+/** A gateway's record of its database. */
 interface ObservedDatabase {
-  /** Id of the database; empty: none was seen. */
+  /** Id of the database; empty when none was seen. */
   readonly origin: string
   readonly epoch: number
-  /** Under which name this gateway leaves its beats there. */
+  /** Name under which this gateway stores its beats. */
   readonly witness: string
   readonly beat: number
 }
 
-/** The row of `origin`, with what the database knows of this gateway. */
+/** Row of `origin`, joined with the row of this gateway. */
 export interface OriginRow {
   readonly id: string
   readonly epoch: string
   readonly adopts: readonly string[]
   readonly lost: string | null
   readonly beat: string | null
-  /** The first transaction that the database has not seen. */
+  /** The first transaction id not assigned yet. */
   readonly xid: string
 }
 
-/** What was known before the database was read: what is seen while it answers must not count against the answer. */
+/** Knowledge from before a read of the database: progress seen during the read must not count against its result. */
 export interface Mark {
   readonly epoch: number
   readonly beat: number
@@ -38,18 +38,18 @@ export interface Mark {
 }
 
 export interface ContinuityOptions {
-  /** Where it is remembered across restarts; empty: nowhere. */
+  /** File that persists the record; empty: not persisted. */
   readonly path: string
   readonly ids: Ids
   warn(message: string): void
   onLost(why: string): void
-  /** An operator adopted the database as it is: everything that was read of it must be read again. */
+  /** An operator adopted the database as it is: everything must be reread. */
   onAdopted(): void
 }
 
 /**
- * Watches that the database holds everything it acknowledged: that it was not replaced by an older copy, and that no fail-over lost
- * something. `lost` stays until an operator adopts the database as it is.
+ * Detects that the database lost acknowledged data: that it was replaced by an older copy, or that a fail-over lost something. `lost` stays set
+ * until an operator adopts the database as it is.
  */
 export class Continuity {
   readonly #options: ContinuityOptions
@@ -64,7 +64,7 @@ export class Continuity {
     this.#seen = seen
   }
 
-  /** Rejects when the file is there and cannot be read. */
+  /** Rejects when the file exists but cannot be read. */
   static async open(options: ContinuityOptions): Promise<Continuity> {
     const text = options.path === '' ? '' : await readFile(options.path, 'utf8').catch(emptyIfMissing)
     const seen = text === '' ? { origin: '', epoch: 0, witness: options.ids.uuid(), beat: 0 } : decodeSeen(text)
@@ -73,7 +73,7 @@ export class Continuity {
     return new Continuity(options, seen)
   }
 
-  /** Why the database cannot be trusted; null: it can. */
+  /** Why the database cannot be trusted; null when it can. */
   get lost(): string | null {
     return this.#lost
   }
@@ -90,7 +90,7 @@ export class Continuity {
     return { epoch: this.#seen.epoch, beat: this.#seen.beat, xid: this.#xid }
   }
 
-  /** Compares the database with what was seen before it was read. */
+  /** Compares the database with what was known before it was read. */
   check(row: OriginRow, before: Mark): void {
     const { origin, witness } = this.#seen
     const epoch = Number(row.epoch)
@@ -114,9 +114,9 @@ export class Continuity {
     this.#options.onLost(why)
   }
 
-  /** Takes the number that the database gave a beat. `before` is what was known when the beat was sent. */
+  /** Records the number that the database assigned to a beat. `before` is the mark from when the beat was sent. */
   sawBeat(beat: number, before: Mark): void {
-    // An adoption since then began to count from what the database had.
+    // After an adoption, counting began again from the content of the database.
     if (this.#lost !== null || before.epoch !== this.#seen.epoch) return
     if (beat <= before.beat) this.lose(OUT_OF_TIME)
     if (beat <= this.#seen.beat) return
@@ -126,12 +126,12 @@ export class Continuity {
     this.#write()
   }
 
-  /** The newest transaction that the database acknowledged. */
+  /** Records the newest acknowledged transaction. */
   sawTransaction(xid: string | undefined): void {
     if (xid !== undefined) this.#xid = Math.max(this.#xid, Number(xid))
   }
 
-  /** Resolves when what was seen is on disk. */
+  /** Resolves when the record is on disk. */
   async close(): Promise<void> {
     if (this.#lost === null && this.#seen.origin !== '') this.#write()
     await this.#writing

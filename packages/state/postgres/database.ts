@@ -15,33 +15,33 @@ import { migrate } from './schema.ts'
 import { lockedCounter } from './tables/count.ts'
 import { stateTables } from './tables/tables.ts'
 
-/** Requests of one replica that wait for a connection at most; one more is refused at once. */
+/** Maximum number of requests of a replica that wait for a connection; one more is refused at once. */
 const MAX_WAITING = 1000
-/** How long a statement may take that reads or writes a whole journal, in milliseconds. */
+/** Timeout of a statement that reads or writes a whole journal, in milliseconds. */
 const WHOLE_MS = 60_000
-/** How long we wait for a batch of counting, in milliseconds: its calls wait for it. */
+/** Timeout of a counting batch, in milliseconds: its calls wait for it. */
 const COUNT_MS = 3_000
 
-/** For what a gateway needs to start: it starts with a database that lost something as well, and denies every call then. */
+/** For statements that a gateway needs to start: with a database that lost data it starts as well, and denies every call. */
 export const EVEN_LOST = 'even lost'
 type EvenLost = typeof EVEN_LOST
 
-/** Asks within a transaction. */
+/** Runs a query within a transaction. */
 export type RunQuery = <R extends QueryResultRow>(statement: string, values: readonly unknown[]) => Promise<R[]>
 
 export interface DatabaseOptions extends PoolOptions {
-  /** Made when it is missing. */
+  /** Created if missing. */
   readonly schema: string
   readonly continuity: Continuity
 }
 
-/** The gateway's schema. What cannot be answered rejects with `StateUnreachableError`; the next question tries again. */
+/** The gateway's schema. Failed queries reject with StateUnreachableError; the next query tries again. */
 export class Database {
-  /** Before each name: `"plat"`. */
+  /** Quoted schema name: `"plat"`. */
   readonly schema: string
   readonly continuity: Continuity
   readonly #pool: Pool
-  /** Connections on which it was checked, when they were new, that the database has lost nothing. */
+  /** Connections on which continuity was checked after they were opened. */
   readonly #checked = new WeakSet<PoolClient>()
 
   private constructor(pool: Pool, { schema, continuity }: DatabaseOptions) {
@@ -50,7 +50,7 @@ export class Database {
     this.continuity = continuity
   }
 
-  /** Rejects when the server cannot be reached, refuses, or has a schema of a later release: nothing is decided on half a state. */
+  /** Rejects when the server is unreachable, refuses, or has a schema of a later release: no decision is made on partial state. */
   static async open(options: DatabaseOptions): Promise<Database> {
     const pool = await openPool(options)
     try {
@@ -65,14 +65,14 @@ export class Database {
     }
   }
 
-  /** Compares the database with what was seen of it, also while it counts as lost. Rejects when it cannot be reached. */
+  /** Compares the database with what was seen of it, also while it counts as lost. Rejects when it is unreachable. */
   async checkOrigin(): Promise<void> {
     const client = await this.#pooled()
     await this.#check(client)
     client.release()
   }
 
-  /** Goes on with the database as it is, in every gateway. */
+  /** Accepts the database as it is, for every gateway. */
   async adopt(): Promise<void> {
     const { origin, mark } = this.continuity
     const client = await this.#pooled()
@@ -86,7 +86,7 @@ export class Database {
     await this.checkOrigin()
   }
 
-  /** The database lacks something that it had acknowledged. Other gateways find that here as well. */
+  /** Records that the database lacks acknowledged data, for the other gateways as well. */
   async lose(why: string): Promise<void> {
     this.continuity.lose(why)
     await this.checkOrigin()
@@ -96,12 +96,12 @@ export class Database {
     return this.#query<R>({ text: statement, values: [...values] }, even)
   }
 
-  /** For what happens once however often it is sent: sent once more when the connection broke before the answer. */
+  /** For idempotent statements: sent once more when the connection broke before the result. */
   again<R extends QueryResultRow>(statement: string, values: readonly unknown[], even?: EvenLost): Promise<R[]> {
     return this.#twice<R>({ text: statement, values: [...values] }, even)
   }
 
-  /** A batch of counting: see `countFunction`. */
+  /** Counts a batch: see `countFunction`. */
   async count(batch: CountBatch): Promise<CountResult> {
     const text = `SELECT ${this.schema}.count($1, $2, $3, $4, $5, $6::jsonb) AS result`
     const { owner, deadline, keys, windows, ends, operations } = batch
@@ -110,7 +110,7 @@ export class Database {
     return row?.result ?? {}
   }
 
-  /** The first counter of a batch that another transaction has locked now, by its place; null: none, or it cannot be known. */
+  /** Returns the index of the first counter of a batch that another transaction has locked; null when there is none or it is unknown. */
   async lockedCounter({ keys, windows }: CountBatch): Promise<number | null> {
     const text = lockedCounter(this.schema)
     const query = this.#query<{ place: number | null }>({ text, values: [keys, windows], query_timeout: COUNT_MS })
@@ -123,7 +123,7 @@ export class Database {
       return await this.#query<R>(query, even)
     } catch (error) {
       if (!(error instanceof StateUnreachableError) || error.stage === 'connect' || !isBroken(error.cause)) throw error
-      // A second attempt that could not be sent says nothing of the first.
+      // A second attempt that could not be sent proves nothing about the first.
       return this.#query<R>(query, even).catch((second: unknown) => {
         throw second instanceof StateUnreachableError && second.stage === 'connect' ? error : second
       })
@@ -142,7 +142,7 @@ export class Database {
     }
   }
 
-  /** A connection to a database that has lost nothing. */
+  /** Returns a connection to a database that has lost nothing. */
   async #trusted(even?: EvenLost): Promise<PoolClient> {
     const client = await this.#pooled()
     if (!this.#checked.has(client)) await this.#check(client)
@@ -152,7 +152,7 @@ export class Database {
     throw new StateUnreachableError(lost)
   }
 
-  /** The check is not a hook of the pool: there a request that gave up meanwhile would keep the connection for good. */
+  /** Not a hook of the pool: there a request that gave up meanwhile would keep the connection for good. */
   async #check(client: PoolClient): Promise<void> {
     try {
       await readOrigin(client, { schema: unquoted(this.schema), continuity: this.continuity })
@@ -173,15 +173,15 @@ export class Database {
     }
   }
 
-  /** A transaction that may take long. */
+  /** Runs a long transaction. */
   async long<T>(access: 'READ ONLY' | 'READ WRITE', work: (ask: RunQuery) => Promise<T>, even?: EvenLost): Promise<T> {
     const client = await this.#trusted(even)
     const ask: RunQuery = async (text, values) => {
-      const asked = { text, values: [...values], query_timeout: WHOLE_MS }
-      return (await client.query(asked)).rows
+      const requestedAt = { text, values: [...values], query_timeout: WHOLE_MS }
+      return (await client.query(requestedAt)).rows
     }
     try {
-      // What is read page by page is all of one moment.
+      // Pages are read from one snapshot.
       await ask(`BEGIN ISOLATION LEVEL ${access === 'READ ONLY' ? 'REPEATABLE READ' : 'READ COMMITTED'} ${access}`, [])
       await ask(`SET LOCAL statement_timeout = ${WHOLE_MS}`, [])
       const answer = await work(ask)
@@ -189,7 +189,7 @@ export class Database {
       client.release()
       return answer
     } catch (error) {
-      // The connection goes away with its transaction.
+      // Destroys the connection with its transaction.
       client.release(true)
       throw unreachable(error)
     }
@@ -200,10 +200,10 @@ export class Database {
   }
 }
 
-/** Arguments of `countFunction`. Counters come in the order in which all gateways lock them. */
+/** Arguments of `countFunction`. Counters are in the lock order of all gateways. */
 export interface CountBatch {
   readonly owner: string
-  /** After that moment, by the database's clock, no take of the batch is counted. */
+  /** By the database's clock; later takes of the batch are not counted. */
   readonly deadline: number
   readonly keys: readonly string[]
   readonly windows: readonly string[]
@@ -223,7 +223,7 @@ interface Query {
   readonly query_timeout?: number
 }
 
-/** Reads which database this is. One that is older than what was seen is marked as lost, so that every gateway stops. */
+/** Reads the identity of the database. One older than what was seen is marked as lost, so that every gateway stops. */
 async function readOrigin(
   client: PoolClient,
   { schema, continuity }: Pick<DatabaseOptions, 'schema' | 'continuity'>,
@@ -238,8 +238,8 @@ async function readOrigin(
   if (row === undefined) throw new Error('the table "origin" is empty')
   continuity.check(row, before)
   if (continuity.lost !== null && row.lost === null && row.id === continuity.origin) {
-    // A database that belongs to others is left alone: only this gateway is at the wrong place. An adoption that came since the row was
-    // read stays: what is lost now was lost before it.
+    // A database of other gateways is not modified: only this gateway is misconfigured. An adoption since the read wins: the loss happened before
+    // it.
     const mark = `UPDATE "${schema}".origin SET lost = $1 WHERE lost IS NULL AND epoch = $2`
     await client.query(mark, [continuity.lost, row.epoch])
   }
@@ -255,17 +255,17 @@ function unreachable(cause: unknown): StateUnreachableError {
   return new StateUnreachableError(`the state database does not answer: ${reasonOf(cause)}`, { stage, cause })
 }
 
-/** Another transaction kept a lock for too long; nothing was done. */
+/** Returns whether another transaction held a lock too long; the batch was rolled back. */
 export function wasLocked(error: unknown): boolean {
   return error instanceof StateUnreachableError && isLockTimeout(error.cause)
 }
 
-/** A text as the database takes it: without NUL and half surrogates. Most texts stay as they are. */
+/** Encodes a text for storage: without NUL and lone surrogates. Most texts stay unchanged. */
 export function storedText(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
-/** The text of which `storedText` gave this. */
+/** Decodes a text encoded by `storedText`. */
 export function textOf(stored: string): string {
   return stored.includes('\\') ? String(JSON.parse(`"${stored}"`)) : stored
 }

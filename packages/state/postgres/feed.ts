@@ -3,21 +3,21 @@ import type { Journal, JournalEntry } from '../journal.ts'
 import { type Database, textOf } from './database.ts'
 import { StateUnreachableError } from './pool.ts'
 
-/** Entries that are read at once. */
+/** Number of entries read at once. */
 const PAGE = 1000
-/** Journals that were not looked at for so long beyond their interval cannot be trusted any more, in milliseconds. */
+/** A journal not polled for this long beyond the interval cannot be trusted, in milliseconds. */
 const STALE_AFTER_MS = 5_000
-/** How often it is checked that the database holds what it acknowledged, in milliseconds. */
+/** Interval of the continuity check, in milliseconds. */
 const CHECK_EVERY_MS = 1_000
 
-/** A row of `entry`; numbers beyond 32 bits come as text. */
+/** A row of `entry`; bigints arrive as text. */
 export interface EntryRow {
   readonly seq: string
   readonly key: string
   readonly version: string
   readonly at: string
   readonly event: string
-  /** Marks of this event and of the one before it. */
+  /** Marks of this event and of the previous one. */
   readonly mark: string
   readonly prev: string
 }
@@ -25,21 +25,21 @@ export interface EntryRow {
 /** A reader of one journal. */
 export interface Follower {
   readonly journal: string
-  /** The last event that it got. */
+  /** Number of the last event passed on. */
   cursor: number
-  /** Mark of that event; null: not known. */
+  /** Mark of that event; null when unknown. */
   mark: string | null
-  /** It cannot go on from its cursor, and reads the whole journal anew. */
+  /** It cannot continue from its cursor and must reread the journal. */
   isStale: boolean
-  /** Throws when the event cannot be understood. */
+  /** Throws when the event is unknown. */
   tell(entry: JournalEntry<unknown>): void
-  /** Reads what the journal holds now in place of all that it got. Rejects when it cannot be read or understood. */
+  /** Replaces everything passed on by the current content of the journal. Rejects when it cannot be read or decoded. */
   reread(): Promise<void>
-  /** It cannot follow any more. */
+  /** Called when it cannot follow any more. */
   lost(error: Error): void
 }
 
-/** An event that this gateway does not understand. */
+/** This gateway does not know an event of the journal. */
 export class JournalLostError extends Error {}
 
 export interface FeedOptions {
@@ -50,9 +50,9 @@ export interface FeedOptions {
 }
 
 /**
- * Passes what gateways append on to followers, in the order of its numbers: reads each `pollMs`, and at once when the server says so.
- * Numbers have no gaps and each event names the mark of the one before it, so a missing or replaced event is found. A follower that
- * missed something reads its journal anew; a database that lost something is reported to `Continuity`.
+ * Passes appended events to followers, in order: polls every `pollMs`, and at once when the server notifies. Numbers have no gaps and each event
+ * names the mark of the previous one, so a missing or replaced event is detected. A follower that missed something rereads its journal; a database
+ * that lost something is reported to `Continuity`.
  */
 export class Feed {
   readonly #options: FeedOptions
@@ -72,22 +72,22 @@ export class Feed {
     this.#stopPolling = options.clock.every(options.pollMs, () => this.#poll())
   }
 
-  /** `unreachable`: what others wrote may not be known here. */
+  /** `unreachable`: events of other gateways may be missing here. */
   get health(): Journal<unknown>['health'] {
     return this.#health
   }
 
-  /** Milliseconds since when the database does not answer; 0: it does. */
+  /** Milliseconds since the database stopped responding; 0 while it responds. */
   get awayMs(): number {
     return this.#failedSince === null ? 0 : this.#options.clock.monotonic() - this.#failedSince
   }
 
-  /** The database lacks something that was seen. */
+  /** Called when the database lacks data that was seen. */
   suspend(): void {
     this.#health = 'unreachable'
   }
 
-  /** Everything is read anew, since an operator adopted the database as it is. */
+  /** Rereads everything after an operator adopted the database as it is. */
   restart(): void {
     this.#health = 'unreachable'
     for (const follower of this.#followers) follower.isStale = true
@@ -101,7 +101,7 @@ export class Feed {
     this.#followers.delete(follower)
   }
 
-  /** The newest event of a journal that followers here have, with its mark; null without followers that know one. */
+  /** Returns the newest event of a journal that followers here have, with its mark; null without followers that know one. */
   known(journal: string): { readonly seq: number; readonly mark: string | null } | null {
     let known: { readonly seq: number; readonly mark: string | null } | null = null
     for (const { isStale, journal: followed, cursor: seq, mark } of this.#followers)
@@ -109,14 +109,14 @@ export class Feed {
     return known
   }
 
-  /** Whether somebody who follows this journal has not been told of event `seq`. */
+  /** Returns whether a follower of this journal has not received event `seq`. */
   lacks(journal: string, seq: number): boolean {
     for (const follower of this.#followers)
       if (follower.journal === journal && (follower.isStale || follower.cursor < seq)) return true
     return false
   }
 
-  /** Passes what was just appended on to those who know everything before it. `marks`: that of the event before, and of each entry. */
+  /** Passes appended entries to followers that know everything before them. `marks`: that of the previous event, and of each entry. */
   tell(journal: string, entries: readonly JournalEntry<unknown>[], marks: readonly string[]): void {
     for (const follower of this.#followers) {
       if (follower.journal !== journal) continue
@@ -127,7 +127,7 @@ export class Feed {
     }
   }
 
-  /** Resolves after a look that began no earlier than now. Rejects when the database does not answer. */
+  /** Resolves after a poll that started no earlier than now. Rejects when the database does not respond. */
   pull(): Promise<void> {
     if (this.#waiting !== null) return this.#waiting
     if (this.#running === null) return this.#start()
@@ -140,7 +140,7 @@ export class Feed {
     return this.#waiting
   }
 
-  /** Ends when the look that is under way has. */
+  /** Resolves when the current poll is done. */
   async close(): Promise<void> {
     this.#stopPolling()
     await this.#running?.catch(() => {})
@@ -153,7 +153,7 @@ export class Feed {
       this.#health = 'unreachable'
       warn('the state database was not read for too long: what other replicas wrote is not known here')
     }
-    // A look that fails is made again, and the age of the last good one counts.
+    // A failed poll is repeated; the age of the last successful one counts.
     if (this.#running === null) this.#start().catch(() => {})
   }
 
@@ -184,7 +184,7 @@ export class Feed {
     const { database, clock, warn } = this.#options
     const began = clock.monotonic()
     await this.#check()
-    // What is appended here while the database answers must not count against its answer.
+    // Events appended here during the query must not count against its result.
     const places = [...this.#followers].map((follower) => ({ follower, cursor: follower.cursor, mark: follower.mark }))
     const heads = await database.rows<{ name: string; seq: string; mark: string }>(
       `SELECT name, seq, mark FROM ${database.schema}.journal`,
@@ -224,7 +224,7 @@ export class Feed {
 
   async #page(follower: Follower): Promise<void> {
     const { database, warn } = this.#options
-    // What is appended here meanwhile moves the cursor past what is read.
+    // Events appended here meanwhile move the cursor past the result.
     const before = follower.cursor
     const rows = await database.rows<EntryRow>(
       `SELECT seq, key, version, at, event, prev, mark FROM ${database.schema}.entry
@@ -232,7 +232,7 @@ export class Feed {
       [follower.journal, before],
     )
     for (const row of rows) {
-      // An adoption that came since the rows were read makes the follower stale: then they say nothing.
+      // An adoption since the read makes the follower stale: the rows are then void.
       const isNext = !follower.isStale && Number(row.seq) === follower.cursor + 1
       if (isNext && follower.mark !== null && row.prev !== follower.mark)
         await this.loseAfter(follower.journal, follower.cursor)
@@ -244,14 +244,14 @@ export class Feed {
     follower.isStale = true
   }
 
-  /** Passes on the event that comes next; older ones are known already, and before later ones something is missing. */
+  /** Passes on the next event; older ones are known already, and before later ones one is missing. */
   #next(
     follower: Follower,
     { seq, prev, mark }: { readonly seq: number; readonly prev: string; readonly mark: string },
     entry: () => JournalEntry<unknown>,
   ): void {
     if (follower.isStale || seq !== follower.cursor + 1) return
-    // The next look finds what this means.
+    // The next poll finds out why.
     if (follower.mark !== null && follower.mark !== prev) return
     try {
       follower.tell(entry())
@@ -262,7 +262,7 @@ export class Feed {
     }
   }
 
-  /** The database does not continue an event that was seen. Rejects always. */
+  /** The database does not continue an event that was seen. Always rejects. */
   async loseAfter(journal: string, seq: number): Promise<never> {
     const why = `the state database has gone back in time: journal ${journal} does not continue event ${seq}`
     await this.#options.database.lose(why)

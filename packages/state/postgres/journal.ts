@@ -4,7 +4,7 @@ import type { JournalSpec } from '../journals.ts'
 import { type Database, EVEN_LOST, storedText } from './database.ts'
 import { type EntryRow, entryOf, type Feed, type Follower } from './feed.ts'
 
-/** Entries that are read at once. */
+/** Number of entries read at once. */
 const PAGE = 5000
 
 export interface JournalParts {
@@ -14,7 +14,7 @@ export interface JournalParts {
   readonly ids: Ids
 }
 
-/** A journal that every replica appends to and follows. */
+/** Opens a journal that every replica appends to and follows. */
 export async function openPostgresJournal<E>(spec: JournalSpec<E>, parts: JournalParts): Promise<OpenJournal<E>> {
   const { schema } = parts.database
   await parts.database.again(
@@ -29,13 +29,13 @@ interface Appended {
   readonly head: string
   readonly first: string | null
   readonly version: string | null
-  /** Mark of the event before. */
+  /** Mark of the previous event. */
   readonly prev: string
-  /** The transaction that appended. */
+  /** Transaction of the append. */
   readonly xid: string
 }
 
-/** Whether the journal that was appended to has the event that was known when the append was sent. */
+/** Returns whether the journal contains the event that was known when the append was sent. */
 function continues(
   { head, first, prev }: Appended,
   known: { readonly seq: number; readonly mark: string | null },
@@ -49,7 +49,7 @@ function continues(
 class PostgresJournal<E> implements OpenJournal<E> {
   readonly #spec: JournalSpec<E>
   readonly #parts: JournalParts
-  /** Whoever has read the journal knows everything up to this event, however little of it still stood. */
+  /** Last event covered by a completed read, including events replaced by a snapshot. */
   #readTo = 0
   #readMark = ''
 
@@ -62,7 +62,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
     return this.#parts.feed.health
   }
 
-  /** Whoever follows here has been told of the event when it resolves, or of what came before it at a conflict. */
+  /** Resolves after followers here received the event, or the earlier events on a conflict. */
   async append(key: string, events: readonly E[], onlyIf?: number): Promise<number | 'conflict'> {
     const { database, feed, clock, ids } = this.#parts
     const { name } = this.#spec
@@ -75,7 +75,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
       [name, storedText(key), texts, onlyIf ?? null, clock.now(), attempt],
     )
     database.continuity.sawTransaction(answer?.xid)
-    // After an adoption followers begin anew.
+    // After an adoption followers start over.
     const isSame = database.continuity.mark.epoch === epoch
     if (known !== null && answer !== undefined && isSame && !continues(answer, known))
       await feed.loseAfter(name, known.seq)
@@ -112,7 +112,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
     const { feed } = this.#parts
     const { decode, name } = this.#spec
     const ended = Promise.withResolvers<void>()
-    // It may end before anybody waits for that: in the first look already.
+    // The promise may settle in the first poll, before it is awaited.
     ended.promise.catch(() => {})
     const readTo = this.#readTo
     const follower: Follower = {
@@ -131,7 +131,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
       lost: ended.reject,
     }
     signal.addEventListener('abort', () => ended.resolve(), { once: true })
-    // A snapshot may stand for events that nobody reads one by one any more, and may be empty.
+    // A snapshot may replace events that are no longer read one by one, and may be empty.
     if (this.#readTo === 0 && (await this.#covered()) > after) {
       const { rows, head, mark } = await this.#standing(after)
       for (const row of rows) apply(this.#entryOf(row))
@@ -140,7 +140,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
     }
     feed.add(follower)
     try {
-      // What cannot be read now is read later: the feed keeps looking.
+      // A failed read is repeated by the feed.
       await feed.pull().catch(() => {})
       await ended.promise
     } finally {
@@ -167,7 +167,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
 
   async close(): Promise<void> {}
 
-  /** Until whoever follows here knows event `seq`. */
+  /** Resolves when followers here know event `seq`. */
   async #follow(seq: number): Promise<void> {
     const { feed } = this.#parts
     if (feed.lacks(this.#spec.name, seq)) await feed.pull()
@@ -183,7 +183,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
     return Number(row?.covered)
   }
 
-  /** What stands now and comes after event `after`, and the last event by then: all at one moment. */
+  /** Reads the current entries after event `after` and the number of the last event, in one snapshot. */
   #standing(after: number): Promise<Standing> {
     const { database } = this.#parts
     const { name } = this.#spec

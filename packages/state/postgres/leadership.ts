@@ -3,9 +3,9 @@ import type { Client } from 'pg'
 import type { Leadership, LedWork } from '../leadership.ts'
 import { connectionOf } from './pool.ts'
 
-/** The first key of the locks that leaders hold: any constant of our own. The second is made of the schema and the job. */
+/** First key of the advisory locks of leaders: an arbitrary constant. The second is derived from schema and job. */
 const LEADER_LOCK = 0x706c6176
-/** A leader that has not looked for so many intervals hangs, and its connection is ended. */
+/** A leader that has not renewed for this many intervals is stuck, and its connection is terminated. */
 const LEASE_INTERVALS = 5
 
 /** How long the server may take to end the connection, in milliseconds. */
@@ -13,15 +13,15 @@ const END_MS = 1_000
 
 export interface ElectionOptions {
   readonly dsn: string
-  /** As SQL writes it: `"plat"`. */
+  /** Quoted schema name: `"plat"`. */
   readonly schema: string
-  /** Who this is, for people who look into the table. */
+  /** Identifies this replica to people who read the table. */
   readonly holder: string
-  /** How often this replica tries to lead, looks whether it still does, and tries to connect. */
+  /** Interval at which this replica tries to lead, renews, and reconnects. */
   readonly retryMs: number
   readonly clock: Clock
   warn(message: string): void
-  /** A replica appended to a journal, or may have while there was no connection. */
+  /** Called when a replica appended to a journal, or may have while there was no connection. */
   onNotice(): void
   onLead(job: string, leads: boolean): void
 }
@@ -29,13 +29,13 @@ export interface ElectionOptions {
 interface Job {
   readonly name: string
   readonly work: LedWork
-  /** Null: another replica leads, or nobody. */
+  /** Null while this replica does not lead. */
   term: { readonly epoch: number; readonly stop: AbortController; readonly done: Promise<void> } | null
 }
 
 /**
- * One connection of its own, which hears what others append, and whose locks say who leads. A lock ends with the connection, which others
- * end where a leader hangs; a leader that does not know yet is refused by its epoch, which the next one has raised.
+ * A dedicated connection that receives notifications of appends and holds the locks of leaders. A lock ends with its connection, which other
+ * replicas terminate when a leader is stuck; an old leader unaware of that is refused by its epoch, which the next one has raised.
  */
 export class Election implements Leadership {
   readonly #options: ElectionOptions
@@ -56,7 +56,7 @@ export class Election implements Leadership {
     this.#jobs.push({ name: job, work, term: null })
   }
 
-  /** Does what is due: connects, tries to lead what nobody leads, and looks whether it still leads the rest. */
+  /** Connects, tries to lead free jobs, and renews the others. */
   look(): void {
     if (this.#closed || this.#busy !== null) return
     this.#busy = this.#turn().finally(() => {
@@ -76,7 +76,7 @@ export class Election implements Leadership {
     if (client !== null) await this.#end(client)
   }
 
-  /** The process of the server may be paused, and then does not end the connection. */
+  /** The server process may be paused, and then does not end the connection. */
   async #end(client: Client): Promise<void> {
     const cancel = this.#options.clock.after(END_MS, () => void client.connection.stream.destroy())
     await client.end().catch(() => {})
@@ -109,12 +109,12 @@ export class Election implements Leadership {
     await client.connect()
     this.#client = client
     await client.query('LISTEN plat_state')
-    // What was said while nobody listened.
+    // Notifications were missed while disconnected.
     this.#options.onNotice()
     return client
   }
 
-  /** Leads from now on, unless another replica does. */
+  /** Becomes the leader, unless another replica is. */
   async #stand(client: Client, job: Job): Promise<void> {
     const { schema, holder, warn, onLead } = this.#options
     const lock = [LEADER_LOCK, `${schema}/${job.name}`]
@@ -144,7 +144,7 @@ export class Election implements Leadership {
     onLead(job.name, true)
   }
 
-  /** Says that it still leads, if it does: the server may have dropped the lock without a word. */
+  /** Renews leadership: the server may have dropped the lock silently. */
   async #look(client: Client, job: Job, epoch: number): Promise<void> {
     const { rowCount } = await client.query(
       `UPDATE ${this.#options.schema}.leader SET until = ${this.#lease} WHERE job = $1 AND epoch = $2`,
@@ -162,7 +162,7 @@ export class Election implements Leadership {
     if (client === null || this.#client !== client) return
     this.#client = null
     for (const job of this.#jobs) this.#resign(job)
-    // The server lets go of the locks with the connection.
+    // The server releases the locks with the connection.
     void client.end().catch(() => {})
   }
 

@@ -18,7 +18,7 @@ oncePromises({
   open: async (clock) => Promise.all([open(clock), open(clock)]),
 })
 
-test('replicas that start together make one schema', async () => {
+test('replicas that start together create one schema', async () => {
   await postgres.rows('DROP TABLE IF EXISTS plat_once, plat_schema')
   const clock = new TestClock()
   const replicas = await Promise.all(Array.from({ length: 5 }, () => open(clock)))
@@ -39,7 +39,7 @@ test('a schema of a later release is refused, and so is a wrong password', async
   })
 })
 
-test('while the server is away every question is refused; when it is back it answers, entries kept', async () => {
+test('during an outage every query is refused; afterwards it succeeds, entries kept', async () => {
   const clock = new TestClock()
   const sets = await open(clock)
   const set = sets.set('outage', 10)
@@ -55,7 +55,7 @@ test('while the server is away every question is refused; when it is back it ans
   for (const each of [sets, late]) await each.close()
 })
 
-test('a server that does not answer in time is one that cannot be reached', async () => {
+test('a server that does not respond in time counts as unreachable', async () => {
   const clock = new TestClock()
   const sets = await open(clock)
   const holder = new Client({ connectionString: postgres.dsn })
@@ -69,7 +69,7 @@ test('a server that does not answer in time is one that cannot be reached', asyn
   await sets.close()
 })
 
-test('a sweep deletes what expired long ago, and counts: a full set says so', async () => {
+test('a sweep deletes expired entries and counts: a full set refuses', async () => {
   const clock = new TestClock()
   await (await open(clock)).close()
   await postgres.rows('DELETE FROM plat_once')
@@ -80,7 +80,7 @@ test('a sweep deletes what expired long ago, and counts: a full set says so', as
   const second = await open(clock)
   assert.equal(await second.set('swept', 2).insert('c', '', clock.now() + 1000), 'full')
   await second.close()
-  // Longer than the grace for clocks that are behind.
+  // Longer than the grace period for clocks that are behind.
   await clock.advance(11 * 60_000)
   const third = await open(clock)
   assert.deepEqual(await postgres.rows('SELECT count(*)::integer AS left FROM plat_once'), [{ left: 0 }])
@@ -88,10 +88,10 @@ test('a sweep deletes what expired long ago, and counts: a full set says so', as
   await third.close()
 })
 
-test('the database holds no key in the words of its caller', async () => {
+test('the database stores no key in plain text', async () => {
   const clock = new TestClock()
   const sets = await open(clock)
-  await sets.set('words', 10).insert('telling words', 'value', clock.now() + 1000)
+  await sets.set('words', 10).insert('revealing words', 'value', clock.now() + 1000)
   const [row] = await postgres.rows("SELECT encode(key, 'escape') AS key FROM plat_once WHERE kind = 'words'")
   assert.ok(!String(row?.key).includes('telling'))
   await sets.close()

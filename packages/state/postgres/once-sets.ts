@@ -5,29 +5,28 @@ import type { OnceSet, OnceSets, OnceVerdict } from '../once/once.ts'
 import { isPermanent, openPool, StateUnreachableError } from './pool.ts'
 import { migrate, ONCE_TABLES } from './schema.ts'
 
-/** Connections of one replica at most. */
+/** Maximum number of connections of a replica. */
 const MAX_CONNECTIONS = 10
-/** Requests of one replica that wait for a connection at most; one more is refused at once. */
+/** Maximum number of requests of a replica that wait for a connection; one more is refused at once. */
 const MAX_WAITING = 1000
-/** How often expired entries are deleted and the living counted, in milliseconds. */
+/** Interval at which expired entries are deleted and live ones counted, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
-/** An expired entry stays this long, in milliseconds: a replica whose clock is behind still has to find it. */
+/** Grace period of an expired entry, in milliseconds: a replica whose clock is behind must still find it. */
 const SWEEP_GRACE_MS = 10 * 60_000
-/** Entries that one statement deletes at most. */
+/** Maximum number of entries deleted by one statement. */
 const SWEEP_BATCH = 10_000
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:5432/database?sslmode=verify-full`. */
   readonly dsn: string
   readonly clock: Clock
-  /** Told what goes wrong beside requests; one line without secrets. */
+  /** Called with problems outside requests; one line without secrets. */
   warn(message: string): void
 }
 
 /**
- * Sets that all replicas share, in Postgres. While the server cannot be reached every question rejects with
- * `StateUnreachableError`, and the next one tries again. Rejects itself when trying again would not help: a DSN that is none, a
- * password that is wrong, a database that does not exist, a schema of a later release.
+ * Opens sets that all replicas share, in Postgres. While the server is unreachable every query rejects with StateUnreachableError, and the next one
+ * tries again. Rejects when retrying would not help: an invalid DSN, a wrong password, a missing database, a schema of a later release.
  */
 export async function openPostgresOnceSets(options: PostgresOptions): Promise<OnceSets> {
   const pool = await openPool({ ...options, maxConnections: MAX_CONNECTIONS })
@@ -45,7 +44,7 @@ class PostgresOnceSets implements OnceSets {
   readonly #pool: Pool
   readonly #options: PostgresOptions
   readonly #stopSweeping: () => void
-  /** Living entries of each kind when they were last counted. */
+  /** Live entries of each kind at the last count. */
   #counts: ReadonlyMap<string, number> = new Map()
   #ready: Promise<void> | null = null
 
@@ -74,12 +73,12 @@ class PostgresOnceSets implements OnceSets {
     await this.#pool.end()
   }
 
-  /** Living entries of a kind, as last counted: between two counts a cap can be exceeded by what a minute brings. */
+  /** Returns the live entries of a kind at the last count: between two counts a cap can be exceeded by the entries of a minute. */
   count(kind: string): number {
     return this.#counts.get(kind) ?? 0
   }
 
-  /** The first column of the first row; null without a row. */
+  /** Returns the first column of the first row; null without a row. */
   async one(statement: string, values: readonly unknown[]): Promise<string | null> {
     if (this.#pool.waitingCount >= MAX_WAITING)
       throw new StateUnreachableError('too many requests wait for the state database')
@@ -92,7 +91,7 @@ class PostgresOnceSets implements OnceSets {
     }
   }
 
-  /** Once there, the schema stays; a failed attempt is made again by the next question. */
+  /** Created once; a failed attempt is repeated by the next query. */
   #schema(): Promise<void> {
     this.#ready ??= migrate(this.#pool, ONCE_TABLES).catch((error: unknown) => {
       this.#ready = null
@@ -135,11 +134,11 @@ interface SetOptions {
   readonly clock: Clock
 }
 
-/** Keys are stored as their SHA-256: whatever a caller wrote fits, and the database learns no identifier from it. */
+/** Keys are stored as their SHA-256: any text fits, and the database learns no identifier from it. */
 class PostgresOnceSet implements OnceSet {
   readonly #sets: PostgresOnceSets
   readonly #options: SetOptions
-  /** What this replica inserted, for the shares of callers; null without a pool. */
+  /** Entries inserted by this replica, for the shares of callers; null without a pool. */
   readonly #own: ExpiringMap<true> | null
 
   constructor(sets: PostgresOnceSets, options: SetOptions) {

@@ -3,20 +3,20 @@ import { reasonOf } from '@plat/core'
 import type { Pool } from 'pg'
 import { SchemaTooNewError } from './schema.ts'
 
-/** How long a connection may take to come up or to come free, in milliseconds. */
+/** Timeout of opening or acquiring a connection, in milliseconds. */
 const CONNECT_MS = 2000
-/** How long a statement may take in the server, in milliseconds: it gives up, and what it was asked is not done. */
+/** Server-side statement timeout in milliseconds: the server cancels and rolls back. */
 const STATEMENT_MS = 5000
-/** How long we wait for that word of it, in milliseconds: without it nobody knows whether the statement was done. */
+/** Client-side timeout in milliseconds: without a response it is unknown whether the statement was executed. */
 const ANSWER_MS = STATEMENT_MS + 2000
-/** How long a transaction may stay open while its gateway does nothing, in milliseconds: a paused one must not keep its locks. */
+/** How long a transaction may stay idle, in milliseconds: a paused gateway must not keep its locks. */
 const IDLE_MS = 10_000
-/** Longest DSN, in bytes. */
+/** Maximum DSN length in bytes. */
 const MAX_DSN_BYTES = 4096
 
-/** The state cannot be reached, or does not answer in time. The message names neither server nor secret. */
+/** The state is unreachable, or does not respond in time. The message names neither server nor secret. */
 export class StateUnreachableError extends Error {
-  /** Whether a statement was done: `connect` never sent, `refused` rolled back by the server, `unknown` sent and not answered. */
+  /** Whether a statement was executed: `connect` never sent, `refused` rolled back by the server, `unknown` sent without a response. */
   readonly stage: 'connect' | 'refused' | 'unknown'
 
   constructor(message: string, { stage = 'connect', ...options }: StateUnreachableOptions = {}) {
@@ -29,7 +29,7 @@ export interface StateUnreachableOptions extends ErrorOptions {
   readonly stage?: StateUnreachableError['stage']
 }
 
-/** The one line of a file with a DSN. Rejects in words that follow the file's name; they never quote it. */
+/** Reads the one line of a file with a DSN. Rejects with a message that continues the file name and never quotes the content. */
 export async function readDsn(file: string): Promise<string> {
   const text = (await readFile(file, 'utf8').catch(() => '')).replace(/\r?\n$/, '')
   if (text === '') throw new Error('is missing, empty or unreadable')
@@ -39,7 +39,7 @@ export async function readDsn(file: string): Promise<string> {
   return text
 }
 
-/** How each connection is opened. */
+/** Options of each connection. */
 export function connectionOf(dsn: string) {
   return {
     connectionString: dsn,
@@ -55,42 +55,42 @@ export function connectionOf(dsn: string) {
 export interface PoolOptions {
   readonly dsn: string
   readonly maxConnections: number
-  /** Called with what goes wrong beside requests; one line without secrets. */
+  /** Called with problems outside requests; one line without secrets. */
   warn(message: string): void
 }
 
-/** Connections of one process, opened when they are needed. Loads `pg`: a process that needs no database never does. */
+/** Creates the connections of a process, opened on demand. Loads `pg` only then. */
 export async function openPool({ dsn, maxConnections, warn }: PoolOptions): Promise<Pool> {
   const { Pool } = await import('pg')
   const pool = new Pool({ ...connectionOf(dsn), max: maxConnections })
-  // A connection in use that breaks fails its statement; without a listener the event would end the process.
+  // A connection that breaks during use fails its statement; without a listener the event would end the process.
   pool.on('connect', (client) => void client.on('error', () => {}))
-  // An idle connection that breaks is not an error of anybody: the pool opens another. Messages of a server may be logged: they name
-  // roles and tables, but no password and no row.
+  // An idle connection that breaks affects no request: the pool opens another. Server messages may be logged: they name roles and tables, but no
+  // password and no row.
   pool.on('error', (error) => {
     if (!pool.ending) warn(`a connection to the state database broke: ${reasonOf(error)}`)
   })
   return pool
 }
 
-/** SQLSTATE classes that say "not now": connection, resources, intervention of an operator, system, transaction. */
+/** SQLSTATE classes of temporary errors: connection, resources, operator intervention, system, transaction. */
 const TEMPORARY = /^(08|40|53|55|57|58|XX)/
-/** Those after which the transaction is gone, and the same may be asked again at once. */
+/** Classes after which the transaction is rolled back and can be repeated at once. */
 const BROKEN = /^(08|40|57P0[123])/
 
-/** Would trying again later come to the same? The server said no, or the schema is not ours. */
+/** Returns whether retrying is pointless: the server refused, or the schema is incompatible. */
 export function isPermanent(error: unknown): boolean {
   if (error instanceof SchemaTooNewError) return true
   return sqlState(error) !== null && !TEMPORARY.test(sqlState(error) ?? '')
 }
 
-/** Did the connection break, and not the time run out? */
+/** Returns whether the connection broke, as opposed to a timeout. */
 export function isBroken(error: unknown): boolean {
   const state = sqlState(error)
   return state === null ? !/timeout/.test(reasonOf(error)) : BROKEN.test(state)
 }
 
-/** Did the server say that the statement was not done? */
+/** Returns whether the server reported that the statement was not executed. */
 export function isRefused(error: unknown): boolean {
   const state = sqlState(error)
   return state !== null && !/^(08|57P)/.test(state)
@@ -101,7 +101,7 @@ export function isLockTimeout(error: unknown): boolean {
   return sqlState(error) === '55P03'
 }
 
-/** PostgreSQL documentation, appendix A: five characters. Errors of sockets have longer names. */
+/** PostgreSQL documentation, appendix A: five characters. Errors of sockets have longer codes. */
 function sqlState(error: unknown): string | null {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null
   return /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null

@@ -1,16 +1,16 @@
 import type { Pool, PoolClient } from 'pg'
 
-/** Tables that belong together, with the table that has their version. */
+/** A group of tables, and the table that holds its version. */
 export interface Tables {
-  /** Where the version stands, as SQL writes it. */
+  /** Table with the version, quoted. */
   readonly version: string
-  /** A schema of their own, made when it is missing; null: wherever the connection looks first. */
+  /** Schema of the tables, created if missing; null: the default of the connection. */
   readonly schema: string | null
-  /** Each entry brings them from its own index to the next version. What has been released is never changed, only followed. */
+  /** Each entry migrates from its index to the next version. Released entries never change. */
   readonly steps: readonly string[]
 }
 
-/** What brokers share. */
+/** Tables shared by brokers. */
 export const ONCE_TABLES: Tables = {
   version: 'plat_schema',
   schema: null,
@@ -26,13 +26,13 @@ export const ONCE_TABLES: Tables = {
   ],
 }
 
-/** The lock under which replicas that start together bring the schema up one after the other: any constant of our own. */
+/** Lock that serializes migrations of replicas that start together: an arbitrary constant. */
 const SCHEMA_LOCK = 0x706c6174
 
-/** The database has a schema that this release does not know. */
+/** The database has a schema of a later release. */
 export class SchemaTooNewError extends Error {}
 
-/** Creates the tables, or brings them to this release's version. Rejects with `SchemaTooNewError` after a downgrade. */
+/** Creates the tables, or migrates them to this release. Rejects with SchemaTooNewError after a downgrade. */
 export async function migrate(pool: Pool, tables: Tables): Promise<void> {
   const client = await pool.connect()
   try {
@@ -44,13 +44,13 @@ export async function migrate(pool: Pool, tables: Tables): Promise<void> {
     await client.query('COMMIT')
     client.release()
   } catch (error) {
-    // The connection goes away with its transaction.
+    // Destroys the connection with its transaction.
     client.release(true)
     throw error
   }
 }
 
-/** Whoever finds the schema there needs no right to make one: even `IF NOT EXISTS` asks for it. */
+/** An existing schema requires no privilege to create one, but even `IF NOT EXISTS` would. */
 async function makeSchema(client: PoolClient, schema: string): Promise<void> {
   const found = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema])
   if (found.rowCount === 0) await client.query(`CREATE SCHEMA "${schema}"`)

@@ -21,7 +21,7 @@ import {
   taken,
 } from './testing/replicas.ts'
 
-/** What leads tidies up by the clock of the server: to that, what was counted in another year is long out of use. */
+/** A leader cleans up by the server's clock: a counter of another year would be out of use. */
 function clockOfNow(): TestClock {
   return new TestClock(systemClock.now())
 }
@@ -49,7 +49,7 @@ limitsPromises({
   open: async () => (await replica({ schema: `limits_${++schemas}`, clock: still, retryMs: NEVER })).limits({}),
 })
 
-/** The numbers of every event that is told, as they come. */
+/** Numbers of every event passed on, in order. */
 function followed(journal: OpenJournal<Sample>): { readonly seen: number[]; readonly ended: Promise<void> } {
   const seen: number[] = []
   const ended = journal.follow(0, ({ event }) => void seen.push(event.n), new AbortController().signal)
@@ -60,10 +60,10 @@ for (const [how, options] of [
   ['at the server’s word', { pollMs: NEVER, retryMs: 100 }],
   ['by looking', { pollMs: 20, retryMs: NEVER }],
 ] as const) {
-  test(`what one replica appends the others are told ${how}`, async () => {
+  test(`replicas receive what another one appends ${how}`, async () => {
     // Shows D3.state.stateBackend.pollMillis.
     const [one, other] = [await replica(options), await replica(options)]
-    const name = `told-${options.pollMs}`
+    const name = `notify-${options.pollMs}`
     const { seen } = followed(await journalOf(other, name))
     const journal = await journalOf(one, name)
     await journal.append('a', [sample(1), sample(2)])
@@ -83,7 +83,7 @@ for (const [how, options] of [
   })
 }
 
-test('an event that is committed late is told in its place, and nobody is told of later ones before', async () => {
+test('an event that is committed late is delivered in order, before later ones', async () => {
   const [one, other] = [await replica(), await replica()]
   const { seen } = followed(await journalOf(other, 'late'))
   const journal = await journalOf(one, 'late')
@@ -101,7 +101,7 @@ test('an event that is committed late is told in its place, and nobody is told o
   await close(one, other)
 })
 
-test('an append whose connection breaks before the answer happens once', async () => {
+test('an append whose connection breaks before the response happens once', async () => {
   const state = await replica({ retryMs: NEVER })
   const journal = await journalOf(state, 'broken')
   await journal.append('a', [sample(1)])
@@ -110,13 +110,13 @@ test('an append whose connection breaks before the answer happens once', async (
     await client.query("SELECT seq FROM plat.journal WHERE name = 'broken' FOR UPDATE")
     const appended = journal.append('a', [sample(2)], 1)
     const waiting = `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%append(%'`
-    // Within a transaction the activity stays as it was first seen.
+    // Within a transaction the activity view is a snapshot.
     const looked = () => client.query('SELECT pg_stat_clear_snapshot()')
     await until(async () => (await client.query(waiting)).rowCount === 1, 'an append that waits', looked)
     await client.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS waiting`)
     await client.query('COMMIT')
     assert.equal(await appended, 2)
-    // The same when it was committed, and only the answer was lost.
+    // The same when it was committed and only the response was lost.
     const attempt = ids.uuid()
     const twice = [await appendBeside(client, 'broken', 3, attempt), await appendBeside(client, 'broken', 3, attempt)]
     assert.deepEqual(twice[0], twice[1])
@@ -127,7 +127,7 @@ test('an append whose connection breaks before the answer happens once', async (
   await close(state)
 })
 
-test('while the server is away appends are refused and health says so; when it is back nothing is missing', async () => {
+test('during an outage appends are refused and health reports it; afterwards nothing is missing', async () => {
   const clock = clockOfNow()
   const [one, other] = [await replica({ clock }), await replica()]
   const [journal, others] = [await journalOf(one, 'outage'), await journalOf(other, 'outage')]
@@ -143,7 +143,7 @@ test('while the server is away appends are refused and health says so; when it i
   await clock.advance(6_000)
   assert.equal(journal.health, 'unreachable')
   await postgres.start()
-  // Of one that is not answered nobody knows whether it happened.
+  // An append without a response may or may not have happened.
   await until(() => others.append('a', [sample(3)], 1).then(Boolean, () => false), 'the other replica')
   await until(
     () => journal.health === 'ok' && seen.length === 2,
@@ -160,7 +160,7 @@ test('while the server is away appends are refused and health says so; when it i
   await close(one, other)
 })
 
-test('an event that this release does not know is no event to pass over', async () => {
+test('an event that this release does not know is not skipped', async () => {
   const state = await replica()
   const journal = await journalOf(state, 'unknown')
   const { ended } = followed(journal)
@@ -175,23 +175,23 @@ test('an event that this release does not know is no event to pass over', async 
   await close(state)
 })
 
-test('a follower that is lost in its first look takes nobody else with it', async () => {
+test('a follower lost in its first poll does not affect another one', async () => {
   const state = await replica()
   const [journal, other] = [await journalOf(state, 'lost'), await journalOf(state, 'other')]
   const foreign = await state.journals.open({ name: 'lost', path: '', decode: (event) => event })
   await foreign.append('a', [{ t: 'from the future' }])
   await other.append('a', [sample(1)])
-  // Both in one look, which goes on after it lost the first.
+  // Both in one poll, which continues after losing the first.
   const [{ ended }, { seen }] = [followed(journal), followed(other)]
   await assert.rejects(ended, /event 1 of journal lost cannot be read/)
   await until(() => seen.length === 1, 'the event of the other')
   await close(state)
 })
 
-test('replicas that take from one cap at the same time never pass it and use all of it', async () => {
+test('replicas that take from one cap concurrently never pass it and use all of it', async () => {
   const three = await Promise.all([replica(), replica(), replica()])
-  const told: number[] = []
-  const onSpent = (_: HoldItem, spent: number, before: number) => void told.push(spent - before)
+  const reported: number[] = []
+  const onSpent = (_: HoldItem, spent: number, before: number) => void reported.push(spent - before)
   const limits = three.map((state) => state.limits({ onSpent }))
   const answers = await Promise.all(
     limits.flatMap((each) =>
@@ -209,12 +209,12 @@ test('replicas that take from one cap at the same time never pass it and use all
     (await limits[0]?.counted('cap'))?.map(({ key, spent }) => [key, spent]),
     [['cap', 200]],
   )
-  assert.deepEqual(told.toSorted(), [...Array(100).fill(1), ...Array(100).fill(2)])
+  assert.deepEqual(reported.toSorted(), [...Array(100).fill(1), ...Array(100).fill(2)])
   await close(...three)
 })
 
-test('what a replica holds that is gone counts as spent whole, until it settles after all', async () => {
-  // Its time stands still: it leads, and never says that it lives.
+test('holds of a lost replica count as spent in full, until they are settled after all', async () => {
+  // Its clock does not advance: it leads without ever renewing.
   const gone = await replica({ schema: 'gone', clock: clockOfNow() })
   const alive = await replica({ schema: 'gone' })
   const hold = await taken(gone.limits({}), 'gone', 5)
@@ -230,7 +230,7 @@ test('what a replica holds that is gone counts as spent whole, until it settles 
   await close(gone, alive)
 })
 
-test('one replica leads; when its connection breaks another does, and what the first one still writes is refused', async () => {
+test('one replica leads; when its connection breaks another one does, and further writes of the first are refused', async () => {
   const led: string[] = []
   const schema = 'led'
   const named = (name: string) =>
@@ -265,7 +265,7 @@ test('one replica leads; when its connection breaks another does, and what the f
   await close(second)
 })
 
-test('a secret is made once for all replicas, and what the server refuses at start is said in one line', async () => {
+test('a secret is created once for all replicas, and a refusal at start is reported in one line', async () => {
   const [one, other] = await Promise.all([replica(), replica()])
   const secrets = await Promise.all([one, other].map((state, at) => state.secret('seal', () => `made by ${at}`)))
   assert.equal(new Set(secrets).size, 1)

@@ -12,46 +12,46 @@ import { Election } from './leadership.ts'
 import { StateUnreachableError } from './pool.ts'
 import { type LedgerHeads, ledgerHeads } from './tables/ledger-heads.ts'
 
-/** The job whose leader counts what is held by replicas that are gone. */
+/** Job whose leader counts the holds of lost replicas. */
 const KEEPING = 'state'
-/** A replica that has not said for so many intervals that it lives is gone. */
+/** A replica that has not renewed for this many intervals is lost. */
 const LEASE_INTERVALS = 5
-/** When a database that does not answer counts as away, in milliseconds. */
+/** When an unresponsive database counts as away, in milliseconds. */
 const AWAY_AFTER_MS = 1_000
-/** How often the leader deletes what nobody asks for any more, in milliseconds. */
+/** Interval at which the leader deletes unused rows, in milliseconds. */
 const TIDY_EVERY_MS = 60_000
 
 export interface PostgresStateOptions extends Omit<DatabaseOptions, 'continuity'> {
-  /** Where it is remembered across restarts what the database acknowledged; empty: nowhere. */
+  /** File that records across restarts what the database acknowledged; empty: none. */
   readonly seenPath: string
-  /** How often it is looked for what other replicas wrote, in milliseconds. */
+  /** Interval at which events of other replicas are polled, in milliseconds. */
   readonly pollMs: number
-  /** How often this replica tries to lead, and says that it lives, in milliseconds. */
+  /** Interval at which this replica tries to lead and renews, in milliseconds. */
   readonly retryMs: number
   readonly clock: Clock
   readonly ids: Ids
   onLead(job: string, leads: boolean): void
-  /** Called with the reason when the database lacks what it had acknowledged, and with null when it was adopted. */
+  /** Called with the reason when the database lacks acknowledged data, and with null when it was adopted. */
   onLost(lost: string | null): void
 }
 
-/** What replicas share. */
+/** State shared by replicas. */
 export interface PostgresState {
   readonly journals: Journals
   readonly leadership: Leadership
   readonly ledgerHeads: LedgerHeads
   limits(options: SharedLimitsOptions): SharedLimits
-  /** A secret by its name; `make` is for the first replica that asks. */
+  /** Returns a secret by its name; the first replica creates it with `make`. */
   secret(name: string, make: () => string): Promise<string>
-  /** Why most calls are denied now; null: they are not. */
+  /** Why most calls are denied now; null when they are not. */
   problem(): string | null
-  /** Goes on with the database as it is, after it lost something; false: it has lost nothing. Rejects with `StateUnreachableError`. */
+  /** Accepts the database as it is after a loss. Resolves with false when it has lost nothing. Rejects with StateUnreachableError. */
   adopt(): Promise<boolean>
-  /** After everything that uses it was closed. */
+  /** Caller must close all users of the state before. */
   close(): Promise<void>
 }
 
-/** For `openPostgresState`. */
+/** Implements `openPostgresState`. */
 export async function startPostgresState(options: PostgresStateOptions): Promise<PostgresState> {
   const { clock, ids, pollMs, retryMs, warn } = options
   const continuity = await Continuity.open({
@@ -71,7 +71,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
   const database = await Database.open({ ...options, continuity })
   const { schema } = database
   feed = new Feed({ database, clock, pollMs, warn })
-  // The check of a start comes before the feed.
+  // The check at start precedes the feed.
   if (continuity.lost !== null) feed.suspend()
   const serverClock = new ServerClock(clock)
   const counting = new Counting({ database, clock, serverClock, ids, warn })
@@ -79,7 +79,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
   const election = new Election({ ...options, schema, holder: counting.owner, onNotice })
   const leaseMs = LEASE_INTERVALS * retryMs
   const live = () => beat({ database, clock, serverClock, counting, leaseMs })
-  // A gateway whose database lost something starts as well, and denies every call until an operator adopts the database.
+  // With a database that lost data the gateway starts as well, and denies every call until an operator adopts it.
   if (continuity.lost === null) await live()
   const stopLiving = clock.every(retryMs, () => void live().catch(() => {}))
   election.run(KEEPING, (epoch, signal) => keep(database, epoch, { signal, clock, everyMs: retryMs, warn }))
@@ -104,7 +104,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
       await election.close()
       await counting.close()
       await feed.close()
-      // What it still holds is held by nobody from now on.
+      // Remaining holds have no owner from now on.
       await database.rows(`DELETE FROM ${schema}.replica WHERE id = $1`, [counting.owner]).catch(() => {})
       await database.close()
       await continuity.close()
@@ -119,7 +119,7 @@ function sharedJournals(parts: JournalParts): Journals {
     open: (spec) => openPostgresJournal(spec, parts),
     async catchUp() {
       await feed.pull()
-      // A follower was given up, or the database lacks what it acknowledged.
+      // A follower was dropped, or the database lacks acknowledged data.
       if (feed.health !== 'ok') throw new StateUnreachableError('what other replicas wrote is not known here')
     },
   }
@@ -142,10 +142,10 @@ interface Beating {
   readonly leaseMs: number
 }
 
-/** Says that this gateway lives, and leaves a beat that the database must still know later. */
+/** Renews this gateway, and writes a beat that the database must still have later. */
 async function beat({ database, clock, serverClock, counting, leaseMs }: Beating): Promise<void> {
   const { schema, continuity } = database
-  const asked = clock.monotonic()
+  const requestedAt = clock.monotonic()
   const before = continuity.mark
   const [row] = await database.rows<{ beat: string; at: string }>(
     `WITH alive AS (
@@ -154,7 +154,7 @@ async function beat({ database, clock, serverClock, counting, leaseMs }: Beating
      SELECT beat, at FROM ${schema}.beat($3)`,
     [counting.owner, leaseMs, continuity.witness],
   )
-  serverClock.saw(Number(row?.at), asked)
+  serverClock.saw(Number(row?.at), requestedAt)
   continuity.sawBeat(Number(row?.beat), before)
 }
 
@@ -165,7 +165,7 @@ interface Keeping {
   warn(message: string): void
 }
 
-/** What the leader does until another one leads. */
+/** Periodic work of the leader, until another one leads. */
 function keep(database: Database, epoch: number, { signal, clock, everyMs, warn }: Keeping): Promise<void> {
   const { schema } = database
   let tidiedAt = Number.NEGATIVE_INFINITY

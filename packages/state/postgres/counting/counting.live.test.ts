@@ -28,17 +28,17 @@ async function holdsOf(client: Client, key: string, schema = 'plat'): Promise<nu
   return (await client.query(find, [key])).rows[0].many
 }
 
-/** Processes of the server that serve gateways. */
+/** Returns the server processes that serve gateways. */
 async function backends(client: Client, which = 'state IS NOT NULL'): Promise<readonly number[]> {
   const { rows } = await client.query(`SELECT pid FROM pg_stat_activity WHERE application_name = 'plat' AND ${which}`)
   return rows.map(({ pid }) => pid)
 }
 
-/** The process of the one request of a gateway that waits for a lock, once there is one. */
+/** Resolves with the process of the one request that waits for a lock. */
 async function untilOneWaits(client: Client): Promise<readonly number[]> {
   let waiting: readonly number[] = []
   const isWaiting = async () => {
-    // Within a transaction the activity stays as it was first seen.
+    // Within a transaction the activity view is a snapshot.
     await client.query('SELECT pg_stat_clear_snapshot()')
     waiting = await backends(client, "wait_event_type = 'Lock'")
     return waiting.length === 1
@@ -48,7 +48,7 @@ async function untilOneWaits(client: Client): Promise<readonly number[]> {
 }
 
 test('a take that runs after its release leaves no hold', async () => {
-  // Nothing but counting uses the connection.
+  // Only counting uses the connection.
   const state = await replica({ maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
   const limits = state.limits({})
   await (await taken(limits, 'late', 1)).release()
@@ -77,7 +77,7 @@ async function isIdle(client: Client, pids: readonly number[]): Promise<boolean>
 
 const HOUR_MS = 3_600_000
 
-/** The machine's time, wrong by some hours. */
+/** A system clock that is off by hours. */
 function skewed(ms: number): Clock {
   return {
     now: () => systemClock.now() + ms,
@@ -87,7 +87,7 @@ function skewed(ms: number): Clock {
   }
 }
 
-test('a cap of 5 lets exactly 5 pass at gateways whose clocks are an hour apart, also after the end of the window', async () => {
+test('a cap of 5 admits exactly 5 at gateways whose clocks differ by an hour, also after the end of the window', async () => {
   const states = await Promise.all([HOUR_MS, 0, -HOUR_MS].map((ms) => replica({ schema: 'skewed', clock: skewed(ms) })))
   const all = states.map((state) => state.limits({}))
   for (const limits of all) assert.ok(Math.abs(limits.now() - systemClock.now()) < 60_000)
@@ -97,7 +97,7 @@ test('a cap of 5 lets exactly 5 pass at gateways whose clocks are an hour apart,
     )
     return results.filter((result) => !isShort(result)).length
   }
-  // A window of a day: no boundary comes in between.
+  // A window of a year: no boundary occurs during the test.
   assert.equal(await passed((limits) => windowOf(limits.now(), 86_400 * 365)), 5)
   const over = windowOf(systemClock.now() - 8 * 60_000, 60)
   const [first] = all
@@ -113,10 +113,10 @@ test('a cap of 5 lets exactly 5 pass at gateways whose clocks are an hour apart,
   await replicas.close(...states)
 })
 
-/** More than any gateway has calls at a time that wait for one counter. */
+/** More than the number of calls of a gateway that wait for one counter. */
 const BLOCKED_CALLS = 3_000
 
-test('a counter that a paused transaction has locked stops only its own calls, and leaves nothing behind', async () => {
+test('a counter locked by a paused transaction stops only its own calls, and leaves nothing behind', async () => {
   const clock = new TestClock(systemClock.now())
   const state = await replica({ schema: 'paused', clock })
   const limits = state.limits({})
@@ -161,12 +161,12 @@ test('a counter that a paused transaction has locked stops only its own calls, a
 /** Longer than a request waits for a connection, in milliseconds. */
 const LONG_CHECK_MS = 2_500
 
-test('a request that gave up while its connection was checked leaves the connection to others', async () => {
+test('a request that gave up while its connection was checked releases the connection', async () => {
   const state = await replica({ schema: 'checked', maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
   const limits = state.limits({})
   await postgres.beside(async (client) => {
     await client.query('BEGIN')
-    // The only connection waits; the next one, which the second request gets, waits for its check.
+    // The only connection waits for its check, and so does the second request for it.
     await client.query('LOCK TABLE checked.counter, checked.origin')
     const both = Promise.allSettled([limits.counted('a'), limits.used('b', 'life')])
     for (const pid of await untilOneWaits(client)) await client.query('SELECT pg_terminate_backend($1)', [pid])
@@ -178,7 +178,7 @@ test('a request that gave up while its connection was checked leaves the connect
   await replicas.close(state)
 })
 
-test('a gateway closes while a process of the server is paused and a counter stays locked', async () => {
+test('a gateway closes while a server process is paused and a counter stays locked', async () => {
   const state = await replica({ schema: 'closing', maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
   const hold = await taken(state.limits({}), 'closing', 1)
   await postgres.beside(async (client) => {
@@ -207,7 +207,7 @@ const settlement = (key: string): Operation => ({
   unsure: true,
 })
 
-test('150,000 releases that are owed while Postgres is away are bounded, and counting goes on by itself afterwards', async () => {
+test('150,000 releases owed during an outage of Postgres are bounded, and counting recovers afterwards', async () => {
   const warned: string[] = []
   const warn = (message: string) => void warned.push(message)
   const clock = systemClock

@@ -4,30 +4,30 @@ import { StateUnreachableError } from '../pool.ts'
 import { type Counted, NotCountedError, type Operation, type StoredItem } from './operation.ts'
 import type { ServerClock } from './server-clock.ts'
 
-/** Operations of one transaction at most. */
+/** Maximum number of operations per transaction. */
 const BATCH = 128
-/** Transactions of one gateway at a time, each on counters that no other one of them uses. */
+/** Maximum number of concurrent transactions of a gateway, each on separate counters. */
 const MAX_FLIGHTS = 4
-/** Of these, how many may be on counters that others hold locked: the rest keeps going. */
+/** Maximum number of these on locked counters, so that the others proceed. */
 const MAX_ISOLATED_FLIGHTS = 2
-/** Another transaction begins beside those under way when so many operations wait, or after so long, in milliseconds. */
+/** Another transaction starts beside those in progress when this many operations wait, or after this time, in milliseconds. */
 const CROWD = 32
 const LINGER_MS = 20
-/** Operations that one search for a batch considers: more than the calls of one gateway that can wait for a locked counter. */
+/** Maximum number of operations considered for a batch: more than the calls of a gateway that can wait for a locked counter. */
 const SCAN = 16_384
-/** Operations that wait at most; one more is refused at once. */
+/** Maximum number of waiting operations; one more is refused at once. */
 const MAX_WAITING = 100_000
-/** Settlements that are kept while the database is away; with one more all of them count as spent whole. */
+/** Maximum number of settlements kept during an outage; one more makes all of them count as spent in full. */
 const MAX_OWED = 100_000
 /** How long an operation may wait for a locked counter before it is refused, in milliseconds. */
 const WAIT_MS = 4_000
-/** How long a counter that was found locked gets transactions for itself, in milliseconds. */
+/** How long a locked counter gets separate transactions, in milliseconds. */
 const ISOLATE_MS = 5_000
-/** Counters that are known as locked at most. */
+/** Maximum number of counters known as locked. */
 const MAX_ISOLATED = 1_000
 /** How long closing waits for locked counters, in milliseconds. */
 const CLOSE_MS = 2_000
-/** When settlements that failed are sent again, in milliseconds. */
+/** Interval at which failed settlements are sent again, in milliseconds. */
 const RETRY_MS = 250
 /** How long after it was sent a take may still be counted, in milliseconds; well below the age of tombstones. */
 const TAKE_DEADLINE_MS = 30_000
@@ -37,22 +37,22 @@ interface Waiting {
   /** Names of its counters. */
   readonly names: readonly string[]
   readonly since: number
-  /** Null: could not be counted yet, and will be. */
+  /** Null: not counted yet, but will be. */
   resolve(result: Counted | null): void
-  /** Null for what must be counted sooner or later. */
+  /** Null for operations that must be counted eventually. */
   readonly reject: ((error: NotCountedError) => void) | null
-  /** It goes into a transaction of its own, after one that failed for a lock. */
+  /** Sent in a separate transaction, after one that failed for a lock. */
   alone: boolean
 }
 
-/** A transaction under way. */
+/** A transaction in progress. */
 interface Flight {
   readonly batch: readonly Waiting[]
   readonly names: ReadonlySet<string>
   readonly isolated: boolean
 }
 
-/** Why a batch was not counted, with the place of the counter that is locked now, if one is. */
+/** Why a batch was not counted, with the index of the locked counter, if any. */
 interface Locked {
   readonly cause: unknown
   readonly request: CountBatch
@@ -68,8 +68,8 @@ export interface CountingOptions {
 }
 
 /**
- * Sends operations on counters in batches. Batches run side by side on different counters, so that a counter that another gateway holds
- * locked delays only the calls that need it.
+ * Sends operations on counters in batches. Batches run concurrently on different counters, so that a counter locked by another gateway delays only
+ * the calls that need it.
  */
 export class Counting {
   readonly #options: CountingOptions
@@ -79,13 +79,13 @@ export class Counting {
   /** Settlements that could not be sent. */
   #owed: Waiting[] = []
   readonly #flights = new Set<Flight>()
-  /** Locked counters, with the time until which they are kept apart. */
+  /** Locked counters, with the time until which they are isolated. */
   readonly #isolated = new Map<string, number>()
   #isScheduled = false
   #cancelRetry: () => void = () => {}
   #cancelLinger: () => void = () => {}
   #onIdle: (() => void)[] = []
-  /** From then on what meets a locked counter is given up. */
+  /** From then on, operations that meet a locked counter fail. */
   #closesAt = Number.POSITIVE_INFINITY
 
   constructor(options: CountingOptions) {
@@ -101,7 +101,7 @@ export class Counting {
     return this.#options.serverClock
   }
 
-  /** This run of this gateway; a new one after settlements were given up. */
+  /** Id of this run of the gateway; changes after settlements were dropped. */
   get owner(): string {
     return this.#owner
   }
@@ -110,7 +110,7 @@ export class Counting {
     return `${this.#owner}/${++this.#refs}`
   }
 
-  /** Rejects with `NotCountedError`. */
+  /** Rejects with NotCountedError. */
   ask(operation: Operation): Promise<Counted> {
     if (this.#queue.length >= MAX_WAITING)
       return Promise.reject(new NotCountedError('too many operations wait for the state database', false))
@@ -119,14 +119,14 @@ export class Counting {
     return promise
   }
 
-  /** For what must be counted: resolves with null when that happens only later. Never rejects. */
+  /** For operations that must be counted: resolves with null when that happens only later. Never rejects. */
   owe(operation: Operation): Promise<Counted | null> {
     const { promise, resolve } = Promise.withResolvers<Counted | null>()
     this.#add(operation, resolve, null)
     return promise
   }
 
-  /** Resolves after everything that waits was tried once more. What was not counted then counts as spent when this replica is gone. */
+  /** Resolves after every waiting operation was tried once more. Operations not counted then count as spent when this replica is gone. */
   async close(): Promise<void> {
     this.#closesAt = this.#options.clock.monotonic() + CLOSE_MS
     this.#cancelRetry()
@@ -144,7 +144,7 @@ export class Counting {
     this.#queue.push({ operation, names, since: this.#options.clock.monotonic(), resolve, reject, alone: false })
     if (this.#isScheduled) return
     this.#isScheduled = true
-    // What comes in the same turn goes into one batch.
+    // Operations of the same turn form one batch.
     queueMicrotask(() => {
       this.#isScheduled = false
       this.#dispatch()
@@ -157,7 +157,7 @@ export class Counting {
       if (this.#flights.size > 0 && this.#queue.length < CROWD && !this.#hasLingered()) break
       const flight = this.#nextFlight()
       if (flight === null) {
-        // Without transactions under way, all that was considered was refused: what waits behind it comes next.
+        // Without transactions in progress, every considered operation was refused: those behind them are next.
         if (this.#flights.size === 0) continue
         break
       }
@@ -175,8 +175,8 @@ export class Counting {
   }
 
   /**
-   * Picks operations in their order whose counters no other transaction uses. Each operation that is passed over keeps its counters for
-   * itself, so that later ones cannot overtake it again and again.
+   * Selects operations in order whose counters no other transaction uses. Counters of a skipped operation are reserved for it, so that later ones
+   * cannot overtake it repeatedly.
    */
   #nextFlight(): Flight | null {
     const now = this.#options.clock.monotonic()
@@ -247,7 +247,7 @@ export class Counting {
     }
   }
 
-  /** Counters in one order in all gateways: two batches that lock more than one cannot wait for each other. */
+  /** Orders counters alike in all gateways: two batches that lock several counters cannot deadlock. */
   #batchOf({ batch, names: all }: Flight): CountBatch {
     const names = [...all].sort()
     const places = new Map(names.map((name, at) => [name, at]))
@@ -276,8 +276,8 @@ export class Counting {
   }
 
   /**
-   * Nothing of the batch was done: all of it is tried again, and what needs the locked counter is kept apart. `place` is null when no counter
-   * is locked any more, or a hold was: then each operation goes alone.
+   * The batch was rolled back: all of it is retried, and operations on the locked counter are isolated. When `place` is null (no counter is locked
+   * any more, or a hold was), each operation is sent alone.
    */
   #locked({ batch }: Flight, { cause, request, place }: Locked): void {
     if (this.#options.clock.monotonic() >= this.#closesAt) {
@@ -296,7 +296,7 @@ export class Counting {
     const stage = cause instanceof StateUnreachableError ? cause.stage : 'unknown'
     this.#giveUp(batch, stage === 'unknown', cause)
     if (stage !== 'connect') return
-    // Without a connection nothing else can be counted either.
+    // Without a connection no other operation can be counted either.
     this.#giveUp(this.#queue.splice(0), false, cause)
   }
 
@@ -314,7 +314,7 @@ export class Counting {
     if (this.#owed.length > 0) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => this.#retry())
   }
 
-  /** Under a new owner: what the old one held counts as spent soon, which is what is known of it. */
+  /** Continues under a new owner: holds of the old one soon count as spent in full. */
   #forgetOwed(): void {
     const { ids, warn } = this.#options
     warn(`${this.#owed.length} settlements could not be counted: what was held for them counts as spent`)

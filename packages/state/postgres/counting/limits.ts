@@ -6,21 +6,21 @@ import { storedText, textOf } from '../database.ts'
 import type { Counting } from './counting.ts'
 import { type Counted as CountResult, NotCountedError, type StoredItem } from './operation.ts'
 
-/** Counted keys that one question answers at most. */
+/** Maximum number of counters in one result. */
 const COUNTED_MAX = 10_000
 
 export interface SharedLimitsOptions {
-  /** Told of each call that cost more than was held for it. */
+  /** Called for each call that cost more than its hold. */
   readonly onOverrun?: (overrun: Overrun) => void
-  /** Told after each amount that was spent of a hold: the item, what is spent of its key and window in all by now, and before it. */
+  /** Called after each amount spent of a hold, with the item and the totals spent of its key and window after and before it. */
   readonly onSpent?: (item: HoldItem, spent: number, before: number) => void
-  /** IANA zone of windows that are days and months; UTC where it is left out. */
+  /** IANA zone of day and month windows; default UTC. */
   readonly zone?: string
 }
 
 /**
- * Limits that all replicas count together, in Postgres: a take is one step there, whoever else takes. Rejects with `StateUnreachableError`
- * while the server is away. A hold whose replica is gone counts as spent whole, which leaves as much of the cap as before.
+ * Limits shared by all replicas, in Postgres: a take is one atomic step there. Rejects with StateUnreachableError while the server is unreachable. A
+ * hold whose replica is gone counts as spent in full, so the cap is never exceeded.
  */
 export class SharedLimits implements Limits {
   readonly #counting: Counting
@@ -48,7 +48,7 @@ export class SharedLimits implements Limits {
     try {
       result = await this.#counting.ask(operation)
     } catch (error) {
-      // It may be counted all the same, even later than the release, which leaves a tombstone for that.
+      // The take may still be counted, even after the release, which leaves a tombstone for that.
       if (error instanceof NotCountedError && error.wasSent) void hold.releaseUnsure()
       throw error
     }
@@ -70,7 +70,7 @@ export class SharedLimits implements Limits {
     return { spent: Number(row?.spent ?? 0), held: Number(row?.held ?? 0) }
   }
 
-  /** All that is counted of keys that begin so, in their order; the first 10,000. */
+  /** Returns the counters whose keys have the prefix, in order of their keys; at most 10,000. */
   async counted(prefix: string): Promise<readonly Counted[]> {
     const { database } = this.#counting
     const rows = await database.rows<{ key: string; win: string; spent: string; held: string; used_at: string }>(
@@ -141,7 +141,7 @@ class SharedHold implements Hold {
     return null
   }
 
-  /** Resolves when it is counted, or will be as soon as the server is there again. */
+  /** Resolves when it is counted, or will be as soon as the server is reachable. */
   settle(actual: ReadonlyMap<string, number>): Promise<void> {
     return this.#settle(actual, false)
   }
@@ -150,7 +150,7 @@ class SharedHold implements Hold {
     return this.settle(this.#nothing)
   }
 
-  /** For a take of which nobody knows whether it was counted. */
+  /** Releases a take that may or may not have been counted. */
   releaseUnsure(): Promise<void> {
     return this.#settle(this.#nothing, true)
   }

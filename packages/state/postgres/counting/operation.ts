@@ -1,6 +1,6 @@
 import { StateUnreachableError } from '../pool.ts'
 
-/** One item of a hold as the database stores it: key, window, amount, cap, and when the window ends. */
+/** One item of a hold as stored: key, window, amount, cap, and end of the window. */
 export interface StoredItem {
   readonly k: string
   readonly w: string
@@ -9,13 +9,13 @@ export interface StoredItem {
   readonly e: number | null
 }
 
-/** `ref` names one take: a release concerns only the take that it belongs to. */
+/** `ref` identifies one take: a release applies only to its own take. */
 export type Operation =
   | {
       readonly do: 'take'
       readonly id: string
       readonly ref: string
-      /** Milliseconds from now until the hold of a gateway that is gone counts as spent. */
+      /** Milliseconds from now until the hold of a lost gateway counts as spent. */
       readonly ttl: number
       readonly taken: string
       readonly items: readonly StoredItem[]
@@ -34,26 +34,26 @@ export type Operation =
       readonly ref: string
       readonly spent: Readonly<Record<string, number>>
       readonly items: readonly StoredItem[]
-      /** The take may still be on its way: then it must find that it was released. */
+      /** The take may still be in transit: it must then find its release. */
       readonly unsure: boolean
     }
 
-/** The result of an operation; which members are set follows from the operation. */
+/** Result of an operation; the kind of operation determines the members. */
 export interface Counted {
-  /** `take`: the hold is open already, with these items or with others. */
+  /** `take`: the hold is already open, with these or with other items. */
   readonly same?: boolean
-  /** Place of the item that did not fit, and what is left of its cap. */
+  /** Index of the item that did not fit, and what is left of its cap. */
   readonly short?: number
   readonly left?: number
-  /** `take`: released already, or sent too long ago. `extend`: the hold is not open. */
+  /** `take`: already released, or sent too long ago. `extend`: the hold is not open. */
   readonly over?: boolean
-  /** `settle`: what is spent in total, for each item. */
+  /** `settle`: the total spent of each item. */
   readonly spent?: readonly number[]
 }
 
-/** An operation that was not counted, as far as is known. */
+/** An operation was not counted, as far as is known. */
 export class NotCountedError extends StateUnreachableError {
-  /** True: the database may have got it all the same. */
+  /** True when the database may have received it. */
   readonly wasSent: boolean
 
   constructor(message: string, wasSent: boolean, options?: ErrorOptions) {

@@ -1,9 +1,9 @@
 import type { Clock } from '@plat/core'
 
-/** The clock of the database as a gateway knows it: one clock for the windows of all gateways, however wrong their own are. */
+/** Estimate of the database's clock: one clock for the windows of all gateways, whatever theirs show. */
 export class ServerClock {
   readonly #clock: Clock
-  /** What the database's clock shows more than the monotonic clock of this process, in milliseconds. */
+  /** Database clock minus the monotonic clock of this process, in milliseconds. */
   #ahead: number
 
   constructor(clock: Clock) {
@@ -16,8 +16,8 @@ export class ServerClock {
     return Math.floor(this.#clock.monotonic() + this.#ahead)
   }
 
-  /** `at` is what the database's clock showed at some moment since `asked`, by the monotonic clock. */
-  saw(at: number, asked: number): void {
-    this.#ahead = at - (asked + this.#clock.monotonic()) / 2
+  /** `at` is the time of the database's clock at some moment since `requestedAt`, by the monotonic clock. */
+  saw(at: number, requestedAt: number): void {
+    this.#ahead = at - (requestedAt + this.#clock.monotonic()) / 2
   }
 }

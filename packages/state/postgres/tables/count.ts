@@ -1,14 +1,14 @@
-/** How long a batch waits for one counter that another transaction has locked, in milliseconds. */
+/** How long a batch waits for one counter locked by another transaction, in milliseconds. */
 const LOCK_MS = 500
 
 /**
- * Counts a batch of operations in one transaction. The counters that it needs come as three arrays, sorted in the same way by every
- * gateway; all of them are locked first, in that order, so that batches cannot deadlock. What is computed in between stays in memory: a
- * counter is written once per batch, however many operations change it. Items name their counter by its place \`n\` in the arrays.
+ * Counts a batch of operations in one transaction. The counters that it needs are passed as three arrays, sorted alike by every gateway; all of them
+ * are locked first, in that order, so that batches cannot deadlock. Intermediate results stay in memory: a counter is written once per batch,
+ * however many operations change it. Items refer to their counter by its index \`n\` in the arrays.
  *
- * Returns \`{answers, xid}\`; fails with \`lock_not_available\` and nothing done when a counter stays locked (see \`lockedCounter\`). There is
- * no subtransaction to catch that: a row that is locked within one and written after it costs a multixact. Plans always use the indexes: a
- * plan that was made while the tables were small would read all of them later.
+ * Returns \`{answers, xid}\`; fails with \`lock_not_available\` and no change when a counter stays locked (see \`lockedCounter\`). No subtransaction
+ * catches that: a row locked within one and written after it costs a multixact. Plans always use the indexes: a plan made while the tables were
+ * small would later scan them.
  */
 export function countFunction(s: string): string {
   return `
@@ -44,8 +44,8 @@ END $$;`
 }
 
 /**
- * Another gateway may make or remove the same counters at the same time: then they are looked up again. Rows are locked in the order of the
- * arrays, since the lock follows the sort.
+ * Another gateway may create or delete the same counters concurrently: then they are looked up again. Rows are locked in the order of the arrays,
+ * since the lock follows the sort.
  */
 function locking(s: string): string {
   return `
@@ -63,7 +63,7 @@ function locking(s: string): string {
   END LOOP;`
 }
 
-/** Makes \`answer\` name the first item that does not fit. */
+/** Sets \`answer\` to the first item that does not fit. */
 function checking(items: string): string {
   return `
       FOR j IN 0..jsonb_array_length(${items}) - 1 LOOP
@@ -87,8 +87,8 @@ function holding(items: string): string {
 }
 
 /**
- * A take that runs after its release, or long after it was sent, must not hold anything: nothing would ever release it. Most takes are new
- * and fit: the insert alone finds that out.
+ * A take that runs after its release, or long after it was sent, must not hold anything: nothing would ever release it. Most takes are new and fit:
+ * the insert alone finds that out.
  */
 function taking(s: string): string {
   const insert = `
@@ -133,7 +133,7 @@ ${holding("op->'more'")}
       END IF;`
 }
 
-/** An item that the gateway does not know of was added by an extension whose answer was lost: its counter is not among the arrays. */
+/** An item unknown to the gateway was added by an extension whose result was lost: its counter is not among the arrays. */
 function settling(s: string): string {
   return `
       DELETE FROM ${s}.hold WHERE id = op->>'id' AND ref = op->>'ref' RETURNING * INTO known;
@@ -167,7 +167,7 @@ function settling(s: string): string {
       END IF;`
 }
 
-/** Finds the first of these counters that another transaction has locked, from 0; null when none is. Arguments: keys and windows. */
+/** Returns the index of the first of these counters that another transaction has locked; null when there is none. Arguments: keys and windows. */
 export function lockedCounter(s: string): string {
   return `SELECT (min(u.place) - 1)::integer AS place FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u(key, win, place)
     WHERE EXISTS (SELECT 1 FROM ${s}.counter c WHERE c.key = u.key AND c.win = u.win)

@@ -1,12 +1,12 @@
 import { type Database, EVEN_LOST } from '../database.ts'
 
-/** The last durable record of each gateway's ledger, as a text; a `HeadStore` of `@plat/ledger`. */
+/** The last durable record of each gateway's ledger, as text; a `HeadStore` of `@plat/ledger`. */
 export interface LedgerHeads {
-  /** Named in messages. */
+  /** Place named in messages. */
   readonly place: string
-  /** Null when there is none, and for a ledger without an id. Rejects with `StateUnreachableError`. */
+  /** Returns null when there is none, and for a ledger without an id. Rejects with StateUnreachableError. */
   read(ledgerId: string | null): Promise<string | null>
-  /** Durable when it resolves. Rejects with `StateUnreachableError`, also while the database counts as lost. */
+  /** Durable when it resolves. Rejects with StateUnreachableError, also while the database counts as lost. */
   write(ledgerId: string, text: string): Promise<void>
 }
 
@@ -17,7 +17,7 @@ export function ledgerHeads(database: Database): LedgerHeads {
     async read(ledgerId) {
       if (ledgerId === null) return null
       const read = `SELECT head FROM ${table} WHERE ledger = $1`
-      // A database that went back in time holds an older head, which the ledger must contain as well.
+      // A database that went back in time has an older head, which the ledger must contain as well.
       const [row] = await database.rows<{ head: string }>(read, [ledgerId], EVEN_LOST)
       return row?.head ?? null
     },

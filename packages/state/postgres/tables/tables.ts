@@ -4,10 +4,7 @@ import { version2 } from './version2.ts'
 import { version3 } from './version3.ts'
 import { version4 } from './version4.ts'
 
-/**
- * The tables that gateways share, in their own schema. Everything that must be atomic is a function of the database, so no lock is held
- * during a round trip.
- */
+/** The tables that gateways share, in a separate schema. Atomic operations are database functions, so that no lock is held during a round trip. */
 export function stateTables(schema: string): Tables {
   const quoted = `"${schema}"`
   return {

@@ -1,12 +1,12 @@
-/** How long events stay after a snapshot stands for them, in seconds: replicas that are behind still have to read them. */
+/** How long events are kept after a snapshot replaced them, in seconds: replicas that are behind still have to read them. */
 const COVERED_SECONDS = 60
-/** Rows of a kind that one sweep deletes at most. */
+/** Maximum number of rows of a kind that one sweep deletes. */
 const SWEEP_BATCH = 10_000
-/** How long what was spent in a window that never ends is remembered after its last use, in milliseconds: 90 days. */
+/** How long a counter without a window end is kept after its last use, in milliseconds: 90 days. */
 const LIFE_AGE_MS = 90 * 24 * 3_600_000
-/** How long a hold that counts as spent may still be settled, in milliseconds: a day. */
+/** How long an expired hold can still be settled, in milliseconds: a day. */
 const EXPIRED_AGE_MS = 24 * 3_600_000
-/** The lock under which replicas count one after the other: any constant of our own. */
+/** Lock that serializes counting by replicas: an arbitrary constant. */
 const COUNTING_LOCK = 0x706c6175
 
 /** The first version of the gateway's schema; `s` is its quoted name. */
@@ -15,8 +15,8 @@ export function version1(s: string): string {
 }
 
 /**
- * Events have numbers in the order in which they were committed: whoever appends holds the row of the journal until then. A snapshot has
- * the number up to which it stands, and parts from 1 on. `attempt` makes an append that is sent twice happen once.
+ * Events are numbered in commit order: an append locks the row of the journal until then. A snapshot has the number up to which it replaces events,
+ * and parts from 1 on. `attempt` makes a repeated append happen once.
  */
 function journals(s: string): string {
   return `
@@ -70,14 +70,14 @@ BEGIN
 END $$;`
 }
 
-/** Who leads, and which replicas live: `until` is by the clock of the server. */
+/** Leaders and live replicas: `until` is by the clock of the server. */
 function leaders(s: string): string {
   return `
 CREATE TABLE ${s}.leader (job text PRIMARY KEY, epoch bigint NOT NULL, holder text NOT NULL, until timestamptz NOT NULL);
 CREATE TABLE ${s}.replica (id text PRIMARY KEY, until timestamptz NOT NULL);`
 }
 
-/** What is spent and held of one key in one window, and the holds. Their items are \`[{k, w, a, c, e}]\`: key, window, amount, cap, end. */
+/** Spent and held amounts of one key in one window, and the holds. Their items are \`[{k, w, a, c, e}]\`: key, window, amount, cap, end. */
 function counters(s: string): string {
   return `
 CREATE TABLE ${s}.counter (
@@ -111,7 +111,7 @@ BEGIN
 END $$;`
 }
 
-/** One question each, under the lock: what is too short answers its place among the items and what is left. */
+/** One function per operation, under the lock: a refusal returns the index of the item and what is left. */
 function taking(s: string): string {
   return `
 CREATE FUNCTION ${s}.add_held(p_items jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -172,7 +172,7 @@ BEGIN
 END $$;`
 }
 
-/** All questions of a batch, in their order, in one transaction. */
+/** Runs all operations of a batch in order, in one transaction. */
 function counting(s: string): string {
   return `
 CREATE FUNCTION ${s}.count(p_owner text, p_now bigint, p_ops jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -196,7 +196,7 @@ BEGIN
 END $$;`
 }
 
-/** For the leader alone: holds of replicas that are gone count as spent, and what nobody asks for any more is deleted. */
+/** For the leader only: counts holds of lost replicas as spent, and deletes unused rows. */
 function sweeping(s: string): string {
   const begin = `
   PERFORM 1 FROM ${s}.leader WHERE job = p_job AND epoch = p_epoch FOR SHARE;

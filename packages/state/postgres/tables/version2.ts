@@ -1,11 +1,11 @@
 import { WINDOW_GRACE_MS } from '../../limits/window.ts'
 import { countFunction } from './count.ts'
 
-/** How long events stay after a snapshot covers them, in seconds: replicas that are behind still read them. */
+/** How long events are kept after a snapshot covers them, in seconds: replicas that are behind still read them. */
 const COVERED_SECONDS = 60
-/** Rows of a kind that one tidying deletes at most. */
+/** Maximum number of rows of a kind deleted at once. */
 const TIDY_BATCH = 10_000
-/** Holds that one sweep turns into spending at most: the locks of a sweep last as long as it does. */
+/** Maximum number of holds that one sweep counts as spent: its locks last as long as the sweep. */
 const SWEEP_BATCH = 500
 /** How long a counter of a window without end is kept after its last use, in milliseconds: 90 days. */
 const LIFE_AGE_MS = 90 * 24 * 3_600_000
@@ -13,10 +13,10 @@ const LIFE_AGE_MS = 90 * 24 * 3_600_000
 const EXPIRED_AGE_MS = 24 * 3_600_000
 /** How long a released reference is kept, in seconds. Longer than any statement of a take can run: see `TAKE_DEADLINE_MS`. */
 const CLOSED_SECONDS = 600
-/** How long the database remembers a gateway that is away, in days: one that comes back later has to adopt the database. */
+/** How long the database remembers an absent gateway, in days: one that returns later must adopt the database. */
 const WITNESS_DAYS = 400
 
-/** The second version: a lock per counter, one clock, tombstones of releases, and marks that show a database that went back in time. */
+/** The second version: a lock per counter, one clock, tombstones of releases, and marks that reveal a database that went back in time. */
 export function version2(s: string): string {
   return [replaced(s), origins(s), journals(s), counters(s), countFunction(s), gone(s), tidying(s)].join('\n')
 }
@@ -36,8 +36,8 @@ DROP FUNCTION ${s}.append(text, text, text[], bigint, bigint, text);`
 }
 
 /**
- * Which database this is. \`epoch\` grows when an operator adopts a copy; \`adopts\` lists the databases whose gateways may go on here.
- * \`lost\` is set by the first gateway that finds the database to be older than what it has seen. Each gateway raises its own \`beat\`.
+ * Identity of the database. \`epoch\` grows when an operator adopts a copy; \`adopts\` lists the databases whose gateways may continue here.
+ * \`lost\` is set by the first gateway that finds the database older than what it has seen. Each gateway increments its own \`beat\`.
  */
 function origins(s: string): string {
   return `
@@ -63,7 +63,7 @@ CREATE FUNCTION ${s}.adopt(p_origin text, p_epoch bigint) RETURNS bigint LANGUAG
 $$;`
 }
 
-/** Each event carries a mark and the mark of the event before it: a history that was replaced does not continue the one that was read. */
+/** Each event has a mark and the mark of the previous event: a replaced history does not continue the one that was read. */
 function journals(s: string): string {
   return `
 ALTER TABLE ${s}.journal ADD COLUMN mark text NOT NULL DEFAULT '';
@@ -106,8 +106,8 @@ CREATE INDEX closed_at ON ${s}.closed (at);`
 const NOW = 'bigint := (extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
 /**
- * Holds whose time is over, or whose replica is gone, count as spent whole. It never waits for a lock, and so cannot be part of a
- * deadlock: a hold whose counters are locked is left for the next time.
+ * Expired holds, and those of lost replicas, count as spent in full. Never waits for a lock, and so cannot deadlock: a hold whose counters are
+ * locked is left for the next sweep.
  */
 function gone(s: string): string {
   return `
@@ -135,7 +135,7 @@ BEGIN
 END $$;`
 }
 
-/** For the leader alone. */
+/** For the leader only. */
 function tidying(s: string): string {
   const begin = `
   PERFORM 1 FROM ${s}.leader WHERE job = p_job AND epoch = p_epoch FOR SHARE;

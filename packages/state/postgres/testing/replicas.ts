@@ -9,7 +9,7 @@ import type { PostgresState } from '../state.ts'
 
 export const ids = systemIds(systemClock)
 
-/** A timer that no test meets the end of, in milliseconds. */
+/** A timer that no test reaches, in milliseconds. */
 export const NEVER = 2_000_000_000
 
 export interface ReplicaOptions {
@@ -73,7 +73,7 @@ export function journalOf(state: PostgresState, name: string): Promise<OpenJourn
   return state.journals.open({ name, path: '', decode })
 }
 
-/** Appends as a replica does, and resolves with what it gets. */
+/** Appends as a replica does, and resolves with the result. */
 export async function appendBeside(
   client: Client,
   journal: string,
