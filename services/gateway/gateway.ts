@@ -4,7 +4,7 @@ import { compose, type GatewayOptions } from './compose.ts'
 import { poolMetrics } from './counting.ts'
 import type { ServerPins } from './decide/pins/index.ts'
 import { tlsOf } from './operate/listeners/index.ts'
-import { tellPosture } from './operate/posture/index.ts'
+import { logPosture } from './operate/posture/index.ts'
 import { LAST_WORDS_MS } from './pipeline/live.ts'
 
 /** A gateway that answers calls. */
@@ -59,7 +59,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const adminOptions = { ...tls.admin, address: config.adminListen, raw: parts.adminRoutes, api: administered }
     const admin = separate ? await open({ ...adminOptions, meter: pools.of('admin_connections') }) : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
-    tellPosture(config, log)
+    logPosture(config, log)
     const { pins, resources } = parts
     return { url: main.url, port: main.port, adminUrl: admin.url, pins, resourceRoutes: resources.standalone, drain }
   } catch (error) {

@@ -17,7 +17,7 @@ import { Activity, type ActivityParts } from './activity.ts'
 
 const EVERY_MS = 60_000
 const pathOf = (session: string) => `/apis/plat.dev/v1alpha1/namespaces/default/agentsessions/${session}`
-const writes = ({ seen }: KubernetesApiServer) => seen.filter((asked) => asked.startsWith('PATCH')).length
+const writes = ({ seen }: KubernetesApiServer) => seen.filter((request) => request.startsWith('PATCH')).length
 
 function activityOf(server: KubernetesApiServer, session: string): unknown {
   return Object(Object(server.get(pathOf(session))?.metadata).annotations)['plat.dev/last-activity']
@@ -33,14 +33,14 @@ async function setUp(t: TestContext) {
   const access = { server: server.url, namespace: null, credentials: async () => ({ headers: {}, trust: {} }) }
   const api = new KubernetesApi({ access, dialer, clock: systemClock })
   const clock = new TestClock()
-  const told: string[] = []
+  const logged: string[] = []
   const log = {
     ...silentLog,
-    info: (_: object, message: string) => void told.push(message),
-    warn: (fields: object) => void told.push(JSON.stringify(fields)),
+    info: (_: object, message: string) => void logged.push(message),
+    warn: (fields: object) => void logged.push(JSON.stringify(fields)),
   }
   const busy: Identity[] = []
-  const live = { busy: (tell: (who: Identity) => void) => busy.forEach(tell) }
+  const live = { busy: (visit: (who: Identity) => void) => busy.forEach(visit) }
   const labels = new Map<string, readonly string[]>()
   const taints = ({ namespace, agent, session }: Caller) => labels.get(`${namespace}/${agent}/${session}`) ?? []
   const activity = new Activity({ api, everyMs: EVERY_MS, live, taints, clock, log })
@@ -51,15 +51,15 @@ async function setUp(t: TestContext) {
     await server.stop()
   })
   const see = (session: string) => activity.see({ namespace: 'default', agent: 'assistant', session }, clock.now())
-  /** One interval, whose writes are waited for. */
+  /** Runs one interval and waits for its writes. */
   const round = async () => {
     await clock.advance(EVERY_MS)
     await activity.write()
   }
-  return { server, activity, labels, clock, told, busy, see, round }
+  return { server, activity, labels, clock, logged, busy, see, round }
 }
 
-test('in each interval it is written once of each session that has called, and of no other', async (t) => {
+test('each interval writes the activity of every session that has called once, and of no other', async (t) => {
   // Shows D3.sessions.activity.intervalSeconds.
   const { server, clock, see, round } = await setUp(t)
   see('s1')
@@ -78,7 +78,7 @@ test('in each interval it is written once of each session that has called, and o
   assert.equal(writes(server), 2)
 })
 
-test('who has a call under way is active while it lasts', async (t) => {
+test('a session with a call in flight counts as active until the call ends', async (t) => {
   const { server, busy, round } = await setUp(t)
   busy.push({ ...testIdentity, namespace: 'default', session: 's1' })
   await round()
@@ -88,9 +88,9 @@ test('who has a call under way is active while it lasts', async (t) => {
   assert.notEqual(activityOf(server, 's1'), before)
 })
 
-test('a session that is no AgentSession is asked for again only after ten intervals', async (t) => {
+test('a session without an AgentSession is looked up again only after ten intervals', async (t) => {
   const { server, see, round } = await setUp(t)
-  const asked = () => server.seen.filter((request) => request.endsWith('/stranger')).length
+  const lookups = () => server.seen.filter((request) => request.endsWith('/stranger')).length
   see('stranger')
   await round()
   for (let n = 0; n < 9; n++) {
@@ -98,41 +98,41 @@ test('a session that is no AgentSession is asked for again only after ten interv
     see('s1')
     await round()
   }
-  assert.equal(asked(), 1)
+  assert.equal(lookups(), 1)
   see('stranger')
   see('s1')
   await round()
-  assert.equal(asked(), 2)
+  assert.equal(lookups(), 2)
 })
 
-test('what cannot be written is written later, and is told once', async (t) => {
-  const { server, told, see, round } = await setUp(t)
+test('an annotation that cannot be written is written later, and logged once', async (t) => {
+  const { server, logged, see, round } = await setUp(t)
   server.faults.push({ request: /./, status: 503, reason: 'ServiceUnavailable' })
   see('s1')
   see('s2')
   await round()
   await round()
-  assert.equal(told.length, 1)
-  assert.match(told[0] ?? '', /ServiceUnavailable.*"sessions":2/)
+  assert.equal(logged.length, 1)
+  assert.match(logged[0] ?? '', /ServiceUnavailable.*"sessions":2/)
   server.faults.length = 0
   await round()
   assert.ok(activityOf(server, 's1') !== undefined && activityOf(server, 's2') !== undefined)
-  assert.equal(told.length, 2)
-  assert.match(told[1] ?? '', /written again/)
+  assert.equal(logged.length, 2)
+  assert.match(logged[1] ?? '', /written again/)
 })
 
-test('a session that may not be written keeps no other from being written', async (t) => {
-  const { server, told, see, round } = await setUp(t)
+test('a session that the API server refuses does not block the others', async (t) => {
+  const { server, logged, see, round } = await setUp(t)
   server.faults.push({ request: /agentsessions\/s1$/, status: 403, reason: 'Forbidden' })
   const others = Array.from({ length: 20 }, (_, n) => `other-${n}`)
   for (const session of others) server.put(pathOf(session), { spec: { agentRef: 'assistant' } })
   for (const session of ['s1', ...others]) see(session)
   await round()
   for (const session of others) assert.ok(activityOf(server, session) !== undefined, session)
-  assert.equal(told.length, 1)
+  assert.equal(logged.length, 1)
 })
 
-test('a gateway tells the API server that it is given which sessions call', async (t) => {
+test('a gateway reports the sessions that call to the configured API server', async (t) => {
   // Shows D3.sessions.activity.enabled, D3.sessions.activity.apiServer, D3.sessions.activity.tokenFile, D3.sessions.activity.caFile.
   const authority = await createAuthority({ name: 'cluster', now: systemClock.now() })
   const { pem: cert, privateKey } = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })
@@ -160,7 +160,7 @@ test('a gateway tells the API server that it is given which sessions call', asyn
   assert.deepEqual([...server.bearers], ['Bearer token-of-the-gateway'])
 })
 
-test('a gateway that would write of sessions and finds no cluster does not start', async (t) => {
+test('a gateway with activity switched on does not start without a cluster', async (t) => {
   const activity = { enabled: true }
   await assert.rejects(started(t, { activity }, true), /^Error: activity: not in a cluster: KUBERNETES_SERVICE_HOST/)
 })

@@ -4,7 +4,7 @@ import { poolTable, TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { Activity } from './activity.ts'
 
-test('a namespace at its share of an interval waits for a later one, and another namespace is written', async (t) => {
+test('a namespace at its share of an interval waits for a later one, while another namespace is written', async (t) => {
   const paths: string[] = []
   const refused: string[] = []
   let used = () => -1

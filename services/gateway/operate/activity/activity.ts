@@ -3,15 +3,15 @@ import { type KubernetesApi, KubernetesApiError } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
 
-/** What says of an AgentSession when it was last used: RFC 3339. */
+/** Annotation of an AgentSession with the time of its last use (RFC 3339). */
 const ANNOTATION = 'plat.dev/last-activity'
-/** Its taint labels when that was written, for its forks: JSON of `at` (RFC 3339), `agent` and `labels`. */
+/** Annotation with the taint labels at that time, for forks of the session: JSON of `at` (RFC 3339), `agent` and `labels`. */
 const TAINTS = 'plat.dev/taints'
-/** Sessions that are known not to be AgentSessions, at most. */
+/** Maximum number of remembered sessions without an AgentSession. */
 const MAX_ABSENT = 20_000
-/** Requests under way at one time. */
+/** Maximum number of concurrent requests. */
 const MAX_REQUESTS = 8
-/** For how many intervals a session that is no AgentSession is not asked for again. */
+/** Number of intervals until a session without an AgentSession is looked up again. */
 const ABSENT_INTERVALS = 10
 
 interface Use {
@@ -21,7 +21,7 @@ interface Use {
 }
 
 export interface ActivityParts {
-  /** The labels that a session has of its own. */
+  /** Returns the session's own labels. */
   readonly taints: (session: {
     readonly namespace: string
     readonly agent: string
@@ -29,22 +29,22 @@ export interface ActivityParts {
   }) => readonly string[]
   readonly api: Pick<KubernetesApi, 'ask'>
   readonly everyMs: number
-  readonly live: { busy(tell: (who: Identity) => void): void }
+  readonly live: { busy(visit: (who: Identity) => void): void }
   readonly clock: Clock
   readonly log: Log
   readonly observer?: PoolObserver | undefined
 }
 
-/** Remembers who has called, and writes it once in each interval: a call costs one entry of a map, however slow the API server is. */
+/** Collects the sessions that called and writes each once per interval: a call costs one map entry, however slow the API server is. */
 export class Activity {
   readonly #parts: ActivityParts
   readonly #rounds: PeriodicTask
   readonly #stop = new AbortController()
-  /** Since the last round: last use, by the path of the AgentSession. */
+  /** Last use since the last round, by the path of the AgentSession. */
   #seen = new Map<string, Use>()
-  /** Their places; of others it is written once they call again in a later interval. */
+  /** Shares of `#seen`; a session without one is written after a call in a later interval. */
   #pool = this.#emptyPool()
-  /** Until when a session is not asked for, in milliseconds since the epoch: there is no such AgentSession. */
+  /** Sessions without an AgentSession, with the time (epoch milliseconds) until which they are not looked up. */
   readonly #absent = new Map<string, number>()
   #fails = false
 
@@ -59,18 +59,18 @@ export class Activity {
     })
   }
 
-  /** Takes the last record of a call into account; `at` in milliseconds since the epoch. */
+  /** Records the end of a call; `at` in milliseconds since the epoch. */
   see({ namespace, agent, session }: Readonly<Record<string, unknown>>, at: number): void {
     if (typeof namespace !== 'string' || typeof session !== 'string' || typeof agent !== 'string') return
     this.#used(namespace, session, { at, agent })
   }
 
-  /** Writes what was seen since the last time. Never rejects. */
+  /** Writes the uses since the last round. Never rejects. */
   write(): Promise<void> {
     return this.#rounds.now()
   }
 
-  /** What was not written is written again by whoever calls next. */
+  /** Drops what is not written: the next call of the session records its use again. */
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#rounds.close()
@@ -96,15 +96,15 @@ export class Activity {
     const failed: KubernetesApiError[] = []
     const waiting = [...batch].filter(([key]) => !this.#absent.has(key)).values()
     await Promise.all(Array.from({ length: MAX_REQUESTS }, () => this.#writeAll(waiting, failed)))
-    this.#tell(failed)
+    this.#report(failed)
   }
 
-  /** One of several that share what is waiting. */
+  /** One of several workers that share the entries of `waiting`. */
   async #writeAll(waiting: Iterable<[key: string, use: Use]>, failed: KubernetesApiError[]): Promise<void> {
     const { clock, everyMs } = this.#parts
     for (const [key, use] of waiting) {
       const last = failed.at(-1)
-      // Where the API server does not answer, those behind are not asked for.
+      // Skips the remaining sessions while the API server does not answer.
       const fault = last !== undefined && isOfAll(last) ? last : await this.#write(key, use)
       if (fault === null) continue
       if (fault.status === 404) {
@@ -117,11 +117,11 @@ export class Activity {
     }
   }
 
-  /** Null: it is written. */
+  /** Returns null when the annotation is written or the session has no AgentSession. */
   async #write(key: string, { at, agent }: Use): Promise<KubernetesApiError | null> {
     const { clock, taints } = this.#parts
     const [namespace = '', session = ''] = key.split('/')
-    // The time first: a label that comes after it is in the next report.
+    // Reads the time first: a label added after it is part of the next report.
     const report = { at: rfc3339(clock.now()), agent, labels: taints({ namespace, agent, session }) }
     try {
       await this.#parts.api.ask({
@@ -138,20 +138,20 @@ export class Activity {
     }
   }
 
-  /** Faults are told once, until they are over. */
-  #tell([first, ...more]: readonly KubernetesApiError[]): void {
+  /** Logs only the first of consecutive failures. */
+  #report([first, ...more]: readonly KubernetesApiError[]): void {
     const { log } = this.#parts
     const fails = first !== undefined
     if (this.#stop.signal.aborted || fails === this.#fails) return
     this.#fails = fails
     if (fails) {
-      const told = { error: first.message, sessions: more.length + 1 }
-      log.warn(told, 'last activity of sessions cannot be written: they may be suspended')
+      const failure = { error: first.message, sessions: more.length + 1 }
+      log.warn(failure, 'last activity of sessions cannot be written: they may be suspended')
     } else log.info({}, 'last activity of sessions is written again')
   }
 }
 
-/** Would the next session be refused as well? */
+/** Returns whether the failure applies to every session, not just to this one. */
 function isOfAll({ status }: KubernetesApiError): boolean {
   return status === 0 || status === 401 || status === 429 || status >= 500
 }

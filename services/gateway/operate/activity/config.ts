@@ -1,7 +1,7 @@
 import { type ConfigBlock, key } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** `activity` (docs/spec/gateway.md): when a session was last used. */
+/** `activity` (docs/spec/gateway.md): last-activity annotations of sessions. */
 export const activityBlock = {
   path: 'activity',
   feature: 'activity',

@@ -9,8 +9,8 @@ export interface ActivityOptions {
   readonly config: { readonly activity: ActivityConfig }
   readonly env: NodeJS.ProcessEnv
   readonly dialer: Dialer
-  /** Tells whose calls are under way. */
-  readonly live: { busy(tell: (who: Identity) => void): void }
+  /** Reports the agents with calls in flight. */
+  readonly live: { busy(visit: (who: Identity) => void): void }
   readonly taints: ActivityParts['taints']
   readonly clock: Clock
   readonly log: Log
@@ -18,8 +18,8 @@ export interface ActivityOptions {
 }
 
 /**
- * When each session was last used, as an annotation of its AgentSession (docs/spec/gateway.md, `activity`): an operator suspends what is idle. Null
- * while it is off. Rejects where neither a cluster is around nor `activity` names one.
+ * Starts to write the last use of each session as an annotation of its AgentSession (docs/spec/gateway.md, `activity`); an operator suspends idle
+ * sessions. Returns null while it is off. Rejects if the process runs outside a cluster and `activity` names none.
  */
 export async function startActivity(options: ActivityOptions): Promise<Activity | null> {
   const { config, env, dialer, live, taints, clock, log } = options

@@ -6,7 +6,7 @@ import { ephemeralSigner } from '@plat/keys'
 import { systemFiles } from '@plat/state'
 import { type BundleFixture, setUp, type Texts } from './testing/fixture.ts'
 
-/** What stands in the folder of bundles, as a reader sees it. */
+/** The files of the bundle folder, as the gateway reads them. */
 async function seen({ dir }: BundleFixture): Promise<Texts> {
   const names = (await readdir(dir, { recursive: true })).filter((name) => !name.startsWith('.'))
   const texts: Record<string, string> = {}
@@ -17,7 +17,7 @@ async function seen({ dir }: BundleFixture): Promise<Texts> {
   return texts
 }
 
-test('a bundle is put into force as a whole, recorded, and replaced as a whole by the next', async () => {
+test('a bundle is applied as a whole, recorded, and replaced as a whole by the next', async () => {
   // Shows D3.configBundle.dir and D3.configBundle.trustedKeyFiles.
   const g = await setUp()
   const { take, store } = await g.open()
@@ -33,7 +33,7 @@ test('a bundle is put into force as a whole, recorded, and replaced as a whole b
   assert.deepEqual(g.records.at(-1), { kind: 'config', bundle: 2, issuer: 'ops', id, source: 'push' })
 })
 
-test('files in folders are reached under their names', async () => {
+test('files in subfolders keep their paths', async () => {
   const g = await setUp()
   const { take } = await g.open()
   await take(g.bundle(1, { 'a/b/c.json': 'deep', 'a/d.json': 'near' }))
@@ -55,7 +55,7 @@ test('a revision must follow the one in force; the same bundle again changes not
   assert.equal(g.records.length, 2)
 })
 
-test('a restart keeps what is in force, and still refuses what is older', async () => {
+test('a restart keeps the bundle in force and still refuses older ones', async () => {
   // Shows D3.configBundle.statePath.
   const g = await setUp()
   const five = g.bundle(5, { a: '5' })
@@ -67,7 +67,7 @@ test('a restart keeps what is in force, and still refuses what is older', async 
   assert.equal(await verdict(five), 'unchanged')
 })
 
-test('signatures of strangers, and too few of them, are refused', async () => {
+test('bundles with untrusted or too few signatures are refused', async () => {
   // Shows D3.configBundle.signaturePolicy.
   const pq = ephemeralSigner('ML-DSA-65')
   const stranger = ephemeralSigner()
@@ -82,7 +82,7 @@ test('signatures of strangers, and too few of them, are refused', async () => {
   assert.deepEqual(await verdictsOf('hybrid'), ['signature', 'signature', 'signature', 'applied'])
 })
 
-test('issuers are those of the configuration, any where there are none', async () => {
+test('only configured issuers are accepted, any if none is configured', async () => {
   // Shows D3.configBundle.trustedIssuers.
   const any = await (await setUp()).open()
   const g = await setUp({ trustedIssuers: ['ops', 'security'] })
@@ -104,7 +104,7 @@ test('a bundle that has expired is refused, one that is not valid yet waits, bot
   assert.equal(await verdict(g.bundle(3, { a: '3' }, { issuedAt: now + 61 })), 'waits')
   await g.clock.advance(41_000)
   assert.equal(await verdict(early), 'applied')
-  // What is in force does not expire.
+  // A bundle in force does not expire.
   const short = g.bundle(4, { a: '4' }, { expiresAt: now + 60 })
   await take(short)
   await g.clock.advance(600_000)
@@ -112,7 +112,7 @@ test('a bundle that has expired is refused, one that is not valid yet waits, bot
   assert.deepEqual(g.refused, ['time'])
 })
 
-test('a bundle with a file that the gateway would not take is refused with its words', async () => {
+test('a bundle with a file that does not validate is refused with the problems of the file', async () => {
   const problemsOf = (files: ReadonlyMap<string, Uint8Array>) => (files.has('bad') ? ['bad: is bad', 'bad: very'] : [])
   const g = await setUp({ options: { problemsOf } })
   const { take } = await g.open()
@@ -122,7 +122,7 @@ test('a bundle with a file that the gateway would not take is refused with its w
   assert.deepEqual(await seen(g), { good: '1' })
 })
 
-test('what cannot be read is refused, and what is still being copied waits', async () => {
+test('an unreadable bundle is refused, and one that is still being copied waits', async () => {
   // Shows D3.configBundle.maxBytes and D3.limit.bundles.
   const g = await setUp({ maxBytes: 4096 })
   const { verdict, take } = await g.open()
@@ -134,7 +134,7 @@ test('what cannot be read is refused, and what is still being copied waits', asy
   assert.deepEqual(await seen(g), {})
 })
 
-test('what the ledger cannot record is not put into force', async () => {
+test('a bundle that the ledger cannot record is not applied', async () => {
   const record = () => Promise.reject(new Error('the disk is full'))
   const g = await setUp({ options: { record } })
   const { take, store } = await g.open()
@@ -142,7 +142,7 @@ test('what the ledger cannot record is not put into force', async () => {
   assert.deepEqual([store.inForce, await seen(g)], [null, {}])
 })
 
-test('while the state cannot be written nothing changes, and the bundle may come again', async () => {
+test('while the state cannot be written nothing changes, and the bundle can be offered again', async () => {
   const g = await setUp()
   let isFull = false
   const replace: typeof systemFiles.replace = (file, bytes) => {
@@ -160,7 +160,7 @@ test('while the state cannot be written nothing changes, and the bundle may come
   assert.deepEqual(await seen(g), { a: '2' })
 })
 
-test('bundles that come at the same time are put into force one after the other', async () => {
+test('concurrent bundles are applied one after the other', async () => {
   const g = await setUp()
   const { take } = await g.open()
   const kinds = await Promise.all([3, 1, 7, 5].map((revision) => take(g.bundle(revision, { a: String(revision) }))))
@@ -171,7 +171,7 @@ test('bundles that come at the same time are put into force one after the other'
   assert.deepEqual(await seen(g), { a: '7' })
 })
 
-test('a file that somebody changed is taken out of use at the start, and the same bundle heals it', async () => {
+test('a file modified on disk is disabled at start, and the same bundle restores it', async () => {
   const g = await setUp()
   const one = g.bundle(1, { 'policies.json': 'good', other: 'x' })
   await (await g.open()).take(one)
@@ -184,7 +184,7 @@ test('a file that somebody changed is taken out of use at the start, and the sam
   assert.deepEqual(await seen(g), { 'policies.json': 'good', other: 'x' })
 })
 
-test('links that lead elsewhere are put right at the start', async () => {
+test('links with wrong targets are repaired at start', async () => {
   const g = await setUp()
   await (await g.open()).take(g.bundle(1, { a: '1' }))
   await unlink(path.join(g.dir, '.current'))
@@ -193,21 +193,21 @@ test('links that lead elsewhere are put right at the start', async () => {
   assert.deepEqual(await seen(g), { a: '1' })
 })
 
-test('a gateway whose state is gone or changed does not start: an older bundle would be taken', async () => {
+test('a gateway with missing or modified state does not start: it would accept an older bundle', async () => {
   const g = await setUp()
   await (await g.open()).take(g.bundle(1, { a: '1' }))
   const state = await readFile(g.statePath, 'utf8')
   await writeFile(g.statePath, state.replace('"revision":1', '"revision":"0"'))
-  await assert.rejects(g.open(), /configBundle\.statePath .*is not what was written there; put it back/)
+  await assert.rejects(g.open(), /configBundle\.statePath .*is damaged; restore it from a backup/)
   await rm(g.statePath)
   await assert.rejects(g.open(), /configBundle\.statePath .*missing, though .* holds a bundle; put it back/)
 })
 
-test('a folder that holds files of others is refused: they would be used as if they were signed', async () => {
+test('a folder with foreign files is refused: they would be used as if they were signed', async () => {
   const g = await setUp()
   await g.open()
   await writeFile(path.join(g.dir, 'policies.json'), 'x')
-  await assert.rejects(g.open(), /configBundle\.dir .*holds policies\.json, which no bundle put there; take it away/)
+  await assert.rejects(g.open(), /configBundle\.dir .*holds policies\.json, which belongs to no bundle; remove it/)
   await rm(path.join(g.dir, 'policies.json'))
   await symlink('/etc/passwd', path.join(g.dir, 'policies.json'))
   await assert.rejects(g.open(), /holds policies\.json/)

@@ -5,11 +5,11 @@ import type { Log } from '@plat/process'
 import type { KeySource } from '@plat/tokens'
 import type { BundleStore } from './store.ts'
 
-/** Why a bundle is refused. `content`: the gateway would not take one of its files. */
+/** Reasons to refuse a bundle. `content`: one of its files does not validate. */
 export const REASONS = ['malformed', 'size', 'digest', 'signature', 'issuer', 'time', 'revision', 'content'] as const
 export type RefusalReason = (typeof REASONS)[number]
 
-/** How a bundle came. */
+/** The way a bundle arrived. */
 export type Source = 'push' | 'pull' | 'drop'
 
 export interface BundleMetrics {
@@ -30,9 +30,9 @@ export interface BundlesOptions {
   }
   readonly store: BundleStore
   readonly keys: Pick<KeySource, 'find'>
-  /** What the gateway has against the files of a bundle, one line each. */
+  /** Validates the files of a bundle; returns one line per problem. */
   readonly problemsOf: (files: ReadonlyMap<string, Uint8Array>) => readonly string[]
-  /** Rejects when the ledger must have it and cannot. */
+  /** Rejects if recording is mandatory and fails. */
   readonly record: (rec: Rec) => Promise<void>
   readonly clock: Clock
   readonly log: Log
@@ -41,18 +41,18 @@ export interface BundlesOptions {
 
 export type OfferResult =
   | { readonly kind: 'applied' | 'unchanged'; readonly issuer: string; readonly revision: number }
-  /** It may come again later: it is still being copied, or not valid yet. */
+  /** The bundle may be offered again later: it is still being copied, or not valid yet. */
   | { readonly kind: 'waits'; readonly message: string }
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string }
 
 export interface Offer {
   readonly bytes: Uint8Array
   readonly source: Source
-  /** False: somebody may still be writing it. */
+  /** False if the bundle may still be incomplete. */
   readonly isWhole: boolean
 }
 
-/** Judges bundles, one at a time, and puts the good ones into force (docs/spec/gateway.md, `configBundle`). */
+/** Checks bundles, one at a time, and applies the valid ones (docs/spec/gateway.md, `configBundle`). */
 export class Bundles {
   readonly #options: BundlesOptions
   #last: Promise<unknown> = Promise.resolve()
@@ -62,14 +62,14 @@ export class Bundles {
     options.metrics.revision(options.store.inForce?.revision ?? 0)
   }
 
-  /** Rejects when a good bundle cannot be put into force: the one before stays, and this one may come again. */
+  /** Rejects if a valid bundle cannot be applied: the previous one stays in force, and this one may be offered again. */
   take(offer: Offer): Promise<OfferResult> {
     const mine = this.#last.then(() => this.#take(offer))
     this.#last = mine.catch(() => {})
     return mine
   }
 
-  /** Resolves when nothing is being put into force any more. */
+  /** Resolves when no bundle is being applied. */
   async idle(): Promise<void> {
     await this.#last
   }
@@ -105,7 +105,7 @@ export class Bundles {
     if (!isSigned(bundle.signatures, keys, config.signaturePolicy)) {
       return refused(
         'signature',
-        `it is not signed by keys of configBundle.trustedKeyFiles as signaturePolicy ${config.signaturePolicy} asks`,
+        `it is not signed by keys of configBundle.trustedKeyFiles as signaturePolicy ${config.signaturePolicy} requires`,
       )
     }
     if (bundle.id === store.inForce?.id && store.isPlaced) return { kind: 'unchanged', issuer, revision }
@@ -115,7 +115,7 @@ export class Bundles {
     return { kind: 'applied', issuer, revision }
   }
 
-  /** What speaks against a bundle that is signed; null: nothing. */
+  /** Checks a bundle with a valid signature. Returns null if it may be applied. */
   #refusal({ statement, id, files }: Bundle): OfferResult | null {
     const { config, store, clock, problemsOf } = this.#options
     const { issuer, revision, issuedAt, notBefore, expiresAt } = statement

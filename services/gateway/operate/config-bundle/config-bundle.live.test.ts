@@ -17,12 +17,12 @@ const ADMIN = 'an-admin-token-of-the-test'
 
 interface Served {
   readonly gateway: GatewayProcess
-  /** Files below it are those of `configBundle.dir`. */
+  /** The folder `configBundle.dir`. */
   readonly dir: string
-  /** A bundle of these policies, with whatever else. */
+  /** Builds a bundle of these policies, with further files. */
   bundle(revision: number, policies: string, more?: Texts): Buffer
   push(bytes: Uint8Array, token?: string): Promise<{ status: number; body: Record<string, unknown> }>
-  /** Whether the tool `read` of server `notes` is let through. */
+  /** Returns whether the tool `read` of server `notes` is allowed. */
   allows(): Promise<boolean>
   metric(name: string): Promise<string | null>
 }
@@ -30,7 +30,7 @@ interface Served {
 const ALLOW = policiesFile([testPolicy({ rules: [{ name: 'all', action: 'allow' }] })])
 const DENY = policiesFile([testPolicy({ rules: [{ name: 'none', action: 'deny' }] })])
 
-/** A gateway whose policies and revocations come in bundles. */
+/** A gateway that reads policies and revocations from bundles. */
 async function serve(t: TestContext, configBundle: object): Promise<Served> {
   const g: BundleFixture = await setUp()
   const root = tempFolder()
@@ -83,7 +83,7 @@ async function serve(t: TestContext, configBundle: object): Promise<Served> {
   }
 }
 
-test('a pushed bundle is what the gateway decides by, and a bad one leaves it as it is', async (t) => {
+test('a gateway decides by a pushed bundle, and an invalid one changes nothing', async (t) => {
   // Shows D3.configBundle.enabled, D3.configBundle.push, D3.endpoint.config.bundle, D3.metric.plat_gateway_config_bundle_revision,
   // D3.metric.plat_gateway_config_bundles_applied_total and D3.metric.plat_gateway_config_bundles_refused_total.
   const served = await serve(t, { push: true })
@@ -129,9 +129,9 @@ test('without push there is no such endpoint', async (t) => {
   assert.equal((await push(bundle(1, ALLOW))).status, 404)
 })
 
-/** A server of bundles behind TLS of an authority of its own, that answers as it is told, and what it was asked. */
+/** A bundle server behind TLS of a private authority, with configurable responses and a log of its requests. */
 async function bundleServer(t: TestContext) {
-  const asked: IncomingHttpHeaders[] = []
+  const requests: IncomingHttpHeaders[] = []
   let answer: (headers: IncomingHttpHeaders, response: ServerResponse) => void = (_, response) => {
     response.statusCode = 503
     response.end()
@@ -140,7 +140,7 @@ async function bundleServer(t: TestContext) {
   const { pem: cert, privateKey } = await authority.issue({ name: 'server', dnsNames: ['localhost'] })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' })
   const server = createServer({ cert, key }, (request, response) => {
-    asked.push(request.headers)
+    requests.push(request.headers)
     answer(request.headers, response)
   })
   const port = await listening(server)
@@ -148,14 +148,14 @@ async function bundleServer(t: TestContext) {
   return {
     url: `https://localhost:${port}/bundle.tar.gz`,
     authority: authority.pem,
-    asked,
+    requests,
     answers(next: typeof answer) {
       answer = next
     },
   }
 }
 
-test('a gateway fetches bundles, asks only for what is new, and goes on when its server comes back', async (t) => {
+test('a gateway fetches bundles, sends conditional requests, and recovers when its server comes back', async (t) => {
   // Shows D3.configBundle.pull.url, D3.configBundle.pull.tokenFile, D3.configBundle.pull.caFile, D3.configBundle.pull.maxBackoffSeconds and D3.configBundle.pollSeconds.
   const server = await bundleServer(t)
   const root = tempFolder()
@@ -166,7 +166,7 @@ test('a gateway fetches bundles, asks only for what is new, and goes on when its
   const pull = { url: server.url, tokenFile, caFile, maxBackoffSeconds: 2 }
   const { bundle, allows, metric, gateway } = await serve(t, { pull })
   await until(() => gateway.complaints().some((line) => line.includes('the server answered 503')), 'the first failure')
-  assert.equal(server.asked[0]?.authorization, 'Bearer first')
+  assert.equal(server.requests[0]?.authorization, 'Bearer first')
   await writeFile(tokenFile, 'second\n')
   const serving = (tag: string, bytes: Buffer) =>
     server.answers((headers, response) => {
@@ -176,26 +176,26 @@ test('a gateway fetches bundles, asks only for what is new, and goes on when its
     })
   serving('"one"', bundle(1, ALLOW))
   await until(allows, 'the bundle to allow')
-  await until(() => server.asked.at(-1)?.['if-none-match'] === '"one"', 'the tag of what was answered')
-  assert.equal(server.asked.at(-1)?.authorization, 'Bearer second')
-  // A bundle that is refused is fetched once, and counted once.
+  await until(() => server.requests.at(-1)?.['if-none-match'] === '"one"', 'the tag of what was answered')
+  assert.equal(server.requests.at(-1)?.authorization, 'Bearer second')
+  // A refused bundle is fetched and counted once.
   serving('"bad"', bundle(0.5, DENY))
-  await until(() => server.asked.at(-1)?.['if-none-match'] === '"bad"', 'the tag of what was answered')
+  await until(() => server.requests.at(-1)?.['if-none-match'] === '"bad"', 'the tag of what was answered')
   assert.equal(await metric('plat_gateway_config_bundles_refused_total{reason="malformed"}'), '1')
   serving('"two"', bundle(2, DENY))
   await until(async () => !(await allows()), 'the bundle to deny')
-  // It is in force file by file, and counts as a whole a moment later.
+  // Files change one by one, and the revision is counted a moment later.
   await until(async () => (await metric('plat_gateway_config_bundle_revision')) === '2', 'its revision')
 })
 
-test('a gateway takes bundles that people carry, and leaves the folder as it is', async (t) => {
+test('a gateway applies bundles from the drop folder and leaves the folder unchanged', async (t) => {
   // Shows D3.configBundle.dropDir.
   const dropDir = path.join(tempFolder(), 'drop')
   await mkdir(dropDir)
   const { bundle, allows, metric } = await serve(t, { dropDir })
   const whole = bundle(2, ALLOW)
   await writeFile(path.join(dropDir, 'notes.txt'), 'no bundle')
-  // Somebody copies it slowly.
+  // Simulates a slow copy.
   await writeFile(path.join(dropDir, '2.tgz'), whole.subarray(0, 300))
   await writeFile(path.join(dropDir, '2.tgz'), whole)
   await until(allows, 'the bundle to allow')

@@ -2,7 +2,7 @@ import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
 import { withoutTrailing } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
-/** Whoever switches it on wants bundles to come, and their files to be read. */
+/** Warns about an enabled block without a source of bundles, or whose folder no setting reads. */
 const bundlesComeAndAreRead: Rule = ({ enabled, dir, push, pull, dropDir }, file) => {
   if (enabled !== true || typeof dir !== 'string' || dir === '') return []
   const url = typeof pull === 'object' && pull !== null && 'url' in pull ? pull.url : ''

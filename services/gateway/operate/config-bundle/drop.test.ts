@@ -25,7 +25,7 @@ async function dropping(t: TestContext) {
   }
 }
 
-test('a bundle that is still being copied is looked at again, and counts once nothing more comes', async (t) => {
+test('a bundle that is still being copied is checked again, and counted once the copy ends', async (t) => {
   const { g, drop, put, revision } = await dropping(t)
   const whole = g.bundle(1, { a: '1' })
   await put('1.tgz', whole.subarray(0, 300))
@@ -41,7 +41,7 @@ test('a bundle that is still being copied is looked at again, and counts once no
   assert.deepEqual([revision(), g.refused], [1, ['malformed']])
 })
 
-test('each bundle is judged once, in the order of the names, and again when it changes', async (t) => {
+test('each bundle is checked once, in name order, and again when it changes', async (t) => {
   const { g, drop, put, revision } = await dropping(t)
   await put('b.tar.gz', g.bundle(2, { a: '2' }))
   await put('a.tgz', g.bundle(1, { a: '1' }))
@@ -57,7 +57,7 @@ test('each bundle is judged once, in the order of the names, and again when it c
   assert.equal(revision(), 3)
 })
 
-test('a bundle that is not valid yet is taken when it is', async (t) => {
+test('a bundle that is not valid yet is applied once it is', async (t) => {
   const { g, drop, put, revision } = await dropping(t)
   const notBefore = Math.floor(g.clock.now() / 1000) + 600
   await put('1.tgz', g.bundle(1, { a: '1' }, { notBefore }))
@@ -68,7 +68,7 @@ test('a bundle that is not valid yet is taken when it is', async (t) => {
   assert.equal(revision(), 1)
 })
 
-test('a folder that is not there is told once, and used when it comes', async (t) => {
+test('a missing folder is logged once, and used once it appears', async (t) => {
   const { g, drop, dir, put, problems, revision } = await dropping(t)
   await rm(dir, { recursive: true })
   await drop.look()

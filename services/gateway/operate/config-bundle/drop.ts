@@ -6,7 +6,7 @@ import type { Log } from '@plat/process'
 import type { Bundles } from './bundles.ts'
 
 const BUNDLE = /^[^.].*\.(?:tar\.gz|tgz)$/
-/** Bundles of the folder that are looked at. */
+/** Maximum number of bundles in the folder. */
 const MAX_BUNDLES = 1000
 
 export interface DropOptions {
@@ -19,34 +19,34 @@ export interface DropOptions {
   readonly log: Log
 }
 
-/** A file as it was when it was looked at last. */
+/** A file as last observed. */
 interface ObservedFile {
-  /** What changes with its content. */
+  /** Size and times; changes with the content. */
   readonly stamp: string
-  /** Nothing more will become of it. */
+  /** The result for this content is final. */
   readonly isDone: boolean
 }
 
 /**
- * Takes bundles that people carry: `*.tar.gz` and `*.tgz` of a folder, in the order of their names. The folder is only read, since other
- * gateways may take the same bundles. What is still being copied is looked at again.
+ * Applies bundles that people copy into a folder: `*.tar.gz` and `*.tgz`, in name order. The folder is only read, since other
+ * gateways may use the same bundles. Files that are still being copied are checked again.
  */
 export class DropFolder {
   readonly #options: DropOptions
   readonly #looks: PeriodicTask
   #seen: ReadonlyMap<string, ObservedFile> = new Map()
-  #told = ''
+  #reported = ''
 
   constructor(options: DropOptions) {
     this.#options = options
     this.#looks = new PeriodicTask({
       ...options,
       job: () => this.#look(),
-      onFault: (error) => this.#tell(reasonOf(error)),
+      onFault: (error) => this.#report(reasonOf(error)),
     })
   }
 
-  /** Takes what is new. Never rejects. */
+  /** Applies new bundles. Never rejects. */
   look(): Promise<void> {
     return this.#looks.now()
   }
@@ -55,20 +55,20 @@ export class DropFolder {
     return this.#looks.close()
   }
 
-  #tell(problem: string): void {
+  #report(problem: string): void {
     const { dir, log } = this.#options
-    if (problem !== this.#told) log.error({ dir, problem }, 'configBundle.dropDir cannot be used')
-    this.#told = problem
+    if (problem !== this.#reported) log.error({ dir, problem }, 'configBundle.dropDir cannot be used')
+    this.#reported = problem
   }
 
   async #look(): Promise<void> {
     const names = (await readdir(this.#options.dir)).filter((name) => BUNDLE.test(name)).toSorted()
-    if (names.length > MAX_BUNDLES) throw new Error(`it holds more than ${MAX_BUNDLES} bundles: take old ones away`)
+    if (names.length > MAX_BUNDLES) throw new Error(`it holds more than ${MAX_BUNDLES} bundles: remove old ones`)
     const before = this.#seen
     const seen = new Map<string, ObservedFile>()
     this.#seen = seen
     for (const name of names) seen.set(name, await this.#take(name, before.get(name) ?? null))
-    this.#told = ''
+    this.#reported = ''
   }
 
   async #take(name: string, before: ObservedFile | null): Promise<ObservedFile> {
@@ -78,7 +78,7 @@ export class DropFolder {
     const stamp = [size, mtimeMs, ino].join()
     const isWhole = before?.stamp === stamp
     if (isWhole && before.isDone) return before
-    // One byte more than a bundle may have is enough to be refused.
+    // One byte more than the limit is enough to refuse the bundle.
     const taken = await bundles.take({ bytes: await readUpTo(file, maxBytes + 1), source: 'drop', isWhole })
     if (taken.kind === 'waits' && !isWhole) log.warn({ path: file, why: taken.message }, 'a configuration bundle waits')
     return { stamp, isDone: taken.kind !== 'waits' }

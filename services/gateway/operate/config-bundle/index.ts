@@ -21,8 +21,8 @@ interface Config {
 }
 
 /**
- * Opens the folder that bundles are unpacked into, before anything in it is read; null while `configBundle` is off. Rejects when its
- * state cannot be believed.
+ * Opens the folder that bundles are unpacked into, before any file in it is read. Returns null while `configBundle` is off. Rejects if its
+ * state is damaged.
  */
 export async function openBundleFolder(options: {
   readonly config: Config
@@ -36,7 +36,7 @@ export async function openBundleFolder(options: {
 
 export interface ConfigBundleOptions {
   readonly config: Config
-  /** As `openBundleFolder` gave it. */
+  /** Result of `openBundleFolder`. */
   readonly bundleFolder: BundleStore | null
   readonly problemsOf: BundlesOptions['problemsOf']
   readonly ledger: Pick<Ledger, 'append'>
@@ -54,7 +54,7 @@ export interface ConfigBundleFeature {
   close(): Promise<void>
 }
 
-/** Starts to take bundles. Rejects when a key file cannot be used, or no key of it can fulfil `signaturePolicy`. */
+/** Starts to accept bundles. Rejects if a key file cannot be used, or no key in it can fulfil `signaturePolicy`. */
 export async function createConfigBundle(options: ConfigBundleOptions): Promise<ConfigBundleFeature> {
   const { config, bundleFolder: store, clock, log } = options
   const { configBundle } = config
@@ -81,7 +81,7 @@ export async function createConfigBundle(options: ConfigBundleOptions): Promise<
   }
 }
 
-/** Keys that sign bundles, read again when their files change. */
+/** Opens the keys that sign bundles; reloads them when their files change. */
 async function openKeys(
   { trustedKeyFiles, signaturePolicy }: ConfigBundleConfig,
   { clock, log }: ConfigBundleOptions,
@@ -105,7 +105,7 @@ async function openKeys(
   }
 }
 
-/** What was put into force is in the ledger before it is, unless calls need not be either. */
+/** Writes the ledger record before a bundle is applied; a failure is fatal only if the ledger is mandatory for calls too. */
 function recorder({ config, ledger, log }: ConfigBundleOptions): BundlesOptions['record'] {
   return async (rec) => {
     try {

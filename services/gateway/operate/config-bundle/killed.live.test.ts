@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { type BundleFixture, setUp } from './testing/fixture.ts'
 
 const APPLIER = path.join(import.meta.dirname, '../../fixtures/bundles/apply.ts')
-/** Bundles that a process puts into force before it is killed, at most; each has so many files. */
+/** Maximum number of bundles that a process applies before it is killed. */
 const BUNDLES = 12
 const FILES = 6
 
@@ -17,7 +17,7 @@ function bundleOf(g: BundleFixture, revision: number): Buffer {
   return g.bundle(revision, Object.fromEntries(names.map((name) => [name, `${revision}`])))
 }
 
-/** Puts bundles from `first` on into force, and is killed somewhere after the `after`th; the last revision that it acknowledged. */
+/** Applies bundles from `first` on and is killed somewhere after the `after`th. Returns the last acknowledged revision. */
 async function killed(t: TestContext, g: BundleFixture, first: number, after: number): Promise<number> {
   const paths: string[] = []
   for (let revision = first; revision < first + BUNDLES; revision++) {
@@ -33,14 +33,14 @@ async function killed(t: TestContext, g: BundleFixture, first: number, after: nu
   const lines = createInterface({ input: child.stdout })
   lines.on('line', (line) => {
     acknowledged = Number(line)
-    // Whatever it does next is cut somewhere.
+    // The kill interrupts it at an arbitrary point.
     if (acknowledged === first + after) child.kill('SIGKILL')
   })
   await Promise.all([once(child, 'exit'), once(lines, 'close')])
   return acknowledged
 }
 
-test('a process that is killed leaves one whole bundle, and no older one is taken after it', async (t) => {
+test('a killed process leaves one whole bundle, and no older one is accepted afterwards', async (t) => {
   const g = await setUp()
   let first = 2
   for (const after of [0, 1, 3]) {

@@ -25,7 +25,7 @@ test('the gateway.json of docs/config-bundles.md is valid, and its page names ev
   )
 })
 
-test('who switches bundles on is told when none can come, or none would be read', () => {
+test('a configuration without a source of bundles, or that reads none of their files, gets a warning', () => {
   const configBundle = { enabled: true, dir: '/elsewhere', trustedKeyFiles: ['/k.pem'] }
   assert.deepEqual(checked({ configBundle }).problems.map(formatProblem), [
     'warning: configBundle.enabled: no bundle can come: set push, pull.url or dropDir',

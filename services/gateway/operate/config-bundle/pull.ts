@@ -4,9 +4,9 @@ import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Bundles } from './bundles.ts'
 
-/** Deadline of one request: connection, head and body, in milliseconds. */
+/** Deadline of one request, from connect to the end of the body, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 60_000
-/** Longest entity tag that is sent back, in characters. */
+/** Maximum length of an entity tag that is sent back, in characters. */
 const MAX_ETAG_CHARS = 256
 
 export interface PullOptions {
@@ -26,14 +26,14 @@ export interface PullOptions {
   readonly log: Log
 }
 
-/** Fetches bundles from a server, one look after the other. A look that fails is followed by a longer pause. */
+/** Polls a server for bundles, with exponential backoff and jitter after failures. */
 export class Puller {
   readonly #options: PullOptions
   readonly #stop = new AbortController()
-  /** Tag of the bundle that was dealt with last, whatever became of it: it is not fetched again. */
+  /** Tag of the bundle processed last, whatever the result: it is not fetched again. */
   #etag: string | null = null
   #failures = 0
-  #told = ''
+  #reported = ''
   #cancel: () => void = () => {}
   #look: Promise<void> | null = null
 
@@ -41,7 +41,7 @@ export class Puller {
     this.#options = options
   }
 
-  /** Looks now, and then again and again. */
+  /** Starts polling, with the first request at once. */
   start(): void {
     this.#look = this.#run().finally(() => {
       this.#look = null
@@ -55,7 +55,7 @@ export class Puller {
     await this.#look
   }
 
-  /** Doubles with each failure, a little apart for each gateway, so that a server that comes back is not met by all at once. */
+  /** Exponential backoff with jitter, so that gateways do not reach a recovering server all at once. */
   #pauseMs(): number {
     const { config, pollSeconds, ids } = this.#options
     if (this.#failures === 0) return pollSeconds * 1000
@@ -70,25 +70,25 @@ export class Puller {
       await this.#fetch()
       if (this.#failures > 0) log.info({ url: config.url }, 'configuration bundles are fetched again')
       this.#failures = 0
-      this.#told = ''
+      this.#reported = ''
     } catch (error) {
       if (this.#stop.signal.aborted) return
       this.#failures++
       const problem = reasonOf(error)
-      if (problem !== this.#told) log.error({ url: config.url, problem }, 'configuration bundles cannot be fetched')
-      this.#told = problem
+      if (problem !== this.#reported) log.error({ url: config.url, problem }, 'configuration bundles cannot be fetched')
+      this.#reported = problem
     }
   }
 
   async #fetch(): Promise<void> {
     const { config, maxBytes, bundles, dialer, log } = this.#options
-    const { headers: shown, trust } = await peerFiles(config, 'configBundle.pull')
+    const { headers: authorization, trust } = await peerFiles(config, 'configBundle.pull')
     const { status, headers, bytes } = await dialer.fetchBytes(config.url, 'sink', {
       headers: {
         accept: 'application/gzip',
         'user-agent': 'plat-gateway',
         ...(this.#etag !== null && { 'if-none-match': this.#etag }),
-        ...shown,
+        ...authorization,
       },
       maxBytes,
       timeoutMs: REQUEST_TIMEOUT_MS,
@@ -100,7 +100,7 @@ export class Puller {
     if (status !== 200) throw new Error(`the server answered ${status}`)
     const taken = await bundles.take({ bytes, source: 'pull', isWhole: true })
     if (taken.kind === 'waits') {
-      if (taken.message !== this.#told)
+      if (taken.message !== this.#reported)
         log.warn({ url: config.url, why: taken.message }, 'a configuration bundle waits')
       this.#etag = null
       return

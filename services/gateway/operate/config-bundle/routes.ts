@@ -16,7 +16,7 @@ const CODES: Readonly<Record<RefusalReason, ErrorCode>> = {
   content: 'invalid_request',
 }
 
-/** `POST /v1/admin/config:bundle`: a bundle as body; answers once it is in force. */
+/** `POST /v1/admin/config:bundle`: accepts a bundle as body and responds once it is in force. */
 export function createBundleRoutes(bundles: Pick<Bundles, 'take'>, maxBytes: number): AdminRoutes {
   return {
     mount(context) {

@@ -8,11 +8,11 @@ import { type Files, systemFiles } from '@plat/state'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 
-/** Where the files of each bundle are, below the folder; one folder a bundle. */
+/** Subfolder with one folder for each bundle. */
 const REVISIONS = '.revisions'
-/** Leads to the folder of the bundle in force. Everything else leads through it, so that all files change in one step. */
+/** Link to the folder of the bundle in force. All other links go through it, so that all files change in one step. */
 const CURRENT = '.current'
-/** What is being made, and not yet in its place. */
+/** Prefix of files that are being written and not yet in their place. */
 const DRAFT = '.draft'
 
 const stateSchema = Type.Object(
@@ -26,7 +26,7 @@ const stateSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** The bundle in force, as `statePath` keeps it: its files by name, each with its SHA-256. */
+/** The bundle in force, as stored in `statePath`: its files by name, each with its SHA-256. */
 export type InForce = Readonly<Static<typeof stateSchema>>
 
 export interface StoreOptions {
@@ -39,8 +39,8 @@ export interface StoreOptions {
 }
 
 /**
- * The folder that a bundle is unpacked into, and the file that says which one it is. `<dir>/policies.json` leads through a link that is
- * replaced as a whole. The state is durable before its bundle is seen, so that no crash makes an older one acceptable.
+ * The folder that bundles are unpacked into, and the state file that names the one in force. `<dir>/policies.json` goes through a link that
+ * is replaced atomically. The state is durable before its bundle is visible, so that no crash makes an older one acceptable.
  */
 export class BundleStore {
   readonly #options: StoreOptions
@@ -53,7 +53,7 @@ export class BundleStore {
     this.#files = options.files ?? systemFiles
   }
 
-  /** Rejects when the state cannot be believed, or the folder holds what no bundle put there. Damaged files are taken out of use. */
+  /** Rejects if the state is damaged, or the folder holds files of no bundle. Damaged files are disabled. */
   static async open(options: StoreOptions): Promise<BundleStore> {
     const store = new BundleStore(options)
     await store.#recover()
@@ -65,12 +65,12 @@ export class BundleStore {
     return this.#inForce
   }
 
-  /** Whether its files are where they should be: not after damage, or when a disk failed in between. */
+  /** Whether the links lead to the bundle's files: false after damage, or when a disk failed during `put`. */
   get isPlaced(): boolean {
     return this.#placed
   }
 
-  /** Puts a bundle into force. Rejects when it cannot; what was in force stays, or the same bundle may come again. */
+  /** Applies a bundle. Rejects if it cannot; the previous one stays in force, or the same bundle can be offered again. */
   async put({ statement: { issuer, revision }, id, files }: Bundle): Promise<void> {
     const sums = files.map(({ name, bytes }) => [name, hash('sha256', bytes)])
     const state: InForce = { version: 1, revision, issuer, id, files: Object.fromEntries(sums) }
@@ -101,18 +101,17 @@ export class BundleStore {
     )
   }
 
-  /** A file that somebody put there would be used as if it were of a bundle. */
+  /** Refuses foreign files in the folder: they would be used as if they were signed. */
   async #refuseForeign(): Promise<void> {
     const { dir } = this.#options
     for (const entry of await readdir(dir, { withFileTypes: true })) {
       if ([REVISIONS, CURRENT, DRAFT].includes(entry.name)) continue
       const leads = entry.isSymbolicLink() && (await readlink(this.#at(entry.name))) === path.join(CURRENT, entry.name)
-      if (!leads)
-        throw new Error(`configBundle.dir ${dir}: holds ${entry.name}, which no bundle put there; take it away`)
+      if (!leads) throw new Error(`configBundle.dir ${dir}: holds ${entry.name}, which belongs to no bundle; remove it`)
     }
   }
 
-  /** Without a state an older bundle would be taken, so where one was applied there must be one. */
+  /** A folder with bundles must have a state: without one an older bundle would be accepted. */
   async #readState(): Promise<InForce | null> {
     const { statePath, dir } = this.#options
     const bytes = this.#files.readWhole(statePath)
@@ -122,10 +121,10 @@ export class BundleStore {
     }
     const value = strict(bytes)
     if (Check(stateSchema, value)) return value
-    throw new Error(`configBundle.statePath ${statePath}: is not what was written there; put it back`)
+    throw new Error(`configBundle.statePath ${statePath}: is damaged; restore it from a backup`)
   }
 
-  /** Null: every file is as it was signed. */
+  /** Returns null if every file has its signed digest. */
   async #damage(state: InForce): Promise<string | null> {
     for (const [name, sum] of Object.entries(state.files)) {
       try {
@@ -138,7 +137,7 @@ export class BundleStore {
     return null
   }
 
-  /** A whole folder appears under its name, or none. */
+  /** Creates the folder of a bundle atomically. */
   async #unpack(name: string, files: Bundle['files']): Promise<void> {
     const draft = this.#at(REVISIONS, DRAFT)
     const folder = this.#at(REVISIONS, name)
@@ -157,7 +156,7 @@ export class BundleStore {
     await syncFolder(this.#at(REVISIONS))
   }
 
-  /** Lets every name lead to the bundle's files, and forgets the one before. Does nothing that is done already. */
+  /** Points every name to the bundle's files, and removes the previous bundle. Idempotent. */
   async #place(state: InForce): Promise<void> {
     const folder = path.join(REVISIONS, folderOf(state))
     if ((await linkAt(this.#at(CURRENT))) !== folder) await this.#link(CURRENT, folder)
@@ -176,7 +175,7 @@ export class BundleStore {
     }
   }
 
-  /** Puts a link in the place of whatever is there, in one step. */
+  /** Replaces `name` by a link, atomically. */
   async #link(name: string, target: string): Promise<void> {
     await rm(this.#at(DRAFT), { force: true })
     await symlink(target, this.#at(DRAFT))
@@ -184,12 +183,12 @@ export class BundleStore {
   }
 }
 
-/** Name of the folder of a bundle; two of one revision have two. */
+/** Name of a bundle's folder; two bundles of the same revision have different ones. */
 function folderOf({ revision, id }: InForce): string {
   return `${revision}-${id.slice(0, 16)}`
 }
 
-/** Every folder that these files are in, the root as `''`. */
+/** Returns every folder of these files, the root as `''`. */
 function foldersOf(names: readonly string[]): ReadonlySet<string> {
   const folders = new Set([''])
   for (const name of names) {
@@ -206,7 +205,7 @@ function strict(bytes: Uint8Array): unknown {
   }
 }
 
-/** Where a link leads; null: there is none. */
+/** Returns the target of a link, or null if there is no link. */
 async function linkAt(name: string): Promise<string | null> {
   try {
     return await readlink(name)

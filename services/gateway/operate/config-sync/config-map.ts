@@ -13,11 +13,11 @@ export interface ConfigMapParts {
   readonly items: readonly SyncedItem[]
 }
 
-/** What one ConfigMap holds, written to the files that its items name. */
+/** One ConfigMap, written to the files that its items name. */
 export class SyncedConfigMap {
   readonly name: string
   readonly #parts: ConfigMapParts
-  /** By key of an item: what it was last decompressed from, and to. */
+  /** Last decompressed value of each item key, with its source. */
   readonly #unpacked = new Map<string, { readonly coded: string; readonly bytes: Uint8Array }>()
 
   constructor(parts: ConfigMapParts) {
@@ -26,7 +26,7 @@ export class SyncedConfigMap {
   }
 
   /**
-   * Reads it, and writes what has changed. What is optional and absent is removed; what must be there and is not leaves its file as it was.
+   * Reads the ConfigMap and writes changed files. Removes files of absent optional items; leaves files of absent required ones as they are.
    * Rejects with one line.
    */
   async look(): Promise<void> {
@@ -42,7 +42,7 @@ export class SyncedConfigMap {
     if (missing.length > 0) throw new Error(`it has no key ${missing.join(', ')}`)
   }
 
-  /** The bytes under a key, or those that are compressed under `<key>.gz`; null: neither is there. */
+  /** Returns the bytes under a key, or the decompressed ones under `<key>.gz`; null if neither exists. */
   async #bytesUnder({ data, binaryData }: Members, key: string): Promise<Uint8Array | null> {
     const text = isMembers(data) ? data[key] : undefined
     if (typeof text === 'string') return Buffer.from(text)
@@ -72,7 +72,7 @@ export class SyncedConfigMap {
   }
 }
 
-/** Whoever reads the file meanwhile sees the old or the new whole; one that says the same already is left alone. */
+/** Replaces a file atomically; does nothing if the content is the same. */
 async function put(file: string, bytes: Uint8Array): Promise<void> {
   const now = await readFile(file).catch(() => null)
   if (now?.equals(bytes) === true) return

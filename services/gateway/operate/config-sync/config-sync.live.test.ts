@@ -28,7 +28,7 @@ function checked(configSync: object) {
   return checkGatewayConfig(JSON.stringify({ ...least, configSync }), { exists: () => true })
 }
 
-/** A gateway's part before a small API server. */
+/** The feature with a small API server. */
 async function setUp(t: TestContext, options: { readonly optional?: boolean; readonly env?: object } = {}) {
   const { optional = false, env = { POD_NAMESPACE: 'plat-system' } } = options
   const dir = tempFolder()
@@ -60,7 +60,7 @@ async function setUp(t: TestContext, options: { readonly optional?: boolean; rea
     t.after(() => sync?.close())
     return sync
   }
-  /** One interval, and the end of the round that it began. */
+  /** Runs one interval and waits until its round ends. */
   const round = async () => {
     const before = counted.length
     await clock.advance(POLL_MS)
@@ -76,7 +76,7 @@ function typedConfigOf(configSync: object) {
   return { config: typedConfig(config) }
 }
 
-test('files are there before anybody reads them, and follow their ConfigMap', async (t) => {
+test('files exist before they are first read, and follow their ConfigMap', async (t) => {
   // Shows D3.state.configSync.enabled, D3.state.configSync.namespace, D3.state.configSync.pollMillis, D3.state.configSync.apiServer,
   // D3.state.configSync.tokenFile, D3.state.configSync.items.
   const { server, open, round, say, read, counted } = await setUp(t)
@@ -115,7 +115,7 @@ test('a compressed key is written decompressed, and one that is damaged or too l
   assert.equal(await read(), 'two')
 })
 
-test('what cannot be read any more stays as it was, is counted, and is told once', async (t) => {
+test('a ConfigMap that becomes unreadable leaves its files unchanged, is counted, and is logged once', async (t) => {
   // Shows D3.metric.plat_gateway_configsync_last_success_timestamp_seconds and D3.metric.plat_gateway_configsync_errors_total.
   const { server, open, round, say, read, counted, warned } = await setUp(t)
   say({ 'policies.json': 'one' })
@@ -139,7 +139,7 @@ test('what cannot be read any more stays as it was, is counted, and is told once
   assert.equal(await read(), 'two')
 })
 
-test('a gateway starts without what must be there only when an earlier run has left it', async (t) => {
+test('a gateway starts without a required ConfigMap only if an earlier run has left its files', async (t) => {
   const { open, say, file, read, round } = await setUp(t)
   await assert.rejects(
     open(),
@@ -160,7 +160,7 @@ test('a gateway starts without what must be there only when an earlier run has l
   assert.equal(await read(), 'three')
 })
 
-test('what may be absent is removed with its key, and with its ConfigMap', async (t) => {
+test('the file of an optional item is removed with its key, and with its ConfigMap', async (t) => {
   const { server, open, round, say, file, read, counted } = await setUp(t, { optional: true })
   await open()
   assert.ok(!existsSync(file))
@@ -178,7 +178,7 @@ test('what may be absent is removed with its key, and with its ConfigMap', async
   assert.ok(counted.every((line) => line.endsWith('true')))
 })
 
-test('whoever names no namespace anywhere, no API server or no token is told so', async (t) => {
+test('a missing namespace, API server or token is an error that names it', async (t) => {
   const { open } = await setUp(t, { env: {} })
   await assert.rejects(open(), /^Error: configSync\.namespace: required where POD_NAMESPACE is not set$/)
   const { config } = typedConfigOf({ enabled: true, items: [{ configMap: 'a', key: 'b', path: '/c' }] })
@@ -188,7 +188,7 @@ test('whoever names no namespace anywhere, no API server or no token is told so'
   await assert.rejects(openConfigSync(parts), /^Error: configSync: not in a cluster: /)
 })
 
-test('an API server is believed by the authorities of caFile, and by no others', async (t) => {
+test('an API server is verified by the authorities of caFile, and by no others', async (t) => {
   // Shows D3.state.configSync.caFile.
   const authority = await createAuthority({ name: 'cluster', now: systemClock.now() })
   const { pem: cert, privateKey } = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })

@@ -3,7 +3,7 @@ import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
 import { isRecord } from '@plat/resources'
 import Type, { type Static } from 'typebox'
 
-/** Two writers of one file would overwrite each other, and a path that depends on the working folder is found by nobody else. */
+/** Two items with one path would overwrite each other, and a relative path depends on the working directory. */
 const pathsAreOwn: Rule = ({ items }) => {
   if (!Array.isArray(items)) return []
   const seen = new Set<string>()

@@ -5,7 +5,7 @@ import type { Log } from '@plat/process'
 import type { ConfigSyncConfig, SyncedItem } from './config.ts'
 import type { SyncedConfigMap } from './config-map.ts'
 
-/** What is counted, each by the name of the ConfigMap. */
+/** Metrics, each with the name of the ConfigMap as label. */
 export interface ConfigSyncMetrics {
   /** `at`: seconds since the epoch. */
   succeeded(configMap: string, at: number): void
@@ -22,8 +22,8 @@ export interface ConfigSyncParts {
 }
 
 /**
- * Files straight from ConfigMaps (docs/spec/gateway.md, `configSync`), which the kubelet would bring a minute later. Resolves once each was read, before
- * anybody reads the files; null while it is off. What cannot be read then may stand from an earlier run; rejects where it does not.
+ * Writes ConfigMaps to files (docs/spec/gateway.md, `configSync`), about a minute sooner than the kubelet would. Resolves once each was read, before
+ * any other feature reads the files; null while it is off. Rejects if a ConfigMap cannot be read and its files are not left from an earlier run.
  */
 export async function openConfigSync(parts: ConfigSyncParts): Promise<ConfigSync | null> {
   const { config, env, dialer, clock } = parts
@@ -49,12 +49,12 @@ export async function openConfigSync(parts: ConfigSyncParts): Promise<ConfigSync
   return sync
 }
 
-/** Looks at every ConfigMap again and again. */
+/** Polls every ConfigMap. */
 class ConfigSync {
   readonly #maps: readonly SyncedConfigMap[]
   readonly #parts: ConfigSyncParts
   readonly #rounds: PeriodicTask
-  /** Why each could not be read last. */
+  /** Reason of the last failure, by ConfigMap. */
   readonly #faults = new Map<string, string>()
 
   constructor(maps: readonly SyncedConfigMap[], parts: ConfigSyncParts) {
@@ -86,7 +86,7 @@ class ConfigSync {
     await Promise.all(this.#maps.map((map) => this.#look(map)))
   }
 
-  /** A fault is told once, until it changes or is over. */
+  /** Logs a failure only when it begins or changes, and when it ends. */
   async #look(map: SyncedConfigMap): Promise<void> {
     const { clock, log, metrics } = this.#parts
     const { name } = map

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key } from '@plat/config'
 import Type from 'typebox'
 
-/** The licence (docs/spec/gateway.md). */
+/** The license (docs/spec/gateway.md). */
 export const licenseBlock = {
   path: '',
   feature: 'license',

@@ -6,7 +6,7 @@ import { startGatewayProcess } from '@plat/testkit/gateway'
 import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 
-test('a licence is told by its series, and whatever is wrong with it, agents are served', async (t) => {
+test('the metrics report the state of the license, and agents are served whatever is wrong with it', async (t) => {
   // Shows D3.label.plat_license_state.state.none, D3.label.plat_license_state.state.invalid.
   // Shows D3.state.licenseFile, D3.metric.plat_license_state.
   const upstream = await startScriptedUpstream()

@@ -6,7 +6,7 @@ import { isFault, signJws } from '@plat/tokens'
 import { parse } from 'yaml'
 import { configWith, examples } from '../../testing/configured.ts'
 
-test('the examples of docs/license.md are valid, and the chart mounts the licence where both look for it', () => {
+test('the examples of docs/license.md are valid, and the chart mounts the license where both look for it', () => {
   const [text] = examples('license.md', 'json')
   assert.equal(configWith(JSON.parse(text)).licenseFile, '/etc/plat/license.jws')
   const { gateway, operator } = parse(examples('license.md', 'yaml')[0])
@@ -17,7 +17,7 @@ test('the examples of docs/license.md are valid, and the chart mounts the licenc
   }
 })
 
-test('a licence with the claims of docs/license.md is one, and without those that are not optional it is none', () => {
+test('a license with the claims of docs/license.md is valid, and one without a required claim is not', () => {
   const signer = ephemeralSigner()
   const authority = readAuthority(JSON.stringify(signer.publicJwk), 'test')
   const claims = { jti: '1', sub: 'Example Ltd', edition: 'team', nbf: 10, exp: 20 }

@@ -9,7 +9,7 @@ const adminListenDiffers: Rule = (block) =>
     ? [{ path: 'adminListen', message: `must differ from listen, both are ${block.listen}`, severity: 'error' }]
     : []
 
-/** A page's origin is compared as the browser writes it: scheme, host and port, nothing more. */
+/** Origins are compared as browsers send them: scheme, host and port only. */
 const originsAreOrigins: Rule = ({ corsOrigins }) =>
   textsOf(corsOrigins).flatMap((origin, index) =>
     isOrigin(origin)
@@ -105,14 +105,14 @@ export const listenersBlock = {
   rules: [adminListenDiffers, originsAreOrigins, proxiesAreRanges],
 } satisfies ConfigBlock
 
-/** A certificate is nothing without its key. */
+/** certFile and keyFile are set together. */
 const certificateWithKey: Rule = ({ certFile, keyFile }) => {
   if ((certFile === '') === (keyFile === '')) return []
   const [missing, given] = certFile === '' ? ['certFile', 'keyFile'] : ['keyFile', 'certFile']
   return [wrong(`tls.${missing}`, `is required with tls.${given}`)]
 }
 
-/** What judges client certificates stands or falls together. */
+/** The settings for client certificates are only valid together. */
 const svidsNeedTrust: Rule = ({ certFile, clientCAFile, svidMode, svidTrustDomains }) => {
   if (svidMode !== 'off') {
     const needed = Object.entries({ certFile, clientCAFile }).filter(([, value]) => value === '')

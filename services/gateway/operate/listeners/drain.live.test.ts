@@ -8,7 +8,7 @@ const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ad
 const CALLERS = 20
 const CALLS_BEFORE = 100
 
-test('a gateway that is told to stop fails its readiness, and no call of a caller that heeds it fails', async (t) => {
+test('after SIGTERM readiness fails, and no call of a caller that leaves in time fails', async (t) => {
   // Shows D3.listen.shutdownDelaySeconds, D3.listen.shutdownTimeoutSeconds, D3.endpoint.readyz, D3.limit.drain.
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -45,7 +45,7 @@ test('a gateway that is told to stop fails its readiness, and no call of a calle
   await assert.rejects(fetch(`${gateway.url}/readyz`))
 })
 
-test('whoever still waits when the time is over is told to call again', async (t) => {
+test('calls in flight at the end of the drain time get a retryable error', async (t) => {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers(() => {})

@@ -14,7 +14,7 @@ import { type GatewayFixture, started } from '../../testing/started.ts'
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
-/** A tool call of exactly so many bytes. */
+/** A tool call with a body of exactly `bytes` bytes. */
 function callOf(bytes: number): string {
   const [before, after] = [
     '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"',
@@ -33,8 +33,8 @@ function headersOf({ issuer }: GatewayFixture): Record<string, string> {
   }
 }
 
-/** HTTP status, and the code of the refusal where there is one. */
-async function asked(fixture: GatewayFixture, body: string): Promise<[number, string | null]> {
+/** HTTP status, and the error code of a refusal or null. */
+async function call(fixture: GatewayFixture, body: string): Promise<[number, string | null]> {
   const response = await fetch(`${fixture.gateway.url}/mcp/notes`, {
     method: 'POST',
     headers: headersOf(fixture),
@@ -56,12 +56,12 @@ test('a body of exactly maxBodyBytes passes, one byte more is refused', async (t
   const upstream = await answering(t)
   const fixture = await started(t, { listen: '127.0.0.1:0', upstreams: { notes: upstream.url }, maxBodyBytes: 1000 })
   assert.match(fixture.gateway.url, /^http:\/\/127\.0\.0\.1:\d+$/)
-  assert.deepEqual(await asked(fixture, callOf(1000)), [200, null])
-  assert.deepEqual(await asked(fixture, callOf(1001)), [413, 'body_too_large'])
+  assert.deepEqual(await call(fixture, callOf(1000)), [200, null])
+  assert.deepEqual(await call(fixture, callOf(1001)), [413, 'body_too_large'])
   assert.equal(upstream.received.length, 1)
 })
 
-test('a body that drips in is given up after bodyReadTimeoutSeconds, whatever still comes', async (t) => {
+test('a slow body is aborted after bodyReadTimeoutSeconds, even while bytes arrive', async (t) => {
   // Shows D3.listen.bodyReadTimeoutSeconds, D3.limit.bodyRead.
   const upstream = await answering(t)
   const fixture = await started(t, { upstreams: { notes: upstream.url }, bodyReadTimeoutSeconds: 1 })
@@ -82,15 +82,15 @@ test('a body that drips in is given up after bodyReadTimeoutSeconds, whatever st
   assert.equal(upstream.received.length, 0)
 })
 
-test('a server that does not answer within upstreamTimeoutSeconds is given up', async (t) => {
+test('a call to a server that does not respond within upstreamTimeoutSeconds is aborted', async (t) => {
   // Shows D3.listen.upstreamTimeoutSeconds, D3.limit.upstreamHeaders.
   const upstream = await answering(t)
   upstream.answers(() => {})
   const fixture = await started(t, { upstreams: { notes: upstream.url }, upstreamTimeoutSeconds: 1 })
-  assert.deepEqual(await asked(fixture, callOf(USUAL_BYTES)), [200, 'upstream_timeout'])
+  assert.deepEqual(await call(fixture, callOf(USUAL_BYTES)), [200, 'upstream_timeout'])
 })
 
-test('upstreamCAFile makes a server trusted that nobody else vouches for', async (t) => {
+test('upstreamCAFile makes a server with a private authority trusted', async (t) => {
   // Shows D3.listen.upstreamCAFile.
   const root = await createAuthority({ name: 'ours', now: systemClock.now() })
   const leaf = await root.issue({ name: 'notes', dnsNames: ['localhost'] })
@@ -109,6 +109,6 @@ test('upstreamCAFile makes a server trusted that nobody else vouches for', async
   const upstreamCAFile = join(tempFolder(), 'ca.pem')
   await writeFile(upstreamCAFile, root.pem)
   const upstreams = { notes: `https://localhost:${port}/mcp` }
-  assert.deepEqual(await asked(await started(t, { upstreams }), callOf(USUAL_BYTES)), [200, 'upstream_error'])
-  assert.deepEqual(await asked(await started(t, { upstreams, upstreamCAFile }), callOf(USUAL_BYTES)), [200, null])
+  assert.deepEqual(await call(await started(t, { upstreams }), callOf(USUAL_BYTES)), [200, 'upstream_error'])
+  assert.deepEqual(await call(await started(t, { upstreams, upstreamCAFile }), callOf(USUAL_BYTES)), [200, null])
 })

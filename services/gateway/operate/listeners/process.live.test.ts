@@ -13,7 +13,7 @@ import { tempFolder } from '@plat/testkit/local'
 const BIN = fileURLToPath(new URL('../../bin/plat-gateway.mjs', import.meta.url))
 const SERVERS = { notes: 'http://127.0.0.1:9/mcp' }
 
-/** The levels of everything that a gateway logs from its start to its end; it is told to end at its first line. */
+/** Log levels of a whole run of a gateway, which gets SIGTERM at its first line. */
 async function levels(own: object): Promise<Set<unknown>> {
   const dir = tempFolder()
   const config = {
@@ -33,17 +33,17 @@ async function levels(own: object): Promise<Set<unknown>> {
   })
   const ended = once(child, 'close')
   const seen = new Set<unknown>()
-  let told = false
+  let stopped = false
   for await (const line of createInterface({ input: child.stdout })) {
     seen.add(JSON.parse(line).level)
-    // The posture is told last, when signals are heard already.
-    if (!told && /posture/.test(line)) told = child.kill('SIGTERM')
+    // The posture is logged last, when the signal handlers are installed.
+    if (!stopped && /posture/.test(line)) stopped = child.kill('SIGTERM')
   }
   await ended
   return seen
 }
 
-test('logLevel says from which level on lines are written, as JSON; what it does not know means info', async () => {
+test('logLevel is the minimum level of the JSON log lines; unknown values mean info', async () => {
   // Shows D3.listen.logLevel.
   for (const [logLevel, telling] of Object.entries({ warn: false, info: true, chatty: true })) {
     const seen = await levels({ logLevel })

@@ -10,7 +10,7 @@ import { createProfiling } from './profiling.ts'
 
 const headers = { authorization: `Bearer ${TOKEN}` }
 
-test('profiles and metrics are taken on the admin listener alone, by who may', async (t) => {
+test('profiles and metrics are served on the admin listener only, to authorized callers', async (t) => {
   // Shows D3.listen.adminListen, D3.endpoint.metrics.
   const { gateway } = await started(t, { adminListen: 'localhost:0' })
   for (const path of ['/debug/profile?seconds=1', '/debug/heap?seconds=1', '/metrics'])
@@ -26,10 +26,10 @@ test('profiles and metrics are taken on the admin listener alone, by who may', a
 })
 
 const noLedgers = {
-  of: () => assert.fail('a profile changes nothing, so nothing is recorded'),
+  of: () => assert.fail('a profile must not be recorded: it changes nothing'),
 }
 
-test('one profile at a time, for as long as it may take', async (t) => {
+test('one profile runs at a time, within its limits', async (t) => {
   const clock = new TestClock()
   const admin = createAdmin({ ...tokenMode, env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers: noLedgers, log: silentLog })
   const own = { clock: systemClock, ids: systemIds(systemClock), log: silentLog }
@@ -41,7 +41,7 @@ test('one profile at a time, for as long as it may take', async (t) => {
     assert.equal(await ask(`/debug/profile?seconds=${seconds}`), 400, seconds)
   }
   const both = [ask('/debug/profile'), ask('/debug/heap?seconds=60')]
-  assert.equal(await Promise.race(both), 409, 'whichever comes second, while time stands still')
+  assert.equal(await Promise.race(both), 409, 'the second request is refused while the first runs')
   const over = Promise.all(both)
   const turned = async () => {
     await clock.advance(60_000)

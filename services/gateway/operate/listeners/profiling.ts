@@ -2,7 +2,7 @@ import { Session } from 'node:inspector/promises'
 import type { Clock } from '@plat/core'
 import { AdminError, type AdminRoutes, queried } from '../../admin/index.ts'
 
-/** How long a profile runs when nothing is asked for, and at most, in seconds. */
+/** Default and maximum duration of a profile, in seconds. */
 const USUAL_SECONDS = 10
 const MAX_SECONDS = 60
 

@@ -14,10 +14,10 @@ import { started } from '../../testing/started.ts'
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 const CALLERS = 8
-/** Calls that must have ended before, between and after the two certificates. */
+/** Number of calls that must end before, between and after the two certificates. */
 const CALLS = 50
 
-/** The name in the certificate that a new connection is shown. */
+/** Returns the common name of the certificate on a new connection. */
 async function served(port: number, ca: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ca })
   await once(socket, 'secureConnect')
@@ -26,7 +26,7 @@ async function served(port: number, ca: string): Promise<string> {
   return String(CN)
 }
 
-test('a new certificate is taken up within tls.reloadSeconds, and no call under way fails', async (t) => {
+test('a new certificate is served within tls.reloadSeconds, and no call in flight fails', async (t) => {
   // Shows D3.listen.tls.reloadSeconds.
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -45,19 +45,19 @@ test('a new certificate is taken up within tls.reloadSeconds, and no call under 
   const authorization = `Bearer ${issuer.token()}`
   const accept = 'application/json, text/event-stream'
   const headers = { authorization, accept, 'content-type': 'application/json' }
-  // Half of the callers keep their connection, the others come anew each time.
+  // Half of the callers keep their connection, the others open a new one each time.
   const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: false })]
   const ended: number[] = []
   const call = (agent: Agent | undefined) =>
     new Promise<void>((resolve, reject) => {
       const options = { method: 'POST', headers, ca: root.pem, servername: 'localhost', ...(agent && { agent }) }
-      const asked = request(`${gateway.url}/mcp/notes`, options, (response) => {
+      const sent = request(`${gateway.url}/mcp/notes`, options, (response) => {
         response.resume().on('end', () => {
           ended.push(response.statusCode ?? 0)
           resolve()
         })
       })
-      asked.on('error', reject).end(CALL)
+      sent.on('error', reject).end(CALL)
     })
   let open = true
   const caller = async (_: unknown, index: number) => {

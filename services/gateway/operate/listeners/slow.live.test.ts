@@ -11,12 +11,12 @@ const CALL =
   '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{},"_meta":{"progressToken":1}}}'
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 const NOTE = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"${'x'.repeat(64 * 1024)}"}}`
-/** 64 MiB: far more than sockets and a gateway may keep for a client that does not read. */
+/** 64 MiB: far more than socket and gateway buffers for a client that does not read. */
 const EVENTS = 1024
-/** A server that could write nothing for so long, in milliseconds, is being held back. */
+/** A server that could not write for this long, in milliseconds, is being held back. */
 const STALLED_MS = 1000
 
-test('a client that does not read holds its server back instead of filling the gateway, and misses nothing', async (t) => {
+test('a client that does not read causes backpressure on its server, and misses no event', async (t) => {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   let written = 0
@@ -43,7 +43,7 @@ test('a client that does not read holds its server back instead of filling the g
   socket.write(`${head.join('\r\n')}\r\n\r\n${CALL}`)
   await until(() => written > 0, 'the stream')
   for (let before = -1; before !== written; await sleep(STALLED_MS)) before = written
-  assert.ok(written < EVENTS / 2, `${written} of ${EVENTS} events were taken while nobody read`)
+  assert.ok(written < EVENTS / 2, `${written} of ${EVENTS} events were accepted while the client did not read`)
   let notes = 0
   let rest = ''
   socket.on('data', (chunk) => {

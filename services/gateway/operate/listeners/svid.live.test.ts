@@ -19,7 +19,7 @@ interface SvidResponse {
   readonly challenge: string
 }
 
-/** A gateway over TLS, and how to call it with a certificate. */
+/** A gateway over TLS, with a function that calls it with a certificate. */
 async function secured(t: TestContext, own: object) {
   const { now, server, clients, files } = await certified()
   const upstream = await startScriptedUpstream()
@@ -37,7 +37,7 @@ async function secured(t: TestContext, own: object) {
         accept: 'application/json, text/event-stream',
         'content-type': 'application/json',
       }
-      const asked = request(gateway.url + path, {
+      const sent = request(gateway.url + path, {
         method: body === undefined ? 'GET' : 'POST',
         headers,
         ca: server.pem,
@@ -45,8 +45,8 @@ async function secured(t: TestContext, own: object) {
         agent: false,
         ...(svid !== undefined && { cert: svid.pem, key: keyOf(svid) }),
       })
-      asked.on('error', reject)
-      asked.on('response', async (response) => {
+      sent.on('error', reject)
+      sent.on('response', async (response) => {
         let text = ''
         for await (const chunk of response) text += chunk
         resolve({
@@ -55,7 +55,7 @@ async function secured(t: TestContext, own: object) {
           challenge: String(response.headers['www-authenticate'] ?? ''),
         })
       })
-      asked.end(body)
+      sent.end(body)
     })
   const call = (svid?: Issued, claims: Readonly<Record<string, unknown>> = {}) =>
     send('/mcp/notes', { body: CALL, token: issuer.token(claims), ...(svid && { svid }) })
@@ -71,13 +71,13 @@ async function secured(t: TestContext, own: object) {
   return { clients, call, counted, now, gateway }
 }
 
-test('a token is worth something only with the certificate of its session, and each check is counted', async (t) => {
+test('a token is accepted only with the certificate of its session, and each check is counted', async (t) => {
   // Shows D3.listen.tls.svidMode.required.
   // Shows D3.listen.tls.certFile, D3.listen.tls.keyFile, D3.listen.tls.clientCAFile, D3.listen.tls.svidMode,
   // D3.metric.plat_gateway_svid_checks_total.
   const { clients, call, counted, now, gateway } = await secured(t, { svidMode: 'required' })
   assert.match(gateway.url, /^https:/)
-  const svid = (wish: Partial<CertificateOptions>) => clients.issue({ name: 'svid', uris: [ME], ...wish })
+  const svid = (own: Partial<CertificateOptions>) => clients.issue({ name: 'svid', uris: [ME], ...own })
   assert.equal((await call(await svid({}))).status, 200)
   assert.deepEqual(await counted(), { match: 1 })
   const other = await call(await svid({ uris: [ME.replace('s1', 's2')] }))
@@ -103,7 +103,7 @@ test('a token is worth something only with the certificate of its session, and e
   assert.deepEqual(await counted(), { absent: 1, match: 1, mismatch: 1, untrusted: untrusted.length })
 })
 
-test('optional lets a call without a certificate pass, and judges one that is shown', async (t) => {
+test('optional accepts calls without a certificate, and checks a presented one', async (t) => {
   // Shows D3.listen.tls.svidMode.optional.
   const { clients, call } = await secured(t, { svidMode: 'optional' })
   assert.equal((await call()).status, 200)
@@ -111,21 +111,21 @@ test('optional lets a call without a certificate pass, and judges one that is sh
   assert.equal((await call(await clients.issue({ name: 'svid', uris: [ME.replace('s1', 's2')] }))).status, 401)
 })
 
-test('off asks for no certificate and counts nothing', async (t) => {
+test('off requests no certificate and counts nothing', async (t) => {
   // Shows D3.listen.tls.svidMode.off.
   const { clients, call, counted } = await secured(t, { svidMode: 'off' })
   assert.equal((await call(await clients.issue({ name: 'svid', uris: [ME.replace('s1', 's2')] }))).status, 200)
   assert.deepEqual(await counted(), {})
 })
 
-test('a certificate vouches for tokens of its own trust domain alone', async (t) => {
+test('a certificate is accepted only for tokens of its trust domain', async (t) => {
   const { clients, call } = await secured(t, { svidMode: 'required' })
   const svid = await clients.issue({ name: 'svid', uris: [ME] })
   assert.equal((await call(svid)).status, 200)
   assert.equal((await call(svid, { sub: ME.replace('plat.local', 'other.local') })).status, 401)
 })
 
-test('with several trust domains, an authority that names none vouches for nobody', async (t) => {
+test('with several trust domains, an authority without one is not accepted', async (t) => {
   const svidTrustDomains = ['plat.local', 'other.local']
   const nameless = await createAuthority({ name: 'nameless', now: systemClock.now() })
   const clientCAFile = path.join(tempFolder(), 'nameless.pem')
@@ -137,7 +137,7 @@ test('with several trust domains, an authority that names none vouches for nobod
   assert.equal((await one.call(svid)).status, 200)
 })
 
-test('only the trust domains that are listed are accepted', async (t) => {
+test('only listed trust domains are accepted', async (t) => {
   // Shows D3.listen.tls.svidTrustDomains.
   const refusing = await secured(t, { svidMode: 'required', svidTrustDomains: ['other.local'] })
   assert.equal((await refusing.call(await refusing.clients.issue({ name: 'svid', uris: [ME] }))).status, 401)

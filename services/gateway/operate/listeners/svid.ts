@@ -2,7 +2,7 @@ import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { type Clock, parseSessionSpiffeId, type SessionName } from '@plat/core'
 import { type Arrival, type Denial, deny, type Identity, isDenial } from '../../call/index.ts'
 
-/** What a client certificate said of the session that a token names (`plat_gateway_svid_checks_total{result}`). */
+/** Result of comparing a client certificate with the session of the token (`plat_gateway_svid_checks_total{result}`). */
 export type SvidResult = 'match' | 'mismatch' | 'absent' | 'untrusted'
 
 export interface SvidOptions {
@@ -16,16 +16,16 @@ export interface SvidOptions {
 
 type Authenticate = (arrival: Arrival) => Identity | Denial | Promise<Identity | Denial>
 
-/** The session that a connection's certificate proves until `expiresAt` (milliseconds since the epoch). */
+/** The session proved by a connection's certificate, valid until `expiresAt` (milliseconds since the epoch). */
 interface Svid {
   readonly session: SessionName
   readonly expiresAt: number
 }
 
-/** Authorities above a leaf that are looked at; longer chains are refused. */
+/** Maximum number of authorities above a leaf; longer chains are refused. */
 const MAX_CHAIN = 8
 
-/** What the caller hears; only the first tells whether it may help to try again with a certificate. */
+/** Messages for the caller; only `absent` says that trying again with a certificate may help. */
 const REASONS: Readonly<Record<Exclude<SvidResult, 'match'>, string>> = {
   absent: 'a client certificate with the SPIFFE ID of the session is required',
   untrusted: 'the client certificate is no SVID of a trusted domain',
@@ -33,8 +33,8 @@ const REASONS: Readonly<Record<Exclude<SvidResult, 'match'>, string>> = {
 }
 
 /**
- * Binds session tokens to the SVID of the connection (docs/spec/gateway.md, `tls.svidMode`): a certificate that is shown must chain to
- * the bundle and name the session of the token, `required` asks for one with every call. Off: `authenticate` as it is.
+ * Binds session tokens to the SVID of the connection (docs/spec/gateway.md, `tls.svidMode`): a presented certificate must chain to
+ * the bundle and name the session of the token; `required` refuses calls without one. Returns `authenticate` unchanged when off.
  */
 export function bindToSvid(authenticate: Authenticate, options: SvidOptions): Authenticate {
   if (options.mode === 'off') return authenticate
@@ -50,7 +50,7 @@ export function bindToSvid(authenticate: Authenticate, options: SvidOptions): Au
 class SvidCheck {
   readonly #options: SvidOptions
   readonly #trusted: ReadonlySet<string>
-  /** A connection shows its certificate once. */
+  /** Result for each connection: its certificate never changes. */
   readonly #known = new WeakMap<TLSSocket, Svid | 'absent' | 'untrusted'>()
 
   constructor(options: SvidOptions) {
@@ -101,7 +101,7 @@ function isTls(socket: unknown): socket is TLSSocket {
 function svidOf(socket: TLSSocket, mustName: boolean): Svid | 'absent' | 'untrusted' {
   const leaf = socket.getPeerX509Certificate()
   if (leaf === undefined) return 'absent'
-  // OpenSSL has judged the path, the dates and the purpose against the bundle alone.
+  // OpenSSL has verified the path, the dates and the purpose, against the bundle only.
   if (!socket.authorized || leaf.ca) return 'untrusted'
   const session = parseSessionSpiffeId(onlyUri(leaf.subjectAltName) ?? '')
   if (session === null || !isOfDomain(socket.getPeerCertificate(true), session.trustDomain, mustName))
@@ -109,22 +109,22 @@ function svidOf(socket: TLSSocket, mustName: boolean): Svid | 'absent' | 'untrus
   return { session, expiresAt: leaf.validToDate.getTime() }
 }
 
-/** The URI of a list of alternative names when there is exactly one. Node quotes what holds a comma, so none can be forged. */
+/** Returns the URI if there is exactly one alternative name of that type. Node quotes names with a comma, so none can be forged. */
 function onlyUri(names: string | undefined): string | null {
   const uris = (names ?? '').split(', ').filter((name) => name.startsWith('URI:'))
   return uris.length === 1 ? (uris[0]?.slice('URI:'.length) ?? null) : null
 }
 
 /**
- * Whether every authority above the leaf that names a trust domain names this one: with several domains, one must not speak for another.
- * `mustName`: at least one must name it, since an authority that names none could otherwise speak for all of them.
+ * Returns whether every authority above the leaf that names a trust domain names this one, so that with several domains none can issue for another.
+ * `mustName`: at least one must name it, since an authority without a domain could otherwise issue for all of them.
  */
 function isOfDomain(leaf: DetailedPeerCertificate, trustDomain: string, mustName: boolean): boolean {
   let below = leaf
   let isNamed = false
   for (let depth = 0; depth < MAX_CHAIN; depth++) {
     const above = below.issuerCertificate
-    // The root is its own issuer.
+    // A root is self-issued.
     if (above === undefined || above === below) return isNamed || !mustName
     const uri = onlyUri(above.subjectaltname)
     if (uri?.startsWith('spiffe://') && uri !== `spiffe://${trustDomain}`) return false

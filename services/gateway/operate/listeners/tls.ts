@@ -9,7 +9,7 @@ export interface TlsConfig {
   readonly reloadSeconds: number
 }
 
-/** How the main listener and the one of the admin API serve; nothing means plain HTTP. Only callers show certificates. */
+/** TLS options of the main and the admin listener; empty for plain HTTP. Only the main one requests client certificates. */
 export function tlsOf(config: TlsConfig): { main: { tls?: TlsOptions }; admin: { tls?: TlsOptions } } {
   const { certFile, keyFile, clientCAFile, svidMode, reloadSeconds } = config
   if (certFile === '') return { main: {}, admin: {} }

@@ -7,12 +7,12 @@ import type { Log } from '@plat/process'
 import type { Leadership } from '@plat/state'
 import type { Mirrored } from './mirror.ts'
 
-/** What is copied, as the feature that keeps it tells it. */
+/** Source of the copies. */
 export interface MirrorSource {
-  /** Everything that should stand in the cluster now. */
+  /** Returns all objects that should exist in the cluster now. */
   wanted(): readonly Mirrored[]
-  /** Is told whenever that has changed. */
-  follow(tell: () => void): void
+  /** Registers a listener for changes of `wanted`. */
+  follow(notify: () => void): void
 }
 
 export interface MirrorOptions {
@@ -24,7 +24,7 @@ export interface MirrorOptions {
   readonly revocations: MirrorSource
   readonly accounts: MirrorSource
   readonly env: NodeJS.ProcessEnv
-  /** Absent: the cluster that this process runs in. */
+  /** Default: the cluster that this process runs in. */
   readonly access?: Access
   readonly dialer: Dialer
   readonly leadership: Leadership
@@ -32,15 +32,15 @@ export interface MirrorOptions {
   readonly log: Log
 }
 
-/** What is copied, where its key of gateway.json stands, and who does it where several gateways share it. */
+/** The mirrors, with their key in gateway.json and the job name for leader election. */
 const MIRRORS = [
   { key: 'revocationMirror', of: 'revocations', kind: 'AgentRevocation', plural: 'agentrevocations', shared: true },
   { key: 'tokenVault.mirror', of: 'accounts', kind: 'ConnectedAccount', plural: 'connectedaccounts', shared: false },
 ] as const
 
 /**
- * Copies of break-glass revocations and of connected accounts in the cluster (docs/spec/gateway.md, `revocationMirror`, `tokenVault.mirror`); null: both
- * are off. Rejects where this is no cluster.
+ * Starts to copy break-glass revocations and connected accounts to the cluster (docs/spec/gateway.md, `revocationMirror`, `tokenVault.mirror`).
+ * Returns null if both are off. Rejects outside a cluster.
  */
 export async function startMirrors(options: MirrorOptions): Promise<{ close(): Promise<void> } | null> {
   const { config, env, dialer, leadership, clock, log } = options
@@ -82,7 +82,7 @@ export async function startMirrors(options: MirrorOptions): Promise<{ close(): P
   }
 }
 
-/** Who keeps what is copied, as a label may say it. */
+/** Name of the owner of the copies, as a label value. */
 function ownerOf(namespace: string | null, keeper: string): string {
   return hash('sha256', JSON.stringify([namespace, keeper]), 'hex').slice(0, 32)
 }

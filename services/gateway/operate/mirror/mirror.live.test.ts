@@ -21,11 +21,11 @@ async function setUp(t: TestContext) {
   const api = new KubernetesApi({ access, dialer, clock: systemClock })
   const clock = new TestClock()
   const wanted: Mirrored[] = []
-  const told: string[] = []
+  const logged: string[] = []
   const log = {
     ...silentLog,
-    info: (_: object, message: string) => void told.push(message),
-    warn: (fields: object) => void told.push(JSON.stringify(fields)),
+    info: (_: object, message: string) => void logged.push(message),
+    warn: (fields: object) => void logged.push(JSON.stringify(fields)),
   }
   const running: { stop: AbortController; ended: Promise<void> }[] = []
   t.after(async () => {
@@ -43,12 +43,12 @@ async function setUp(t: TestContext) {
     return { mirror, stop, ended }
   }
   const is = (name: string, mode = 'revoke') => Object(server.get(pathOf(name))?.spec).mode === mode
-  /** What happens again and again happens as the clock goes on. */
+  /** Waits until `holds()`; each poll advances the clock, so that periodic tasks run. */
   const soon = (holds: () => boolean, what: string) => until(holds, what, () => clock.advance(1000))
-  return { server, clock, wanted, told, start, is, soon }
+  return { server, clock, wanted, logged, start, is, soon }
 }
 
-test('what should stand in the cluster is written, changed and deleted, and what others wrote is left alone', async (t) => {
+test('wanted objects are created, changed and deleted, and objects of others are left alone', async (t) => {
   const { server, wanted, start, is, soon } = await setUp(t)
   server.put(pathOf('theirs'), { metadata: { labels: { 'plat.dev/mirrored-by': 'them' } }, spec: {} })
   server.put(pathOf('by-hand'), { spec: {} })
@@ -62,36 +62,36 @@ test('what should stand in the cluster is written, changed and deleted, and what
   wanted.splice(0, 2, one('a', 'suspend'))
   mirror.changed()
   await soon(() => is('a', 'suspend') && !is('b'), 'the change')
-  const writes = () => server.seen.filter((asked) => !asked.startsWith('GET')).length
+  const writes = () => server.seen.filter((request) => !request.startsWith('GET')).length
   const before = writes()
   mirror.changed()
   wanted.push(one('c'))
   mirror.changed()
   await soon(() => is('c'), 'one more')
-  assert.equal(writes(), before + 1, 'what is as it should be is not written again')
+  assert.equal(writes(), before + 1, 'an unchanged object is not written again')
   assert.ok(server.get(pathOf('theirs')) !== undefined && server.get(pathOf('by-hand')) !== undefined)
 })
 
-test('nothing is lost while the API server is away: all of it follows, and it is told once', async (t) => {
-  const { server, wanted, told, start, is, soon } = await setUp(t)
+test('an outage of the API server loses no change, and is logged once', async (t) => {
+  const { server, wanted, logged, start, is, soon } = await setUp(t)
   wanted.push(one('gone'))
   const { mirror } = start()
   await soon(() => is('gone'), 'the first')
   server.faults.push({ request: /./, status: 503, reason: 'ServiceUnavailable' })
   wanted.splice(0, 1, one('a'))
   mirror.changed()
-  const tried = () => server.seen.filter((asked) => asked === `DELETE ${pathOf('gone')}`).length
-  await soon(() => tried() >= 3, 'it is tried again, and not only once a minute')
-  assert.equal(told.length, 1)
-  assert.match(told[0] ?? '', /ServiceUnavailable/)
+  const tried = () => server.seen.filter((request) => request === `DELETE ${pathOf('gone')}`).length
+  await soon(() => tried() >= 3, 'a retry, sooner than once a minute')
+  assert.equal(logged.length, 1)
+  assert.match(logged[0] ?? '', /ServiceUnavailable/)
   wanted.push(one('b'))
   server.faults.length = 0
-  await soon(() => is('a') && is('b') && !is('gone'), 'what happened meanwhile')
-  await soon(() => told.length === 2, 'that it is over')
-  assert.match(told[1] ?? '', /written again/)
+  await soon(() => is('a') && is('b') && !is('gone'), 'the changes during the outage')
+  await soon(() => logged.length === 2, 'the log line about the recovery')
+  assert.match(logged[1] ?? '', /written again/)
 })
 
-test('what a process before left, and what others changed or deleted, is put right', async (t) => {
+test('leftovers of an earlier process, and changes and deletions by others, are repaired', async (t) => {
   const { server, wanted, start, is, soon } = await setUp(t)
   wanted.push(one('a'), one('b'))
   const first = start()
@@ -100,15 +100,15 @@ test('what a process before left, and what others changed or deleted, is put rig
   await first.ended
   wanted.shift()
   start()
-  await soon(() => !is('a'), 'what was lifted while nobody was there')
+  await soon(() => !is('a'), 'the deletion of a copy lifted while no process ran')
   server.remove(pathOf('b'))
-  await soon(() => is('b'), 'what somebody deleted')
+  await soon(() => is('b'), 'the deleted object')
   server.put(pathOf('b'), { ...server.get(pathOf('b')), spec: { mode: 'suspend' } })
-  await soon(() => is('b'), 'what somebody changed')
+  await soon(() => is('b'), 'the changed object')
 })
 
-test('an object that the API server does not take keeps no other from being written or deleted', async (t) => {
-  const { server, wanted, told, start, is, soon } = await setUp(t)
+test('an object that the API server rejects does not block the others', async (t) => {
+  const { server, wanted, logged, start, is, soon } = await setUp(t)
   server.faults.push({ request: /agentrevocations\/bad$/, status: 422, reason: 'Invalid' })
   wanted.push(one('old'))
   const { mirror } = start()
@@ -116,13 +116,13 @@ test('an object that the API server does not take keeps no other from being writ
   wanted.splice(0, 1, one('bad'), one('good'))
   mirror.changed()
   await soon(() => is('good') && !is('old'), 'the others')
-  await soon(() => told.length === 1, 'that one is refused')
-  assert.match(told[0] ?? '', /1 not written: .*agentrevocations\/bad: Invalid/)
+  await soon(() => logged.length === 1, 'the log line about the refusal')
+  assert.match(logged[0] ?? '', /1 not written: .*agentrevocations\/bad: Invalid/)
   server.faults.length = 0
   await soon(() => is('bad'), 'the refused one')
 })
 
-test('whoever writes copies again after another did asks first what stands there', async (t) => {
+test('a new leader lists the cluster before it writes copies', async (t) => {
   const { server, wanted, start, is } = await setUp(t)
   wanted.push(one('a'))
   const { mirror, stop, ended } = start()
@@ -132,7 +132,7 @@ test('whoever writes copies again after another did asks first what stands there
   server.remove(pathOf('a'))
   const again = new AbortController()
   const running = mirror.run(again.signal)
-  await until(() => is('a'), 'what another took away')
+  await until(() => is('a'), 'the object deleted by another replica')
   again.abort()
   await running
 })

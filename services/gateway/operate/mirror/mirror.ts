@@ -3,20 +3,20 @@ import { isMembers, type KubernetesApi, KubernetesApiError, type Members, member
 import type { Log } from '@plat/process'
 
 const API = '/apis/plat.dev/v1alpha1'
-/** Who the gateway is in `managedFields`. */
+/** Field manager in `managedFields`. */
 const OWNER = 'plat-gateway'
-/** Says of an object whose copy it is. */
+/** Label with the owner of a copy. */
 const LABEL = 'plat.dev/mirrored-by'
-/** How often what could not be written is tried again, in milliseconds. */
+/** Interval of retries after a failure, in milliseconds. */
 const RETRY_MS = 5_000
-/** How often everything is compared with the cluster, whoever may have changed it there, in milliseconds. */
+/** Interval of full comparisons with the cluster, which repair changes by others, in milliseconds. */
 const COMPARE_EVERY_MS = 60_000
-/** How long changes gather before they are written, in milliseconds: who revokes many at once asks for one look at all. */
+/** Delay that groups changes into one round, in milliseconds. */
 const GATHER_MS = 100
-/** Objects of one page of a list. */
+/** Page size of lists, in objects. */
 const PAGE = 500
 
-/** One object as it should stand in the cluster. */
+/** Desired state of one object. */
 export interface Mirrored {
   readonly namespace: string
   readonly name: string
@@ -27,23 +27,23 @@ export interface MirrorParts {
   readonly api: Pick<KubernetesApi, 'ask'>
   readonly kind: string
   readonly plural: string
-  /** Tells our objects from those of other gateways: the value of a label. */
+  /** Label value that separates our objects from those of other gateways. */
   readonly owner: string
-  /** Everything that should stand there now. */
+  /** Returns all objects that should exist now. */
   readonly wanted: () => readonly Mirrored[]
   readonly clock: Clock
   readonly log: Log
 }
 
 /**
- * Keeps copies in the cluster of what is kept elsewhere: whatever should stand there is applied, and what is ours and should not any more
- * is deleted. It compares states and passes no changes on, so that nothing is lost while the API server or this process is away.
+ * Keeps copies of other state in the cluster: applies every wanted object and deletes owned objects that are not wanted. It compares states
+ * instead of forwarding changes, so that no change is lost while the API server or this process is away.
  */
 export class Mirror {
   readonly #parts: MirrorParts
-  /** What stands there as far as is known, by path; null: it must be asked. */
+  /** Known copies in the cluster, by path; null if they must be listed first. */
   #there: Map<string, string> | null = null
-  #askedAt = 0
+  #listedAt = 0
   #due = true
   #fault: string | null = null
   #rounds: PeriodicTask | null = null
@@ -54,7 +54,7 @@ export class Mirror {
     this.#parts = parts
   }
 
-  /** Something should stand there that did not, or the other way round. */
+  /** Called when the set of wanted objects changed. */
   changed(): void {
     this.#due = true
     if (this.#rounds === null || this.#isGathering) return
@@ -65,17 +65,17 @@ export class Mirror {
     })
   }
 
-  /** Works until `signal` aborts. Never rejects. */
+  /** Runs until `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     this.#signal = signal
-    // What another replica wrote meanwhile is not known.
+    // Another replica may have written since.
     this.#there = null
     const rounds = new PeriodicTask({
       clock: this.#parts.clock,
       everyMs: RETRY_MS,
       job: () => this.#round(),
-      onFault: (error) => this.#tell(reasonOf(error)),
+      onFault: (error) => this.#report(reasonOf(error)),
     })
     this.#rounds = rounds
     void rounds.now()
@@ -86,12 +86,12 @@ export class Mirror {
 
   async #round(): Promise<void> {
     const { clock } = this.#parts
-    const isOld = this.#there === null || clock.monotonic() - this.#askedAt >= COMPARE_EVERY_MS
+    const isOld = this.#there === null || clock.monotonic() - this.#listedAt >= COMPARE_EVERY_MS
     if (!isOld && !this.#due) return
     this.#due = true
     if (isOld) {
-      this.#there = await this.#ask()
-      this.#askedAt = clock.monotonic()
+      this.#there = await this.#list()
+      this.#listedAt = clock.monotonic()
     }
     while (this.#due && this.#signal?.aborted === false) {
       this.#due = false
@@ -102,11 +102,11 @@ export class Mirror {
         throw error
       }
     }
-    this.#tell(null)
+    this.#report(null)
   }
 
-  /** Objects that carry our label, by path. */
-  async #ask(): Promise<Map<string, string>> {
+  /** Lists the objects with our label, by path. */
+  async #list(): Promise<Map<string, string>> {
     const { api, plural, owner } = this.#parts
     const there = new Map<string, string>()
     let from = ''
@@ -115,7 +115,7 @@ export class Mirror {
       const { body } = await api.ask({ method: 'GET', path: `${API}/${plural}`, query, ...this.#stop() })
       for (const object of Array.isArray(body.items) ? body.items.filter(isMembers) : []) {
         const { namespace, name, labels } = member(object, 'metadata')
-        // An API server that knows no selectors would make everything ours.
+        // Guards against an API server that ignores selectors: everything would look like ours.
         if (typeof namespace !== 'string' || typeof name !== 'string') continue
         if (!isMembers(labels) || labels[LABEL] !== owner) continue
         there.set(this.#pathOf({ namespace, name }), canonicalJson(member(object, 'spec')))
@@ -125,7 +125,7 @@ export class Mirror {
     return there
   }
 
-  /** What the API server does not take of one object keeps no other from being written. */
+  /** Applies and deletes objects; a refused one does not block the others. */
   async #level(there: Map<string, string>): Promise<void> {
     const wanted = new Map(this.#parts.wanted().map((one) => [this.#pathOf(one), one]))
     const faults: string[] = []
@@ -179,8 +179,8 @@ export class Mirror {
     return `${API}/namespaces/${encodeURIComponent(namespace)}/${this.#parts.plural}/${encodeURIComponent(name)}`
   }
 
-  /** A fault is told once, until it changes or is over. */
-  #tell(fault: string | null): void {
+  /** Logs a failure only when it begins or changes, and when it ends. */
+  #report(fault: string | null): void {
     const { kind, log } = this.#parts
     if (fault === this.#fault || this.#signal?.aborted === true) return
     this.#fault = fault
@@ -189,7 +189,7 @@ export class Mirror {
   }
 }
 
-/** Is it this object that is refused, and not all of them? */
+/** Returns whether the error concerns this object only. */
 function isOfOne(error: unknown): boolean {
   return error instanceof KubernetesApiError && [400, 403, 404, 409, 422].includes(error.status)
 }

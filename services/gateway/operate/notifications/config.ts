@@ -6,7 +6,7 @@ import { NOTICE_TYPES } from './notice.ts'
 const approver = Type.Union([
   Type.String({ minLength: 1 }),
   Type.Object({
-    user: key.needed('Name, as the identity provider of the admin API says it: in the ledger `user:<name>`.'),
+    user: key.needed('Name at the identity provider of the admin API; in the ledger `user:<name>`.'),
     groups: key.texts('Groups, for `approverGroups`.'),
     namespaces: key.texts('Namespaces; default all.'),
   }),
@@ -14,10 +14,10 @@ const approver = Type.Union([
 
 const notifier = Type.Object({
   name: key.needed('Unique name.'),
-  type: Type.Enum(['webhook', 'slack', 'teams', 'matrix'], { description: 'What is told.' }),
+  type: Type.Enum(['webhook', 'slack', 'teams', 'matrix'], { description: 'Type of the receiver.' }),
   url: key.url('Required for `webhook`.'),
   webhookURLFile: key.file('Holds the incoming-webhook URL; required for `slack` and `teams`.'),
-  hmacSecretFile: key.file('Signs what a `webhook` gets (Standard Webhooks).'),
+  hmacSecretFile: key.file('Signs notifications to a `webhook` (Standard Webhooks).'),
   signingSecretFile: key.file(
     'Verifies what comes back: the signing secret of the Slack app, the token of the Teams outgoing webhook, of `webhook` a Standard Webhooks secret.',
   ),
@@ -36,13 +36,13 @@ const notifier = Type.Object({
       issuer: key.url('Issuer of the callback token.'),
       audience: key.text('Its audience.'),
       jwksURL: key.url('Its keys.'),
-      discoveryURL: key.url('Where its keys are named.'),
+      discoveryURL: key.url('Its discovery document.'),
     },
-    'Who may call back.',
+    'Authentication of callbacks by tokens.',
   ),
 })
 
-/** What each type cannot do without. */
+/** Required keys of each type. */
 const TARGETS: Readonly<Record<string, readonly string[]>> = {
   webhook: ['url'],
   slack: ['webhookURLFile'],
@@ -52,13 +52,13 @@ const TARGETS: Readonly<Record<string, readonly string[]>> = {
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** A rule for each entry; what is no object was told already. */
+/** Applies a rule to each entry; skips entries that are not objects, which the schema reports. */
 function eachNotifier(faults: (notifier: Entry) => readonly (readonly [key: string, message: string])[]): Rule {
   return ({ notifiers }) =>
     (Array.isArray(notifiers) ? notifiers : []).flatMap((one: unknown, index): Problem[] => {
       if (typeof one !== 'object' || one === null) return []
-      const told = faults(Object.fromEntries(Object.entries(one)))
-      return told.map(([key, message]) => ({ path: `notifiers[${index}].${key}`, message, severity: 'error' }))
+      const problems = faults(Object.fromEntries(Object.entries(one)))
+      return problems.map(([key, message]) => ({ path: `notifiers[${index}].${key}`, message, severity: 'error' }))
     })
 }
 
@@ -68,7 +68,7 @@ const notifiersHaveTargets = eachNotifier((one) =>
   ),
 )
 
-/** Who calls back must be known, and who decides as well. */
+/** Callbacks need authentication and a mapping of users. */
 const callbacksHavePeople = eachNotifier((one) => {
   const { type, signingSecretFile, userMap } = one
   const oidc: Entry = typeof one.callbackOIDC === 'object' && one.callbackOIDC !== null ? { ...one.callbackOIDC } : {}
@@ -81,7 +81,7 @@ const callbacksHavePeople = eachNotifier((one) => {
     faults.push(['signingSecretFile', 'nothing comes back from matrix: set callbackOIDC, or none'])
   }
   if (!isUnset(userMap) && !hasOidc && isUnset(signingSecretFile)) {
-    faults.push(['userMap', 'needs signingSecretFile or callbackOIDC: nobody could call back'])
+    faults.push(['userMap', 'needs signingSecretFile or callbackOIDC: otherwise no callback is accepted'])
   }
   for (const name of ['tenants', 'channels'] as const) {
     const isChat = type === 'slack' || type === 'teams'
@@ -93,7 +93,7 @@ const callbacksHavePeople = eachNotifier((one) => {
   return faults
 })
 
-/** A word that does not exist would never be told of. */
+/** An unknown event name would never match. */
 const eventsExist = eachNotifier(({ events }) =>
   (Array.isArray(events) ? events : []).flatMap((event: unknown, at) => {
     if (typeof event !== 'string' || KNOWN.has(event)) return []
@@ -116,7 +116,10 @@ export const notificationsBlock = {
       format: 'http-url',
       description: 'Link in notifications; of an approval `<consoleURL>/approvals/<id>`.',
     }),
-    notifiers: Type.Array(notifier, { default: [], description: 'Who is told of approvals and other events.' }),
+    notifiers: Type.Array(notifier, {
+      default: [],
+      description: 'Receivers of notifications about approvals and other events.',
+    }),
     notifyOutboxPath: Type.String({
       default: '',
       description: 'Undelivered notifications; memory when empty.',

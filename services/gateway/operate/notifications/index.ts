@@ -21,16 +21,16 @@ export interface NotificationsOptions {
   readonly pools?: PoolObservers<'notifications' | 'callback_marks'>
 }
 
-/** Approvals as the admin API shows them; null: there is none of this id. */
+/** Returns an approval as the admin API presents it, or null if the id is unknown. */
 export type ApprovalOf = (id: string) => ApprovalView | null
 
-/** Telling people of approvals, budgets, revocations, pins and the ledger (docs/spec/gateway.md, `notifiers`). Nothing waits for it. */
+/** Notifications of approvals, budgets, revocations, pins and the ledger (docs/spec/gateway.md, `notifiers`). Callers never wait for them. */
 export interface Notifications {
-  /** Something was recorded that somebody may want to know of. */
+  /** Called with every record that may need a notice. */
   record(rec: Rec): void
-  /** Begins to tell; `recorded`: what the ledger had of it at start. */
+  /** Starts deliveries; `recorded`: the records read from the ledger at start. */
   begin(approvalOf: ApprovalOf, recorded: readonly Rec[]): void
-  /** The ledger cannot be written. */
+  /** Called when the ledger cannot be written. */
   auditUnavailable(reason: string): void
   /** Mounts the callbacks. */
   pages(app: FastifyInstance, decider: Decider): void
@@ -45,14 +45,14 @@ const OFF: Notifications = {
   close: () => Promise.resolve(),
 }
 
-/** Notifications, where there are notifiers. Rejects when the outbox cannot be read. */
+/** Creates notifications if there are notifiers. Rejects if the outbox cannot be read. */
 export async function createNotifications(options: NotificationsOptions): Promise<Notifications> {
   if (options.config.notifiers.length === 0) return OFF
   const { openNotifications } = await import('./open.ts')
   return openNotifications(options)
 }
 
-/** Ledgers whose records are told of, once they are durable, and also where that failed: people want to know either way. */
+/** Wraps ledgers so that their records are notified once durable, and also after a failed write. */
 export function listened(ledgers: Ledgers, notifications: Pick<Notifications, 'record'>): Ledgers {
   if (notifications === OFF) return ledgers
   return {
@@ -61,8 +61,8 @@ export function listened(ledgers: Ledgers, notifications: Pick<Notifications, 'r
       return {
         append(rec) {
           const appended = ledger.append(rec)
-          const tell = () => notifications.record(rec)
-          appended.then(tell, tell)
+          const notify = () => notifications.record(rec)
+          appended.then(notify, notify)
           return appended
         },
         enter: (rec, waiter) => ledger.enter(rec, waiter),

@@ -13,7 +13,7 @@ import { callOf, POLICIES, type Receiver, receiver } from '../../testing/approva
 
 const TOKEN = 'a-token-of-the-test'
 
-/** Gateways one after the other on the same files, each of which ends by SIGKILL. */
+/** Gateways one after the other on the same files, each ended by SIGKILL. */
 async function lives({ url }: Receiver, quorum: object) {
   const dir = tempFolder()
   const at = (name: string) => join(dir, name)
@@ -57,7 +57,7 @@ async function admin({ url }: GatewayProcess, method: string, path: string) {
   return JSON.parse(await response.text())
 }
 
-/** Holds a call; answers its approval. */
+/** Makes a call that waits, and returns its approval. */
 async function hold(gateway: GatewayProcess): Promise<string> {
   const headers = {
     authorization: `Bearer ${gateway.token}`,
@@ -74,7 +74,7 @@ async function hold(gateway: GatewayProcess): Promise<string> {
   return id
 }
 
-test('killed after a decision: it stands, the ledger has it once, and whoever was away is told by the same id', async (t) => {
+test('killed after a decision: it is durable, recorded once, and delivered later with the same id', async (t) => {
   const hook = await receiver(t)
   hook.answers(503)
   const { start, killed, records } = await lives(hook, { minApprovers: 1 })
@@ -86,14 +86,14 @@ test('killed after a decision: it stands, the ledger has it once, and whoever wa
   const second = await start()
   t.after(() => second.close())
   assert.equal((await admin(second, 'GET', `/${id}`)).state, 'denied')
-  const told = (type: string) => hook.first(({ headers }) => headers['webhook-id'] === `${id}.${type}`)
-  await told('approval.created')
-  await told('approval.denied')
+  const received = (type: string) => hook.first(({ headers }) => headers['webhook-id'] === `${id}.${type}`)
+  await received('approval.created')
+  await received('approval.denied')
   await until(() => records(id).includes('denied'), 'the record')
   assert.deepEqual(records(id), ['created', 'denied'])
 })
 
-test('killed between the decision and its record: the next process records it, and tells of it', async (t) => {
+test('killed between the decision and its record: the next process records and notifies it', async (t) => {
   const hook = await receiver(t)
   const { start, killed, records, at } = await lives(hook, { minApprovers: 1 })
   const first = await start()
@@ -101,7 +101,7 @@ test('killed between the decision and its record: the next process records it, a
   await until(() => records(id).includes('created'), 'the record')
   await hook.first(({ headers }) => headers['webhook-id'] === `${id}.approval.created`)
   await killed(first)
-  // What a process leaves that had the decision durable and died before the record.
+  // State after a crash between the durable decision and its record.
   const journal = await openFileJournal({ path: at('approvals.jsonl'), clock: systemClock, decode: (event) => event })
   const vote = { t: 'vote', by: 'user:ada', verdict: 'approve', reason: 'fine', at: systemClock.now() }
   await journal.append(id, [vote, { t: 'granted' }])
@@ -116,5 +116,5 @@ test('killed between the decision and its record: the next process records it, a
   const third = await start()
   t.after(() => third.close())
   await admin(third, 'GET', `/${id}`)
-  assert.deepEqual(records(id), ['created', 'granted'], 'what is recorded is not recorded again')
+  assert.deepEqual(records(id), ['created', 'granted'], 'recorded events are not recorded again')
 })

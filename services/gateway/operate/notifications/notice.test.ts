@@ -31,16 +31,16 @@ const approval: ApprovalView = {
   expiresAt: '2026-01-01T00:05:00Z',
 }
 
-const told = (rec: Rec, shown: ApprovalView | null = approval) => noticeOf(rec, () => shown, AT)
+const noticeFor = (rec: Rec, view: ApprovalView | null = approval) => noticeOf(rec, () => view, AT)
 
-test('what is recorded of an approval is told once of each kind, with who is still missing', () => {
+test('each kind of approval record yields one notice, with the missing votes', () => {
   const types = (['created', 'granted', 'denied', 'expired', 'cancelled'] as const).map((event) => {
-    const notice = told({ kind: 'approval', event, approval: 'a-1' })
+    const notice = noticeFor({ kind: 'approval', event, approval: 'a-1' })
     assert.equal(notice?.id, `a-1.${notice?.type}`)
     return notice.type
   })
   assert.deepEqual(types, NOTICE_TYPES.slice(0, 5))
-  const facts = told({ kind: 'approval', event: 'created', approval: 'a-1' })?.facts
+  const facts = noticeFor({ kind: 'approval', event: 'created', approval: 'a-1' })?.facts
   assert.deepEqual(Object.fromEntries(facts ?? []), {
     agent: 'default/assistant',
     session: 's',
@@ -53,19 +53,19 @@ test('what is recorded of an approval is told once of each kind, with who is sti
     'decided by': 'user:ada (approve)',
     until: '2026-01-01T00:05:00Z',
   })
-  assert.equal(told({ kind: 'approval', event: 'used', approval: 'a-1' }), null)
-  assert.equal(told({ kind: 'approval', event: 'created', approval: 'gone' }, null), null)
+  assert.equal(noticeFor({ kind: 'approval', event: 'used', approval: 'a-1' }), null)
+  assert.equal(noticeFor({ kind: 'approval', event: 'created', approval: 'gone' }, null), null)
 })
 
-test('budgets, pins and break-glass revocations are told; the same thing has the same id, another has another', () => {
+test('budgets, pins and break-glass revocations yield notices, with the same id for the same event only', () => {
   const budget = { kind: 'alert', alert: 'budget.threshold', budget: 'b', key: 'k', window: 'd', percent: 80 } as const
   const spent = { spent: 8_000_000, cap: 10_000_000, unit: 'micros', currency: 'EUR' } as const
-  const notice = told({ ...budget, ...spent })
+  const notice = noticeFor({ ...budget, ...spent })
   assert.deepEqual([notice?.type, notice?.title], ['budget.threshold', 'A budget is spent to 80 %: b'])
   assert.ok(notice?.facts.some(([name, value]) => name === 'spent' && value === '8 EUR'))
-  assert.equal(told({ ...budget, ...spent, spent: 8_100_000 })?.id, notice?.id)
-  assert.notEqual(told({ ...budget, ...spent, percent: 100 })?.id, notice?.id)
-  const drift = told({ kind: 'alert', alert: 'pin.drift', server: 'default/notes', tool: 't', digest: 'sha256:x' })
+  assert.equal(noticeFor({ ...budget, ...spent, spent: 8_100_000 })?.id, notice?.id)
+  assert.notEqual(noticeFor({ ...budget, ...spent, percent: 100 })?.id, notice?.id)
+  const drift = noticeFor({ kind: 'alert', alert: 'pin.drift', server: 'default/notes', tool: 't', digest: 'sha256:x' })
   assert.equal(drift?.type, 'pin.drift')
   const revocation = {
     kind: 'revocation',
@@ -74,18 +74,18 @@ test('budgets, pins and break-glass revocations are told; the same thing has the
     scope: 'agent',
     target: 'default/a',
   } as const
-  const created = told({ ...revocation, action: 'revoke', by: 'user:ada' })
-  const lifted = told({ ...revocation, action: 'lift', by: 'user:ada' })
+  const created = noticeFor({ ...revocation, action: 'revoke', by: 'user:ada' })
+  const lifted = noticeFor({ ...revocation, action: 'lift', by: 'user:ada' })
   assert.deepEqual([created?.type, lifted?.type], ['revocation.created', 'revocation.lifted'])
   assert.notEqual(created?.id, lifted?.id)
-  assert.equal(told({ kind: 'revocation', source: 'file', action: 'loaded' }), null)
-  assert.equal(told({ kind: 'alert', alert: 'pin.accepted', server: 's', tool: 't' }), null)
-  assert.equal(told({ kind: 'outcome' }), null)
+  assert.equal(noticeFor({ kind: 'revocation', source: 'file', action: 'loaded' }), null)
+  assert.equal(noticeFor({ kind: 'alert', alert: 'pin.accepted', server: 's', tool: 't' }), null)
+  assert.equal(noticeFor({ kind: 'outcome' }), null)
 })
 
-test('words of agents are one line without controls, and cut', () => {
+test('texts of agents are cut to one line without control characters', () => {
   const evil = { ...approval, tool: `a\n\u202e${'x'.repeat(2_000)}\ud800`, reason: '\u0000<!channel>' }
-  const notice = told({ kind: 'approval', event: 'created', approval: 'a-1' }, evil)
+  const notice = noticeFor({ kind: 'approval', event: 'created', approval: 'a-1' }, evil)
   for (const text of [notice?.title ?? '', ...(notice?.facts.map(([, value]) => value) ?? [])]) {
     assert.doesNotMatch(text, /[\p{Cc}\p{Cf}]/u)
     assert.ok(text.isWellFormed() && text.length <= 600)
@@ -94,7 +94,7 @@ test('words of agents are one line without controls, and cut', () => {
 
 test('arguments are whole in a notice, with invisible characters as escapes', () => {
   const text = `{"a":"${'x'.repeat(5_000)}\u202e\u0007"}`
-  const notice = told(
+  const notice = noticeFor(
     { kind: 'approval', event: 'created', approval: 'a-1' },
     { ...approval, preview: { text, truncated: false } },
   )

@@ -3,7 +3,7 @@ import { rfc3339 } from '@plat/core'
 import type { Rec } from '@plat/ledger'
 import { type Static, Type } from 'typebox'
 
-/** What can be told of (`notifiers[].events`). */
+/** Events with notifications (`notifiers[].events`). */
 export const NOTICE_TYPES = [
   'approval.created',
   'approval.approved',
@@ -19,23 +19,23 @@ export const NOTICE_TYPES = [
 
 export type NoticeType = (typeof NOTICE_TYPES)[number]
 
-/** Longest value of a fact, in characters; a longer one ends in an ellipsis. Arguments are never cut: see `arguments`. */
+/** Maximum length of a fact, in characters; longer ones end in an ellipsis. Arguments are never cut: see `arguments`. */
 const FACT_MAX_CHARS = 500
 
-/** Something that people are told. Names, words and previews in it come from agents: targets show them as plain text. */
+/** A notification. Names, texts and previews in it come from agents: targets present them as plain text. */
 export const noticeSchema = Type.Object(
   {
-    /** The same however often it is sent, and told anew after a crash: receivers drop what they have seen. */
+    /** Equal for repeated deliveries, also after a crash: receivers drop duplicates. */
     id: Type.String(),
     type: Type.Enum(NOTICE_TYPES),
     /** RFC 3339. */
     at: Type.String(),
-    /** The approval that it is about. */
+    /** Id of the approval, or null. */
     approval: Type.Union([Type.String(), Type.Null()]),
     title: Type.String(),
     /** Name and value. */
     facts: Type.Array(Type.Tuple([Type.String(), Type.String()])),
-    /** What the call would be made with, as approvers may see it. `cut`: the preview holds only the beginning. */
+    /** Arguments of the call, as approvers may see them. `cut`: the preview is only the beginning. */
     arguments: Type.Optional(
       Type.Object({ text: Type.String(), cut: Type.Boolean() }, { additionalProperties: false }),
     ),
@@ -47,12 +47,12 @@ export const noticeSchema = Type.Object(
 
 export type Notice = Readonly<Static<typeof noticeSchema>>
 
-/** Whether somebody is asked to decide, or was: these are delivered before everything else. */
+/** Returns whether a person has been asked for a decision: such notices are delivered first. */
 export function isApproval({ type }: Notice): boolean {
   return type.startsWith('approval.')
 }
 
-/** An approval as the admin API shows it: what of it notices tell in words. */
+/** Members of an approval of the admin API that notices use. */
 export interface ApprovalView {
   readonly id: string
   readonly session: string
@@ -66,7 +66,7 @@ export interface ApprovalView {
   readonly rule: string | null
   readonly reason: string
   readonly argsBytes: number
-  /** Null: `approvalPreview.mode` is `none`, or there are no arguments. */
+  /** Null if `approvalPreview.mode` is `none`, or there are no arguments. */
   readonly preview: { readonly text: string; readonly truncated: boolean } | null
   readonly quorum: {
     readonly needed: number
@@ -77,13 +77,13 @@ export interface ApprovalView {
   readonly expiresAt: string
 }
 
-/** The notice of a record of the ledger; null: nobody is told of such. `at`: of a record that is only being written. */
+/** Returns the notice of a ledger record, or null if it has none. `at`: time of a record that is still being written. */
 export function noticeOf(rec: Rec, approvalOf: (id: string) => ApprovalView | null, at: number): Notice | null {
-  const told = rec.kind === 'approval' ? ofApproval(rec, approvalOf) : ofOther(rec)
-  return told === null ? null : { ...told, at: textOf(rec.at) ?? rfc3339(at) }
+  const notice = rec.kind === 'approval' ? ofApproval(rec, approvalOf) : ofOther(rec)
+  return notice === null ? null : { ...notice, at: textOf(rec.at) ?? rfc3339(at) }
 }
 
-/** The ledger cannot be written. `id`: made for the occasion. */
+/** Notice of a ledger that cannot be written. `id`: unique for each occurrence. */
 export function auditNotice(reason: string, { id, at }: { readonly id: string; readonly at: number }): Notice {
   return {
     id,
@@ -102,7 +102,7 @@ const APPROVAL_EVENTS: ReadonlyMap<unknown, readonly [NoticeType, string]> = new
   ['created', ['approval.created', 'Approval needed']],
   ['granted', ['approval.approved', 'Approved']],
   ['denied', ['approval.denied', 'Denied']],
-  ['expired', ['approval.expired', 'Nobody decided in time']],
+  ['expired', ['approval.expired', 'Not decided in time']],
   ['cancelled', ['approval.cancelled', 'Withdrawn']],
 ] as const)
 
@@ -137,20 +137,20 @@ function ofApproval(rec: Rec, approvalOf: (id: string) => ApprovalView | null): 
   }
 }
 
-/** Arguments as approvers see them everywhere: whole, with invisible characters written as escapes. */
+/** Arguments as approvers see them everywhere: whole, with invisible characters escaped. */
 export function argumentsOf({ preview, argsBytes }: ApprovalView): NonNullable<Notice['arguments']> {
   if (preview === null) return { text: `${argsBytes} bytes, not shown (approvalPreview.mode)`, cut: false }
   return { text: escaped(preview.text), cut: preview.truncated }
 }
 
-/** Whatever would be invisible, or change how the rest reads, is written as its code point. */
+/** Escapes characters that are invisible, or change how the rest reads, as code points. */
 function escaped(text: string): string {
   return text
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 }
 
-/** Members that every record has, or that are for verifiers alone. */
+/** Members of every record, or for verifiers only. */
 const NOT_FOR_PROGRAMS: ReadonlySet<string> = new Set(['kind', 'alert', 'at', 'tenant', 'replica'])
 
 function ofOther(rec: Rec): NoticeFacts | null {
@@ -161,32 +161,32 @@ function ofOther(rec: Rec): NoticeFacts | null {
     const of = { budget, key, window, percent }
     const [amount, whole] = unit === 'micros' ? [money(spent, currency), money(cap, currency)] : [spent, cap]
     const title = `A budget is spent to ${percent} %: ${oneLine(String(budget))}`
-    const said = { budget, of: key, window, spent: amount, 'out of': whole }
-    return toldOf('budget.threshold', of, { title, said, data })
+    const values = { budget, of: key, window, spent: amount, 'out of': whole }
+    return createNotice('budget.threshold', of, { title, values, data })
   }
   if (rec.kind === 'alert' && rec.alert === 'pin.drift') {
     const title = `A tool is not as it was pinned: ${oneLine(`${server}/${tool}`)}`
-    const said = { server, tool, digest }
-    return toldOf('pin.drift', said, { title, said, data })
+    const values = { server, tool, digest }
+    return createNotice('pin.drift', values, { title, values, data })
   }
   if (rec.kind !== 'revocation' || rec.source !== 'breakglass') return null
   const lifted = action === 'lift'
   const type = lifted ? 'revocation.lifted' : 'revocation.created'
   const title = `${lifted ? 'A revocation was lifted' : 'Revoked'}: ${oneLine(`${scope} ${target ?? ''}`)}`
-  const said = { scope, target, mode: lifted ? undefined : action, reason, by }
-  return toldOf(type, { revocation }, { title, said, data })
+  const values = { scope, target, mode: lifted ? undefined : action, reason, by }
+  return createNotice(type, { revocation }, { title, values, data })
 }
 
 type Values = Readonly<Record<string, unknown>>
 
-/** What is told is the same where `of` is the same. */
-function toldOf(
+/** Notices with equal `of` are the same. */
+function createNotice(
   type: NoticeType,
   of: Values,
-  { title, said, data }: { readonly title: string; readonly said: Values; readonly data: Record<string, unknown> },
+  { title, values, data }: { readonly title: string; readonly values: Values; readonly data: Record<string, unknown> },
 ): NoticeFacts {
   const id = `${hash('sha256', JSON.stringify(Object.values(of)), 'hex').slice(0, 32)}.${type}`
-  return { id, type, approval: null, title, facts: facts(said), data }
+  return { id, type, approval: null, title, facts: facts(values), data }
 }
 
 function money(micros: unknown, currency: unknown): string {
@@ -203,7 +203,7 @@ function facts(values: Values): [string, string][] {
   )
 }
 
-/** One line without control characters, cut to what a chat shows. */
+/** Returns one line without control characters, cut to a length for chats. */
 function oneLine(text: string): string {
   const line = text.toWellFormed().replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ')
   const characters = [...line]

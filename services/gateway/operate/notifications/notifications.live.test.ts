@@ -15,9 +15,9 @@ async function file(text: string): Promise<string> {
 }
 
 const typeOf = ({ body }: ReceivedMessage): unknown => JSON.parse(body).type
-const is = (type: string) => (told: ReceivedMessage) => typeOf(told) === type
+const is = (type: string) => (message: ReceivedMessage) => typeOf(message) === type
 
-test('a webhook hears of an approval from its beginning to its end, signed so that another library verifies it', async (t) => {
+test('a webhook is notified of an approval from beginning to end, with signatures that another library verifies', async (t) => {
   // Shows D3.approvals.notifiers, D3.approvals.consoleURL, D3.notifiers.name, D3.notifiers.type.webhook, D3.notifiers.url,
   // D3.notifiers.hmacSecretFile, D3.event.notifiersTold.
   const hook = await receiver(t)
@@ -40,7 +40,7 @@ test('a webhook hears of an approval from its beginning to its end, signed so th
     [data.id, data.agent, data.server, data.tool, data.user],
     [id, 'assistant', 'notes', 'delete', 'uma'],
   )
-  assert.ok(!created.body.includes('ada@example.com'), 'what a detector finds leaves in mode full only')
+  assert.ok(!created.body.includes('ada@example.com'), 'detected data is sent in mode full only')
   assert.deepEqual(data.preview.truncated, false)
   assert.match(data.preview.text, /^\{"name":"\[.*\]"\}$/)
   await admin('POST', `/v1/approvals/${id}/approve`, { reason: 'fine' })
@@ -49,7 +49,7 @@ test('a webhook hears of an approval from its beginning to its end, signed so th
   assert.deepEqual([approved.data.quorum.votes[0].by, approved.data.quorum.votes[0].reason], ['token:admin', 'fine'])
 })
 
-test('each notifier hears of what it asks for: decisions, revocations; full previews leave where they are wanted', async (t) => {
+test('each notifier gets the events that it selects; full previews are sent only where configured', async (t) => {
   // Shows D3.notifiers.events.
   const [all, some] = [await receiver(t), await receiver(t)]
   const notifiers = [
@@ -75,7 +75,7 @@ test('each notifier hears of what it asks for: decisions, revocations; full prev
   assert.deepEqual(some.told.map(typeOf).toSorted(), ['approval.denied', 'revocation.created'])
 })
 
-test('a receiver that never answers delays nobody, and hears of it when it does; secrets are read anew', async (t) => {
+test('a receiver that never responds delays no other, and is notified once it responds; secrets are reloaded', async (t) => {
   const hook = await receiver(t)
   hook.answers(503, { 'retry-after': '1' })
   const hmacSecretFile = await file('old')
@@ -89,7 +89,7 @@ test('a receiver that never answers delays nobody, and hears of it when it does;
   await hook.first(is('approval.created'))
   await admin('POST', `/v1/approvals/${id}/approve`, {})
   assert.match(await answer, /deleted/)
-  assert.ok(hook.told.every(is('approval.created')), 'it is still away')
+  assert.ok(hook.told.every(is('approval.created')), 'the receiver is still away')
   await writeFile(hmacSecretFile, 'new')
   hook.answers(200)
   const { headers, body } = await hook.first(is('approval.approved'))
@@ -98,7 +98,7 @@ test('a receiver that never answers delays nobody, and hears of it when it does;
   assert.ok(lines.some((line) => line.includes('could not be delivered') && line.includes('503')))
 })
 
-test('Slack, Teams and Matrix are told in their own words; what agents say is plain text there', async (t) => {
+test('Slack, Teams and Matrix get messages in their formats, with texts of agents as plain text', async (t) => {
   // Shows D3.notifiers.type.slack, D3.notifiers.type.teams, D3.notifiers.type.matrix, D3.notifiers.webhookURLFile,
   // D3.notifiers.homeserver, D3.notifiers.roomId, D3.notifiers.accessTokenFile.
   const chat = await receiver(t)

@@ -21,7 +21,7 @@ const TARGETS: Readonly<Record<NotifierConfig['type'], (parts: TargetParts) => T
   matrix: matrixTarget,
 }
 
-/** Opens the outbox and begins to tell what waits in it. Rejects when its journal cannot be read. */
+/** Opens the outbox and starts to deliver waiting notices. Rejects if its journal cannot be read. */
 export async function openNotifications(options: NotificationsOptions): Promise<Notifications> {
   const { config, clock, ids, log } = options
   const path = config.notifyOutboxPath
@@ -36,7 +36,7 @@ export async function openNotifications(options: NotificationsOptions): Promise<
     name,
     wants: (notice: Notice) => events.length === 0 || events.includes(notice.type),
   }))
-  const tell = async (notice: Notice) => {
+  const queue = async (notice: Notice) => {
     const to = listeners.filter(({ wants }) => wants(notice)).map(({ name }) => name)
     if (to.length === 0 || outbox.has(notice.id)) return
     const isKept = await outbox.put(notice, to).catch((error: unknown) => {
@@ -47,7 +47,7 @@ export async function openNotifications(options: NotificationsOptions): Promise<
     else log.error({ notice: notice.id, type: notice.type }, 'a notification is lost: too many wait')
   }
   let approvalOf: ApprovalOf | null = null
-  /** What is recorded while features still start. */
+  /** Records from before `begin`, while features start. */
   const early: Rec[] = []
   const record: Notifications['record'] = (rec) => {
     if (approvalOf === null) {
@@ -55,19 +55,19 @@ export async function openNotifications(options: NotificationsOptions): Promise<
       return
     }
     const notice = noticeOf(rec, approvalOf, clock.now())
-    if (notice !== null) void tell(notice)
+    if (notice !== null) void queue(notice)
   }
   const callers = await callersOf(options)
   return {
     record,
-    begin(shown, recorded) {
-      approvalOf = shown
+    begin(lookUp, recorded) {
+      approvalOf = lookUp
       for (const courier of couriers.values()) courier.start()
-      // What a process that died had recorded and had no time to queue.
+      // Queues records of an earlier process that died before it could.
       for (const rec of recorded) if (Date.parse(String(rec.at)) >= outbox.beganAt) record(rec)
       for (const rec of early.splice(0)) record(rec)
     },
-    auditUnavailable: (reason) => void tell(auditNotice(reason, { id: ids.uuid(), at: clock.now() })),
+    auditUnavailable: (reason) => void queue(auditNotice(reason, { id: ids.uuid(), at: clock.now() })),
     pages(app, decider) {
       if (callers.size > 0) new CallbackRoutes({ ...options, callers, decider }).mount(app)
     },
@@ -92,7 +92,7 @@ function couriersOf(options: NotificationsOptions, outbox: Outbox): Map<string, 
   )
 }
 
-/** Nobody tells those who are not configured any more. */
+/** Drops notices for notifiers that are no longer configured. */
 async function dropUnknown(outbox: Outbox, known: ReadonlySet<string>): Promise<void> {
   for (const name of outbox.names()) {
     if (known.has(name)) continue

@@ -2,7 +2,7 @@ import type { Posture, VaultAddresses } from './posture.ts'
 
 /** One risk that a valid configuration can have. */
 export interface Check {
-  /** What `posture.accept` names. */
+  /** Id for `posture.accept`. */
   readonly id: string
   /** One sentence: what can go wrong. */
   readonly risk: string
@@ -14,7 +14,7 @@ export interface Check {
 const STALE_REVOCATION_SECONDS = 10
 const WIDE_LEEWAY_SECONDS = 120
 
-/** Every check, in the order in which it is told. */
+/** All checks, in the order in which they are reported. */
 export const checks: readonly Check[] = [
   {
     id: 'plain-http',
@@ -36,13 +36,13 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'admin-static-token',
-    risk: 'nobody can tell which person used the admin API',
+    risk: 'the ledger does not name the person who used the admin API',
     fix: 'set adminAuth.mode to oidc',
     applies: (config) => config.adminAuth.mode === 'token',
   },
   {
     id: 'dev-token-approvers',
-    risk: 'whoever has the admin token decides approvals without a name',
+    risk: 'anyone with the admin token decides approvals anonymously',
     fix: 'turn adminAuth.devTokenApprovers off',
     applies: (config) => config.adminAuth.devTokenApprovers,
   },
@@ -54,31 +54,31 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'audit-unsigned',
-    risk: 'whoever can write the ledger file can rewrite all of it',
+    risk: 'anyone who can write the ledger file can rewrite all of it',
     fix: 'set auditCheckpointKey and keep checkpoints elsewhere',
     applies: (config) => config.auditCheckpointKey === '',
   },
   {
     id: 'transparency-log-unverified',
-    risk: 'whoever answers in place of the transparency log is believed',
+    risk: 'an impostor of the transparency log is accepted',
     fix: 'set transparencyLog.publicKeyFiles',
     applies: ({ transparencyLog: { enabled, publicKeyFiles } }) => enabled && publicKeyFiles.length === 0,
   },
   {
     id: 'sinks-in-the-clear',
-    risk: 'audit records cross the network in the clear, and whoever stands between can change them',
+    risk: 'audit records cross the network in the clear, where an attacker can change them',
     fix: 'use https in the url and tls in the address of every entry of auditSinks',
     applies: ({ auditSinks }) => auditSinks.some(({ url, address }) => isPlainAway(url) || isPlainAway(address)),
   },
   {
     id: 'traces-in-the-clear',
-    risk: 'who called what, and what was said where it is captured, crosses the network in the clear',
+    risk: 'traces, and captured content of calls, cross the network in the clear',
     fix: 'use https in otel.endpoint',
     applies: ({ otel }) => otel.enabled && isPlainAway(otel.endpoint),
   },
   {
     id: 'approvals-in-memory',
-    risk: 'a restart forgets what was approved and what waits',
+    risk: 'a restart forgets grants and pending approvals',
     fix: 'set approvalStorePath',
     applies: (config) => config.approvalStorePath === '' && config.stateBackend.type === 'file',
   },
@@ -96,26 +96,26 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'guards-fail-open',
-    risk: 'texts pass unread while a classifier does not answer',
+    risk: 'texts pass unchecked while a classifier does not respond',
     fix: 'set failOpen of every guard to false',
     applies: (config) => config.guards.some(({ failOpen }) => failOpen),
   },
   {
     id: 'guards-in-the-clear',
-    risk: 'arguments and answers cross the network in the clear on their way to a classifier',
+    risk: 'arguments and results cross the network in the clear on their way to a classifier',
     fix: 'use https in the url of every guard',
     applies: (config) => config.guards.some(({ url }) => isPlainAway(url)),
   },
   {
     id: 'dlp-without-default',
-    risk: 'calls that no binding names pass unread by data-loss prevention',
+    risk: 'calls that no binding names pass without data-loss prevention',
     fix: 'set dlp.defaultProfile',
     applies: ({ dlp, dlpProfiles }) =>
       Object.keys(dlpProfiles).length > 0 && (dlp.defaultProfile === '' || dlp.defaultProfile === 'none'),
   },
   {
     id: 'dlp-oversize-passes',
-    risk: 'a secret passes in a message that is too long to be read',
+    risk: 'a secret passes in a message that is too long to be scanned',
     fix: 'set onOversize of the profile to deny, and maxScanBytes to what is needed',
     applies: ({ dlpProfiles }) => Object.values(dlpProfiles).some(({ onOversize }) => onOversize === 'audit'),
   },
@@ -145,37 +145,37 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'issuer-unchecked',
-    risk: 'a token of any issuer with a trusted key is taken',
+    risk: 'a token of any issuer with a trusted key is accepted',
     fix: 'set identity.issuer',
     applies: (config) => config.identity.issuer === '',
   },
   {
     id: 'keys-in-the-clear',
-    risk: 'whoever stands between can replace the keys of the broker',
+    risk: 'an attacker on the network can replace the keys of the broker',
     fix: 'use https in identity.jwksURL',
     applies: ({ identity }) => isPlainAway(identity.jwksURL),
   },
   {
     id: 'wide-leeway',
-    risk: 'expired tokens are taken for minutes',
+    risk: 'expired tokens are accepted for minutes',
     fix: `set identity.leewaySeconds to at most ${WIDE_LEEWAY_SECONDS}`,
     applies: (config) => config.identity.leewaySeconds > WIDE_LEEWAY_SECONDS,
   },
   {
     id: 'bearer-tokens',
-    risk: 'whoever steals a session token can use it',
+    risk: 'a stolen session token can be used',
     fix: 'set dpop.require, or tls.svidMode to required',
     applies: ({ dpop, tls }) => !dpop.require && tls.svidMode !== 'required',
   },
   {
     id: 'vault-unverified-users',
-    risk: 'a session that only says for whom it acts uses the accounts of that user',
+    risk: 'a session with an unverified user claim uses the accounts of that user',
     fix: 'set tokenVault.allowUnverifiedPrincipal to false',
     applies: ({ tokenVault }) => tokenVault.enabled && tokenVault.allowUnverifiedPrincipal,
   },
   {
     id: 'vault-any-server',
-    risk: 'whoever writes an MCPServer can have the tokens of users sent to it',
+    risk: 'anyone who can create an MCPServer can collect user tokens',
     fix: 'list tokenVault.providers[].allowedServers instead of allowAnyServer',
     applies: ({ tokenVault }) =>
       tokenVault.enabled && tokenVault.providers.some(({ allowAnyServer }) => allowAnyServer),
@@ -195,20 +195,20 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'notifications-in-memory',
-    risk: 'a restart forgets whom it had to tell',
+    risk: 'a restart loses undelivered notifications',
     fix: 'set notifyOutboxPath',
     applies: ({ notifiers, notifyOutboxPath }) => notifiers.length > 0 && notifyOutboxPath === '',
   },
   {
     id: 'webhooks-unsigned',
-    risk: 'whoever knows the address of a webhook can tell it what never happened',
+    risk: 'anyone who knows the address of a webhook can send it forged notifications',
     fix: 'set hmacSecretFile of every notifier of type webhook',
     applies: ({ notifiers }) =>
       notifiers.some(({ type, hmacSecretFile }) => type === 'webhook' && hmacSecretFile === ''),
   },
   {
     id: 'notices-in-the-clear',
-    risk: 'who asked for what, and what users confirm, crosses the network in the clear',
+    risk: 'notifications, and confirmations of users, cross the network in the clear',
     fix: 'use https in url and homeserver of every notifier, and in ciba.issuer',
     applies: ({ notifiers, ciba }) =>
       [...notifiers.flatMap(({ url, homeserver }) => [url, homeserver]), ciba.enabled ? ciba.issuer : ''].some(
@@ -217,13 +217,13 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'policy-engine-tried-out',
-    risk: 'what the policy engine denies passes',
+    risk: 'calls denied by the policy engine pass',
     fix: 'set policy.rego.enforcement to enforce',
     applies: ({ policy }) => policy.rego.url !== '' && policy.rego.enforcement === 'dryRun',
   },
   {
     id: 'policy-engine-in-the-clear',
-    risk: 'arguments and verdicts cross the network in the clear, and whoever stands between can change them',
+    risk: 'arguments and verdicts cross the network in the clear, where an attacker can change them',
     fix: 'use https in policy.rego.url',
     applies: ({ policy }) => isPlainAway(policy.rego.url),
   },
@@ -241,19 +241,19 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'models-without-budget',
-    risk: 'a looping agent spends without end',
+    risk: 'a looping agent spends without limit',
     fix: 'set sessionBudgetUSD or budgetsFile, and pricingFile',
     applies: (config) => config.sessionBudgetUSD === 0 && config.budgetsFile === '' && hasModels(config),
   },
   {
     id: 'agent-cards-unsigned',
-    risk: 'whoever stands between can lead the callers of an agent elsewhere by its card',
+    risk: 'an attacker on the network can redirect the callers of an agent by its card',
     fix: 'set a2a.cardSigningKey and a2a.publicURL',
     applies: ({ a2a }) => a2a.routesFile !== '' && a2a.cardSigningKey === '',
   },
   {
     id: 'agent-webhooks-anywhere',
-    risk: 'an agent can have what its tasks bring sent to any host',
+    risk: 'an agent can have results of its tasks sent to any host',
     fix: 'list hosts in a2a.pushNotificationHosts instead of a glob that matches all',
     applies: ({ a2a }) => a2a.pushNotificationHosts.some((host) => /^[*.]+$/.test(host)),
   },
@@ -265,7 +265,7 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'upstreams-in-the-clear',
-    risk: 'arguments and answers cross the network in the clear',
+    risk: 'arguments and results cross the network in the clear',
     fix: 'use https in upstreams',
     applies: ({ upstreams }) => Object.values(upstreams).some(isPlainAway),
   },
@@ -277,13 +277,13 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'edge-drops-segments',
-    risk: 'a full spool drops segments for which no collector gave a receipt that counts',
+    risk: 'a full spool drops segments without a valid receipt of a collector',
     fix: 'set offline.fullPolicy to failClosed',
     applies: ({ offline }) => offline.enabled && offline.fullPolicy === 'dropOldestForwarded',
   },
   {
     id: 'edge-stale-revocations',
-    risk: 'a disconnected edge obeys its last revocation list for ever',
+    risk: 'a disconnected edge applies its last revocation list forever',
     fix: 'set offline.maxRevocationStalenessSeconds',
     applies: ({ offline }) => offline.enabled && offline.maxRevocationStalenessSeconds === 0,
   },
@@ -295,13 +295,13 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'exec-unkeyed',
-    risk: 'a sandbox cannot tell the gateway from anybody else who reaches its port, and runs what that sends',
-    fix: 'set exec.keyFile, and let sandboxes refuse who does not show the key',
+    risk: 'a sandbox cannot authenticate the gateway, and runs code from any client that reaches its port',
+    fix: 'set exec.keyFile, and let sandboxes refuse clients without the key',
     applies: ({ exec }) => exec.enabled && exec.keyFile === '',
   },
   {
     id: 'web-unlabelled',
-    risk: 'no policy can tell a session that has read a stranger’s page from one that has not',
+    risk: 'policies cannot distinguish sessions that have read untrusted pages',
     fix: 'name a label in web.taintLabels',
     applies: ({ web }) => web.enabled && web.taintLabels.length === 0,
   },
@@ -319,7 +319,7 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'cluster-unlabelled',
-    risk: 'nobody can tell which sessions have read what strangers wrote into logs',
+    risk: 'policies cannot distinguish sessions that have read untrusted log lines',
     fix: 'set k8sOps.taintLabels',
     applies: ({ k8sOps }) => k8sOps.enabled && k8sOps.taintLabels.length === 0,
   },
@@ -331,13 +331,13 @@ export const checks: readonly Check[] = [
   },
   {
     id: 'cluster-changed-unseen',
-    risk: 'agents change the cluster without a person',
+    risk: 'agents change the cluster without an approval',
     fix: 'set k8sOps.writes.approval to required',
     applies: ({ k8sOps: { enabled, writes } }) => enabled && writes.mode === 'apply' && writes.approval === 'policy',
   },
   {
     id: 'infra-unseen',
-    risk: 'plans that destroy data are let through without a person',
+    risk: 'plans that destroy data pass without an approval',
     fix: 'set infra.requireApprovalAtTier to at most 4',
     applies: ({ infra }) => infra.enabled && infra.requireApprovalAtTier > infra.maxTier && infra.maxTier === 4,
   },
@@ -355,12 +355,12 @@ export const checks: readonly Check[] = [
   },
 ]
 
-/** What applies and is not accepted. */
+/** Returns the checks that apply and are not accepted. */
 export function findings(config: Posture): readonly Check[] {
   return checks.filter(({ id, applies }) => applies(config) && !config.posture.accept.includes(id))
 }
 
-/** Accepted risks that are none any more: an entry that could hide the next one. */
+/** Returns accepted ids whose risk no longer applies: they could hide a later one. */
 export function idleAccepts(config: Posture): readonly string[] {
   const applying = new Set(checks.filter((check) => check.applies(config)).map(({ id }) => id))
   return config.posture.accept.filter((id) => !applying.has(id))
@@ -378,7 +378,7 @@ function isLoopback(address: string): boolean {
   return /^(?:localhost|127\.[\d.]+|\[::1\]):\d+$/.test(address)
 }
 
-/** An http URL, or an address of plain TCP, of another machine. */
+/** Whether the URL is http, or plain TCP, to another machine. */
 function isPlainAway(url: string): boolean {
   if (!/^(?:http|tcp):/i.test(url) || !URL.canParse(url)) return false
   return !isLoopback(`${new URL(url).hostname}:0`)

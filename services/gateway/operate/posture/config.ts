@@ -5,7 +5,7 @@ import { checks } from './checks.ts'
 
 const IDS = checks.map(({ id }) => id)
 
-/** A misspelt id would silence nothing. */
+/** A misspelled id would accept nothing. */
 const idsAreKnown: Rule = ({ accept }) =>
   (Array.isArray(accept) ? accept : []).flatMap((id: unknown, index) =>
     typeof id !== 'string' || IDS.includes(id)
@@ -24,7 +24,7 @@ function unknown(id: string): string {
   return meant === null ? 'no such check' : `no such check; did you mean ${meant}?`
 }
 
-/** `posture` (docs/spec/gateway.md): what start-up and `plat posture` say of the configuration. */
+/** `posture` (docs/spec/gateway.md): the posture check at startup and in `plat posture`. */
 export const postureBlock = {
   path: 'posture',
   feature: 'posture',

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkGatewayConfig, type GatewayConfig, typedConfig } from '../../config.ts'
 import { checks, findings, idleAccepts } from './checks.ts'
-import { tellPosture } from './index.ts'
+import { logPosture } from './index.ts'
 
-/** As few risks as this version lets a configuration have. */
+/** A configuration with as few risks as this version allows. */
 const careful = {
   listen: '127.0.0.1:8080',
   policyFile: '/p.json',
@@ -51,7 +51,7 @@ const ids = (own: object) => findings(configOf(own)).map(({ id }) => id)
 
 const guard = { name: 'g', type: 'lakera', url: 'https://guard.example/v2', failOpen: false }
 
-/** An edge without a risk, and what is different of it. */
+/** An edge configuration without risks, with changes. */
 const edgeOf = (own: object) => ({
   auditCheckpointKey: '/k',
   offline: {
@@ -64,7 +64,7 @@ const edgeOf = (own: object) => ({
   },
 })
 
-/** What brings each check about, over the careful configuration. */
+/** Changes to the careful configuration that trigger each check. */
 const risky: Readonly<Record<string, object>> = {
   'plain-http': { listen: ':8080', adminListen: '127.0.0.1:9090' },
   'admin-shared-listener': { listen: ':8080', tls: { certFile: '/c', keyFile: '/k' } },
@@ -149,28 +149,28 @@ test('a careful configuration has no finding, and each check finds its own risk 
   for (const [id, own] of Object.entries(risky)) assert.deepEqual(ids(own), [id])
 })
 
-test('what replicas share in Postgres is neither in the memory of one nor in its files', () => {
+test('state shared in Postgres is no risk of memory or files', () => {
   const shared = { stateBackend: { type: 'postgres', dsnFile: '/dsn' }, shutdownDelaySeconds: 5 }
   const pathless = { approvalStorePath: '', pinStorePath: '', taintStorePath: '' }
   assert.deepEqual(ids({ ...shared, ...pathless, posture: { ...careful.posture, replicas: 2 } }), [])
   assert.deepEqual(ids(pathless), ['approvals-in-memory', 'pins-in-memory', 'taints-in-memory'])
 })
 
-test('an accepted risk is not told, by start-up either, and one that is none any more is named', () => {
+test('an accepted risk is not reported, and an accepted id without a risk is named', () => {
   // Shows D3.state.posture.accept.
   const accepting = { ...careful.posture, accept: [...careful.posture.accept, 'audit-open', 'slow-reload'] }
   const config = configOf({ auditFailurePolicy: 'open', policyReloadSeconds: 60, posture: accepting })
   assert.deepEqual(findings(config), [])
   assert.deepEqual(idleAccepts(configOf({ posture: accepting })), ['audit-open', 'slow-reload'])
-  assert.deepEqual(told(config), [])
-  assert.deepEqual(told(configOf({ auditFailurePolicy: 'open' })), [
+  assert.deepEqual(reported(config), [])
+  assert.deepEqual(reported(configOf({ auditFailurePolicy: 'open' })), [
     { check: 'audit-open', fix: 'set auditFailurePolicy to closed' },
   ])
 })
 
-function told(config: GatewayConfig): object[] {
+function reported(config: GatewayConfig): object[] {
   const lines: object[] = []
-  tellPosture(config, { warn: (fields) => void lines.push(fields) })
+  logPosture(config, { warn: (fields) => void lines.push(fields) })
   return lines
 }
 
@@ -185,7 +185,7 @@ test('an id that no check has is an error', () => {
 
 test('rendered budgets are budgets as well', () => {
   const models = { modelsFile: '/m.json', sessionBudgetUSD: 0 }
-  const told = (more: object) => findings(configOf({ ...models, ...more })).map(({ id }) => id)
-  assert.deepEqual(told({ budgetsFile: '/b.json' }), [])
-  assert.deepEqual(told({}), ['models-without-budget'])
+  const reported = (more: object) => findings(configOf({ ...models, ...more })).map(({ id }) => id)
+  assert.deepEqual(reported({ budgetsFile: '/b.json' }), [])
+  assert.deepEqual(reported({}), ['models-without-budget'])
 })

@@ -1,4 +1,4 @@
-/** What the checks read of gateway.json, defaults filled in. */
+/** Members of gateway.json that the checks read, with defaults. */
 export interface Posture {
   readonly listen: string
   readonly adminListen: string
@@ -81,7 +81,7 @@ export interface Posture {
   readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
 }
 
-/** The same of `tokenVault`; nothing of it is a risk while it is off. */
+/** Members of `tokenVault`; it is no risk while off. */
 interface VaultPosture {
   readonly enabled: boolean
   readonly publicBaseURL: string

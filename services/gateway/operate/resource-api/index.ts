@@ -8,7 +8,7 @@ import { createResourceApi } from '@plat/resources/rest'
 import type { AdminAuthentication } from '../../admin/index.ts'
 import { Server } from './serve.ts'
 
-/** A store that somebody else in this process has open on a folder: two would write over each other. */
+/** A store with its folder, opened by another part of this process: two stores would overwrite each other. */
 export interface HeldResources {
   readonly dir: string
   readonly store: FileStore
@@ -17,9 +17,9 @@ export interface HeldResources {
 export interface ResourcesOptions {
   readonly config: { readonly resourceAPI: { readonly enabled: boolean; readonly dir: string } }
   readonly resources?: HeldResources
-  /** Tells callers of the admin API; null: it is disabled. */
+  /** Authenticates callers of the admin API; null if it is disabled. */
   readonly authenticate: AdminAuthentication | null
-  /** A change is recorded durably before it is made; default: afterwards. */
+  /** Record changes durably before they are made; default: afterwards. */
   readonly recordsFirst?: boolean
   readonly ledger: Pick<Ledger, 'append'>
   readonly pools?: PoolObservers<'resource_watches'>
@@ -31,16 +31,16 @@ export interface ResourcesOptions {
 
 /** The resource API (docs/spec/gateway.md, `resourceAPI`): resources in YAML files, served as Kubernetes serves them. */
 export interface ResourcesFeature {
-  /** `/api`, `/apis` and `/openapi/v3`, for a listener that serves other things as well; none while it is off. */
+  /** `/api`, `/apis` and `/openapi/v3`, for a shared listener; empty while off. */
   readonly routes: readonly RawRoute[]
-  /** Every path, for a listener that serves nothing else; none while it is off. */
+  /** Every path, for a dedicated listener; empty while off. */
   readonly standalone: readonly RawRoute[]
-  /** Ends watches, which would stay open. */
+  /** Ends watches, which would otherwise stay open. */
   leave(): void
   close(): void
 }
 
-/** Off, or without the admin API whose callers it serves, it has no routes. */
+/** Has no routes if it is off or the admin API is disabled. */
 export function createResources(options: ResourcesOptions): ResourcesFeature {
   const { config, authenticate, build, clock, ids, log } = options
   const { enabled, dir } = config.resourceAPI
@@ -61,5 +61,5 @@ export function createResources(options: ResourcesOptions): ResourcesFeature {
   }
 }
 
-/** Paths that begin as ours do and are another's, such as `/openapi/v30`, are not taken. */
+/** Excludes paths with the same prefix, such as `/openapi/v30`. */
 const OURS = /^\/(?:apis?|openapi\/v3)(?:[/?]|$)/

@@ -13,7 +13,7 @@ function block(language: string): string {
   return text
 }
 
-test('the configuration of the page is one, and its file is a resource', () => {
+test('the configuration of the page is valid, and its file is a resource', () => {
   const own = JSON.parse(block('json'))
   const least = {
     policyFile: 'p.json',

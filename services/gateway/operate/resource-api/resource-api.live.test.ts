@@ -19,7 +19,7 @@ interface Sent {
   readonly body?: object | string | null
 }
 
-/** A gateway with the resource API on a folder of its own, and these keys. */
+/** A gateway with the resource API on a fresh folder, and these settings. */
 async function setUp(t: TestContext, own: object = {}, drained = false) {
   const root = tempFolder()
   const auditPath = join(root, 'audit.jsonl')
@@ -34,7 +34,7 @@ async function setUp(t: TestContext, own: object = {}, drained = false) {
     const value: unknown = await response.json()
     return { status: response.status, headers: response.headers, body: Object(value) }
   }
-  /** Whole, as editors save: a half would be a file that does not load for a moment. */
+  /** Writes atomically, as editors do: half a file would be a load error for a moment. */
   const put = (path: string, text: string) => writeWhole(join(resourceAPI.dir, path), text)
   const records = () => wholeLines(auditPath).map((line) => JSON.parse(line).rec)
   return { gateway, ask, put, records, dir: resourceAPI.dir }
@@ -45,7 +45,7 @@ function server(name: string, namespace = 'default') {
   return { apiVersion: 'plat.dev/v1alpha1', kind: 'MCPServer', metadata: { name, namespace }, spec }
 }
 
-test('what is written stands in a file of its place, and is read by whoever reads files', async (t) => {
+test('a written resource is stored in the file of its path, for all readers of files', async (t) => {
   // Shows D3.state.resourceAPI.enabled, D3.state.resourceAPI.dir.
   const { ask, dir } = await setUp(t)
   assert.equal((await ask('POST', SERVERS, { body: server('notes') })).status, 201)
@@ -55,7 +55,7 @@ test('what is written stands in a file of its place, and is read by whoever read
   assert.equal(existsSync(file), false)
 })
 
-test('with auditFailurePolicy closed a change is recorded before it is made, and a refused token is counted', async (t) => {
+test('with auditFailurePolicy closed changes are recorded before they are made, and refused tokens are counted', async (t) => {
   const { gateway, ask, records } = await setUp(t, { auditFailurePolicy: 'closed' })
   assert.equal((await ask('POST', SERVERS, { body: server('notes') })).status, 201)
   await ask('GET', SERVERS)
@@ -75,7 +75,7 @@ test('with auditFailurePolicy closed a change is recorded before it is made, and
   assert.match(metrics, /^plat_gateway_admin_auth_failures_total\{reason="invalid"\} 1$/m)
 })
 
-test('an edit by hand is told to a watch, and a file that does not load is a warning of every list', async (t) => {
+test('a manual edit is sent to watches, and a file that does not load is a warning in every list', async (t) => {
   const { gateway, ask, put } = await setUp(t)
   const face = restFace({ url: gateway.url, token: TOKEN })
   const seen: string[] = []
@@ -87,7 +87,7 @@ test('an edit by hand is told to a watch, and a file that does not load is a war
     }
   })()
   await put('mcpservers/default/notes.yaml', JSON.stringify(server('notes')))
-  await until(() => seen.length === 1, 'the file to be told')
+  await until(() => seen.length === 1, 'the event of the file')
   const trusted = { ...server('notes'), spec: { url: 'http://notes.example/mcp', trust: 'trusted' } }
   await put('mcpservers/default/notes.yaml', JSON.stringify(trusted))
   await watching
@@ -99,7 +99,7 @@ test('an edit by hand is told to a watch, and a file that does not load is a war
   await face.close()
 })
 
-test('without a token of the admin API nobody is let in, not even to see what there is', async (t) => {
+test('requests without a token of the admin API are refused, also for discovery', async (t) => {
   const { gateway, ask } = await setUp(t)
   for (const path of ['/apis', '/api', '/openapi/v3', SERVERS]) {
     const { status, headers, body } = await ask('GET', path, { token: 'another' })
@@ -112,7 +112,7 @@ test('without a token of the admin API nobody is let in, not even to see what th
   assert.deepEqual([large.status, large.body.reason], [413, 'RequestEntityTooLarge'])
 })
 
-test('viewers read and admins write, each in their namespaces, and what was tried is recorded', async (t) => {
+test('viewers read and admins write, each in their namespaces, and attempts are recorded', async (t) => {
   const people = await provider(t)
   const adminAuth = {
     mode: 'oidc',
@@ -145,7 +145,7 @@ test('viewers read and admins write, each in their namespaces, and what was trie
     assert.equal((await as(user, 'GET', namespace)).status, 403, `${user} ${namespace}`)
   }
   const admin = () => records().filter(({ kind }) => kind === 'admin')
-  await until(() => admin().length === 4, 'what was tried to be recorded')
+  await until(() => admin().length === 4, 'the records of the attempts')
   assert.deepEqual(
     admin().map(({ action, by, path, status }) => [action, by, path, status]),
     [
@@ -157,7 +157,7 @@ test('viewers read and admins write, each in their namespaces, and what was trie
   )
 })
 
-test('it is served where the admin API is, and nowhere while it is off', async (t) => {
+test('it is served on the listener of the admin API, and nowhere while off', async (t) => {
   const apart = await setUp(t, { adminListen: 'localhost:0' })
   assert.equal((await apart.ask('GET', SERVERS)).status, 200)
   const authorization = `Bearer ${TOKEN}`
@@ -166,27 +166,27 @@ test('it is served where the admin API is, and nowhere while it is off', async (
   assert.equal((await off.ask('GET', SERVERS)).status, 404)
 })
 
-test('a gateway that leaves ends its watches at once', async (t) => {
+test('a gateway that shuts down ends its watches at once', async (t) => {
   const { gateway } = await setUp(t, { shutdownTimeoutSeconds: 120 }, true)
   const face = restFace({ url: gateway.url, token: TOKEN })
   const bookmark = '&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
-  const told: unknown[] = []
+  const events: unknown[] = []
   let begun = () => {}
   const beginning = new Promise<void>((resolve) => {
     begun = resolve
   })
   const watching = (async () => {
     for await (const line of face.watch(`${SERVERS}?watch=true${bookmark}`)) {
-      told.push(line)
+      events.push(line)
       begun()
     }
   })()
   await beginning
   await Promise.all([gateway.drain(), watching])
-  assert.equal(told.length, 1)
+  assert.equal(events.length, 1)
 })
 
-test('one caller with its share of watches is refused another, and a second caller watches', async (t) => {
+test('a caller at its share of watches is refused another, while a second caller watches', async (t) => {
   const people = await provider(t)
   const { gateway } = await setUp(t, {
     adminAuth: {

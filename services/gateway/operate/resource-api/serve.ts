@@ -7,19 +7,19 @@ import type { Log } from '@plat/process'
 import { type ResourceApi, type RestCaller, RestError, type RestResponse, refusal } from '@plat/resources/rest'
 import { type AdminAuthentication, AdminError, may, type Principal } from '../../admin/index.ts'
 
-/** Largest body, in bytes: an object of the largest size, and what it was before as `kubectl apply` notes it. */
+/** Maximum body size, in bytes: an object of the maximum size, with its earlier state as annotation of `kubectl apply`. */
 const BODY_MAX_BYTES = 2 * 1024 * 1024
 
-/** How long a body may take, in milliseconds. */
+/** Deadline of a body, in milliseconds. */
 const BODY_TIMEOUT_MS = 30_000
 
-/** A warning of Kubernetes: code 299, no agent. */
+/** Prefix of a Kubernetes warning: code 299, no agent. */
 const WARNING = '299 - '
 
 export interface ServerOptions {
   readonly api: ResourceApi
   readonly authenticate: AdminAuthentication
-  /** A change is recorded durably before it is made; default: afterwards. */
+  /** Record changes durably before they are made; default: afterwards. */
   readonly recordsFirst?: boolean
   readonly ledger: Pick<Ledger, 'append'>
   readonly clock: Clock
@@ -27,10 +27,10 @@ export interface ServerOptions {
   readonly observer?: PoolObserver | undefined
 }
 
-/** Takes requests of the resource API from a listener: who asks, the body under its limits, the record, the answer. */
+/** Serves requests of the resource API on a listener: authentication, body limits, record, response. */
 export class Server {
   readonly #options: ServerOptions
-  /** One for each watch. */
+  /** One controller per watch. */
   readonly #watches = new Set<AbortController>()
   readonly #pool: SharedPool
 
@@ -39,12 +39,12 @@ export class Server {
     this.#pool = watchedPool({ name: 'resource_watches', observer: options.observer })
   }
 
-  /** Ends every watch; clients begin anew elsewhere. */
+  /** Ends every watch; clients reconnect elsewhere. */
   leave(): void {
     for (const watch of this.#watches) watch.abort()
   }
 
-  /** Answers one request; never rejects. */
+  /** Responds to one request; never rejects. */
   async serve(exchange: Exchange): Promise<void> {
     const left = new AbortController()
     exchange.response.once('close', () => left.abort())
@@ -103,7 +103,7 @@ export class Server {
     return readBody(request, { maxBytes: BODY_MAX_BYTES, timeoutMs: BODY_TIMEOUT_MS, clock: this.#options.clock })
   }
 
-  /** False: the intent is not durable, and the change must not be made. */
+  /** Returns false if the intent is not durable, and the change must not be made. */
   async #recordIntent(
     { id, request: { method = 'GET' } }: Exchange,
     path: string,
@@ -123,7 +123,7 @@ export class Server {
     }
   }
 
-  /** What somebody changed or tried to change is recorded, with how it went, before it is answered. */
+  /** Records a change or attempt with its result, before the response. */
   async #record(
     { id }: Exchange,
     path: string,
@@ -139,7 +139,7 @@ export class Server {
     }
   }
 
-  /** A watch lasts until its lines end: by its own time, because the client left, or because we leave. */
+  /** A watch lasts until its timeout, until the client leaves, or until shutdown. */
   async #stream(
     exchange: Exchange,
     { status, contentType }: RestResponse,
@@ -158,7 +158,7 @@ export class Server {
     try {
       await pipeline(Readable.from(lines), response)
     } catch (error) {
-      // A client may leave whenever it likes.
+      // Clients may disconnect at any time.
       if (!left.signal.aborted) throw error
     } finally {
       this.#watches.delete(left)
@@ -173,7 +173,7 @@ function isStream(body: RestResponse['body']): body is AsyncIterable<string> {
   return Symbol.asyncIterator in body
 }
 
-/** `viewer` reads and `admin` writes, everywhere or in a namespace. */
+/** `viewer` reads and `admin` writes, in all namespaces or one. */
 function callerOf(principal: Principal): RestCaller {
   return {
     name: principal.by,
@@ -200,7 +200,7 @@ function send({ response }: Exchange, { status, contentType, warnings, body }: R
   response.end(text)
 }
 
-/** As a quoted text of visible ASCII; everything else is a question mark. */
+/** Quoted visible ASCII; other characters become question marks. */
 function warningOf(text: string): string {
   return `${WARNING}"${text.replace(/[^ -~]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }

@@ -16,7 +16,7 @@ const report = (session: string): Report => ({
   gpuMs: 0,
 })
 
-test('sessions of one namespace are reported of up to its share, another namespace is served, and old ones make room', async () => {
+test('reports are accepted up to the share of a namespace, other namespaces are served, and old sessions make room', async () => {
   const clock = new TestClock()
   const book = new UsageBook(createMemoryJournal<UsageEvent>(() => clock.now()))
   const stop = new AbortController()

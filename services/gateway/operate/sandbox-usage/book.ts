@@ -4,21 +4,21 @@ import { AdminError } from '../../admin/index.ts'
 import type { Claim, UsageEvent } from './events.ts'
 import { digestOf, LONGEST_MS, OLDEST_MS, type Report } from './report.ts'
 
-/** Reports of one session whose spans are remembered apart; one that comes later than so many later ones is refused. */
+/** Number of reports per session whose spans are remembered; a report older than these is refused. */
 const KEPT_REPORTS = 16
-/** Events after which the journal is written anew with what still counts; more when more is kept than that. */
+/** Events after which the journal is compacted; more if more are still needed. */
 const COMPACT_AFTER_EVENTS = 10_000
 
 interface Account {
-  /** Events that the journal has of it. */
+  /** Number of its events in the journal. */
   version: number
-  /** Everything up to here was reported and is not remembered apart. */
+  /** End of the settled time, in milliseconds since the epoch. */
   floor: number
-  /** The newest, in the order of their spans. */
+  /** The newest claims, in the order of their spans. */
   claims: readonly Claim[]
 }
 
-/** What was reported of each session: a projection of the journal, in which each span of time stands once. */
+/** Reports of each session: a projection of the journal, with each span of time at most once. */
 export class UsageBook {
   readonly #accounts = new Map<string, Account>()
   readonly #journal: Journal<UsageEvent>
@@ -31,7 +31,7 @@ export class UsageBook {
     this.#pool = watchedPool({ name: 'reported_sessions', observer })
   }
 
-  /** Reads the journal, then follows what this gateway and others write. Rejects when it cannot be read. */
+  /** Reads the journal, then follows writes of this and other gateways. Rejects if it cannot be read. */
   async open(signal: AbortSignal, onFault: (error: unknown) => void): Promise<void> {
     for await (const entry of this.#journal.read(0)) this.#apply(entry)
     const replace = (entries: readonly JournalEntry<UsageEvent>[]) => {
@@ -43,13 +43,13 @@ export class UsageBook {
     this.#journal.follow(this.#lastSeq, (entry) => this.#apply(entry), signal, replace).catch(onFault)
   }
 
-  /** The claim of this very report; null: it is new. Throws `conflict` where another report has the id, or is about the same time. */
+  /** Returns the claim of this report, or null if it is new. Throws `conflict` if another report has the id or overlaps. */
   known(report: Report): Claim | null {
     const account = this.#accounts.get(report.session)
     const same = account?.claims.find(({ id }) => id === report.id)
     if (same !== undefined) {
       if (same.digest === digestOf(report)) return same
-      throw new AdminError('conflict', `id: report ${report.id} said something else`)
+      throw new AdminError('conflict', `id: report ${report.id} was sent before with other values`)
     }
     if (account === undefined) this.#checkRoom(report.session)
     const { floor = 0, claims = [] } = account ?? {}
@@ -61,7 +61,7 @@ export class UsageBook {
     throw new AdminError('conflict', `from: overlaps report ${other.id}, which is about ${span}`)
   }
 
-  /** False: another gateway has just taken a report of this session. */
+  /** Returns false if another gateway has just claimed a report of this session. */
   async claim(session: string, claim: Claim): Promise<boolean> {
     const version = this.#accounts.get(session)?.version ?? 0
     return (await this.#journal.append(session, [{ t: 'claimed', claim }], version)) !== 'conflict'
@@ -71,14 +71,14 @@ export class UsageBook {
     await this.#journal.append(session, [{ t: 'counted', id }])
   }
 
-  /** What a gateway of this name took and did not finish. */
+  /** Returns unfinished claims of a gateway with this name. */
   unfinished(replica: string): readonly { readonly session: string; readonly claim: Claim }[] {
     return [...this.#accounts].flatMap(([session, { claims }]) =>
       claims.filter((claim) => !claim.counted && claim.replica === replica).map((claim) => ({ session, claim })),
     )
   }
 
-  /** Forgets sessions of which nothing older than what may come was reported, and writes the journal anew when it is long. */
+  /** Forgets sessions older than any acceptable report, and compacts a long journal. */
   async sweep(now: number): Promise<void> {
     for (const [session, { claims }] of this.#accounts) {
       const last = claims.at(-1)
@@ -95,13 +95,13 @@ export class UsageBook {
     await this.#journal.compact(this.#lastSeq, snapshot)
   }
 
-  /** Throws `backlog_full` where no further session may be reported of. */
+  /** Throws `backlog_full` if no further session can be added. */
   #checkRoom(session: string): void {
     const namespace = namespaceIn(session)
     const bound = this.#pool.acquire(namespace)
     if (bound !== null) {
       const others = bound === 'share' ? `of namespace ${namespace}` : 'of all namespaces'
-      throw new AdminError('backlog_full', `session: too many others ${others} are reported of already`)
+      throw new AdminError('backlog_full', `session: too many sessions ${others} have reports already`)
     }
     this.#pool.release(namespace)
   }
@@ -129,14 +129,14 @@ export class UsageBook {
   }
 }
 
-/** The first part of `<namespace>/<agent>/<session>`. */
+/** Returns the first part of `<namespace>/<agent>/<session>`. */
 function namespaceIn(session: string): string {
   return session.slice(0, session.indexOf('/'))
 }
 
 function add(account: Account, claim: Claim): void {
   const claims = [...account.claims, claim].toSorted((one, other) => one.from - other.from)
-  // What is not finished is remembered, however much came after it.
+  // Unfinished claims are kept, however many came later.
   const dropped = claims.slice(0, -KEPT_REPORTS).filter(({ counted }) => counted)
   for (const { to } of dropped) account.floor = Math.max(account.floor, to)
   account.claims = claims.filter((one) => !dropped.includes(one))

@@ -1,7 +1,7 @@
 import { type ConfigBlock, key, requires } from '@plat/config'
 import Type from 'typebox'
 
-/** `sandboxUsage` (docs/spec/gateway.md): reports of what sandboxes used. */
+/** `sandboxUsage` (docs/spec/gateway.md): usage reports of sandboxes. */
 export const sandboxUsageBlock = {
   path: 'sandboxUsage',
   feature: 'sandbox-usage',

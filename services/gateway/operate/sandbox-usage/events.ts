@@ -15,9 +15,9 @@ const claimSchema = Type.Object(
     cpuMs: whole(),
     memoryByteSeconds: whole(),
     gpuMs: whole(),
-    /** Who reported. */
+    /** The reporter. */
     by: Type.String(),
-    /** The gateway that took it, in whose ledger it stands. */
+    /** The gateway that accepted it, whose ledger has the records. */
     replica: Type.String(),
     at: whole(),
     user: Type.Union([Type.String(), Type.Null()]),
@@ -36,13 +36,13 @@ const eventSchema = Type.Union([
   Type.Object({ t: Type.Literal('kept'), floor: whole(), claims: Type.Array(claimSchema) }, closed),
 ])
 
-/** A report that a gateway has taken: from then on it counts, and once. Its price is that of the moment. */
+/** An accepted report: from then on it counts exactly once, at the price of that moment. */
 export type Claim = Static<typeof claimSchema>
-/** Journal `usage`, by session: `claimed` before anything is charged, `counted` once the ledger has it, `kept` after a compaction. */
+/** Journal `usage`, by session: `claimed` before the charge, `counted` once recorded in the ledger, `kept` after a compaction. */
 export type UsageEvent = Static<typeof eventSchema>
 
-/** Throws for an event that this version does not know. */
+/** Throws for an event unknown to this version. */
 export function decodeUsageEvent(event: unknown): UsageEvent {
   if (Check(eventSchema, event)) return event
-  throw new Error('an event of sandbox usage that this version does not know')
+  throw new Error('an event of sandbox usage is not known in this version')
 }

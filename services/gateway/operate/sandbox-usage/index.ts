@@ -16,7 +16,7 @@ export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging'
     }
     readonly auditPath: string
   }
-  /** Says where the API server is: in a cluster the cluster does, elsewhere `KUBECONFIG`. */
+  /** Locates the API server: in a cluster by its variables, elsewhere by `KUBECONFIG`. */
   readonly env: NodeJS.ProcessEnv
   readonly journals: Journals
   readonly ledgers: Ledgers
@@ -27,17 +27,17 @@ export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging'
   readonly pools?: PoolObservers<'reported_sessions'>
 }
 
-/** Reports of what sandboxes used. */
+/** Usage reports of sandboxes. */
 export interface SandboxUsage {
   /** Serves `POST /v1/usage/sandbox`. */
   pages(app: FastifyInstance): void
   close(): Promise<void>
 }
 
-/** How often old sessions are looked for, in milliseconds. */
+/** Interval of the search for old sessions, in milliseconds. */
 const SWEEP_EVERY_MS = 600_000
 
-/** Sandbox usage (docs/spec/gateway.md, `sandboxUsage`); null while it is off. Rejects with one line where no API server can be asked. */
+/** Creates sandbox usage (docs/spec/gateway.md, `sandboxUsage`); null while off. Rejects with one line if no API server is configured. */
 export async function createSandboxUsage(options: SandboxUsageOptions): Promise<SandboxUsage | null> {
   const { config, env, journals, ledgers, dialer, clock, log } = options
   const { enabled, reporters, audience } = config.sandboxUsage
@@ -67,13 +67,13 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   const finished = desk.finish((error) =>
     log.error(
       { error: reasonOf(error) },
-      'a report of sandbox usage could not be finished: the next start, or the same report, does',
+      'a report of sandbox usage could not be finished: it is retried at the next start, or when sent again',
     ),
   )
   const stopSweep = clock.every(SWEEP_EVERY_MS, () => void book.sweep(clock.now()).catch(failed))
   const api = new KubernetesApi({ access, dialer, clock })
   const people = new Reporters({ api, reporters, audience, clock })
-  log.info({ server: access.server, reporters }, 'reports of sandbox usage are taken')
+  log.info({ server: access.server, reporters }, 'reports of sandbox usage are accepted')
   return {
     pages: (app) => mountUsage(app, { desk, reporters: people, clock }),
     async close() {

@@ -24,7 +24,7 @@ const refused = (more: object) => {
   }
 }
 
-test('a report is read strictly: fields, times, and what a span of time can be', () => {
+test('a report is validated strictly: fields, times and values possible in its span', () => {
   assert.deepEqual(readReport(body, NOW), { ...body, from: NOW - 3_600_000, to: NOW })
   const { gpuMs: _, ...least } = body
   assert.equal(readReport(least, NOW).gpuMs, 0)
@@ -36,7 +36,7 @@ test('a report is read strictly: fields, times, and what a span of time can be',
     ],
     [{ from: '2026-11-20T10:59:59Z' }, /^to: a report is about an hour at most/],
     [{ to: '2026-11-20T11:00:00Z' }, /^to: must be after from/],
-    [{ from: '2026-11-13T11:59:59Z', to: '2026-11-13T12:30:00Z' }, /^from: lies more than seven days back/],
+    [{ from: '2026-11-13T11:59:59Z', to: '2026-11-13T12:30:00Z' }, /^from: more than seven days ago/],
     [{ from: '2026-11-20' }, /^from: /],
     [{ from: '2026-13-20T11:00:00Z' }, /^from: is no time/],
     [{ cpuMs: 1.5 }, /^cpuMs: /],
@@ -78,30 +78,30 @@ async function bookWith(reports: readonly Report[]) {
   return { book, journal }
 }
 
-/** The minute `at` of the last hour. */
+/** A report about minute `at` of the last hour. */
 const minute = (at: number): Report => {
   const from = NOW - 3_600_000 + at * 60_000
   return { ...body, id: `m${at}`, from, to: from + 60_000 }
 }
 
-test('spans that touch do not overlap, late ones find their gap, and ids are those of one session', async () => {
+test('adjacent spans do not overlap, late ones fit into gaps, and ids are unique per session', async () => {
   const { book } = await bookWith([minute(2), minute(4), minute(3)])
   const half = { ...minute(3), id: 'x', from: minute(3).from + 1, to: minute(3).to - 1 }
   assert.throws(() => book.known(half), /^Error: from: overlaps report m3/)
   assert.equal(book.known(minute(1)), null)
   assert.equal(book.known({ ...minute(2), session: 'default/assistant/other' }), null)
   assert.equal(book.known(minute(2))?.id, 'm2')
-  assert.throws(() => book.known({ ...minute(2), cpuMs: 9 }), /^Error: id: report m2 said something else/)
+  assert.throws(() => book.known({ ...minute(2), cpuMs: 9 }), /^Error: id: report m2 was sent before with other values/)
 })
 
-test('of long sessions the newest spans are remembered, and nothing before them is taken', async () => {
+test('long sessions keep their newest spans, and refuse anything before them', async () => {
   const { book } = await bookWith(Array.from({ length: 40 }, (_, at) => minute(at)))
   assert.equal(book.known(minute(39))?.id, 'm39')
   assert.throws(() => book.known(minute(3)), /^Error: from: lies before .*, up to which this session is settled/)
   assert.equal(book.known(minute(40)), null)
 })
 
-test('what a book says is what another one reads from its journal, before and after it was written anew', async () => {
+test('a book read from the journal equals the one that wrote it, before and after a compaction', async () => {
   const { book, journal } = await bookWith(
     Array.from({ length: 5_010 }, (_, at) => ({
       ...minute(at % 20),
@@ -123,7 +123,7 @@ test('what a book says is what another one reads from its journal, before and af
   const again = await read()
   assert.equal(again.known(known)?.id, '39')
   assert.throws(() => again.known({ ...minute(1), id: 'x', session: 'default/a/1' }), /^Error: from: lies before/)
-  assert.equal(await again.claim(known.session, claimOf(again, known)), true, 'its version is that of the journal')
+  assert.equal(await again.claim(known.session, claimOf(again, known)), true, 'the version follows the journal')
 })
 
 function claimOf(book: UsageBook, report: Report) {
@@ -132,7 +132,7 @@ function claimOf(book: UsageBook, report: Report) {
   return claim
 }
 
-test('sessions that nobody may report of any more are forgotten', async () => {
+test('sessions too old for further reports are forgotten', async () => {
   const { book } = await bookWith([minute(1)])
   await book.sweep(NOW + 7 * 86_400_000)
   assert.equal(book.known(minute(1))?.id, 'm1')

@@ -3,11 +3,11 @@ import { canonicalJson, rfc3339 } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { AdminError, bodyAs } from '../../admin/index.ts'
 
-/** How long one report may be about, in milliseconds: an hour of two TiB of memory still is a whole number. */
+/** Maximum span of a report, in milliseconds: an hour of two TiB of memory is still a safe integer. */
 export const LONGEST_MS = 3_600_000
-/** How long ago a report may begin, in milliseconds: as long as it is known what was reported. */
+/** Maximum age of a report, in milliseconds: as long as earlier reports are remembered. */
 export const OLDEST_MS = 7 * 86_400_000
-/** How far the reporter's clock may be ahead, in milliseconds. */
+/** Allowed lead of the reporter's clock, in milliseconds. */
 const SKEW_MS = 5_000
 
 const NAME = '[^/\\s]{1,253}'
@@ -28,9 +28,9 @@ const reportSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** What a sandbox used in a span of time. */
+/** Resources that a sandbox used in a span of time. */
 export interface Used {
-  /** Milliseconds of one processor. */
+  /** Milliseconds of one CPU. */
   readonly cpuMs: number
   /** Bytes times seconds. */
   readonly memoryByteSeconds: number
@@ -38,9 +38,9 @@ export interface Used {
   readonly gpuMs: number
 }
 
-/** One report (`POST /v1/usage/sandbox`), once it was read. */
+/** A parsed report (`POST /v1/usage/sandbox`). */
 export interface Report extends Used {
-  /** The reporter's own: the same one again is the same report. */
+  /** Id of the reporter: a repeated one is the same report. */
   readonly id: string
   /** `<namespace>/<agent>/<session>` */
   readonly session: string
@@ -49,7 +49,7 @@ export interface Report extends Used {
   readonly to: number
 }
 
-/** Throws `invalid_request`, naming the first field that is wrong. `now`: milliseconds since the epoch. */
+/** Throws `invalid_request` naming the first invalid field. `now`: milliseconds since the epoch. */
 export function readReport(body: unknown, now: number): Report {
   const { gpuMs = 0, ...written }: Static<typeof reportSchema> = bodyAs(reportSchema, body)
   const report = { ...written, gpuMs, from: timeOf('from', written.from), to: timeOf('to', written.to) }
@@ -57,11 +57,11 @@ export function readReport(body: unknown, now: number): Report {
   if (to <= from) throw wrong('to: must be after from')
   if (to - from > LONGEST_MS) throw wrong('to: a report is about an hour at most: send several')
   if (to > now + SKEW_MS) throw wrong(`to: lies in the future: it is ${rfc3339(now)} here`)
-  if (from < now - OLDEST_MS) throw wrong('from: lies more than seven days back, where nobody knows what was reported')
+  if (from < now - OLDEST_MS) throw wrong('from: more than seven days ago: earlier reports are no longer remembered')
   return report
 }
 
-/** Two reports that say the same have the same. */
+/** Equal for reports with equal content. */
 export function digestOf({ id, session, from, to, cpuMs, memoryByteSeconds, gpuMs }: Report): string {
   return hash('sha256', canonicalJson({ id, session, from, to, cpuMs, memoryByteSeconds, gpuMs }), 'hex')
 }

@@ -4,12 +4,12 @@ import { type KubernetesApi, KubernetesApiError, member, textOf } from '@plat/ku
 import { MAX_TOKEN_CHARS, parseJws } from '@plat/tokens'
 import { AdminError } from '../../admin/index.ts'
 
-/** How long a token that the API server has named its owner of is believed, in milliseconds. */
-const BELIEVED_MS = 60_000
-/** Tokens that are believed at one time. */
-const MAX_BELIEVED = 1_000
-/** Questions to the API server at one time. */
-const MAX_ASKED = 16
+/** How long a successful review is cached, in milliseconds. */
+const CACHED_MS = 60_000
+/** Maximum number of cached reviews. */
+const MAX_CACHED = 1_000
+/** Maximum number of concurrent reviews. */
+const MAX_REVIEWS = 16
 const BEARER = /^Bearer +([!-~]+)$/i
 
 export interface ReportersParts {
@@ -19,20 +19,20 @@ export interface ReportersParts {
   readonly clock: Clock
 }
 
-/** Tells who reports by service-account tokens, which the API server of the cluster reviews. */
+/** Authenticates reporters by service-account tokens, which the API server reviews. */
 export class Reporters {
   readonly #parts: ReportersParts
   readonly #listed: ReadonlySet<string>
   readonly #believed: ExpiringMap<string>
-  #asked = 0
+  #reviewing = 0
 
   constructor(parts: ReportersParts) {
     this.#parts = parts
     this.#listed = new Set(parts.reporters)
-    this.#believed = new ExpiringMap({ clock: parts.clock, cap: MAX_BELIEVED })
+    this.#believed = new ExpiringMap({ clock: parts.clock, cap: MAX_CACHED })
   }
 
-  /** The username of a listed service account; throws an `AdminError`. */
+  /** Returns the username of a listed service account. Throws `AdminError`. */
   async identify(authorization: string | undefined): Promise<string> {
     const token = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
     if (token === undefined || token.length > MAX_TOKEN_CHARS)
@@ -43,11 +43,11 @@ export class Reporters {
     this.#refuseStranger(token)
     const username = await this.#review(token)
     if (!this.#listed.has(username)) throw notListed()
-    this.#believed.insert(key, username, this.#parts.clock.now() + BELIEVED_MS)
+    this.#believed.insert(key, username, this.#parts.clock.now() + CACHED_MS)
     return username
   }
 
-  /** Whoever does not even say that it is a reporter costs the API server nothing. */
+  /** Refuses tokens that do not claim to be of a reporter, without a request to the API server. */
   #refuseStranger(token: string): void {
     const jws = parseJws(token)
     if ('kind' in jws) throw new AdminError('unauthenticated', 'the token is no token of a service account')
@@ -57,8 +57,8 @@ export class Reporters {
 
   async #review(token: string): Promise<string> {
     const { api, audience } = this.#parts
-    if (this.#asked >= MAX_ASKED) throw new AdminError('backlog_full', 'too many tokens are being reviewed')
-    this.#asked++
+    if (this.#reviewing >= MAX_REVIEWS) throw new AdminError('backlog_full', 'too many tokens are being reviewed')
+    this.#reviewing++
     try {
       const spec = { token, audiences: [audience] }
       const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec }
@@ -69,17 +69,17 @@ export class Reporters {
         throw new AdminError('state_unavailable', `the API server does not review tokens now: ${error.message}`)
       throw error
     } finally {
-      this.#asked--
+      this.#reviewing--
     }
   }
 }
 
-/** Whom the API server names. */
+/** Returns the username from a token review. */
 function reviewed(status: Readonly<Record<string, unknown>>, audience: string): string {
   const { authenticated, audiences, error = '' } = status
   if (authenticated !== true || error !== '')
     throw new AdminError('unauthenticated', 'the API server does not authenticate the token')
-  // A server that knows no audiences answers none: then the token may be one for the API server itself.
+  // A server without audience support returns none: then the token may be for the API server itself.
   if (!Array.isArray(audiences) || !audiences.includes(audience))
     throw new AdminError('unauthenticated', `the token is not for the audience ${audience}`)
   return textOf(member(status, 'user'), 'username')

@@ -5,9 +5,9 @@ import { readReport } from './report.ts'
 import type { Reporters } from './reporters.ts'
 import type { UsageReports } from './usage-reports.ts'
 
-/** Where reports go, on the main listener. */
+/** Path of the endpoint, on the main listener. */
 const PATH = '/v1/usage/sandbox'
-/** Largest report, in bytes. */
+/** Maximum size of a report, in bytes. */
 const MAX_REPORT_BYTES = 16 * 1024
 
 export interface UsageRoute {
@@ -16,7 +16,7 @@ export interface UsageRoute {
   readonly clock: Clock
 }
 
-/** `POST /v1/usage/sandbox` (docs/spec/gateway.md, "Endpoints"): who reports is known before a body is read. */
+/** `POST /v1/usage/sandbox` (docs/spec/gateway.md, "Endpoints"): authenticates the reporter before it reads the body. */
 export function mountUsage(app: FastifyInstance, { desk, reporters, clock }: UsageRoute): void {
   app.register(async (scope) => {
     const who = new WeakMap<FastifyRequest, string>()
@@ -35,7 +35,7 @@ export function mountUsage(app: FastifyInstance, { desk, reporters, clock }: Usa
       },
       handler(request) {
         const by = who.get(request)
-        if (by === undefined) throw new Error('nobody was met')
+        if (by === undefined) throw new Error('the reporter was not authenticated')
         return desk.take(readReport(request.body, clock.now()), by)
       },
     })

@@ -12,7 +12,7 @@ import { ReviewServer } from './testing/review-server.ts'
 const dir = tempFolder()
 const auditPath = join(dir, 'audit.jsonl')
 const cluster = new ReviewServer()
-/** An hour of a processor costs 3.6 units of money: a millisecond costs one millionth. */
+/** One CPU hour costs 3.6 currency units: one CPU millisecond costs one millionth. */
 const PRICES = { version: 1, currency: 'EUR', id: 'p', models: { '*': {} }, sandbox: { cpuHour: '3.6' } }
 const CAP = 10_000
 let upstream: ModelServer
@@ -101,7 +101,7 @@ async function metered(): Promise<string | undefined> {
   return /^plat_gateway_metered_cost_usd\S* (\S+)$/m.exec(text)?.[1]
 }
 
-test('a report is charged to the budget of its session and stands in the ledger, once however often it is sent', async () => {
+test('a report is charged to the budget of its session and recorded, once however often it is sent', async () => {
   // Shows D3.cost.sandboxUsage.enabled, D3.endpoint.usage.sandbox.
   const cost = { micros: 1000, currency: 'EUR' }
   const sent = await Promise.all([1, 2, 3, 4, 5].map(() => send(report(0))))
@@ -123,14 +123,14 @@ test('a report is charged to the budget of its session and stands in the ledger,
 
 const accepted = (at: number) => ({ id: `r${at}`, session: SESSION, duplicate: true })
 
-test('only listed service accounts report, by tokens for the audience that the API server vouches for', async () => {
+test('only listed service accounts may report, with tokens that the API server reviews for the audience', async () => {
   // Shows D3.cost.sandboxUsage.reporters, D3.cost.sandboxUsage.audience.
   const before = cluster.reviews
   assert.equal((await send(report(1), null)).challenge, 'Bearer realm="plat-sandbox-usage"')
   assert.match(await refusal(report(1), null), /^401 unauthenticated: /)
   assert.match(await refusal(report(1), gateway.token), /^403 forbidden: .*sandboxUsage.reporters/)
   assert.match(await refusal(report(1), cluster.token('plat:other')), /^403 forbidden: /)
-  assert.equal(cluster.reviews, before, 'whoever does not say that it is a reporter costs the API server nothing')
+  assert.equal(cluster.reviews, before, 'a token that of no reporter causes no review')
   assert.match(await refusal(report(1), cluster.token('plat:meter', 'other')), /^401 unauthenticated: /)
   assert.match(await refusal(report(1), cluster.forged('plat:meter')), /^401 unauthenticated: /)
   cluster.isAway = true
@@ -139,14 +139,14 @@ test('only listed service accounts report, by tokens for the audience that the A
   assert.equal(reports().length, 1)
 })
 
-test('what cannot be true is refused by the name of its field', async () => {
+test('impossible values are refused, naming their field', async () => {
   const future = new Date(Date.now() + 60_000).toISOString()
   const other = report(1, { session: 'default/assistant/nobody' })
   assert.match(await refusal(other), /^404 unknown_session: session: .*nobody has not called/)
   assert.match(await refusal(report(1, { to: future })), /^400 invalid_request: to: /)
   assert.match(await refusal(report(1, { to: BEGIN[1] })), /^400 invalid_request: to: must be after from/)
   assert.match(await refusal(report(1, { from: BEGIN[0] })), /^409 conflict: from: overlaps report r0, .* to /)
-  assert.match(await refusal(report(1, { id: 'r0' })), /^409 conflict: id: report r0 said something else/)
+  assert.match(await refusal(report(1, { id: 'r0' })), /^409 conflict: id: report r0 was sent before with other values/)
   assert.match(await refusal(report(1, { from: '2026-01-01T00:00:00Z' })), /^400 invalid_request: /)
   assert.match(await refusal(report(1, { cpuMs: -1 })), /^400 invalid_request: cpuMs/)
   assert.match(await refusal(report(1, { cpuSeconds: 1 })), /^400 invalid_request: /)
@@ -154,7 +154,7 @@ test('what cannot be true is refused by the name of its field', async () => {
   assert.equal(reports().length, 1)
 })
 
-test('after a kill -9 a report that was taken is known, and what it cost is spent', async () => {
+test('after a kill -9 an accepted report is remembered, and its cost is spent', async () => {
   assert.equal((await send(report(1))).answer.duplicate, false)
   await gateway.kill()
   await gateway.close()
@@ -165,7 +165,7 @@ test('after a kill -9 a report that was taken is known, and what it cost is spen
   assert.equal(await metered(), '0.002001')
 })
 
-test('what was used counts beyond the cap, and the next call of the session finds nothing left', async () => {
+test('usage counts beyond the cap, and the next call of the session is refused', async () => {
   assert.equal((await call()).status, 200)
   assert.equal((await send(report(3, { cpuMs: 2 * CAP }))).status, 200)
   const refused = await call()

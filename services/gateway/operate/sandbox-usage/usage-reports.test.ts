@@ -27,12 +27,12 @@ function fail(): never {
   assert.fail('this must not happen')
 }
 
-/** A gateway whose process ends at step `diesAt`, of those in which something is written. */
+/** A gateway whose process ends at write step `diesAt`. */
 class UsageFixture {
   readonly path = join(tempFolder(), 'audit.jsonl')
   readonly journal = createMemoryJournal<UsageEvent>(() => clock.now())
   limits = new LocalLimits({ clock })
-  /** False: nobody has a budget. */
+  /** False if there are no budgets. */
   isCapped = true
   metered = 0
   #steps = 0
@@ -111,7 +111,7 @@ class UsageFixture {
 }
 
 for (const diesAt of [0, 1, 2, 3, 4]) {
-  test(`a report whose gateway dies at its step ${diesAt} counts once, whether the next start finishes it or it is sent again`, async () => {
+  test(`a report whose gateway dies at its step ${diesAt} counts once, finished by the next start or sent again`, async () => {
     const fixture = new UsageFixture()
     const desk = await fixture.start()
     fixture.diesAt = diesAt
@@ -122,7 +122,7 @@ for (const diesAt of [0, 1, 2, 3, 4]) {
     fixture.diesAt = Number.POSITIVE_INFINITY
     const next = await fixture.start()
     await next.finish(fail)
-    assert.equal(await fixture.spent(), diesAt === 0 ? 0 : 70, 'what was claimed is charged, exactly')
+    assert.equal(await fixture.spent(), diesAt === 0 ? 0 : 70, 'the claim is charged exactly')
     assert.equal((await next.take(report, 'meter')).duplicate, diesAt !== 0)
     assert.equal((await next.take(report, 'meter')).duplicate, true)
     assert.equal(await fixture.spent(), 70)
@@ -140,7 +140,7 @@ test('a report that could not be recorded counts once when it is sent again, to 
     const desk = await fixture.start()
     fixture.diesAt = diesAt
     await assert.rejects(desk.take(report, 'meter'))
-    assert.equal((await fixture.limits.used(KEY, 'life')).held, 0, 'nothing is held by what was refused')
+    assert.equal((await fixture.limits.used(KEY, 'life')).held, 0, 'a refused report holds nothing')
     fixture.diesAt = Number.POSITIVE_INFINITY
     assert.equal((await desk.take(report, 'meter')).duplicate, true)
     assert.equal(await fixture.spent(), 70, `step ${diesAt}`)

@@ -7,18 +7,18 @@ import type { UsageBook } from './book.ts'
 import type { Claim } from './events.ts'
 import { digestOf, type Report, type Used } from './report.ts'
 
-/** How far back from a claim its records may stand in the ledger, in milliseconds: clocks are set. */
+/** How long before a claim its records may be in the ledger, in milliseconds: clocks are adjusted. */
 const LOOK_BACK_MS = 60_000
-/** Records that are looked at in one page of such a search. */
+/** Page size of such a search, in records. */
 const PAGE_RECORDS = 500
 
-/** What is known of a session that calls. */
+/** A session that has called. */
 export interface Known {
   readonly user: string | null
   readonly groups: readonly string[]
 }
 
-/** Whose budgets are charged. */
+/** The session whose budgets are charged. */
 export interface Payer extends Known {
   readonly namespace: string
   readonly agent: string
@@ -31,56 +31,56 @@ interface Cost {
   readonly priceId: string
 }
 
-/** Counts money that was spent already. */
+/** Charges money that is already spent. */
 export interface Charging {
   costOf(used: Used): Cost
-  /** From every budget of the payer. Null: there is none. Throws `AdminError`. */
+  /** Reserves from every budget of the payer. Returns null if there is none. Throws `AdminError`. */
   take(id: string, payer: Payer, cost: Pick<Cost, 'micros' | 'currency'>): Hold | null | Promise<Hold | null>
   metered(micros: number): void
 }
 
 export interface DeskParts {
   readonly book: UsageBook
-  /** Null: nothing calls itself so. */
+  /** Returns null if no session has this name. */
   readonly find: (name: Pick<Payer, 'namespace' | 'agent' | 'session'>) => Promise<Known | null>
   readonly charging: Charging
   readonly ledger: Ledger
   readonly auditPath: string
-  /** Told of the last record of each report. */
+  /** Called with the last record of each report. */
   readonly see: (record: Rec, at: number) => void
   readonly replica: string
   readonly clock: Clock
   readonly ids: Ids
 }
 
-/** What a reporter is told. */
+/** Response to a reporter. */
 export interface Accepted {
   readonly id: string
   readonly session: string
-  /** The same report was taken before. */
+  /** The same report was accepted before. */
   readonly duplicate: boolean
   readonly cost: { readonly micros: number; readonly currency: string }
 }
 
 /**
- * Takes reports, each once. It is claimed in the journal first, then charged and recorded, then marked as counted: whatever ends in between,
- * the same report, or the next start, goes on where it stopped, and the ledger says how far that was.
+ * Accepts reports, each once. A report is claimed in the journal first, then charged and recorded, then marked as counted. After a crash in
+ * between, the same report or the next start continues at that step, which the ledger shows.
  */
 export class UsageReports {
   readonly #parts: DeskParts
-  /** The last report of each session that is on its way: those of one session come one after another. */
+  /** Last pending report of each session; reports of one session are processed one at a time. */
   readonly #queues = new Map<string, Promise<unknown>>()
 
   constructor(parts: DeskParts) {
     this.#parts = parts
   }
 
-  /** Resolves once it stands in the ledger. Throws `AdminError`. */
+  /** Resolves once it is recorded in the ledger. Throws `AdminError`. */
   async take(report: Report, by: string): Promise<Accepted> {
     return await this.#inTurn(report.session, () => this.#take(report, by))
   }
 
-  /** What this gateway took before it ended, and did not finish. Never rejects. */
+  /** Finishes reports that this gateway had accepted before it ended. Never rejects. */
   async finish(onFault: (error: unknown) => void): Promise<void> {
     const { book, replica } = this.#parts
     for (const { session, claim } of book.unfinished(replica))
@@ -115,13 +115,13 @@ export class UsageReports {
 
   async #claimOf(report: Report, by: string): Promise<Claim> {
     const { find, charging, replica, clock, ids } = this.#parts
-    const { session, ...said } = report
+    const { session, ...values } = report
     const caller = await find(nameOf(session))
     if (caller === null)
       throw new AdminError('unknown_session', `session: ${session} has not called through this gateway`)
     const { micros, currency, priceId } = charging.costOf(report)
     return {
-      ...said,
+      ...values,
       call: ids.uuid(),
       digest: digestOf(report),
       by,
@@ -136,13 +136,13 @@ export class UsageReports {
     }
   }
 
-  /** Where nobody knows how far it came before. */
+  /** Counts a claim whose progress is unknown. */
   async #countAgain(session: string, claim: Claim): Promise<void> {
     if (await this.#isRecorded(claim)) await this.#parts.book.counted(session, claim.id)
     else await this.#count(session, claim)
   }
 
-  /** An intent is enough: without an outcome the whole of what it holds counts as spent, which is what was used. */
+  /** An intent is enough: without an outcome its whole hold counts as spent, which is the usage. */
   async #isRecorded({ call, at }: Claim): Promise<boolean> {
     const { auditPath } = this.#parts
     const wants = (rec: Readonly<Record<string, unknown>>) => rec.call === call
@@ -164,19 +164,19 @@ export class UsageReports {
     const hold = taken instanceof Promise ? await taken : taken
     const shared = sharedMembers(session, claim)
     if (hold !== null) await this.#intend(hold, shared)
-    // What was settled and what the ledger says of it change in one turn: totals are saved in between.
+    // Settles and records in one turn of the event loop: totals are saved in between.
     const settling = hold?.settle(new Map(hold.items.map(({ key }) => [key, micros])))
     const record = outcomeOf(shared, claim, hold)
     const recorded = ledger.append(record)
-    const tell = () => {
+    const notify = () => {
       if (micros > 0) charging.metered(micros)
       see(record, clock.now())
     }
-    if (hold !== null) tell()
+    if (hold !== null) notify()
     await settling
     await recorded.catch(unrecorded)
-    // Without an intent the ledger knows of it only now: the same report may be counted anew where this was not reached.
-    if (hold === null) tell()
+    // Without an intent this is its first record: the report may be counted again after a crash before this point.
+    if (hold === null) notify()
     await book.counted(session, claim.id)
   }
 
@@ -193,7 +193,7 @@ export class UsageReports {
 
 type Members = Omit<Rec, 'kind'>
 
-/** What both records say. */
+/** Members of both records. */
 function sharedMembers(session: string, claim: Claim): Members {
   const { call, id, by, from, to, cpuMs, memoryByteSeconds, gpuMs, user } = claim
   return {

@@ -34,7 +34,7 @@ test('a call counts once, by its last record, with what it cost and whether it w
   })
 })
 
-test('what the sandbox of a session used is money, and neither a call nor a sign of life', () => {
+test('sandbox usage adds to the spent money, but is neither a call nor activity', () => {
   const book = new SessionBook()
   book.see(outcome, 1000)
   book.see({ ...outcome, facts: undefined, op: 'usage.sandbox', costMicros: 5 }, 2000)
@@ -46,7 +46,7 @@ test('what the sandbox of a session used is money, and neither a call nor a sign
   assert.equal(book.get({ namespace: 'shop', agent: 'buyer', session: 's2' }), undefined)
 })
 
-test('sessions of the same name are told apart by agent and namespace', () => {
+test('sessions of the same name are distinguished by agent and namespace', () => {
   const book = new SessionBook()
   for (const own of [{}, { agent: 'seller' }, { namespace: 'bank' }, {}]) book.see({ ...outcome, ...own }, 1000)
   assert.deepEqual(
@@ -59,7 +59,7 @@ test('sessions of the same name are told apart by agent and namespace', () => {
   )
 })
 
-test('records of before a restart that are read late move the beginning and not the end', () => {
+test('records from before a restart that are read late change the start and not the last activity', () => {
   const book = new SessionBook()
   book.see({ ...outcome, user: 'bob' }, 5000)
   book.see({ ...outcome, user: 'alice' }, 1000)
@@ -70,7 +70,7 @@ test('records of before a restart that are read late move the beginning and not 
   )
 })
 
-test('when there are too many, those that were idle for longest are forgotten', () => {
+test('a full list forgets the sessions that were idle for longest', () => {
   const book = new SessionBook()
   const agents = MAX_SESSIONS / MAX_SESSIONS_OF_AGENT
   for (let n = 0; n < MAX_SESSIONS; n++) book.see({ ...outcome, agent: `a${n % agents}`, session: `s${n}` }, n)
@@ -82,7 +82,7 @@ test('when there are too many, those that were idle for longest are forgotten', 
   assert.ok(kept.has('new') && kept.has('s0') && !kept.has('s1'))
 })
 
-test('an agent at its share forgets sessions of its own, and a full list those of agents with the most', () => {
+test('an agent at its share loses its own oldest sessions, and a full list those of the agents with the most', () => {
   const book = new SessionBook()
   const see = (agent: string, n: number, at: number) => book.see({ ...outcome, agent, session: `s${n}` }, at)
   see('modest', 0, 0)

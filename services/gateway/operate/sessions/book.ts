@@ -2,42 +2,42 @@ import { type PoolObserver, poolTable, type SharedPool, watchedPool } from '@pla
 import { isObject } from '@plat/tokens'
 import { SANDBOX_USAGE } from '../../call/index.ts'
 
-/** Sessions that are listed, of all agents and of one; beyond, those that were idle for longest are forgotten. */
+/** Maximum number of listed sessions, in total and per agent; beyond, those that were idle for longest are forgotten. */
 export const MAX_SESSIONS = poolTable.listed_sessions.total
 export const MAX_SESSIONS_OF_AGENT = poolTable.listed_sessions.shares[0].max
 
-/** Which session: a name stands for itself within one agent only. */
+/** Name of a session, unique only within its agent. */
 export interface SessionName {
   readonly namespace: string
   readonly agent: string
   readonly session: string
 }
 
-/** What the records of calls say of one session. */
+/** A session, as derived from the records of its calls. */
 export interface Session extends SessionName {
-  /** Null: it acts for nobody. */
+  /** Null if it acts for no user. */
   user: string | null
   groups: readonly string[]
   tier: string
-  /** Of the first and of the last record, in milliseconds since the epoch. */
+  /** Times of the first and last record, in milliseconds since the epoch. */
   startedAt: number
   lastActivity: number
-  /** Calls that are over, refused ones with them. */
+  /** Finished calls, including refused ones. */
   calls: number
   denied: number
-  /** Millionths of the currency of prices. */
+  /** Millionths of the pricing currency. */
   spentMicros: number
 }
 
-/** A record as the ledger takes it or holds it. */
+/** A ledger record. */
 export type SessionRecord = Readonly<Record<string, unknown>>
 
 /**
- * The sessions that records tell of. A record is the last of its call when it is a refusal (`decision`) or an `outcome`: the book looks at no
+ * Sessions derived from records. The last record of a call is a refusal (`decision`) or an `outcome`: the book reads no
  * other, so that each call counts once.
  */
 export class SessionBook {
-  /** By the session's name; those of several agents may share one. */
+  /** By the session's name, which several agents may use. */
   readonly #byName = new Map<string, Session[]>()
   readonly #pool: SharedPool
 
@@ -49,19 +49,19 @@ export class SessionBook {
     return this.#pool.used
   }
 
-  /** Takes one record into account; `at` in milliseconds since the epoch. */
+  /** Applies a record; `at` in milliseconds since the epoch. */
   see(rec: SessionRecord, at: number): void {
     const { kind, namespace, agent, session } = rec
     if (kind !== 'outcome' && kind !== 'decision') return
     if (typeof namespace !== 'string' || typeof agent !== 'string' || typeof session !== 'string') return
     const entry = this.#find(namespace, agent, session) ?? this.#begin({ namespace, agent, session, at })
     if (typeof rec.costMicros === 'number') entry.spentMicros += rec.costMicros
-    // What its sandbox used is no call of the session, and no sign of life.
+    // Sandbox usage is no call of the session and no activity.
     if (rec.op === SANDBOX_USAGE) return
     entry.calls++
     if (rec.action === 'deny') entry.denied++
     if (at < entry.startedAt) entry.startedAt = at
-    // What is read again after a restart may be older than what has come since.
+    // A record read again after a restart may be older than the known ones.
     if (at < entry.lastActivity) return
     entry.lastActivity = at
     entry.user = typeof rec.user === 'string' ? rec.user : null
@@ -70,7 +70,7 @@ export class SessionBook {
     if (isTexts(rec.facts.groups)) entry.groups = rec.facts.groups
   }
 
-  /** Undefined: no record tells of it. */
+  /** Returns undefined if no record names it. */
   get({ namespace, agent, session }: SessionName): Readonly<Session> | undefined {
     return this.#find(namespace, agent, session)
   }
@@ -99,7 +99,7 @@ export class SessionBook {
   }
 
   /**
-   * Half at once, of one agent or of all: to look for the one that was idle for longest would cost each new session a walk over all. Of
+   * Forgets half at once, of one agent or of all: a search for the oldest one would cost each new session a walk over all of them. Of
    * all, agents keep their newest in turns, so that one with many sessions loses them first.
    */
   #forgetHalf(of: Pick<SessionName, 'namespace' | 'agent'> | null): void {

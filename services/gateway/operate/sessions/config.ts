@@ -2,11 +2,11 @@ import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 import { PLACEHOLDERS, placeholdersIn } from './trace-url.ts'
 
-/** Items of the largest pages (docs/spec/gateway.md, "Limits"). */
+/** Maximum page sizes, in items (docs/spec/gateway.md, "Limits"). */
 export const LIST_MAX = 5000
 export const TIMELINE_MAX = 10_000
 
-/** A placeholder that nothing stands for would be part of every link. */
+/** An unknown placeholder would stay literally in every link. */
 const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
   if (typeof template !== 'string') return []
   return placeholdersIn(template)
@@ -18,7 +18,7 @@ const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
     }))
 }
 
-/** `sessions` (docs/spec/gateway.md): the session list and timelines, and where the traces that records name are shown. */
+/** `sessions` (docs/spec/gateway.md): the session list, timelines, and links to traces. */
 export const sessionsBlock = {
   path: 'sessions',
   feature: 'sessions',

@@ -7,23 +7,23 @@ import { createSessionRoutes, type SessionRoutesOptions } from './routes.ts'
 
 export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'config' | 'auditPath'> {
   readonly config: { readonly sessions: SessionRoutesOptions['config']; readonly auditPath: string }
-  /** The last record of the ledger when the gateway started: what comes after it is told by `see`. */
+  /** The last ledger record when the gateway started; later ones come through `see`. */
   readonly placed: () => { readonly seq: number }
   readonly log: Log
   readonly pools?: PoolObservers<'listed_sessions'>
 }
 
-/** The sessions that have called, and what each did. */
+/** The sessions that have called, with their records. */
 export interface SessionsFeature {
   readonly routes: AdminRoutes
-  /** Takes a record into account that is on its way to the ledger. */
+  /** Applies a record on its way to the ledger. */
   see(rec: SessionRecord, at: number): void
-  /** What is known of a session; null: nothing calls itself so. Waits until the sessions of before this start are known. */
+  /** Returns a session, or null if no session has this name. Waits until the sessions from before this start are known. */
   find(name: SessionName): Promise<Readonly<Session> | null>
   close(): Promise<void>
 }
 
-/** Sessions (docs/spec/gateway.md, "Sessions"): told by records, those of before a restart read again from the end of the ledger. */
+/** Sessions (docs/spec/gateway.md, "Sessions"), derived from records; those from before a restart are read from the end of the ledger. */
 export function createSessions(parts: SessionsParts): SessionsFeature {
   const { config, placed, log } = parts
   const book = new SessionBook(parts.pools?.of('listed_sessions'))

@@ -8,13 +8,13 @@ import type { Gateway } from '../../gateway.ts'
 import { AUDIENCE, provider } from '../../testing/people.ts'
 import { started, TOKEN } from '../../testing/started.ts'
 
-/** Asks the admin API of a gateway. */
+/** Sends a GET to the admin API of a gateway. */
 async function ask({ adminUrl }: Gateway, path: string, token = TOKEN) {
   const response = await fetch(`${adminUrl}/v1/sessions${path}`, { headers: { authorization: `Bearer ${token}` } })
   return { status: response.status, body: JSON.parse(await response.text()) }
 }
 
-/** A session of `agent` in `namespace` calls a tool; the upstream is not there, and a call without the scope is refused. */
+/** A session of `agent` in `namespace` calls a tool; the upstream is unreachable, and a call without the scope is refused. */
 async function call(
   { url }: Gateway,
   issuer: TestIssuer,
@@ -37,7 +37,7 @@ async function call(
   return response.status
 }
 
-/** Waits until the list says that so many calls are over. */
+/** Waits until the list counts `calls` finished calls. */
 async function counted(gateway: Gateway, calls: number) {
   const all = async () => (await ask(gateway, '')).body.items
   const sum = (items: { calls: number }[]) => items.reduce((before, one) => before + one.calls, 0)
@@ -45,8 +45,8 @@ async function counted(gateway: Gateway, calls: number) {
   return await all()
 }
 
-/** Waits until the timeline of the sessions of this name tells how so many calls ended: the list counts them a write earlier. */
-async function told(gateway: Gateway, session: string, calls: number) {
+/** Waits until the timelines of the sessions with this name hold the ends of `calls` calls: the list counts them a write earlier. */
+async function recorded(gateway: Gateway, session: string, calls: number) {
   const ended = async () => {
     const { items } = (await ask(gateway, `/${session}/timeline?limit=10000`)).body
     return items.filter(({ rec }: { rec: { kind: string } }) => rec.kind !== 'intent').length
@@ -54,7 +54,7 @@ async function told(gateway: Gateway, session: string, calls: number) {
   await until(async () => (await ended()) === calls, 'how the calls ended')
 }
 
-test('sessions are listed with what they did and what stands against them, also after a restart', async (t) => {
+test('sessions are listed with calls, spending, taints and pending approvals, also after a restart', async (t) => {
   // Shows D3.endpoint.sessions.
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const first = await started(t, { auditPath }, true)
@@ -105,7 +105,7 @@ test('a timeline holds the records of one session, in pages', async (t) => {
   for (const who of ['default/assistant/s1', 'default/assistant/s2', 'default/other/s1', 'default/assistant/s1']) {
     await call(gateway, issuer, { who })
   }
-  await told(gateway, 's1', 3)
+  await recorded(gateway, 's1', 3)
   const own = encodeURIComponent('default/assistant/s1')
   const records: string[] = []
   let cursor = '0'
@@ -128,7 +128,7 @@ test('a timeline holds the records of one session, in pages', async (t) => {
   assert.equal((await ask(gateway, '/s1/timeline?cursor=x')).status, 400)
 })
 
-test('whoever has a role in one namespace sees the sessions and records of that one', async (t) => {
+test('a role in one namespace gives access to the sessions and records of that namespace', async (t) => {
   const people = await provider(t)
   const { gateway, issuer } = await started(t, {
     adminAuth: {
@@ -138,7 +138,7 @@ test('whoever has a role in one namespace sees the sessions and records of that 
     },
   })
   for (const who of ['default/assistant/s1', 'bank/assistant/s1']) await call(gateway, issuer, { who })
-  await told(gateway, 's1', 2)
+  await recorded(gateway, 's1', 2)
   const banker = await people.token({ groups: ['bank'] })
   const { body } = await ask(gateway, '', banker)
   assert.deepEqual(

@@ -16,7 +16,7 @@ export interface SessionRoutesOptions {
   readonly currency: () => string
 }
 
-/** `/v1/sessions`: who calls, and what each session did (admin API shapes). */
+/** `/v1/sessions`: sessions and their records (admin API shapes). */
 export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes {
   const { config, book, auditPath } = options
   return {
@@ -38,7 +38,7 @@ export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes 
   }
 }
 
-/** `<namespace>/<agent>/<session>`, or the session's name alone where one agent has it. */
+/** Selects records by `<namespace>/<agent>/<session>`, or by the session's name if only one agent uses it. */
 function recordsOf(id: string, caller: Caller): (rec: Readonly<Record<string, unknown>>) => boolean {
   const parts = id.split('/')
   const [session = '', agent, namespace] = parts.toReversed()

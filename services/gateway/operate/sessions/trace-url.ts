@@ -1,4 +1,4 @@
-/** What may stand in `sessions.traceURLTemplate` between braces (docs/spec/gateway.md). */
+/** Placeholders of `sessions.traceURLTemplate` (docs/spec/gateway.md). */
 export const PLACEHOLDERS: ReadonlySet<string> = new Set(['traceId', 'spanId', 'session', 'namespace'])
 
 const PLACEHOLDER = /\{([^{}]*)\}/g
@@ -11,14 +11,14 @@ interface Recorded {
   readonly rec: Readonly<Record<string, unknown>>
 }
 
-/** The record with `traceUrl`, where it names a trace; as it is without a template. */
+/** Adds `traceUrl` to a record that names a trace; returns it unchanged without a template. */
 export function withTraceUrl<L extends Recorded>(line: L, template: string): L | (L & { readonly traceUrl: string }) {
   const { rec } = line
   if (template === '' || typeof rec.traceId !== 'string') return line
   return { ...line, traceUrl: template.replace(PLACEHOLDER, (_, name: string) => encoded(rec[name])) }
 }
 
-/** Whatever a caller called itself stays one part of the address. */
+/** Encodes a value so that it stays one component of the URL. */
 function encoded(value: unknown): string {
   return typeof value === 'string' ? encodeURIComponent(value) : ''
 }

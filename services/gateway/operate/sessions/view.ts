@@ -1,6 +1,6 @@
-/** Shape of `/v1/sessions`, for whoever asks over HTTP. */
+/** Response shape of `/v1/sessions`. */
 
-/** One session, with what stands against it now. */
+/** One session, with its taints and pending approvals. */
 export interface SessionView {
   /** `<namespace>/<agent>/<session>`. */
   readonly id: string

@@ -6,7 +6,7 @@ const sharedNeedsPostgres: Rule = ({ counters, type }) =>
     ? [{ path: 'stateBackend.counters', message: 'shared needs stateBackend.type postgres', severity: 'error' }]
     : []
 
-/** `stateBackend` as it is read; docs/spec/gateway.md describes its keys. */
+/** `stateBackend` as parsed; docs/spec/gateway.md describes its keys. */
 export interface StateBackendConfig {
   readonly type: 'file' | 'postgres'
   readonly dsnFile: string
@@ -14,11 +14,11 @@ export interface StateBackendConfig {
   readonly maxConns: number
   readonly pollMillis: number
   readonly leader: { readonly retryMillis: number }
-  /** Left out: `shared` for postgres, `local` for file. */
+  /** Default: `shared` for postgres, `local` for file. */
   readonly counters?: 'local' | 'shared'
 }
 
-/** `stateBackend` (docs/spec/gateway.md): where state lives that replicas share. */
+/** `stateBackend` (docs/spec/gateway.md): storage of state shared by replicas. */
 export const stateBackendBlock = {
   path: 'stateBackend',
   feature: 'state-backend',

@@ -12,7 +12,7 @@ import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
 
 const postgres = usePostgres()
-/** Calls that count in a rate and reached the server. */
+/** Calls that count in a rate limit and reached the server. */
 let countedCalls = 0
 const shared = new TestGateways({
   postgres,
@@ -55,14 +55,14 @@ async function adopt({ url }: GatewayProcess): Promise<string> {
 
 /** `npm run long -- -only restored` sets more. */
 const RESTORES = Number(process.env.PLAT_TEST_RESTORES ?? 1)
-/** Denied calls of each gateway that are seen, one after the other, before the adoption. */
+/** Denied calls of each gateway, in sequence, before the adoption. */
 const DENIED_CALLS = 50
 const LOAD_PAUSE_MS = 10
 
-/** Calls a gateway again and again, with and without counting, until it is closed or the test ends. */
+/** Calls a gateway repeatedly, with and without counting, until it is closed or the test ends. */
 class Caller {
   readonly gateway: GatewayProcess
-  /** Statuses since the last `reset`, each of a call that began after it. */
+  /** Statuses since the last `reset`, of calls that began after it. */
   statuses: number[] = []
   #isOver = false
   readonly #done: Promise<void>
@@ -102,7 +102,7 @@ async function untilPassing(callers: readonly Caller[], what: string): Promise<v
   await until(() => callers.every(({ statuses }) => statuses.slice(-2).join() === '200,200'), what)
 }
 
-/** The database goes back in time while all gateways are called, and one more starts meanwhile. */
+/** Restores an older copy of the database while all gateways are called and one more starts. */
 async function loseAndAdopt(callers: Caller[], round: number): Promise<void> {
   await postgres.save()
   await untilPassing(callers, 'calls after the copy')
@@ -121,7 +121,7 @@ async function loseAndAdopt(callers: Caller[], round: number): Promise<void> {
   const gateways = callers.map(({ gateway }) => gateway)
   await until(async () => (await Promise.all(gateways.map(isLost))).every(Boolean), 'every gateway to see the loss')
   for (const text of await Promise.all(gateways.map(ready))) assert.match(text, /^503 .*state database/)
-  // The one that started late has never let a call pass.
+  // The one that started late has never allowed a call.
   for (const caller of callers.slice(0, -1)) caller.reset()
   await until(() => callers.every(({ statuses }) => statuses.length >= DENIED_CALLS), 'the denied calls')
   const denied = callers.map(({ statuses }) => [...new Set(statuses)])
@@ -150,7 +150,7 @@ test('when the database becomes an older copy under load three gateways deny eve
   }
   await Promise.all(callers.map((caller) => caller.end()))
   const recorded = await readFile(paths[1] ?? '', 'utf8')
-  // Each before it was done, and after.
+  // One record before each adoption and one after.
   assert.equal(recorded.match(/state:adopt/g)?.length, 2 * RESTORES)
 })
 
@@ -162,7 +162,7 @@ test('a gateway does not start on a ledger that ends below the head in the datab
   await shared.close(first)
   const lines = (await readFile(path, 'utf8')).split('\n').slice(0, -1)
   await writeFile(path, `${lines.slice(0, -1).join('\n')}\n`)
-  // Who can write the disk can cut the ledger and remove what is beside it.
+  // Anyone who can write to the disk can truncate the ledger and remove the file beside it.
   await rm(`${path}.head`)
   const last = lines.length - 1
   await assert.rejects(

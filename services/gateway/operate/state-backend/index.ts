@@ -29,17 +29,17 @@ export interface StateBackendOptions {
   readonly lost: (isLost: boolean) => void
 }
 
-/** Where state lives that replicas share, or that one replica has for itself. */
+/** Storage of state, shared by replicas or local to one. */
 export interface StateBackend {
   readonly journals: Journals
   readonly leadership: Leadership
-  /** Null: this replica counts for itself. `rates`: windows of rates and minutes are counted together too. */
+  /** Null if this replica counts alone. `rates`: windows of rates and minutes are shared too. */
   readonly shared: { readonly rates: boolean; readonly limits: PostgresState['limits'] } | null
-  /** A secret that is made once for all replicas; null: each has its own. */
+  /** A secret created once for all replicas, or null if each has its own. */
   readonly secret: PostgresState['secret'] | null
-  /** Where the head of the ledger is kept as well; null: only beside the ledger. */
+  /** Second storage of the ledger head, or null if it is only beside the ledger. */
   readonly ledgerHeads: PostgresState['ledgerHeads'] | null
-  /** Why most calls are denied; null: they are not. */
+  /** Why most calls are denied, or null. */
   problem(): string | null
   readonly routes: AdminRoutes
   close(): Promise<void>

@@ -1,7 +1,7 @@
 import { reasonOf } from '@plat/core'
 import { AdminError, type AdminRoutes } from '../../admin/index.ts'
 
-/** `POST /v1/admin/state:adopt`: an operator confirms that the gateways go on with the state database as it is. */
+/** `POST /v1/admin/state:adopt`: an operator confirms that the gateways continue with the state database as it is. */
 export function createStateRoutes(adopt: () => Promise<boolean>): AdminRoutes {
   return {
     mount(context) {

@@ -6,10 +6,10 @@ import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
 
 const MAX_CONNECTIONS = 3
-/** So long that no test meets its end, in seconds. */
+/** Longer than any test, in seconds. */
 const A_LONG_WINDOW = 100_000_000
 
-/** Results of calls with the argument `stuck` come when this has. */
+/** Resolves to release calls with the argument `stuck`. */
 const released = Promise.withResolvers<void>()
 const postgres = usePostgres()
 const shared = new TestGateways({
@@ -42,7 +42,7 @@ async function spentIn(gateway: GatewayProcess, session: string) {
   return { spent: found?.spent.micros ?? 0, held: found?.held.micros ?? 0 }
 }
 
-test('who is revoked at one gateway is refused at the other, and let in again when that is lifted there', async () => {
+test('a revocation at one gateway applies at the other, until it is lifted there', async () => {
   // Shows D3.state.stateBackend.type, D3.state.stateBackend.dsnFile.
   assert.equal(await shared.refusal(other, 'gone', 'free'), null)
   const revoked = await shared.admin(one, 'POST', '/revocations', { target: { session: 'default/assistant/gone' } })
@@ -54,7 +54,7 @@ test('who is revoked at one gateway is refused at the other, and let in again wh
   await until(async () => (await shared.refusal(one, 'gone', 'free')) === null, 'the lift')
 })
 
-test('a call that one gateway holds is approved at the other, and the grant is good once', async () => {
+test('a call pending at one gateway can be approved at the other, and the grant is used once', async () => {
   const held = shared.call(one, 'asks', 'asked', { n: 1 })
   const pending = async () => (await shared.admin(other, 'GET', '/approvals?state=pending')).body.items
   await until(async () => (await pending()).length === 1, 'the approval')
@@ -66,7 +66,7 @@ test('a call that one gateway holds is approved at the other, and the grant is g
   await until(async () => (await stateOf()) === 'used', 'the use')
 })
 
-test('a session of an upstream that began at one gateway goes on at the other', async () => {
+test('an upstream session created at one gateway continues at the other', async () => {
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } }
   const begun = await shared.send(one, 'mcp', { method: 'initialize', params })
   const sealed = begun.headers.get('mcp-session-id') ?? ''
@@ -77,13 +77,13 @@ test('a session of an upstream that began at one gateway goes on at the other', 
   assert.equal(shared.upstream.received[many]?.headers['mcp-session-id'], 'upstreams-own')
 })
 
-test('500 calls at once at two gateways never pass a cap that they share, and use all of it', async () => {
+test('500 concurrent calls at two gateways never exceed a shared cap, and use all of it', async () => {
   // Shows D3.state.stateBackend.counters, D3.state.stateBackend.maxConns, D3.state.stateBackend.schema.
   const at = (gateway: GatewayProcess) => Array.from({ length: 250 }, () => shared.refusal(gateway, 'pays', 'paid'))
   const refusals = await Promise.all([...at(one), ...at(other)])
   let passed = refusals.filter((why) => why === null).length
   assert.ok(passed <= 100, `${passed} passed`)
-  // A machine that is too busy refuses for that; what was held meanwhile comes back.
+  // An overloaded machine causes other refusals; their holds are released.
   await until(async () => {
     if (passed < 100 && (await shared.refusal(passed % 2 === 0 ? one : other, 'pays', 'paid')) === null) passed++
     return passed >= 100
@@ -102,7 +102,7 @@ test('500 calls at once at two gateways never pass a cap that they share, and us
   const [open] = await postgres.rows(
     "SELECT count(*)::integer AS many FROM pg_stat_activity WHERE application_name = 'plat'",
   )
-  // Of each gateway one more is for leadership and notices.
+  // Each gateway has one more connection for leadership and notifications.
   assert.ok(Number(open?.many) <= 2 * (MAX_CONNECTIONS + 1), `${open?.many} connections`)
   const kept = await postgres.rows('SELECT name FROM replicas.journal ORDER BY name')
   assert.deepEqual(
@@ -117,7 +117,7 @@ const leads = async ({ url }: GatewayProcess) => {
   return /^plat_gateway_leader\{job="state"\} 1$/m.test(text)
 }
 
-test('of two gateways one leads; when it is killed the other does, and counts what was held as spent', async () => {
+test('one of two gateways leads; when it is killed the other takes over, and counts holds as spent', async () => {
   // Shows D3.state.stateBackend.leader.retryMillis, D3.metric.plat_gateway_leader, D3.metric.plat_gateway_state_backend_info.
   const whoLeads = async () => [await leads(one), await leads(other)]
   await until(async () => (await whoLeads()).includes(true), 'a leader')
@@ -133,7 +133,7 @@ test('of two gateways one leads; when it is killed the other does, and counts wh
   assert.deepEqual(await spentIn(other, 'killed'), { spent: 200_000, held: 0 })
 })
 
-test('without its database a gateway refuses what must be counted or kept, and soon everything; then all goes on', async () => {
+test('without its database a gateway refuses calls that need it, soon all calls, and recovers afterwards', async () => {
   assert.equal(await shared.refusal(other, 'after', 'paid'), null)
   await postgres.stop()
   assert.equal(await shared.refusal(other, 'after', 'paid'), 'state_unavailable')

@@ -18,30 +18,30 @@ const CALLS = REPLICAS * CALLS_PER_REPLICA
 /** `npm run long -- -only counting` sets more. */
 const SECONDS = Number(process.env.PLAT_TEST_COUNTING_SECONDS ?? 5)
 const CALLERS = 9
-/** Between two calls of one caller, in milliseconds. */
+/** Delay between two calls of one caller, in milliseconds. */
 const PAUSE_MS = 10
-/** Sessions that are used at a time. */
+/** Number of concurrent sessions. */
 const SESSIONS = 2
-/** Calls that the caps of a session let pass. */
+/** Calls that the caps of a session allow. */
 const CAPS = { paid: 50, rated: 20 } as const
 const TOOLS = ['paid', 'rated'] as const
 type Tool = (typeof TOOLS)[number]
-/** A session that was refused so often for each of its caps is left for a new one. */
+/** Refusals for each cap after which a session is replaced by a new one. */
 const REFUSED_MAX = 10
 const A_LONG_WINDOW = 100_000_000
 const MICROS_PER_CALL = 10_000
-/** Longer than a gateway waits for a batch: what a paused process was sent runs after the gateway gave it up. */
+/** Longer than a gateway waits for a batch: a paused process then runs it after the gateway's timeout. */
 const PAUSED_MS = 4_000
-/** How often each connection loses a response, and how long it has for that, in milliseconds. */
+/** Number of lost responses per connection, and the time for them, in milliseconds. */
 const LOSSES = 25
 const LOSING_MS = 50
-/** Sessions whose counters are locked at a time: more than a gateway has connections. */
+/** Number of sessions with locked counters: more than the connections of a gateway. */
 const LOCKED = 6
-/** Calls of another session that each gateway lets pass meanwhile. */
+/** Calls of another session that each gateway must allow meanwhile. */
 const FREE_CALLS = 5
-/** How long holds may stay after the last fault, in milliseconds. */
+/** Maximum time for holds to end after the last fault, in milliseconds. */
 const SETTLED_MS = 60_000
-/** What a call may be refused for. */
+/** Error codes allowed for calls. */
 const REFUSALS: ReadonlySet<unknown> = new Set([
   null,
   'budget_exceeded',
@@ -55,7 +55,7 @@ const REFUSALS: ReadonlySet<unknown> = new Set([
 const executed = new Map<string, number>()
 const postgres = usePostgres()
 const proxy = new PostgresProxy(postgres)
-/** Results of calls with the argument `stuck` never come: their gateway is killed before. */
+/** Never resolves: the gateways of calls with the argument `stuck` are killed first. */
 const stuckForever = Promise.withResolvers<void>()
 const shared = new TestGateways({
   postgres,
@@ -94,7 +94,7 @@ async function approvalsOf(gateway: GatewayProcess, session: string): Promise<re
   return body.items.map(({ id, state }: Listed) => ({ id, state }))
 }
 
-/** Calls that wait for this approval on any replica, besides the one that created it. */
+/** Number of calls on any replica that wait for this approval, besides the one that created it. */
 async function attachedTo(id: string): Promise<unknown> {
   const [row] = await postgres.rows(
     `SELECT count(*)::integer AS attached FROM replicas.entry
@@ -153,7 +153,7 @@ const nextSession = () => new Session(`s${++sessionCount}`)
 /** Refusals by their code; `null` for calls that passed, `cut` for those whose gateway was killed. */
 const results = new Map<unknown, number>()
 const killed = new Set<GatewayProcess>()
-/** Names of calls whose end only their gateway knew: when it is killed, what they hold counts as spent. */
+/** Names of calls whose end only their gateway knew: after a kill their holds count as spent. */
 const unsure = new Map<GatewayProcess, string[]>()
 
 async function callOnce(gateway: GatewayProcess, session: string, tool: Tool, more: object = {}): Promise<unknown> {
@@ -195,7 +195,7 @@ async function cutConnections(): Promise<void> {
     if (Math.random() < 0.5) await postgres.rows('SELECT pg_terminate_backend($1)', [pid])
 }
 
-/** Connections end when the server has done what it was sent last, before their gateway knows that. */
+/** Closes connections after the server has processed the last statement, before the gateway has the response. */
 async function loseResponses(): Promise<void> {
   for (let times = 0; times < LOSSES; times++) {
     proxy.loseResponses()
@@ -203,7 +203,7 @@ async function loseResponses(): Promise<void> {
   }
 }
 
-/** Kills a gateway while calls hold something. */
+/** Kills a gateway while calls have holds. */
 async function killGateway(): Promise<void> {
   const first = gateways.shift() ?? assert.fail()
   const session = nextSession().name
@@ -217,7 +217,7 @@ async function killGateway(): Promise<void> {
   gateways.push(await shared.start())
 }
 
-/** While a transaction has the counters of some sessions locked, every gateway counts in another session. */
+/** While a transaction locks the counters of some sessions, every gateway counts in another session. */
 async function lockCounters(): Promise<void> {
   const locked = Array.from({ length: LOCKED }, () => nextSession().name)
   const free = nextSession().name
@@ -245,7 +245,7 @@ async function callWhile(stop: AbortSignal, gateway: GatewayProcess, session: st
   while (!stop.aborted) await callOnce(gateway, session, 'paid')
 }
 
-/** The pause comes last: what it leaves behind is not cleared by the end of a gateway. */
+/** The pause comes last: the end of a gateway does not clear its effects. */
 const FAULTS = [killGateway, cutConnections, loseResponses, lockCounters, () => crash(postgres), pauseBackends]
 
 interface Counted {
@@ -255,7 +255,7 @@ interface Counted {
   readonly held: number
 }
 
-/** All counters, under the names of the calls that they count. */
+/** All counters, by the names of their calls. */
 async function counted(): Promise<readonly Counted[]> {
   const rows = await postgres.rows('SELECT key, spent::float, held::float FROM replicas.counter')
   return rows.map(({ key, spent, held }) => {
@@ -264,13 +264,13 @@ async function counted(): Promise<readonly Counted[]> {
   })
 }
 
-/** Calls whose holds count as spent because their gateway was killed, by their names. */
+/** Calls whose holds count as spent after their gateway was killed, by name. */
 function unsureOfKilled(): ReadonlyMap<string, number> {
   const names = [...killed].flatMap((gateway) => unsure.get(gateway) ?? [])
   return new Map(Object.entries(Object.groupBy(names, (name) => name)).map(([name, all]) => [name, all?.length ?? 0]))
 }
 
-/** Each call that passed is counted once, and nothing else is but what killed gateways held. */
+/** Each executed call is counted once, and other counts are only holds of killed gateways. */
 function assertCounts(counters: readonly Counted[]): void {
   const allowed = unsureOfKilled()
   for (const { name, spent, held } of counters) {
@@ -284,7 +284,7 @@ function assertCounts(counters: readonly Counted[]): void {
     if (/^(?:paid|rated) /.test(name)) assert.ok(known.has(name), `${name}: ${calls} executed, not counted`)
 }
 
-test('under load no cap is passed and no hold stays, while server processes pause or crash, connections break and gateways die', async (t) => {
+test('under load no cap is exceeded and no hold leaks, while server processes pause or crash, connections break and gateways die', async (t) => {
   const stop = new AbortController()
   const sessions = Array.from({ length: SESSIONS }, nextSession)
   const callers = Promise.all(Array.from({ length: CALLERS }, () => load(sessions, stop.signal)))

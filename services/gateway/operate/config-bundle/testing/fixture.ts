@@ -10,7 +10,7 @@ import { BundleStore, type StoreOptions } from '../store.ts'
 /** Files by name. */
 export type Texts = Readonly<Record<string, string>>
 
-/** What is said of a bundle in a test, laid over what is right. */
+/** Members of a test's bundle statement, merged over valid ones. */
 export type Saying = Partial<BundleContent['statement']>
 
 export interface BundleFixture {
@@ -20,10 +20,10 @@ export interface BundleFixture {
   readonly signer: LocalSigner
   readonly records: object[]
   readonly refused: RefusalReason[]
-  /** The gauge of the revision. */
+  /** Returns the gauge of the revision. */
   revision(): number
   bundle(revision: number, texts: Texts, saying?: Saying, signers?: readonly LocalSigner[]): Buffer
-  /** Opens folder and state as a gateway that starts does. */
+  /** Opens folder and state as a starting gateway does. */
   open(own?: Partial<StoreOptions>): Promise<Opened>
 }
 
@@ -31,21 +31,21 @@ export interface Opened {
   readonly store: BundleStore
   readonly bundles: Bundles
   take(bytes: Uint8Array, isWhole?: boolean, source?: Source): Promise<OfferResult>
-  /** Why a bundle is refused; otherwise what becomes of it. */
+  /** Returns the reason of a refusal, otherwise the kind of the result. */
   verdict(bytes: Uint8Array): Promise<string>
 }
 
 export interface BundleFixtureOptions {
   readonly trustedIssuers?: readonly string[]
   readonly signaturePolicy?: SignaturePolicy
-  /** Trusted beside the ground's own. */
+  /** Trusted beside the fixture's own key. */
   readonly keys?: readonly LocalSigner[]
   readonly maxBytes?: number
   readonly leewaySeconds?: number
   readonly options?: Partial<BundlesOptions>
 }
 
-/** A folder for bundles, a key that is trusted, and a clock. */
+/** A folder for bundles, a trusted key and a clock. */
 export async function setUp({
   trustedIssuers = [],
   signaturePolicy = 'classical',

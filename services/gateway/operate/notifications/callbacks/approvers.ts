@@ -1,21 +1,21 @@
 import type { PersonMarks } from '../../../admin/index.ts'
 import type { NotifierConfig } from '../config.ts'
 
-/** Somebody who may decide. */
+/** A person who may decide. */
 export interface Approver {
-  /** `user:<name>`, as the admin API names people: whoever decides there and in a chat counts once. */
+  /** `user:<name>`, the name in the admin API, so that one person counts once there and in a chat. */
   readonly by: string
-  /** What identifies the person, by whatever way the person decides. */
+  /** Marks of the person, the same for every way to decide. */
   readonly person: string[]
   readonly groups: string[]
-  /** Where; null: everywhere. */
+  /** Namespaces of the approvals; null for all. */
   readonly namespaces: readonly string[] | null
 }
 
-/** How people are named in votes. */
+/** Prefix of people's names in votes. */
 const USER_PREFIX = 'user:'
 
-/** Whom a chat user is (`userMap`); null: nobody who may decide. */
+/** Maps a chat user to an approver (`userMap`). Returns null if the user may not decide. */
 export function approverOf(
   { userMap }: NotifierConfig,
   chatUser: string,

@@ -14,23 +14,23 @@ import {
 import type { KnownPerson } from '../../../admin/index.ts'
 import type { NotifierConfig } from '../config.ts'
 
-/** How often keys are fetched anew, in seconds. */
+/** Interval between key fetches, in seconds. */
 const REFRESH_SECONDS = 300
-/** Skew granted on the times of a token, in seconds. */
+/** Allowed clock skew of token times, in seconds. */
 const LEEWAY_SECONDS = 60
-/** Longest token that is looked at, in characters. */
+/** Maximum length of a token, in characters. */
 const TOKEN_MAX_CHARS = 16_384
 
-/** Verifies the tokens of one notifier's callbacks (`callbackOIDC`). */
+/** Verifies the tokens of a notifier's callbacks (`callbackOIDC`). */
 export interface BearerTokens {
-  /** The claims of the token in `authorization`; null: there is none that is valid. */
+  /** Returns the claims of the token in `authorization`, or null if it is missing or invalid. */
   verify(authorization: string | undefined): Promise<Members | null>
   close(): void
 }
 
 export interface BearerOptions {
   readonly dialer: KeyFetcher
-  /** CA bundle beside the system's; null: none. */
+  /** Additional CA bundle in PEM, or null. */
   readonly caPEM: string | null
   readonly clock: Clock
   readonly log: Log
@@ -40,7 +40,7 @@ interface Claims extends TimedClaims {
   readonly members: Members
 }
 
-/** Fetches the keys; when that fails it is tried again. */
+/** Fetches the keys; retries after failures. */
 export async function openBearer(
   { issuer, audience, jwksURL, discoveryURL }: NotifierConfig['callbackOIDC'],
   options: BearerOptions,
@@ -64,7 +64,7 @@ export async function openBearer(
       const token = /^Bearer +([!-~]+)$/i.exec(authorization ?? '')?.[1] ?? ''
       if (token === '' || token.length > TOKEN_MAX_CHARS) return null
       const claims = await verifier.verify(token)
-      // What only the holder of a key may show is no proof here: nobody checks that key.
+      // Refuses sender-constrained tokens (RFC 7800): their key proof is not checked here.
       return isFault(claims) || claims.members.cnf !== undefined ? null : claims.members
     },
     close: () => keys.close(),
@@ -77,7 +77,7 @@ export interface TokenPerson {
   readonly known: KnownPerson
 }
 
-/** Whom a token names, with the groups that it says; null: nobody. */
+/** Returns the person that a token names, with its groups, or null. */
 export function personIn(claims: Members): TokenPerson | null {
   const user = readingClaims(() => ({ name: userClaim(claims, '') }))
   if (isFault(user)) return null

@@ -17,7 +17,7 @@ const bodies = near([
 const sign = (text: string, encoding: 'hex' | 'base64', key: string | Buffer = SECRET) =>
   createHmac('sha256', key).update(text).digest(encoding)
 
-/** Each reader with headers that sign the body rightly. */
+/** Each reader with a function that signs a body. */
 const readers: readonly (readonly [ReadSigned, (body: string) => Record<string, string>])[] = [
   [
     readSlack,
@@ -37,7 +37,7 @@ const readers: readonly (readonly [ReadSigned, (body: string) => Record<string, 
   [readTeams, (body) => ({ authorization: `HMAC ${sign(body, 'base64', Buffer.from(SECRET, 'base64'))}` })],
 ]
 
-/** Whatever somebody signs is a decision or none; whatever nobody signed is refused; nothing throws. */
+/** A signed body yields a decision or none, an unsigned one is refused, and no input throws. */
 export const target = fuzzTarget('gateway: callbacks of notifiers', {
   'a signed body is a decision or none': fc.property(bodies, fc.constantFrom(...readers), (body, [read, headersOf]) => {
     const callback = read({ headers: headersOf(body), body: Buffer.from(body) }, SECRET, NOW)

@@ -19,7 +19,7 @@ async function file(text: string): Promise<string> {
   return path
 }
 
-/** As Slack signs what its buttons send. */
+/** A button callback, signed as Slack signs it. */
 function slackCallback(
   value: string,
   {
@@ -52,7 +52,7 @@ async function state({ admin }: ApprovalFixture, id: string): Promise<unknown> {
   return (await admin('GET', `/v1/approvals/${id}`)).body.state
 }
 
-test('a button in Slack decides for the person that userMap names, in the namespaces that it says', async (t) => {
+test('a button in Slack decides for the person that userMap names, in the namespaces listed there', async (t) => {
   // Shows D3.notifiers.signingSecretFile, D3.notifiers.userMap.
   const chat = await receiver(t)
   const userMap = {
@@ -68,13 +68,13 @@ test('a button in Slack decides for the person that userMap names, in the namesp
   const adminAuth = { devTokenApprovers: true, people: { ada: person('1'), bob: person('2') } }
   const here = await gatewayWith(t, { notifiers, approvalQuorum, adminAuth })
   const { id, answer } = await here.hold()
-  const asked = JSON.parse((await chat.first(({ path }) => path === '/hook')).body)
-  const [approve, deny] = asked.blocks[3].elements
+  const message = JSON.parse((await chat.first(({ path }) => path === '/hook')).body)
+  const [approve, deny] = message.blocks[3].elements
   assert.deepEqual([approve.action_id, approve.value, deny.action_id], ['plat_approve', id, 'plat_deny'])
-  const press = async (told: Parameters<typeof slackCallback>[1]) => {
+  const press = async (pressed: Parameters<typeof slackCallback>[1]) => {
     const to = `${chat.url}/answers/${randomBytes(4).toString('hex')}`
-    const answered = await here.callback('on%20call', slackCallback(id, { ...told, to }))
-    assert.deepEqual([answered.status, answered.body], [200, {}])
+    const response = await here.callback('on%20call', slackCallback(id, { ...pressed, to }))
+    assert.deepEqual([response.status, response.body], [200, {}])
     return JSON.parse((await chat.first(({ path }) => to.endsWith(path))).body).text
   }
   assert.equal(await press({ user: 'U9' }), 'Not done: you are no approver (userMap).')
@@ -93,7 +93,7 @@ test('a button in Slack decides for the person that userMap names, in the namesp
   })
 })
 
-test('Slack decides from the configured workspaces and channels only, also for guests of a shared channel', async (t) => {
+test('Slack callbacks are accepted only from the configured workspaces and channels, also from guests of a shared channel', async (t) => {
   const chat = await receiver(t)
   const slack = { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/hook`), userMap: { U1: 'ada' } }
   const places = { tenants: ['T1'], channels: ['C1'] }
@@ -107,7 +107,7 @@ test('Slack decides from the configured workspaces and channels only, also for g
   assert.match(await answer, /deleted/)
 })
 
-test('what does not fit into a message is not approved there: no button, no words for it, and no callback', async (t) => {
+test('arguments too long for a message cannot be approved there: no button, no command, no callback', async (t) => {
   const chat = await receiver(t)
   const signed = { signingSecretFile: await file(SECRET), userMap: { U1: 'ada' } }
   const slack = { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/slack`), ...signed }
@@ -116,8 +116,8 @@ test('what does not fit into a message is not approved there: no button, no word
   const here = await gatewayWith(t, { notifiers: [slack, teams], approvalPreview })
   const buttons = (body: string) => body.match(/plat_approve|plat_deny/g)
   const long = 'x'.repeat(20_000)
-  const shown = await here.hold(long)
-  const whole = await chat.first(({ path, body }) => path === '/slack' && body.includes(shown.id))
+  const held = await here.hold(long)
+  const whole = await chat.first(({ path, body }) => path === '/slack' && body.includes(held.id))
   const blocks: readonly { readonly text?: { readonly text: string } }[] = JSON.parse(whole.body).blocks
   assert.ok(
     blocks
@@ -128,7 +128,7 @@ test('what does not fit into a message is not approved there: no button, no word
   )
   assert.ok(blocks.every(({ text }) => (text?.text ?? '').length <= 3_000))
   assert.deepEqual(buttons(whole.body), ['plat_approve', 'plat_deny'])
-  const card = await chat.first(({ path, body }) => path === '/teams' && body.includes(shown.id))
+  const card = await chat.first(({ path, body }) => path === '/teams' && body.includes(held.id))
   assert.match(card.body, /do not fit here.*mention the webhook with: deny/)
   const hidden = await here.hold('y'.repeat(70_000))
   const noted = await chat.first(({ path, body }) => path === '/slack' && body.includes(hidden.id))
@@ -138,11 +138,11 @@ test('what does not fit into a message is not approved there: no button, no word
   assert.equal(await state(here, hidden.id), 'pending')
   await here.callback('s', slackCallback(hidden.id, { action: 'plat_deny' }))
   assert.equal(await state(here, hidden.id), 'denied')
-  await here.callback('s', slackCallback(shown.id, {}))
-  assert.match(await shown.answer, /deleted/)
+  await here.callback('s', slackCallback(held.id, {}))
+  assert.match(await held.answer, /deleted/)
 })
 
-test('a callback that is old, from the future, signed by another or sent again decides nothing', async (t) => {
+test('a callback that is old, from the future, signed with another key or replayed decides nothing', async (t) => {
   const chat = await receiver(t)
   const slack = { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/hook`), userMap: { U1: 'ada' } }
   const signingSecretFile = await file(SECRET)
@@ -174,15 +174,15 @@ test('a callback that is old, from the future, signed by another or sent again d
   assert.equal(await send(good), '409 conflict')
   const { body } = await here.admin('GET', `/v1/approvals/${id}`)
   assert.partialDeepStrictEqual(body.quorum, { given: 1 })
-  assert.deepEqual(elsewhere.told, [], 'an address in a callback leads nowhere but to where the webhook is')
-  // What was not there is read anew: a secret that was replaced is worth nothing.
+  assert.deepEqual(elsewhere.told, [], 'no response goes to a host other than the webhook')
+  // The secret is read again for each callback: a replaced one is not accepted.
   await writeFile(signingSecretFile, 'new')
   assert.equal(await send(slackCallback(id, { action: 'plat_deny' })), '401 unauthenticated')
   assert.equal(await send(slackCallback(id, { action: 'plat_deny', secret: 'new' })), '200 ')
   assert.equal(await state(here, id), 'denied')
 })
 
-test('a program calls back signed as it is called itself', async (t) => {
+test('a program signs its callbacks as its notifications are signed', async (t) => {
   const hook = await receiver(t)
   const key = randomBytes(32)
   const signingSecretFile = await file(`whsec_${key.toString('base64')}`)
@@ -208,7 +208,7 @@ test('a program calls back signed as it is called itself', async (t) => {
   assert.equal(await send(decision, 'm5'), 409)
 })
 
-test('a message to the outgoing webhook of Teams decides, and is answered', async (t) => {
+test('a message to the outgoing webhook of Teams decides, and gets a reply', async (t) => {
   const chat = await receiver(t)
   const key = randomBytes(32).toString('base64')
   const teams = { name: 'team', type: 'teams', webhookURLFile: await file(`${chat.url}/hook`) }
@@ -225,8 +225,8 @@ test('a message to the outgoing webhook of Teams decides, and is answered', asyn
     const body = JSON.stringify({ ...sent, channelData, ...more })
     const mac = createHmac('sha256', Buffer.from(key, 'base64')).update(body).digest('base64')
     const headers = { 'content-type': 'application/json', authorization: `HMAC ${mac}` }
-    const { status, body: told } = await here.callback('team', { headers, body })
-    return `${status} ${told.text ?? told.error}`
+    const { status, body: reply } = await here.callback('team', { headers, body })
+    return `${status} ${reply.text ?? reply.error}`
   }
   assert.equal(await say('<at>plat</at> what?'), '400 invalid_request')
   assert.equal(await say(`<at>plat</at> approve ${id}`, { timestamp: '2020-01-01T00:00:00Z' }), '401 unauthenticated')
@@ -264,7 +264,7 @@ describe('callbacks with the token of an OpenID provider', () => {
     return String(answer.access_token)
   }
 
-  test('the person of the token decides by role, or as userMap says; other tokens are refused', async (t) => {
+  test('the person of the token decides by role or by userMap; other tokens are refused', async (t) => {
     // Shows D3.notifiers.callbackOIDC.issuer, D3.notifiers.callbackOIDC.audience, D3.notifiers.callbackOIDC.jwksURL.
     const hook = await receiver(t)
     const audience = 'https://gateway.example/decide'
@@ -296,7 +296,7 @@ describe('callbacks with the token of an OpenID provider', () => {
     assert.equal(await send('roles', `${good.slice(0, -4)}AAAA`), '401 unauthenticated')
     assert.equal(await send('others', good), '403 forbidden')
     assert.equal(await send('map', good), '200 pending')
-    assert.equal(await send('roles', good), '409 conflict', 'the token says that it is the same person')
+    assert.equal(await send('roles', good), '409 conflict', 'the token names the same person')
     assert.equal(await send('roles', good, 'deny'), '200 denied')
     assert.match(await answer, /approval_denied/)
     const { body } = await here.admin('GET', `/v1/approvals/${id}`)
@@ -304,7 +304,7 @@ describe('callbacks with the token of an OpenID provider', () => {
   })
 })
 
-test('a bot service speaks for its users where its token names the service of the message', async (t) => {
+test('a bot service decides for its users if its token names the service of the message', async (t) => {
   // Shows D3.notifiers.callbackOIDC.discoveryURL.
   const signer = signerOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'test key')
   const issuer = 'http://bots.example'
@@ -333,8 +333,8 @@ test('a bot service speaks for its users where its token names the service of th
     const message = { type: 'message', channelId, timestamp, serviceUrl: 'https://teams.example/', from }
     const body = JSON.stringify({ ...message, text: `approve ${id}` })
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
-    const { status, body: told } = await here.callback('bot', { headers, body })
-    return `${status} ${told.text ?? told.error}`
+    const { status, body: reply } = await here.callback('bot', { headers, body })
+    return `${status} ${reply.text ?? reply.error}`
   }
   assert.equal(await say(undefined), '401 unauthenticated')
   assert.equal(await say('https://elsewhere.example/'), '401 unauthenticated')

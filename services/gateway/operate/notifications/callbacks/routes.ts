@@ -24,7 +24,7 @@ import {
   SKEW_MS,
 } from './signed.ts'
 
-/** Largest callback, in bytes. */
+/** Maximum size of a callback, in bytes. */
 const BODY_MAX_BYTES = 64 * 1024
 
 /** A vote for an approval. */
@@ -35,26 +35,25 @@ export interface Ballot extends Approver {
   readonly via: string
 }
 
-/** Where decisions go. */
+/** Approvals, as far as callbacks use them. */
 export interface Decider {
-  /** Null: there is no such approval. */
+  /** Returns null if the approval does not exist. */
   namespaceOf(approval: string): string | null
-  /** Answers where the approval stands then, in words. Throws `AdminError`. */
+  /** Records a vote and returns the state of the approval. Throws `AdminError`. */
   decide(approval: string, ballot: Ballot): Promise<{ readonly state: string; readonly missing: number }>
-  /** Whether somebody who logged in may approve in this namespace, by `adminAuth`. */
-  /** The marks of a person, with those of `adminAuth.people`. */
+  /** Returns the marks of a person, with those of `adminAuth.people`. */
   personOf(known: KnownPerson): PersonMarks
-  /** As the notices have it; null: there is no such approval. */
+  /** Returns the approval for notices, or null if it does not exist. */
   view(approval: string): ApprovalView | null
   mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, namespace: string): boolean
 }
 
-/** A notifier that takes callbacks. */
+/** A notifier that accepts callbacks. */
 export interface Caller {
   readonly config: NotifierConfig
   /** `notifiers[0]` */
   readonly field: string
-  /** Null: nobody shows tokens. */
+  /** Null if callbacks carry no tokens. */
   readonly bearer: BearerTokens | null
 }
 
@@ -72,15 +71,15 @@ const SIGNED: Readonly<Record<NotifierConfig['type'], ReadSigned | null>> = {
   matrix: null,
 }
 
-/** Who decides what. */
+/** A decision and the person who made it. */
 interface CallbackDecision {
   readonly decision: Decision
   readonly approver: Approver | null
-  /** Where Slack hears how it went. */
+  /** URL for the reply to Slack, or null. */
   readonly answerTo: string | null
 }
 
-/** `POST /v1/notifiers/{name}/callback`: people decide where they were told. */
+/** `POST /v1/notifiers/{name}/callback`: people decide in the chat that notified them. */
 export class CallbackRoutes {
   readonly #parts: CallbackParts
   readonly #seen: ExpiringMap<true>
@@ -113,14 +112,14 @@ export class CallbackRoutes {
     const name = parameter(request.params, 'name')
     const caller = this.#parts.callers.get(name)
     if (caller === undefined)
-      throw new AdminError('not_found', 'there is no notifier of this name that takes callbacks')
+      throw new AdminError('not_found', 'there is no notifier of this name that accepts callbacks')
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-    const asked = await this.#asked(caller, { headers: request.headers, body })
+    const callback = await this.#verified(caller, { headers: request.headers, body })
     reply.header('cache-control', 'no-store')
     const { type } = caller.config
-    if (type === 'webhook' || type === 'matrix') return reply.send(await this.#decide(caller, asked))
-    // In a chat a refusal is an answer like any other: whoever pressed the button reads it.
-    const words = await this.#decide(caller, asked).then(
+    if (type === 'webhook' || type === 'matrix') return reply.send(await this.#decide(caller, callback))
+    // In a chat a refusal is a normal reply, shown to the person who pressed the button.
+    const words = await this.#decide(caller, callback).then(
       ({ state, missing }) =>
         state === 'pending' ? `Noted: ${missing} more must approve.` : `The approval is ${state}.`,
       (error: unknown) => {
@@ -129,7 +128,7 @@ export class CallbackRoutes {
       },
     )
     if (type === 'teams') return reply.send({ type: 'message', text: words })
-    if (asked.answerTo !== null) void this.#tellSlack(caller, asked.answerTo, words)
+    if (callback.answerTo !== null) void this.#replyToSlack(caller, callback.answerTo, words)
     return reply.send({})
   }
 
@@ -156,14 +155,14 @@ export class CallbackRoutes {
     }
   }
 
-  #asked(caller: Caller, incoming: Incoming): Promise<CallbackDecision> {
+  #verified(caller: Caller, incoming: Incoming): Promise<CallbackDecision> {
     const showsToken = /^bearer /i.test(incoming.headers.authorization ?? '')
     return caller.bearer !== null && (showsToken || caller.config.signingSecretFile === '')
-      ? this.#askedByToken(caller, caller.bearer, incoming)
-      : this.#askedBySignature(caller, incoming)
+      ? this.#verifiedByToken(caller, caller.bearer, incoming)
+      : this.#verifiedBySignature(caller, incoming)
   }
 
-  async #askedBySignature({ config, field }: Caller, incoming: Incoming): Promise<CallbackDecision> {
+  async #verifiedBySignature({ config, field }: Caller, incoming: Incoming): Promise<CallbackDecision> {
     const read = SIGNED[config.type]
     if (read === null || config.signingSecretFile === '') throw unknownCaller()
     const { clock, log } = this.#parts
@@ -183,7 +182,7 @@ export class CallbackRoutes {
     return { decision: { approval, verdict, reason }, approver: approverOf(config, user, this.#named), answerTo }
   }
 
-  async #askedByToken(
+  async #verifiedByToken(
     { config }: Caller,
     bearer: BearerTokens,
     { headers, body }: Incoming,
@@ -193,7 +192,7 @@ export class CallbackRoutes {
     const members = membersIn(body.toString('utf8'))
     if (members === null) throw undecided()
     if (config.type === 'teams') {
-      // The token is the bot service's: it speaks for its users, and names the service that the message is of.
+      // The token is the bot service's: it acts for its users, and names the service that sent the message.
       if (typeof claims.serviceurl !== 'string' || claims.serviceurl !== members.serviceUrl) throw unknownCaller()
       if (!isTeamsMessage(members, this.#parts.clock.now())) throw unknownCaller()
       const command = commandOf(members)
@@ -207,12 +206,12 @@ export class CallbackRoutes {
     if (person === null) return { decision, approver: null, answerTo: null }
     const isMapped = Object.keys(config.userMap).length > 0
     const approver = isMapped ? approverOf(config, person.user, this.#named) : this.#approverByRole(person, decision)
-    // The token says who it is, whatever name the map gives.
+    // The token identifies the person, whatever name the map gives.
     approver?.person.push(...this.#parts.decider.personOf(person.known))
     return { decision, approver, answerTo: null }
   }
 
-  /** Without a map people are who they are for the admin API. */
+  /** Without a map people have their names of the admin API. */
   readonly #named = (names: readonly string[]): PersonMarks => this.#parts.decider.personOf({ names, subject: null })
 
   #approverByRole(person: TokenPerson, { approval }: Decision): Approver | null {
@@ -222,8 +221,8 @@ export class CallbackRoutes {
     return { by: `user:${person.user}`, person: [], groups: [...person.groups], namespaces: [namespace] }
   }
 
-  /** Only to where the notifier's own webhook is: an address in a callback leads nowhere else. */
-  async #tellSlack({ config, field }: Caller, answerTo: string, text: string): Promise<void> {
+  /** Replies only to the host of the notifier's own webhook: a callback must not choose the destination. */
+  async #replyToSlack({ config, field }: Caller, answerTo: string, text: string): Promise<void> {
     const own = await secretIn(`${field}.webhookURLFile`, config.webhookURLFile).catch(() => '')
     const [url, ours] = [URL.parse(answerTo), URL.parse(own)]
     if (url === null || url.origin !== ours?.origin) return
@@ -233,7 +232,7 @@ export class CallbackRoutes {
 }
 
 function unknownCaller(): AdminError {
-  return new AdminError('unauthenticated', 'the callback is not signed by whom it should be, or is too old')
+  return new AdminError('unauthenticated', 'the callback has no valid signature, or is too old')
 }
 
 function elsewhere(): AdminError {

@@ -4,37 +4,37 @@ import { parseStrict } from '@plat/core'
 import { APPROVE_ACTION, DENY_ACTION } from '../targets/slack.ts'
 import { webhookKey, webhookSignature } from '../targets/webhook.ts'
 
-/** How old or how far ahead a signed time may be, in milliseconds. */
+/** Maximum difference of a signed time to the clock, in milliseconds. */
 export const SKEW_MS = 5 * 60_000
 
 export type Verdict = 'approve' | 'deny'
 
-/** What somebody decides. */
+/** The decision in a callback. */
 export interface Decision {
   readonly approval: string
   readonly verdict: Verdict
   readonly reason: string
 }
 
-/** A callback as it came. */
+/** A received callback. */
 export interface Incoming {
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
 }
 
-/** A callback whose signature is right: what is decided, by whom in the words of the chat. */
+/** A callback with a valid signature: the decision, and the user as the chat names them. */
 export interface SignedCallback extends Decision {
   readonly user: string
-  /** The same for a copy of this callback. */
+  /** Equal for copies of one callback. */
   readonly mark: string
-  /** Where Slack wants to hear how it went; null: nowhere. */
+  /** URL for the reply to Slack, or null. */
   readonly answerTo: string | null
   readonly origin: Origin
 }
 
-/** Where in a chat a callback comes from, as the chat's service says. */
+/** Origin of a callback, as stated by the chat service. */
 export interface Origin {
-  /** Teams: the tenant. Slack: the workspaces of the app and of the user. Every one of them must be allowed. */
+  /** Teams: the tenant. Slack: the workspaces of the app and of the user; all of them must be allowed. */
   readonly tenants: readonly string[]
   /** Ids of the channel or conversation; one of them must be allowed. */
   readonly channels: readonly string[]
@@ -43,7 +43,7 @@ export interface Origin {
 /** Webhooks have no channels. */
 const NO_ORIGIN: Origin = { tenants: [], channels: [] }
 
-/** Whether `tenants` and `channels` of the notifier allow a callback from there; an empty list allows every place. */
+/** Returns whether `tenants` and `channels` of the notifier allow this origin; an empty list allows all. */
 export function isAllowed(
   { tenants, channels }: { readonly tenants: readonly string[]; readonly channels: readonly string[] },
   origin: Origin,
@@ -53,7 +53,7 @@ export function isAllowed(
   return (tenants.length === 0 || isTenant) && (channels.length === 0 || isChannel)
 }
 
-/** `unauthenticated`: somebody else may have sent it. `unreadable`: whoever signed it decides nothing. */
+/** `unauthenticated`: the signature is missing or wrong. `unreadable`: signed, but not a decision. */
 export type CallbackFault = 'unauthenticated' | 'unreadable'
 
 /** Reads a callback with the notifier's secret; `now` in milliseconds. */
@@ -74,7 +74,7 @@ export const readSlack: ReadSigned = ({ headers, body }, secret, now) => {
   const approval = action?.value
   if (verdict === null || typeof user !== 'string' || typeof approval !== 'string') return 'unreadable'
   const answerTo = typeof payload?.response_url === 'string' ? payload.response_url : null
-  // Members of a shared channel may be of another workspace than the app: both must be allowed.
+  // In a shared channel user and app may be of different workspaces: both must be allowed.
   const origin = {
     tenants: textsOf(membersOf(payload?.team)?.id, person?.team_id),
     channels: textsOf(membersOf(payload?.channel)?.id),
@@ -82,7 +82,7 @@ export const readSlack: ReadSigned = ({ headers, body }, secret, now) => {
   return { approval, verdict, reason: '', user, mark, answerTo, origin }
 }
 
-/** Standard Webhooks, as what is sent to type `webhook`; the body is a decision with the `user` who made it. */
+/** Standard Webhooks, as for notifications to type `webhook`; the body is a decision with the `user` who made it. */
 export const readWebhook: ReadSigned = ({ headers, body }, secret, now) => {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     oneOf(headers[name]),
@@ -96,13 +96,13 @@ export const readWebhook: ReadSigned = ({ headers, body }, secret, now) => {
   return { ...decision, user: members.user, mark: id, answerTo: null, origin: NO_ORIGIN }
 }
 
-/** `approve <id>` or `deny <id>`, with a reason behind it, and the mention of the webhook before it. */
+/** `approve <id>` or `deny <id>`, after an optional mention and before an optional reason. */
 const COMMAND = /(?:^|\s|&nbsp;)(approve|deny)\s+([0-9a-f-]{36})(?:\s+(\S[\s\S]{0,1000}))?$/i
 
-/** Longest message that is read, in characters. */
+/** Maximum length of a message, in characters. */
 const COMMAND_MAX_CHARS = 4000
 
-/** An outgoing webhook of Teams: HMAC of the body with a key in base64; time and command stand in the message. */
+/** An outgoing webhook of Teams: HMAC of the body with a base64 key; the message holds time and command. */
 export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
   const mark = /^HMAC (\S+)$/.exec(oneOf(headers.authorization))?.[1] ?? ''
   const expected = createHmac('sha256', Buffer.from(secret, 'base64')).update(body).digest('base64')
@@ -114,16 +114,16 @@ export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
 }
 
 /**
- * Whether this is a fresh message of Teams. Other channels of the bot service (web chat, direct line) let their clients say
- * who they are, so that a name of a person in such a message proves nothing.
+ * Returns whether this is a recent message of Teams. Other channels of the bot service (web chat, direct line) let clients choose
+ * their names, so a name in such a message proves nothing.
  */
 export function isTeamsMessage({ channelId, timestamp }: Members, now: number): boolean {
   return channelId === 'msteams' && typeof timestamp === 'string' && isFresh(Date.parse(timestamp), now)
 }
 
-/** What a message of Teams decides, and whose it is; null: nothing, or nobody known to the directory of its tenant. */
+/** Returns the decision in a message of Teams, or null if it holds none or its user has no id in the tenant's directory. */
 export function commandOf(activity: Members): (Decision & { readonly user: string; readonly origin: Origin }) | null {
-  // `from.id` is made by the channel, and no directory vouches for it.
+  // `from.id` is set by the channel; only `aadObjectId` is an id of the directory.
   const user = membersOf(activity.from)?.aadObjectId
   const { text } = activity
   if (typeof user !== 'string' || user === '' || typeof text !== 'string') return null
@@ -140,7 +140,7 @@ function teamsOrigin(activity: Members): Origin {
   const id = conversation?.id
   return {
     tenants: textsOf(membersOf(data?.tenant)?.id, conversation?.tenantId),
-    // A thread is named by its channel and its first message: `19:…@thread.tacv2;messageid=…`.
+    // The id of a thread is its channel's with the first message: `19:…@thread.tacv2;messageid=…`.
     channels: textsOf(membersOf(data?.channel)?.id, typeof id === 'string' ? id.split(';', 1)[0] : undefined),
   }
 }
@@ -149,7 +149,7 @@ function textsOf(...values: readonly unknown[]): string[] {
   return values.filter((value) => typeof value === 'string')
 }
 
-/** `{approval, verdict, reason}`; null: that is none. */
+/** Reads `{approval, verdict, reason}`. Returns null if it is not a decision. */
 export function decisionOf({ approval, verdict, reason = '' }: Members): Decision | null {
   if (typeof approval !== 'string' || typeof reason !== 'string' || reason.length > 1024) return null
   return verdict === 'approve' || verdict === 'deny' ? { approval, verdict, reason } : null
@@ -157,7 +157,7 @@ export function decisionOf({ approval, verdict, reason = '' }: Members): Decisio
 
 export type Members = Readonly<Record<string, unknown>>
 
-/** The members of a JSON object in strict JSON; null: that is none. */
+/** Parses strict JSON. Returns null if it is not an object. */
 export function membersIn(text: string): Members | null {
   try {
     return membersOf(parseStrict(text))
@@ -170,7 +170,7 @@ function membersOf(value: unknown): Members | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
 }
 
-/** A header that stands once. */
+/** Returns a header that occurs once, otherwise the empty string. */
 function oneOf(value: string | string[] | undefined): string {
   return typeof value === 'string' ? value : ''
 }

@@ -3,16 +3,16 @@ import type { Log } from '@plat/process'
 import { isApproval, type Notice } from '../notice.ts'
 import type { Outbox } from './outbox.ts'
 
-/** After the first failure in a row the next attempt waits so long, after each further one twice as long, in milliseconds. */
+/** Initial backoff, doubled after each further failure, in milliseconds. */
 const FIRST_PAUSE_MS = 1_000
-/** Longest pause, whatever a receiver asks for, in milliseconds. */
+/** Maximum backoff and Retry-After, in milliseconds. */
 const LONGEST_PAUSE_MS = 5 * 60_000
-/** What is older than this is not told any more, in milliseconds. */
+/** Older notices are dropped, in milliseconds. */
 const GIVE_UP_AFTER_MS = 24 * 60 * 60_000
-/** A receiver that refuses a notice so many times will not take it. */
+/** Refusals of one notice before it is dropped. */
 const REFUSALS_MAX = 8
 
-/** How one attempt went: `refused` is about this notice, `away` about the receiver. Words hold no secret. */
+/** Result of one attempt: `refused` concerns this notice, `away` the receiver. `why` contains no secret. */
 export type Sent =
   | 'sent'
   | { readonly kind: 'refused' | 'away'; readonly why: string; readonly retryAfterMs: number | null }
@@ -27,12 +27,12 @@ export interface CourierOptions {
 }
 
 /**
- * Tells one receiver what waits for it, one notice after the other. While the receiver is away everything waits; a notice that it
- * refuses makes room for the next ones and comes again later, until it is given up.
+ * Delivers notices to one receiver, one at a time. While the receiver is away all of them wait; a refused notice lets the next ones pass
+ * and is retried later, up to a limit.
  */
 export class Deliverer {
   readonly #options: CourierOptions
-  /** Approvals come first: a person waits for them, and alerts can be many. */
+  /** Approvals come first: a person waits for them, and there can be many alerts. */
   readonly #queues: readonly [approvals: Notice[], others: Notice[]]
   readonly #refusals = new Map<string, number>()
   #failures = 0
@@ -46,7 +46,7 @@ export class Deliverer {
     this.#queues = [waiting.filter(isApproval), waiting.filter((notice) => !isApproval(notice))]
   }
 
-  /** Begins with what waited at start. */
+  /** Starts with the notices left from before this start. */
   start(): void {
     void this.#run()
   }
@@ -74,7 +74,7 @@ export class Deliverer {
     if (this.#busy || this.#cancel !== null) return
     this.#busy = true
     for (let next = this.#next(); next !== undefined && !this.#closed; next = this.#next()) {
-      const pauseMs = await this.#tell(next)
+      const pauseMs = await this.#deliver(next)
       if (pauseMs === null) continue
       this.#cancel = this.#options.clock.after(pauseMs, () => {
         this.#cancel = null
@@ -85,10 +85,10 @@ export class Deliverer {
     this.#busy = false
   }
 
-  /** Milliseconds until the next attempt; null: at once. */
-  async #tell(notice: Notice): Promise<number | null> {
+  /** Returns milliseconds until the next attempt, or null for at once. */
+  async #deliver(notice: Notice): Promise<number | null> {
     const { send, clock } = this.#options
-    if (clock.now() - Date.parse(notice.at) > GIVE_UP_AFTER_MS) return this.#drop(notice, 'nobody took it for a day')
+    if (clock.now() - Date.parse(notice.at) > GIVE_UP_AFTER_MS) return this.#drop(notice, 'not delivered for a day')
     const sent = await send(notice)
     if (this.#closed) return null
     if (sent === 'sent') {

@@ -18,7 +18,7 @@ const notice = (id: string, clock: TestClock): Notice => ({
   data: { namespace: 'default', agent: id.at(-1) },
 })
 
-/** An outbox with one receiver, whose answers the test says. */
+/** An outbox with one receiver, whose responses the test sets. */
 async function setUp(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
   const kept = journal ?? createMemoryJournal<OutboxEvent>(() => clock.now())
   const faults: unknown[] = []
@@ -51,7 +51,7 @@ async function setUp(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
 const away = (retryAfterMs: number | null = null): Sent => ({ kind: 'away', why: 'away', retryAfterMs })
 const refused: Sent = { kind: 'refused', why: 'no', retryAfterMs: null }
 
-test('each is told once, in order; while the receiver is away all wait, longer each time', async () => {
+test('each notice is delivered once, in order; while the receiver is away all wait, with backoff', async () => {
   const { put, take, state, clock } = await setUp()
   await put('one', 'two')
   assert.deepEqual(take(), ['one', 'two'])
@@ -86,9 +86,9 @@ test('an approval is delivered before the alerts that wait, however many there a
     else lost++
   }
   assert.equal(lost, 1)
-  const asked = notice('approval', clock)
-  assert.equal(await outbox.put(asked, ['a']), true)
-  courier.offer(asked)
+  const approval = notice('approval', clock)
+  assert.equal(await outbox.put(approval, ['a']), true)
+  courier.offer(approval)
   await clock.advance(0)
   take()
   state.answer = 'sent'
@@ -96,7 +96,7 @@ test('an approval is delivered before the alerts that wait, however many there a
   assert.deepEqual(take().slice(0, 2), ['approval', 'alert 0'])
 })
 
-test('a receiver that says when to come again is heard, up to five minutes', async () => {
+test('Retry-After is honored, up to five minutes', async () => {
   const { put, take, state, clock } = await setUp()
   state.answer = away(60_000)
   await put('one')
@@ -110,7 +110,7 @@ test('a receiver that says when to come again is heard, up to five minutes', asy
   assert.deepEqual(take(), ['one'])
 })
 
-test('what a receiver refuses makes room for the next, and is given up after eight times', async () => {
+test('a refused notice lets the next ones pass, and is dropped after eight refusals', async () => {
   const { put, take, answers, clock, outbox } = await setUp()
   answers.set('bad', refused)
   await put('bad', 'good')
@@ -125,7 +125,7 @@ test('what a receiver refuses makes room for the next, and is given up after eig
   assert.ok(outbox.has('bad'))
 })
 
-test('what nobody took for a day is given up', async () => {
+test('a notice that is not delivered for a day is dropped', async () => {
   const { put, state, clock, outbox } = await setUp()
   state.answer = away()
   await put('one')
@@ -135,7 +135,7 @@ test('what nobody took for a day is given up', async () => {
   assert.deepEqual(outbox.waitingFor('a'), [])
 })
 
-test('what waited is told after a restart, and what was told is known', async () => {
+test('a restart delivers waiting notices and remembers delivered ones', async () => {
   // Shows D3.approvals.notifyOutboxPath.
   const first = await setUp()
   await first.put('told')
@@ -150,7 +150,7 @@ test('what waited is told after a restart, and what was told is known', async ()
   assert.equal(second.outbox.beganAt, first.outbox.beganAt)
 })
 
-test('a process that dies after it told and before it wrote that down tells once more, by the same id', async () => {
+test('a process killed between delivery and journal entry delivers once more, with the same id', async () => {
   const first = await setUp()
   const { journal } = first
   const append = journal.append.bind(journal)
@@ -165,7 +165,7 @@ test('a process that dies after it told and before it wrote that down tells once
   assert.deepEqual(second.take(), ['one'])
 })
 
-test('the outbox has a limit, forgets after two days, and a journal that grew long is written anew', async () => {
+test('the outbox has a limit, forgets after two days, and a long journal is compacted', async () => {
   const { put, state, clock, outbox, journal } = await setUp()
   for (let round = 0; round < 3; round++) {
     state.answer = 'sent'

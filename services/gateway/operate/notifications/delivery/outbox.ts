@@ -4,25 +4,25 @@ import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { isApproval, type Notice, noticeSchema } from '../notice.ts'
 
-/** How long it is remembered that something was told, in milliseconds: longer than records are looked through at start. */
+/** How long delivered notices are remembered, in milliseconds: longer than the records read at start reach back. */
 const REMEMBER_MS = 48 * 60 * 60_000
-/** Notices that were told and are remembered at most; the oldest are forgotten first. */
+/** Maximum number of remembered notices; the oldest are forgotten first. */
 const REMEMBERED_MAX = 50_000
-/** How often what is old is looked for, in milliseconds. */
+/** Interval of the search for old entries, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
-/** Events after which the journal is written anew. */
+/** Events after which the journal is compacted. */
 const COMPACT_AFTER_EVENTS = 20_000
 
 const closed = { additionalProperties: false } as const
 const names = Type.Array(Type.String())
 
 const eventSchema = Type.Union([
-  /** Since when there is an outbox: what happened before is not told. */
+  /** Time when the outbox was created: earlier events are not notified. */
   Type.Object({ t: Type.Literal('began'), at: Type.Number() }, closed),
   Type.Object({ t: Type.Literal('queued'), notice: noticeSchema, to: names, at: Type.Number() }, closed),
   Type.Object({ t: Type.Literal('delivered'), to: Type.String() }, closed),
   Type.Object({ t: Type.Literal('dropped'), to: Type.String(), why: Type.String() }, closed),
-  /** How a notice stands; one that nobody waits for is only remembered. */
+  /** State of a notice after compaction; one without waiting receivers is only remembered. */
   Type.Object(
     { t: Type.Literal('kept'), notice: Type.Union([noticeSchema, Type.Null()]), to: names, at: Type.Number() },
     closed,
@@ -31,19 +31,19 @@ const eventSchema = Type.Union([
 
 export type OutboxEvent = Static<typeof eventSchema>
 
-/** Reads an event from the journal. Throws for one that this version does not know. */
+/** Decodes an event of the journal. Throws for one unknown to this version. */
 export function decodeOutboxEvent(value: unknown): OutboxEvent {
   if (Check(eventSchema, value)) return value
   throw new Error('an event of the notification outbox is not known in this version')
 }
 
-/** The key of `began`. */
+/** Journal key of `began`. */
 const OUTBOX = 'outbox'
 
 interface Entry {
-  /** Null: told to all, and only remembered. */
+  /** Null once delivered to all: only its id is remembered. */
   notice: Notice | null
-  /** Notifiers that have not been told. */
+  /** Notifiers that have not received it. */
   readonly waiting: Set<string>
   readonly at: number
   version: number
@@ -52,12 +52,12 @@ interface Entry {
 export interface OutboxOptions {
   readonly journal: Journal<OutboxEvent>
   readonly clock: Clock
-  /** The journal could not be written: what waits is told as long as the process lives. */
+  /** Called when the journal cannot be written: notices then wait in memory only. */
   readonly onFault: (error: unknown) => void
   readonly observer?: PoolObserver | undefined
 }
 
-/** What has to be told, until it was: durable before it is sent, and remembered afterwards so that nothing is queued twice. */
+/** Queue of notices: durable before they are sent, and remembered afterwards so that none is queued twice. */
 export class Outbox {
   readonly #options: OutboxOptions
   readonly #entries = new Map<string, Entry>()
@@ -95,12 +95,12 @@ export class Outbox {
     return this.#beganAt
   }
 
-  /** Is it queued, or was it told lately? */
+  /** Returns whether a notice is queued, or was delivered recently. */
   has(id: string): boolean {
     return this.#entries.has(id)
   }
 
-  /** Resolves when it is durable. False: too much waits, and it is lost. Rejects with the journal; it waits in memory then. */
+  /** Resolves when durable; false if too many wait and it is dropped. Rejects if the journal fails; it then waits in memory. */
   async put(notice: Notice, to: readonly string[]): Promise<boolean> {
     if (this.#waiting.acquire(callersOf(notice)) !== null) return false
     const at = this.#options.clock.now()
@@ -109,19 +109,19 @@ export class Outbox {
     return true
   }
 
-  /** What this notifier has not been told, the oldest first. */
+  /** Notices that wait for this notifier, the oldest first. */
   waitingFor(name: string): Notice[] {
     return [...this.#entries.values()].flatMap(({ notice, waiting }) =>
       notice !== null && waiting.has(name) ? [notice] : [],
     )
   }
 
-  /** Every notifier that something waits for. */
+  /** Every notifier with waiting notices. */
   names(): Set<string> {
     return new Set([...this.#entries.values()].flatMap(({ waiting }) => [...waiting]))
   }
 
-  /** The notifier was told, or never will be (`why`). Whoever dies before this is durable tells it once more. */
+  /** Marks a notice as delivered, or as dropped if there is a `why`. A crash before this is durable causes one more delivery. */
   async settle(id: string, to: string, why: string | null = null): Promise<void> {
     const event: OutboxEvent = why === null ? { t: 'delivered', to } : { t: 'dropped', to, why }
     const entry = this.#entries.get(id)
@@ -148,7 +148,7 @@ export class Outbox {
     this.#events++
   }
 
-  /** At start alone: afterwards the book is ahead of the journal. */
+  /** Only at start: afterwards the entries are ahead of the journal. */
   #apply({ key, version, event }: JournalEntry<OutboxEvent>): void {
     const entry = this.#entries.get(key)
     switch (event.t) {
@@ -191,7 +191,7 @@ export class Outbox {
   }
 }
 
-/** Whose shares a notice uses: those of its kind, and of what it is about. */
+/** Pool shares of a notice: that of its type, and that of its subject. */
 function callersOf(notice: Notice): readonly [string, string] {
   const { namespace, agent, budget, server, scope } = notice.data
   const kind = isApproval(notice) ? 'approvals' : 'others'

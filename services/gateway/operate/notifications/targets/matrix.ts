@@ -1,7 +1,7 @@
-import { shownArguments } from './arguments.ts'
+import { argumentsView } from './arguments.ts'
 import { linkOf, secretIn, type Target, type TargetParts } from './target.ts'
 
-/** Type `matrix`: a message to a room. The transaction's name is the notice's, so that the server drops what it has. */
+/** Type `matrix`: a message to a room. The transaction id is the notice's, so that the server drops duplicates. */
 export function matrixTarget({ config, field, consoleURL }: TargetParts): Target {
   const base = config.homeserver.replace(/\/$/, '')
   const room = `${base}/_matrix/client/v3/rooms/${encodeURIComponent(config.roomId)}/send/m.room.message`
@@ -9,12 +9,12 @@ export function matrixTarget({ config, field, consoleURL }: TargetParts): Target
     async message(notice) {
       const token = await secretIn(`${field}.accessTokenFile`, config.accessTokenFile)
       const link = linkOf(notice, consoleURL)
-      const shown = shownArguments('matrix', notice)
+      const view = argumentsView('matrix', notice)
       const lines = [
         notice.title,
         ...notice.facts.map(([name, value]) => `${name}: ${value}`),
-        ...(shown === null || shown.text === null ? [] : [`arguments: ${shown.text}`]),
-        ...(shown === null || shown.note === null ? [] : [shown.note]),
+        ...(view === null || view.text === null ? [] : [`arguments: ${view.text}`]),
+        ...(view === null || view.note === null ? [] : [view.note]),
         ...(link ? [link] : []),
       ]
       return {

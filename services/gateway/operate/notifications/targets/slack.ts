@@ -1,8 +1,8 @@
 import type { Notice } from '../notice.ts'
-import { isWhole, SLACK_BLOCK_CHARS, shownArguments } from './arguments.ts'
+import { argumentsView, isWhole, SLACK_BLOCK_CHARS } from './arguments.ts'
 import { addressIn, linkOf, type Target, type TargetParts } from './target.ts'
 
-/** What the buttons are called when they come back. */
+/** Action ids of the buttons in callbacks. */
 export const APPROVE_ACTION = 'plat_approve'
 export const DENY_ACTION = 'plat_deny'
 
@@ -28,7 +28,7 @@ export function slackTarget({ config, field, consoleURL }: TargetParts): Target 
   }
 }
 
-/** Plain text is shown as it is: no mention, no link, no formatting. */
+/** Plain text: Slack interprets no mention, link or formatting in it. */
 function plain(text: string) {
   return { type: 'plain_text', text, emoji: false } as const
 }
@@ -42,12 +42,12 @@ function sectionsOf({ facts }: Notice) {
   return inParts(fields, FIELDS_MAX).map((part) => ({ type: 'section', fields: part }))
 }
 
-/** The whole text, in as many blocks as it needs. */
+/** Splits the whole text into as many blocks as it needs. */
 function argumentsOf(notice: Notice) {
-  const shown = shownArguments('slack', notice)
-  if (shown === null) return []
-  const text = shown.text === null ? [] : inParts([...`arguments: ${shown.text}`], SLACK_BLOCK_CHARS / 2)
-  const note = shown.note === null ? [] : [shown.note]
+  const view = argumentsView('slack', notice)
+  if (view === null) return []
+  const text = view.text === null ? [] : inParts([...`arguments: ${view.text}`], SLACK_BLOCK_CHARS / 2)
+  const note = view.note === null ? [] : [view.note]
   return [...text.map((characters) => characters.join('')), ...note].map((words) => ({
     type: 'section',
     text: plain(words),
@@ -75,7 +75,7 @@ function actionsOf(notice: Notice, { link, hasButtons }: { link: string | null; 
   return elements.length === 0 ? [] : [{ type: 'actions', elements }]
 }
 
-/** In `text` three characters are Slack's own. */
+/** Escapes the three control characters of Slack's `text`. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -5,14 +5,14 @@ import type { NotifierConfig } from '../config.ts'
 import type { Sent } from '../delivery/courier.ts'
 import type { Notice } from '../notice.ts'
 
-/** Deadline of one delivery: connection, head and body, in milliseconds. */
+/** Deadline of one delivery, from connect to the end of the body, in milliseconds. */
 const SEND_TIMEOUT_MS = 10_000
-/** Largest answer that is read, in bytes. */
+/** Maximum size of a response body, in bytes. */
 const ANSWER_MAX_BYTES = 64 * 1024
-/** Largest file with a secret or an address, in bytes. */
+/** Maximum size of a file with a secret or URL, in bytes. */
 const SECRET_MAX_BYTES = 64 * 1024
 
-/** What is sent. */
+/** An HTTP request to a receiver. */
 export interface Message {
   readonly url: string
   readonly method?: 'POST' | 'PUT'
@@ -22,30 +22,30 @@ export interface Message {
 
 export interface TargetParts {
   readonly config: NotifierConfig
-  /** Where the configuration has it: `notifiers[0]`. */
+  /** Path of the entry in the configuration: `notifiers[0]`. */
   readonly field: string
-  /** `consoleURL`; empty: no links. */
+  /** `consoleURL`; no links if empty. */
   readonly consoleURL: string
   readonly clock: Clock
 }
 
-/** How one type of notifier is told. Files with secrets are read for each message, so that a new one counts at once. */
+/** Formats messages for one type of notifier. Files with secrets are read for each message, so that a new secret applies at once. */
 export interface Target {
   /** Throws `SecretError`. */
   message(notice: Notice): Promise<Message>
 }
 
-/** A file cannot be used; the message names its field and nothing of what is in it. */
+/** A file cannot be used; the message names its field and nothing of its content. */
 export class SecretError extends Error {}
 
-/** The text of a file with a secret, without the white space around it. Throws `SecretError`. */
+/** Returns the trimmed text of a secret file. Throws `SecretError`. */
 export async function secretIn(field: string, path: string): Promise<string> {
   const text = (await readText(path, SECRET_MAX_BYTES))?.trim() ?? ''
   if (text === '') throw new SecretError(`${field} is missing, empty or unreadable`)
   return text
 }
 
-/** An address that is a secret, as incoming webhooks have it. Throws `SecretError`. */
+/** Returns a secret URL, as for incoming webhooks. Throws `SecretError`. */
 export async function addressIn(field: string, path: string): Promise<string> {
   const text = await secretIn(field, path)
   const url = URL.parse(text)
@@ -55,21 +55,21 @@ export async function addressIn(field: string, path: string): Promise<string> {
   return text
 }
 
-/** Where the console shows what a notice is about; null: there is no console. */
+/** Link to the subject of a notice in the console, or null without a console. */
 export function linkOf({ approval }: Notice, consoleURL: string): string | null {
   if (consoleURL === '') return null
   return approval === null ? consoleURL : `${consoleURL.replace(/\/$/, '')}/approvals/${encodeURIComponent(approval)}`
 }
 
-/** The way out. */
+/** Settings for outgoing connections. */
 export interface Outside {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
-  /** CA bundle beside the system's; null: none. */
+  /** Additional CA bundle in PEM, or null. */
   readonly extraCA: string | null
   readonly clock: Clock
 }
 
-/** Sends a message once to a receiver in `jurisdiction` (empty: not known). Never rejects; what a receiver says freely is not repeated. */
+/** Sends a message once to a receiver in `jurisdiction` (empty if unknown). Never rejects; never repeats free text of the receiver. */
 export async function sendOnce(
   message: () => Promise<Message>,
   { jurisdiction }: Pick<NotifierConfig, 'jurisdiction'>,

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { linkOf, secretIn, type Target, type TargetParts } from './target.ts'
 
-/** What begins a secret in base64 (Standard Webhooks); any other text is the key as it stands. */
+/** Prefix of a base64 secret (Standard Webhooks); any other text is the key itself. */
 const SECRET_PREFIX = 'whsec_'
 
 /** Type `webhook`: JSON as Standard Webhooks has it, signed by HMAC-SHA-256 with `hmacSecretFile`. */
@@ -20,7 +20,7 @@ export function webhookTarget({ config, field, consoleURL, clock }: TargetParts)
   }
 }
 
-/** The bytes of a secret. */
+/** Returns the key bytes of a secret. */
 export function webhookKey(secret: string): Buffer {
   return secret.startsWith(SECRET_PREFIX)
     ? Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')

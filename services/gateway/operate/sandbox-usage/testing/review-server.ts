@@ -3,7 +3,7 @@ import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { closed, listening } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
 
-/** An API server that only reviews tokens: those that it has issued itself. */
+/** An API server that only reviews tokens, those it has issued. */
 export class ReviewServer {
   readonly #signer: LocalSigner = ephemeralSigner()
   readonly #issued = new Map<string, { readonly username: string; readonly audiences: readonly string[] }>()
@@ -20,10 +20,10 @@ export class ReviewServer {
     response.writeHead(this.isAway ? 500 : 201, { 'content-type': 'application/json' })
     response.end(JSON.stringify(this.isAway ? { kind: 'Status' } : { kind: 'TokenReview', status }))
   })
-  /** Questions so far. */
+  /** Number of reviews so far. */
   reviews = 0
   isAway = false
-  /** The text of a kubeconfig that names it. */
+  /** A kubeconfig for this server. */
   kubeconfig = ''
 
   async start(): Promise<void> {
@@ -36,7 +36,7 @@ export class ReviewServer {
     })
   }
 
-  /** A token of the service account `<namespace>:<name>`. */
+  /** Issues a token for the service account `<namespace>:<name>`. */
   token(account: string, audience = 'plat-sandbox-usage'): string {
     const username = `system:serviceaccount:${account}`
     const claims = { sub: username, aud: [audience], jti: String(this.#issued.size) }
@@ -45,7 +45,7 @@ export class ReviewServer {
     return token
   }
 
-  /** What nobody has issued, with the words of a reporter. */
+  /** A token that was not issued, with the claims of a reporter. */
   forged(account: string): string {
     return String(signJws(ephemeralSigner(), {}, { sub: `system:serviceaccount:${account}` }))
   }
