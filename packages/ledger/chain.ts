@@ -1,27 +1,27 @@
 import { type Head, type RawLine, readRawLine, ZERO_HASH } from './format.ts'
 import { type ReadAt, scanLines } from './lines.ts'
 
-/** The first thing that is wrong with a ledger, and where. */
+/** The first problem of a ledger, and its place. */
 export interface Damage {
   readonly kind: 'broken' | 'forked'
-  /** Counted from 1. */
+  /** From 1. */
   readonly line: number
-  /** The record that should stand here. */
+  /** Number of the record expected here. */
   readonly seq: number
-  /** Byte of the file at which the line begins. */
+  /** Offset in the file at which the line begins. */
   readonly offset: number
   readonly what: string
 }
 
-/** What is wrong, before its place is known. */
+/** A problem before its place is known. */
 export type ChainProblem = Pick<Damage, 'kind' | 'what'>
 
-/** Follows the chain from line to line. */
+/** Verifies the chain line by line. */
 export class Chain {
   #head: Head | null
   #previous: Head | null = null
 
-  /** `head`: the record that the next line must follow; null for a ledger's beginning. */
+  /** `head`: the record before the next line; null at the beginning of a ledger. */
   constructor(head: Head | null) {
     this.#head = head
   }
@@ -30,12 +30,12 @@ export class Chain {
     return this.#head
   }
 
-  /** `seq` of the line that comes next. */
+  /** Expected `seq` of the next line. */
   get next(): number {
     return this.#head === null ? 0 : this.#head.seq + 1
   }
 
-  /** Takes the next line, or says what is wrong with it. */
+  /** Verifies the next line; returns it, or its problem. */
   follow(buffer: Buffer, start: number, end: number): RawLine | ChainProblem {
     const line = readRawLine(buffer, start, end)
     if (typeof line === 'string') return { kind: 'broken', what: line }
@@ -46,7 +46,7 @@ export class Chain {
     return line
   }
 
-  /** The line is a good one, but not the one that comes next. */
+  /** The line is valid, but not the expected one. */
   #explain(line: RawLine): ChainProblem {
     const expected = this.next
     if (line.hash === this.#head?.hash) return { kind: 'broken', what: `record ${line.seq} is there twice` }
@@ -55,25 +55,25 @@ export class Chain {
     }
     if (line.seq > expected) {
       const missing = line.seq === expected + 1 ? `record ${expected} is` : `records ${expected} to ${line.seq - 1} are`
-      return { kind: 'broken', what: `record ${line.seq} stands here: ${missing} missing or out of place` }
+      return { kind: 'broken', what: `found record ${line.seq}: ${missing} missing or out of place` }
     }
-    if (line.seq < expected) return { kind: 'broken', what: `record ${line.seq} stands here again or out of place` }
+    if (line.seq < expected) return { kind: 'broken', what: `record ${line.seq} is repeated or out of place` }
     return { kind: 'broken', what: `it does not follow the record before it: "prev" is not that record's hash` }
   }
 }
 
-/** A chain that was followed to its end. */
+/** Result of following a chain to its end. */
 export interface Followed {
   readonly head: Head | null
-  /** Byte at which the last record's line begins. */
+  /** Offset of the last record's line. */
   readonly headOffset: number
   readonly lines: number
-  /** Bytes of good lines that have their LF. */
+  /** Number of bytes of valid lines that have their LF. */
   readonly offset: number
   readonly damage: Damage | null
   /** Bytes after the last LF. */
   readonly tail: Buffer
-  /** The tail is the whole next record that only lacks its LF. */
+  /** The tail is the whole next record without its LF. */
   readonly tailComplete: boolean
 }
 
@@ -81,12 +81,12 @@ export interface FollowOptions {
   readonly source: ReadAt
   readonly chain: Chain
   readonly from?: number
-  /** Sees every good line, which begins at `start` of the buffer and at `offset` of the file; may say what is wrong with it all the same. */
+  /** Called with every valid line, at `start` of the buffer and at `offset` of the file; may return a problem. */
   onRecord?(buffer: Buffer, start: number, line: RawLine, offset: number): ChainProblem | null
   onProgress?(bytes: number): void
 }
 
-/** Reads a ledger's raw bytes from `from` on and follows its chain up to the first damage or the end. */
+/** Reads the raw bytes of a ledger from `from` and verifies its chain up to the first damage or the end. */
 export async function followChain(options: FollowOptions): Promise<Followed> {
   const { source, chain } = options
   let lines = 0

@@ -16,7 +16,7 @@ const lines: Families = {
   'digits of the number': (n) => line(`"a":1},"seq":${'1'.repeat(n)}`),
 }
 
-/** A segment whose seal says so many bytes of lines. */
+/** Returns a segment whose seal states this many bytes of lines. */
 function segmentOf(lines: string): string {
   const [header, seal] = [
     { alg: 'EdDSA', kid: 'k', typ: 'plat-segment+jws' },

@@ -1,21 +1,21 @@
 import type { FileHandle } from 'node:fs/promises'
 
-/** Bytes read at once where one line is looked for: most lines are shorter. */
+/** Read size for a single line: most lines are shorter. */
 const LINE_BYTES = 4096
 const LF = 0x0a
 const SEQ = /"seq":(\d{1,16}),"v":1\}$/
-/** The end of a line that holds its `seq`. */
+/** Length of the end of a line that contains its `seq`. */
 const SEQ_BYTES = 40
 
-/** The `seq` of a line (without LF), as it says; null when it is no line of a ledger. Nothing is verified. */
+/** Returns the `seq` stated in a line (without LF); null when it is not a ledger line. Verifies nothing. */
 export function seqOf(line: Buffer): number | null {
   const found = SEQ.exec(line.toString('latin1', Math.max(0, line.length - SEQ_BYTES)))?.[1]
   return found === undefined ? null : Number(found)
 }
 
 /**
- * Byte at which the first complete line begins of which `isReached` says so, where it says so of every line after it as well;
- * the size of the file when there is none. Reads a line for each halving of the file.
+ * Returns the offset of the first complete line for which `isReached` is true, given that it is true for all later lines; the file size when there
+ * is none. Binary search, one line per step.
  */
 export async function firstLine(file: FileHandle, isReached: (line: Buffer) => boolean): Promise<number> {
   const { size } = await file.stat()
@@ -36,12 +36,12 @@ export async function firstLine(file: FileHandle, isReached: (line: Buffer) => b
   return found
 }
 
-/** Byte at which record `seq` begins, or the first after it; the size of the file when it has none. */
+/** Returns the offset of record `seq`, or of the first one after it; the file size when there is none. */
 export function offsetOf(file: FileHandle, seq: number): Promise<number> {
   return firstLine(file, (line) => (seqOf(line) ?? -1) >= seq)
 }
 
-/** The line that begins at `start`, without its LF; null when it has none. */
+/** Returns the line at `start` without its LF; null when it has none. */
 export async function lineAt(file: FileHandle, start: number): Promise<Buffer | null> {
   for (let span = LINE_BYTES; ; span *= 4) {
     const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(span), 0, span, start)
@@ -51,13 +51,13 @@ export async function lineAt(file: FileHandle, start: number): Promise<Buffer | 
   }
 }
 
-/** Record `seq` as it stands in the file; null when it is not there. */
+/** Returns the line of record `seq`; null when it does not exist. */
 export async function lineOfSeq(file: FileHandle, seq: number): Promise<Buffer | null> {
   const line = await lineAt(file, await offsetOf(file, seq))
   return line !== null && seqOf(line) === seq ? line : null
 }
 
-/** The first byte at or after `from` at which a line begins. */
+/** Returns the first offset at or after `from` at which a line begins. */
 async function nextStart(file: FileHandle, from: number): Promise<number> {
   const block = Buffer.allocUnsafe(LINE_BYTES)
   for (let at = from - 1; ; at += LINE_BYTES) {

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { lineRoom, readRawLine, sealLine, ZERO_HASH } from './format.ts'
 
-test('a line is its frame around the record, wherever it is written, and no byte beside it is touched', () => {
+test('a sealed line is its frame around the record, at any offset, and no adjacent byte changes', () => {
   const prevs = [ZERO_HASH, hash('sha256', 'before', 'hex')]
   const records = ['{}', '{"tool":"наша €😀"}', `{"reason":"${'x'.repeat(5000)}"}`]
   for (const prev of prevs)

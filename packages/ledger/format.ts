@@ -1,44 +1,44 @@
 import { hash } from 'node:crypto'
 
-/** What every hash of a line begins with (ledger line format, version 1). */
+/** Prefix of every hashed line (ledger line format, version 1). */
 export const HASH_DOMAIN = 'plat-ledger-v1\n'
 
 /** `prev` of the genesis record. */
 export const ZERO_HASH = '0'.repeat(64)
 
-/** Longest line in bytes, its LF not counted. The writer stays far below; a verifier needs no larger buffer. */
+/** Maximum line length in bytes without LF. The writer stays far below; a verifier needs no larger buffer. */
 export const MAX_LINE_BYTES = 1024 * 1024
 
-/** Where a chain stands: the last record's number and hash. */
+/** End of a chain: number and hash of the last record. */
 export interface Head {
   readonly seq: number
   readonly hash: string
 }
 
-/** Bytes of a line around its record at most, LF included. */
+/** Maximum bytes of a line around its record, including LF. */
 const FRAME_BYTES = 256
-/** Bytes of UTF-8 for each UTF-16 unit at most. */
+/** Maximum UTF-8 bytes per UTF-16 unit. */
 const UNIT_BYTES = 3
 
-/** Bytes that the line of this record takes at most. */
+/** Returns the maximum bytes of the line of this record. */
 export function lineRoom(rec: string): number {
   return FRAME_BYTES + rec.length * UNIT_BYTES
 }
 
-/** Where a line is to be written, and the hash of the record before it. */
+/** Where to write a line, and the hash of the previous record. */
 export interface LinePlace {
   readonly buffer: Buffer
   readonly at: number
   readonly prev: string
 }
 
-/** A finished line, LF included: where it ends in its buffer, and its hash. */
+/** A finished line: the offset of its end in the buffer, including LF, and its hash. */
 export interface SealedLine {
   readonly hash: string
   readonly end: number
 }
 
-// The fixed offsets of a line: {"hash":"<64>","prev":"<64>","rec":{
+// Fixed offsets of a line: {"hash":"<64>","prev":"<64>","rec":{
 const HASH_START = '{"hash":"'.length
 const HASH_END = HASH_START + 64
 const BODY_START = HASH_END + '",'.length
@@ -57,19 +57,19 @@ export const REC_START = PREV_END + REC_WORD.length - 1
 /** 2^53 has sixteen digits. */
 const LONGEST_SEQ = 16
 
-/** Writes the line of a record (canonical JSON) at `at`: `{"hash":…,"prev":…,"rec":…,"seq":n,"v":1}`. There must be `lineRoom`. */
+/** Writes the line of a record (canonical JSON) at `at`: `{"hash":…,"prev":…,"rec":…,"seq":n,"v":1}`. Caller must provide `lineRoom`. */
 export function sealLine({ buffer, at, prev }: LinePlace, rec: string, seq: number): SealedLine {
   put(buffer, at, LINE_START)
   put(buffer, at + HASH_END, PREV_WORD)
   buffer.write(prev, at + PREV_START, 'latin1')
   put(buffer, at + PREV_END, REC_WORD)
-  // The words around the record hold its braces.
+  // The words around the record include its braces.
   let end = at + REC_START
   end += buffer.write(rec, end)
   end = put(buffer, end - 1, SEQ_WORD)
   end += buffer.write(String(seq), end, 'latin1')
   end = put(buffer, end, LINE_END)
-  // The domain stands in the hash's place for the moment of hashing, so that what is hashed lies in one piece.
+  // The domain temporarily replaces the hash, so that the hashed bytes are contiguous.
   const from = at + BODY_START - DOMAIN.length
   put(buffer, from, DOMAIN)
   const digest = hash('sha256', buffer.subarray(from, end), 'hex')
@@ -79,26 +79,26 @@ export function sealLine({ buffer, at, prev }: LinePlace, rec: string, seq: numb
   return { hash: digest, end: end + 1 }
 }
 
-/** Writes one of the frame's words; answers where it ends. So short a word is copied sooner than a call tells of it. */
+/** Writes a word of the frame; returns its end. Copying so short a word in a loop is faster than a native call. */
 function put(buffer: Buffer, at: number, word: Buffer): number {
   for (let index = 0; index < word.length; index++) buffer[at + index] = word[index] ?? 0
   return at + word.length
 }
 
-/** What the fixed parts of a line say. `hash` is proven to be the hash of the line's bytes. */
+/** Fixed members of a line. `hash` is verified against the bytes of the line. */
 export interface RawLine {
   readonly hash: string
   readonly prev: string
   readonly seq: number
-  /** Offset of the byte after the record, counted from the line's start. */
+  /** Offset of the byte after the record, from the start of the line. */
   readonly recEnd: number
-  /** Bytes of the line without its LF. */
+  /** Length of the line in bytes without its LF. */
   readonly length: number
 }
 
 /**
- * Reads a line from its raw bytes without parsing the record and checks its hash; a text says what is wrong.
- * The bytes before `start` are not touched; those inside are overwritten for the moment of hashing.
+ * Parses a line from its raw bytes without parsing the record, and verifies its hash. Returns a string when it is invalid. Bytes before `start` are
+ * not modified; those inside are overwritten temporarily for hashing.
  */
 export function readRawLine(buffer: Buffer, start: number, end: number): RawLine | string {
   const shape = lineShape(buffer, start, end)
@@ -109,7 +109,7 @@ export function readRawLine(buffer: Buffer, start: number, end: number): RawLine
   return { hash: digest, prev, seq: shape.seq, recEnd: shape.recEnd, length: end - start }
 }
 
-/** The SHA-256 over the domain and the bytes from `"prev"` on: the domain is laid over the hash, so nothing is copied. */
+/** SHA-256 over the domain and the bytes from `"prev"` on: the domain overwrites the hash, so nothing is copied. */
 function bodyHash(buffer: Buffer, start: number, end: number): string {
   const from = start + BODY_START - DOMAIN.length
   const kept = buffer.toString('latin1', from, from + DOMAIN.length)

@@ -1,12 +1,12 @@
 import type { HoldItem } from '@plat/state'
 import { isObject } from '@plat/tokens'
 
-/** What an intent's record says is held for its call; empty when it holds nothing. */
+/** Returns the items that an intent records as held; empty when it holds nothing. */
 export function holdsOf(rec: Readonly<Record<string, unknown>>): readonly HoldItem[] {
   return Array.isArray(rec.holds) ? rec.holds.filter(isItem) : []
 }
 
-/** What an outcome's record says was spent of what the call held, by key; null when it does not say. */
+/** Returns the amounts that an outcome records as spent, by key; null when it has none. */
 export function settledOf(rec: Readonly<Record<string, unknown>>): ReadonlyMap<string, number> | null {
   if (!isObject(rec.settled)) return null
   const settled = new Map<string, number>()

@@ -36,7 +36,7 @@ test('a new ledger begins with a genesis record that names ledger, tenant, repli
   assert.match(String(genesis?.createdAt), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
 })
 
-test('records are in the file when append resolves, and the chain goes on after opening again', async () => {
+test('records are in the file when append resolves, and the chain continues after reopening', async () => {
   const ledger = await openLedger({ ...options, path })
   const first = await ledger.append({ kind: 'intent', call: 'c1' })
   assert.equal(first.seq, 1)
@@ -49,7 +49,7 @@ test('records are in the file when append resolves, and the chain goes on after 
   await again.close()
 })
 
-test('whoever enters a record is told once, when it is in the file, or why it never will be', async () => {
+test('each waiter is notified once, when its record is durable or has failed for good', async () => {
   const ledger = await openLedger({ ...options, path })
   const entered = (kind: 'admin' | 'outcome') =>
     new Promise<string>((tell) =>
@@ -128,7 +128,7 @@ test('a last line that only lacks its LF is complete', async () => {
   assert.deepEqual(readFileSync(path), whole)
 })
 
-test('damage inside is refused, naming line, record, byte and the way out', async () => {
+test('damage inside is refused, naming line, record, byte and the remedy', async () => {
   const ledger = await openLedger({ ...options, path })
   await ledger.append({ kind: 'admin' })
   await ledger.close()
@@ -140,11 +140,11 @@ test('damage inside is refused, naming line, record, byte and the way out', asyn
   await assert.rejects(openLedger({ ...options, path }), pattern)
 })
 
-test('lost calls are closed at start-up without waiting for any timer', async () => {
+test('lost calls are closed at start without waiting for any timer', async () => {
   const ledger = await openLedger({ ...options, path })
   await ledger.append({ kind: 'intent', call: 'c1' })
   await ledger.close()
-  // A clock that never moves: a lingering outcome would never be committed.
+  // A clock that does not advance: a lingering outcome would never be committed.
   const again = await openLedger({ ...options, clock: new TestClock(), path })
   assert.equal(records().at(-1)?.result, 'unknown')
   await again.close()

@@ -1,34 +1,34 @@
 import { Slices } from '@plat/core'
 import { MAX_LINE_BYTES } from './format.ts'
 
-/** Anything that bytes can be read from at a position; 0 at the end. */
+/** Reads bytes at a position; returns 0 at the end. */
 export interface ReadAt {
   read(target: Uint8Array, position: number): number | Promise<number>
 }
 
-/** Bytes read at once. The buffer holds a chunk and the longest line that may have begun before it. */
+/** Read size. The buffer holds a chunk and the longest line that may have begun before it. */
 const CHUNK_BYTES = 1024 * 1024
-/** Lines between two looks at the time: a chunk of records has no more, one of line breaks a million. */
+/** Lines between two checks of the time: a chunk has fewer records, but up to a million line breaks. */
 const LINES_AT_ONCE = 4096
 const LF = 0x0a
 
 export interface ScanOptions {
-  /** Byte to begin at, the start of a line; 0 when absent. */
+  /** Offset to start at, the start of a line; default 0. */
   readonly from?: number
-  /** What is read into (`scanBuffer`); one of its own when absent. */
+  /** Buffer to read into (`scanBuffer`); default: a new one. */
   readonly buffer?: Buffer
   /**
-   * Called for each line that has its LF, which `end` excludes. `offset` is the line's place in the file. The buffer is only valid
-   * during the call. False stops the scan.
+   * Called for each line that has its LF, which `end` excludes. `offset` is the position of the line in the file. The buffer is valid only during
+   * the call. Returning false stops the scan.
    */
   onLine(buffer: Buffer, start: number, end: number, offset: number): boolean
   /** Called after each chunk with the bytes read so far. */
   onProgress?(bytes: number): void
 }
 
-/** What is left after the last LF, or after the line at which the scan stopped. */
+/** The bytes after the last LF, or after the line at which the scan stopped. */
 export interface Rest {
-  /** Place in the file of the first byte that no accepted line covers. */
+  /** Offset in the file of the first byte that no accepted line covers. */
   readonly offset: number
   /** Bytes after the last LF; empty when the file ends with one, or when the scan was stopped. */
   readonly tail: Buffer
@@ -37,12 +37,12 @@ export interface Rest {
   readonly tooLong: boolean
 }
 
-/** For whoever scans again and again. */
+/** Allocates a buffer for repeated scans. */
 export function scanBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(CHUNK_BYTES + MAX_LINE_BYTES)
 }
 
-/** Hands out every line of a file in order, without copying lines; yields after each `LINES_AT_ONCE`, and chunks that take long. */
+/** Passes every line of a file to `onLine` in order, without copying; yields to the event loop after each `LINES_AT_ONCE` and after slow chunks. */
 export async function scanLines(source: ReadAt, options: ScanOptions): Promise<Rest> {
   const buffer = options.buffer ?? scanBuffer()
   let position = options.from ?? 0

@@ -5,7 +5,7 @@ import { firstLine, seqOf } from './find.ts'
 import { scanLines } from './lines.ts'
 import { startOfLast } from './tail.ts'
 
-/** Bytes that one page may read, so that a search for what is not there ends. */
+/** Maximum bytes read for one page, so that a search without results ends. */
 const PAGE_BYTES = 32 * 1024 * 1024
 
 /** A ledger line as JSON. */
@@ -15,26 +15,26 @@ export interface LedgerLine {
   readonly [member: string]: unknown
 }
 
-/** A place in a ledger: the number of a record, or a time as records tell theirs. */
+/** A position in a ledger: a record number, or a time. */
 export type LedgerMoment = number | { readonly at: string }
 
 export interface LedgerQuery {
-  /** The first record. By a time it is found as long as the clock of the ledger was not set back. */
+  /** The first record. A time is found as long as the ledger's clock was not set back. */
   readonly from: LedgerMoment
-  /** The last record; null: the ledger's. */
+  /** The last record; null: that of the ledger. */
   readonly to: LedgerMoment | null
   readonly limit: number
-  /** Which records are wanted. */
+  /** Selects records. */
   readonly wants: (rec: Readonly<Record<string, unknown>>) => boolean
 }
 
 export interface LedgerPage {
   readonly items: readonly LedgerLine[]
-  /** The `seq` at which the next page begins; null at the end. A page may hold fewer items than asked for, and none, before the end. */
+  /** `seq` at which the next page begins; null at the end. A page may have fewer items than requested, or none, before the end. */
   readonly next: number | null
 }
 
-/** Records of a ledger in their order. They are found without an index and not verified. */
+/** Returns records of a ledger in order, found without an index and not verified. */
 export async function ledgerPage(path: string, { from, to, limit, wants }: LedgerQuery): Promise<LedgerPage> {
   return await withFile(path, async (file) => {
     const start = await firstLine(file, (line) => isReached(line, from))
@@ -57,23 +57,23 @@ export async function ledgerPage(path: string, { from, to, limit, wants }: Ledge
   })
 }
 
-/** Whether a line of a ledger, without LF, stands at a moment or after it. */
+/** Returns whether a ledger line, without LF, is at or after a moment. */
 export function isReached(line: Buffer, moment: LedgerMoment): boolean {
   if (typeof moment === 'number') return (seqOf(line) ?? -1) >= moment
   return timeOf(jsonOf(line)) >= moment.at
 }
 
-/** Whether a line stands after a moment. */
+/** Returns whether a line is after a moment. */
 export function isPast(line: LedgerLine, moment: LedgerMoment): boolean {
   return typeof moment === 'number' ? line.seq > moment : timeOf(line) > moment.at
 }
 
-/** RFC 3339 with six digits of a second, in UTC: such texts are in the order of their times. */
+/** RFC 3339 with six fractional digits, in UTC: such texts sort by time. */
 function timeOf(line: LedgerLine | null): string {
   return typeof line?.rec.at === 'string' ? line.rec.at : ''
 }
 
-/** Lines of a file of checkpoints, the newest first: `limit` of those before record `before`, or of all. No file: none. */
+/** Returns lines of a checkpoints file, newest first: `limit` of those before record `before`, or of all. Empty when the file does not exist. */
 export async function newestFirst(path: string, limit: number, before: number | null): Promise<LedgerPage> {
   try {
     return await withFile(path, async (file) => {
@@ -113,7 +113,7 @@ function readerOf(file: FileHandle) {
   }
 }
 
-/** A line of a ledger without LF; null: it is none. */
+/** Parses a ledger line without LF. Returns null when it is malformed. */
 export function jsonOf(text: Buffer): LedgerLine | null {
   try {
     const value: unknown = JSON.parse(text.toString())

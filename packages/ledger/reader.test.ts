@@ -17,7 +17,7 @@ async function ledger(records: number) {
   return { path, lines, last: lines.length - 1 }
 }
 
-test('records come in order, the same ones until they are taken, and never past what is durable', async (t) => {
+test('records are returned in order, repeatedly until taken, and never past the durable ones', async (t) => {
   const { path, lines, last } = await ledger(20)
   const reader = await LedgerReader.open(path, null)
   t.after(() => reader.close())
@@ -38,7 +38,7 @@ test('records come in order, the same ones until they are taken, and never past 
   assert.deepEqual(await reader.next({ upTo: 1, count: 100, bytes: MANY }), [])
 })
 
-test('a reader goes on after a record that it knows, and sees what is written later', async (t) => {
+test('a reader resumes after a known record, and sees later writes', async (t) => {
   const { path, lines } = await ledger(20)
   const seven = JSON.parse(lines[7] ?? '')
   const reader = await LedgerReader.open(path, seven)
@@ -61,7 +61,7 @@ test('a reader goes on after a record that it knows, and sees what is written la
   )
 })
 
-test('a ledger that does not hold the record after which to go on is refused', async () => {
+test('a ledger without the record to resume after is refused', async () => {
   const { path, lines, last } = await ledger(5)
   await assert.rejects(
     LedgerReader.open(path, { seq: 3, hash: 'a'.repeat(64) }),
@@ -76,7 +76,7 @@ test('a ledger that does not hold the record after which to go on is refused', a
   await assert.rejects(LedgerReader.open(path, { seq, hash }), /does not hold record/)
 })
 
-test('no more bytes are read than asked for, and one record at least', async (t) => {
+test('no more bytes are read than requested, except for the first record', async (t) => {
   const { path, lines, last } = await ledger(20)
   const reader = await LedgerReader.open(path, null)
   t.after(() => reader.close())
@@ -85,7 +85,7 @@ test('no more bytes are read than asked for, and one record at least', async (t)
   assert.deepEqual([await read(three), await read(three - 1), await read(1)], [3, 2, 1])
 })
 
-test('a line that is no record is told and not passed over', async (t) => {
+test('a malformed line is reported and not skipped', async (t) => {
   const { path } = await ledger(2)
   await appendFile(path, 'no record\n')
   const reader = await LedgerReader.open(path, null)

@@ -3,26 +3,26 @@ import { lineOfSeq, offsetOf } from './find.ts'
 import { type ReadAt, scanBuffer, scanLines } from './lines.ts'
 import { readLine, type TailLine } from './tail.ts'
 
-/** How much is wanted at once. */
+/** Limits of one read. */
 export interface ReadLimits {
-  /** The last record that may be read: what is durable. */
+  /** Last record to read: the last durable one. */
   readonly upTo: number
   readonly count: number
-  /** Bytes of lines, the first one apart. */
+  /** Maximum bytes of lines; the first line may exceed it. */
   readonly bytes: number
 }
 
 /**
- * Hands out the records of a ledger in their order, each time those after the ones that were taken, while another part of the
- * process writes it. The file is opened once: a writer never puts another one in its place. Lines are not verified.
+ * Reads the records of a ledger in order while another part of the process writes it, each time those after the taken ones. The file is opened once:
+ * a writer never replaces it. Lines are not verified.
  */
 export class LedgerReader {
   readonly #path: string
   readonly #file: FileHandle
   readonly #source: ReadAt
-  /** Made when there is something to read. */
+  /** Allocated on demand. */
   #buffer: Buffer | null = null
-  /** Byte after the last record that was taken. */
+  /** Offset after the last taken record. */
   #position: number
 
   private constructor(path: string, file: FileHandle, position: number) {
@@ -33,8 +33,8 @@ export class LedgerReader {
   }
 
   /**
-   * Goes on after record `after`; null: at the first one. Throws when the ledger does not hold this very record: it is another
-   * ledger, or was put back to an older state.
+   * Resumes after record `after`, or starts at the first one with null. Throws when the ledger does not contain this exact record: it is another
+   * ledger, or was restored to an older state.
    */
   static async open(
     path: string,
@@ -54,7 +54,7 @@ export class LedgerReader {
     }
   }
 
-  /** The next records; the same ones again until they are taken. Throws when a line is no record. */
+  /** Returns the next records, the same ones until they are taken. Throws on a malformed line. */
   async next({ upTo, count, bytes }: ReadLimits): Promise<readonly ReadLine[]> {
     const lines: ReadLine[] = []
     this.#buffer ??= scanBuffer()
@@ -73,7 +73,7 @@ export class LedgerReader {
     return lines
   }
 
-  /** This record and those before it are not handed out again. */
+  /** Marks this record and those before it as taken. */
   take(line: ReadLine): void {
     this.#position = line.end
   }
@@ -85,6 +85,6 @@ export class LedgerReader {
 
 /** A line and where the next one begins. */
 export interface ReadLine extends TailLine {
-  /** Byte after its LF. */
+  /** Offset after its LF. */
   readonly end: number
 }

@@ -4,31 +4,31 @@ import type { Clock } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import { scanLines } from './lines.ts'
 
-/** How often a followed ledger is looked at, in milliseconds. */
+/** Poll interval of a followed ledger, in milliseconds. */
 const LOOK_EVERY_MS = 250
-/** Bytes read at once when the last lines are looked for. */
+/** Read size when searching the last lines. */
 const BLOCK_BYTES = 64 * 1024
 const LF = 0x0a
 
-/** A line for reading. It is not verified. */
+/** A line for display, not verified. */
 export interface TailLine {
   readonly seq: number
   readonly hash: string
   readonly rec: Readonly<Record<string, unknown>>
-  /** The line as it stands in the file, without its LF. */
+  /** The stored line without its LF. */
   readonly text: string
 }
 
 export interface TailOptions {
-  /** Only the last so many records. */
+  /** Limits the output to this many last records. */
   readonly last?: number
   /** Only records from this `seq` on. */
   readonly from?: number
-  /** Goes on with records as they are written, until the signal aborts. */
+  /** Continues with new records until the signal aborts. */
   readonly follow?: { readonly signal: AbortSignal; readonly clock: Clock }
 }
 
-/** Reads complete lines of a ledger, which may be written at the same time. Throws when a line is no record. */
+/** Yields complete lines of a ledger, which may be in use. Throws on a malformed line. */
 export async function* tailLedger(path: string, options: TailOptions = {}): AsyncGenerator<TailLine> {
   const file = await open(path, 'r')
   try {
@@ -57,10 +57,10 @@ export async function* tailLedger(path: string, options: TailOptions = {}): Asyn
   }
 }
 
-/** Lines held at once. */
+/** Maximum number of lines held at once. */
 const BATCH_LINES = 1000
 
-/** Throws when the text is no record; `offset` is its place in the file. */
+/** Throws on malformed text; `offset` is its position in the file. */
 export function readLine(text: string, path: string, offset: number): TailLine {
   let value: unknown
   try {
@@ -74,11 +74,11 @@ export function readLine(text: string, path: string, offset: number): TailLine {
   return { seq: value.seq, hash: value.hash, rec: value.rec, text }
 }
 
-/** Byte at which the last `count` complete lines before byte `before` begin; with 0 of them, where the last one ends. */
+/** Returns the offset of the last `count` complete lines before `before`; with 0 the end of the last one. */
 export async function startOfLast(file: FileHandle, count: number, before?: number): Promise<number> {
   const block = Buffer.alloc(BLOCK_BYTES)
   let end = before ?? (await file.stat()).size
-  // The LF of the last line ends it; so many more are passed, and the one before those is where to begin.
+  // Skips the LF of the last line and `count` more; the line starts after the one before.
   for (let missing = count + 1; end > 0; ) {
     const start = Math.max(0, end - BLOCK_BYTES)
     const { bytesRead } = await file.read(block, 0, end - start, start)
@@ -90,12 +90,12 @@ export async function startOfLast(file: FileHandle, count: number, before?: numb
   return 0
 }
 
-/** Resolves when it is time to look again, or when the signal aborts. */
+/** Resolves at the next poll, or when the signal aborts. */
 async function lookAgain(path: string, { signal, clock }: { signal: AbortSignal; clock: Clock }): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const done = () => resolve()
   const cancel = clock.after(LOOK_EVERY_MS, done)
-  // The clock's timers never keep a process alive; a command that follows a ledger has nothing else that would.
+  // The clock's timers never keep a process alive, but a command that follows a ledger must stay alive.
   watchFile(path, { interval: LOOK_EVERY_MS }, done)
   signal.addEventListener('abort', done, { once: true })
   try {

@@ -1,4 +1,4 @@
-/** What a ledger line says. Absent beats null; strings hold at most 1,024 bytes; amounts are integers. */
+/** Members of a ledger record. Absent is preferred to null; strings have at most 1,024 bytes; amounts are integers. */
 export interface Rec {
   readonly kind: RecKind
   readonly [member: string]: RecValue | undefined
@@ -26,13 +26,13 @@ export type RecValue =
   | readonly (RecValue | undefined)[]
   | { readonly [member: string]: RecValue | undefined }
 
-/** The place of a record in its chain. */
+/** Position of a record in its chain. */
 export interface RecordPlace {
   readonly seq: number
   readonly hash: string
 }
 
-/** Is told what came of one record: exactly one of the two is called, once, perhaps at once. Neither may throw. */
+/** Callbacks for one record: exactly one is called, once, possibly synchronously. Neither may throw. */
 export interface RecordWaiter {
   durable(place: RecordPlace): void
   failed(error: unknown): void
@@ -40,16 +40,16 @@ export interface RecordWaiter {
 
 /** One chain of records with one writer. */
 export interface Ledger {
-  /** Resolves after the record is on disk. Adds `at`, `tenant` and `replica`. Rejects when it could not be made durable. */
+  /** Resolves when the record is on disk. Adds `at`, `tenant` and `replica`. Rejects when it cannot be made durable. */
   append(rec: Rec): Promise<RecordPlace>
-  /** `append` without the promise: calls wait in their own way for their intents, and for their outcomes not at all. */
+  /** Like `append` with callbacks: calls wait for their intents, but not for their outcomes. */
   enter(rec: Rec, waiter: RecordWaiter): void
   head(): RecordPlace
   readonly health: 'ok' | 'poisoned' | 'recovering'
   close(): Promise<void>
 }
 
-/** The ledger that a tenant's records go to; `''` is the broker itself. */
+/** Returns the ledger of a tenant; `''` is the broker itself. */
 export interface Ledgers {
   of(tenant: string): Ledger
 }

@@ -10,62 +10,62 @@ import { leafHash, MerkleTree } from './proof/tree.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
 import { type Claim, ClaimTable } from './verify/claim-table.ts'
 
-/** What was found. The exit code of each is a promise to scripts. */
+/** Results of a verification with their exit codes, which scripts depend on. */
 export const EXIT_CODES = { valid: 0, usage: 2, broken: 3, torn: 4, unproven: 4, forked: 5, truncated: 6 } as const
 
 export interface Finding {
   readonly verdict: Exclude<keyof typeof EXIT_CODES, 'usage'>
   readonly exitCode: number
-  /** One or two sentences for a person. */
+  /** One or two sentences for people. */
   readonly message: string
   readonly ledgerId: string | null
-  /** Good records, from the first on. */
+  /** Number of valid records, from the first on. */
   readonly records: number
   readonly bytes: number
-  /** The last good record. */
+  /** Last valid record. */
   readonly head: Head | null
   readonly checkpoints: { readonly found: number; readonly signed: number }
-  /** Checkpoints that stand in a transparency log, and those of them of which the log's given key says so. */
+  /** Anchored checkpoints, and those confirmed by a given key of the log. */
   readonly anchors: {
     readonly found: number
     readonly signed: number
-    /** The last record that the latest of them covers, and the log; null without one. */
+    /** Last record covered by the latest of them, and the log; null without one. */
     readonly last: { readonly upTo: number; readonly url: string } | null
   }
-  /** Records that no signature covers; null when no key was given. */
+  /** Number of records that no signature covers; null when no key was given. */
   readonly unproven: number | null
-  /** Where the first trouble is; null when there is none, or when it is what is missing at the end. */
+  /** Place of the first problem; null without one, or when records are missing at the end. */
   readonly place: (Pick<Damage, 'line' | 'seq' | 'offset' | 'what'> & { readonly path: string }) | null
 }
 
-/** A file that was named cannot be used: exit code 2. */
+/** A named file cannot be used: exit code 2. */
 export class VerifyUsageError extends Error {}
 
-/** What a pass judges by. */
+/** Inputs of a pass. */
 export interface PassParts {
-  /** Null: nothing was given to judge checkpoints by. */
+  /** Null when no key for checkpoints was given. */
   readonly trust: Trust | null
-  /** Keys of transparency logs; null: nothing was given to judge their answers by. */
+  /** Keys of transparency logs; null when none was given. */
   readonly logKeys: readonly PublicKey[] | null
   readonly kept: readonly Claim[]
   readonly strict: boolean
-  /** Records after the last signature are not a finding of their own: the ledger may be written right now. */
+  /** Records after the last signature are not a finding: the ledger may be in use. */
   readonly mayGrow?: boolean
 }
 
-/** What one verification knows. */
+/** State of one verification. */
 export class Pass {
   readonly chain = new Chain(null)
   readonly trust: Trust | null
   readonly #logKeys: readonly PublicKey[] | null
-  /** Records that the largest of the kept checkpoints covers; 0 without one. */
+  /** Number of records covered by the largest kept checkpoint; 0 without one. */
   readonly keptSize: number
   readonly strict: boolean
   readonly #mayGrow: boolean
   readonly #keptSource: string
   readonly tree: MerkleTree | null
   readonly #claims = new ClaimTable()
-  /** What is wrong with the first broken checkpoint, and its record: verification ends there. */
+  /** Problem of the first broken checkpoint, and its record: verification ends there. */
   #fault: { readonly seq: number; readonly what: string } | null = null
   #found = 0
   #signed = 0
@@ -87,7 +87,7 @@ export class Pass {
     for (const claim of kept) this.#claims.add(claim)
   }
 
-  /** Takes a record of the first pass that may be a checkpoint or an anchor. */
+  /** Collects a record of the first pass that may be a checkpoint or an anchor. */
   collect(seq: number, rec: Readonly<Record<string, unknown>>): void {
     if (rec.kind === 'checkpoint') this.#collectCheckpoint(seq, rec)
     else if (isLogAnchor(rec)) this.#collectAnchor(seq, rec)
@@ -131,7 +131,7 @@ export class Pass {
     if (this.#fault === null || seq < this.#fault.seq) this.#fault = { seq, what }
   }
 
-  /** Looks at a good line of the chain. */
+  /** Processes a valid line of the chain. */
   see(buffer: Buffer, start: number, line: RawLine): ChainProblem | null {
     const bytes = buffer.subarray(start, start + line.length)
     if (line.seq === 0) this.ledgerId = ledgerIdOf(bytes)
@@ -145,7 +145,7 @@ export class Pass {
     return this.#compare(line)
   }
 
-  /** Compares the claims that end with this record with what the records really are. */
+  /** Compares the claims that end with this record with the actual records. */
   #compare(line: RawLine): ChainProblem | null {
     for (const { ledgerId, head, root, seq, signed, isAnchor, source: kept } of this.#claims.bySize(line.seq + 1)) {
       const what = isAnchor ? 'anchor' : 'checkpoint'
@@ -169,7 +169,7 @@ export class Pass {
     return this.#finding(kind, message, { path, line, seq, offset, what })
   }
 
-  /** A last line without LF that does not verify. Inside a row of rotated files it is damage. */
+  /** A last line without LF that does not verify. Within a series of rotated files it is damage. */
   torn(path: string, found: Followed, last: boolean): Finding {
     const place = { path, line: found.lines + 1, seq: this.chain.next, offset: found.offset }
     const what = `${found.tail.length} bytes after the last complete line are no record`
@@ -205,7 +205,7 @@ export class Pass {
     return this.keptSize > this.#records
   }
 
-  /** The last checkpoint's own record needs no further one: its signature is inside. */
+  /** The last checkpoint's own record is covered by its signature. */
   #unproven(): number | null {
     if (this.trust === null) return null
     const last = this.#records - 1
@@ -243,7 +243,7 @@ function proofText(unproven: number): string {
     : `; no signature covers the last ${unproven} records yet`
 }
 
-/** What a line says beyond its hash: UTF-8, canonical JSON without duplicate members, a known version, a time. */
+/** Checks a line beyond its hash: UTF-8, canonical JSON without duplicate members, a known version, a time. */
 function strictFault(line: Buffer): string | null {
   if (!isUtf8(line)) return 'the line is not UTF-8'
   const text = line.toString()
@@ -258,10 +258,10 @@ function strictFault(line: Buffer): string | null {
   }
 }
 
-/** What `JSON.stringify` writes where a surrogate stands alone; in a string that quotes this text it stands as well. */
+/** Output of `JSON.stringify` for a lone surrogate; also occurs in a string that quotes this text. */
 const LONE_SURROGATE = '\\ud'
 
-/** Whether the members of all objects come in canonical order. Then canonical JSON is what `JSON.stringify` writes. */
+/** Returns whether the members of all objects are in canonical order. Then canonical JSON equals the output of `JSON.stringify`. */
 function isInOrder(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (Array.isArray(value)) return value.every(isInOrder)
@@ -279,7 +279,7 @@ function ledgerIdOf(line: Buffer): string | null {
   return isObject(rec) && typeof rec.ledgerId === 'string' ? rec.ledgerId : null
 }
 
-/** The line as JSON; null when it is none. */
+/** Parses the line as JSON. Returns null when it is malformed. */
 export function parsed(line: Buffer | string): unknown {
   try {
     return JSON.parse(line.toString())

@@ -6,9 +6,9 @@ import { ZERO_HASH } from './format.ts'
 import { lineOf } from './testing/line.ts'
 import { verifyLedger } from './verify.ts'
 
-/** Lines of a good ledger to begin from. */
+/** Number of lines of the initial ledger. */
 const LINES = 8
-/** More cases than any run has time for. */
+/** More cases than any run reaches. */
 const ENDLESS = 2 ** 31 - 1
 
 function goodLedger(): Buffer {
@@ -22,10 +22,10 @@ function goodLedger(): Buffer {
   return Buffer.from(text)
 }
 
-/** One change: a piece of the file is cut out, and these bytes stand there instead. */
+/** One change: a piece of the file is replaced by these bytes. */
 const change = fc.record({ at: fc.nat(3000), cut: fc.nat(400), bytes: fc.uint8Array({ maxLength: 40 }) })
 
-/** Whatever a file holds, the verifier answers with a finding: it never throws, and never calls a changed ledger valid. */
+/** The verifier returns a finding for any file: it never throws, and never reports a modified ledger as valid. */
 export const target = {
   name: 'ledger verify',
   async run(seconds: number, seed: number): Promise<{ cases: number; failures: readonly string[] }> {
@@ -41,7 +41,7 @@ export const target = {
           bytes = Buffer.concat([bytes.subarray(0, at), more, bytes.subarray(at + cut)])
         writeFileSync(path, bytes)
         const found = await verifyLedger(path, { strict })
-        // What is left of a good ledger when whole lines are cut off its end is a good ledger.
+        // A prefix of whole lines of a valid ledger is a valid ledger.
         const prefix =
           good.subarray(0, bytes.length).equals(bytes) && (bytes.at(-1) === 0x0a || good[bytes.length] === 0x0a)
         const valid = bytes.length > 0 && prefix

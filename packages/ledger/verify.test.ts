@@ -14,7 +14,7 @@ import { lineOf } from './testing/line.ts'
 
 const RECORDS = 200
 let folder = ''
-/** A good ledger of `RECORDS` records, genesis included. */
+/** A valid ledger of `RECORDS` records, including genesis. */
 let good: Buffer
 let lines: string[] = []
 
@@ -27,7 +27,7 @@ before(async () => {
 after(() => rmSync(folder, { recursive: true }))
 
 let files = 0
-/** A fresh file with these lines. */
+/** Creates a file with these lines. */
 function fileOf(some: readonly string[]): string {
   const path = join(folder, `case-${files++}.jsonl`)
   writeLines(path, some)
@@ -40,7 +40,7 @@ const bytesOf = (bytes: Buffer) => ({
   },
 })
 
-test('a good ledger is valid, in both ways of reading it', async () => {
+test('a good ledger is valid, in both modes', async () => {
   const path = fileOf(lines)
   for (const strict of [false, true]) {
     const found = await verifyLedger(path, { strict })
@@ -52,7 +52,7 @@ test('a good ledger is valid, in both ways of reading it', async () => {
   }
 })
 
-test('the test vector of the ledger line format comes out', () => {
+test('the test vector of the ledger line format verifies', () => {
   const rec =
     '{"at":"2026-01-01T00:00:00.000000Z","format":1,"kind":"config","ledgerId":"example","replica":"r1","tenant":""}'
   const { hash, text } = lineOf(ZERO_HASH, rec, 0)
@@ -60,12 +60,12 @@ test('the test vector of the ledger line format comes out', () => {
   assert.equal(text, `{"hash":"${hash}","prev":"${ZERO_HASH}","rec":${rec},"seq":0,"v":1}\n`)
 })
 
-test('every byte of a ledger that is changed is found, and its record is named', async () => {
+test('every changed byte of a ledger is found, and its record is named', async () => {
   let offset = 0
   let head = null
   for (const [seq, line] of lines.entries()) {
     const length = Buffer.byteLength(line) + 1
-    // What stands behind does not matter for where the damage is; one line of it is enough.
+    // Later lines do not affect the place of the damage; one of them is enough.
     const window = good.subarray(offset, offset + length + Buffer.byteLength(lines[seq + 1] ?? '') + 1)
     for (let at = 0; at < length; at++) {
       const bytes = Buffer.from(window)
@@ -95,7 +95,7 @@ test('a changed byte is located by line, record and byte of the file', async () 
   }
 })
 
-test('lines that are swapped, missing, doubled or rewritten are told apart', async () => {
+test('swapped, missing, doubled and rewritten lines are distinguished', async () => {
   const swapped = lines.with(10, lines[11] ?? '').with(11, lines[10] ?? '')
   const [cut, doubled] = [lines.toSpliced(10, 1), lines.toSpliced(10, 0, lines[9] ?? '')]
   const rec = JSON.stringify({ at: '2026-01-01T00:00:00.000000Z', kind: 'admin' })
@@ -103,12 +103,12 @@ test('lines that are swapped, missing, doubled or rewritten are told apart', asy
   const rewritten = lines.with(10, lineOf(prev, rec, 10).text.trimEnd())
   const second = lines.toSpliced(11, 0, lineOf(prev, rec, 10).text.trimEnd())
   const cases = [
-    { lines: swapped, code: 3, seq: 10, what: /record 11 stands here: record 10 is missing or out of place/ },
-    { lines: cut, code: 3, seq: 10, what: /record 11 stands here: record 10 is missing/ },
+    { lines: swapped, code: 3, seq: 10, what: /found record 11: record 10 is missing or out of place/ },
+    { lines: cut, code: 3, seq: 10, what: /found record 11: record 10 is missing/ },
     { lines: doubled, code: 3, seq: 10, what: /record 9 is there twice/ },
     { lines: rewritten, code: 3, seq: 11, what: /does not follow the record before it/ },
     { lines: second, code: 5, seq: 11, what: /two histories/ },
-    { lines: lines.slice(1), code: 3, seq: 0, what: /record 1 stands here: record 0 is missing/ },
+    { lines: lines.slice(1), code: 3, seq: 0, what: /found record 1: record 0 is missing/ },
   ]
   for (const { lines, code, seq, what } of cases) {
     const found = await verifyLedger(fileOf(lines))
@@ -118,7 +118,7 @@ test('lines that are swapped, missing, doubled or rewritten are told apart', asy
   }
 })
 
-test('a torn tail is told apart from damage', async () => {
+test('a torn tail is distinguished from damage', async () => {
   const path = fileOf(lines)
   writeFileSync(path, good.subarray(0, good.length - 20))
   const torn = await verifyLedger(path)
@@ -144,7 +144,7 @@ function keyFile(signer: (typeof signers)['Ed25519']): string {
 }
 
 for (const [name, signer] of Object.entries(signers)) {
-  test(`a checkpoint signed with ${name} proves what it covers`, async () => {
+  test(`a checkpoint signed with ${name} proves the records it covers`, async () => {
     const path = fileOf(lines)
     await appendCheckpoint(path, signer)
     const key = keyFile(signer)
@@ -181,7 +181,7 @@ test('a signed checkpoint over another history means a fork, by head and, when s
   assert.match((await verifyLedger(byLedger)).message, /of another ledger/)
 })
 
-test('a ledger cut below a kept checkpoint is truncated, in each form in which the checkpoint may be kept', async () => {
+test('a ledger cut below a kept checkpoint is truncated, for each form of the checkpoint', async () => {
   const path = fileOf(lines)
   const rec = await appendCheckpoint(path, signers.Ed25519)
   const line = ledgerLines(path).at(-1) ?? ''
@@ -208,7 +208,7 @@ test('a file with 150,000 kept checkpoints is read', async () => {
   assert.equal((await verifyLedger(path, { checkpoint })).verdict, 'valid')
 })
 
-test('a checkpoint may not speak of records that come after it', async () => {
+test('a checkpoint must not cover records that follow it', async () => {
   const path = fileOf(lines)
   const body = checkpointBody(path)
   await appendCheckpoint(path, signers.Ed25519, { upTo: body.upTo + 1, size: body.size + 1 })
@@ -217,7 +217,7 @@ test('a checkpoint may not speak of records that come after it', async () => {
   assert.match(found.message, /covers 201 records, but only 200 came before it/)
 })
 
-test('strict reading finds a line that is hashed well but is not canonical', async () => {
+test('strict mode finds a correctly hashed line that is not canonical', async () => {
   for (const rec of [
     '{"kind":"admin","at":"x"}',
     '{"at":"x","kind":"admin","kind":"admin"}',
@@ -243,7 +243,7 @@ test('strict reading finds a line that is hashed well but is not canonical', asy
   }
 })
 
-test('rotated files are one ledger when each begins with the last line of the one before', async () => {
+test('rotated files are one ledger when each begins with the last line of the previous one', async () => {
   const first = fileOf(lines.slice(0, 100))
   const second = fileOf(lines.slice(99))
   const found = await verifyLedger([first, second])
@@ -253,7 +253,7 @@ test('rotated files are one ledger when each begins with the last line of the on
   assert.equal((await verifyLedger(second)).exitCode, 3)
 })
 
-test('repair keeps the good records and every other byte, and the chain goes on', async () => {
+test('repair keeps the valid records and every other byte, and the chain continues', async () => {
   const path = fileOf(lines)
   const bytes = Buffer.from(good)
   const offset = Buffer.byteLength(

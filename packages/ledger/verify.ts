@@ -17,28 +17,28 @@ export interface VerifyOptions {
   readonly key?: string
   /** The key of HMAC checkpoints. */
   readonly hmacKey?: KeyObject | null
-  /** A file of checkpoints kept elsewhere: what they cover must still be there. */
+  /** File of checkpoints kept elsewhere: the records they cover must exist. */
   readonly checkpoint?: string
-  /** PEM, JWK or JWK set of public keys of the transparency log that checkpoints are anchored in. */
+  /** PEM, JWK or JWK set of public keys of the transparency log in which checkpoints are anchored. */
   readonly logKey?: string
-  /** Parses every line, and checks canonical form and the tree as well. */
+  /** Parses every line, and also checks canonical form and tree. */
   readonly strict?: boolean
   /**
-   * Also uses the head, the checkpoints and the public keys that lie beside the ledger, each unless the option of the same kind is given. Then
-   * records after the last signature are no finding of their own: the ledger may be written right now.
+   * Also uses the head, checkpoints and public keys beside the ledger, each unless the corresponding option is given. Then records after the last
+   * signature are not a finding: the ledger may be in use.
    */
   readonly beside?: boolean
-  /** Called now and then with the bytes read and the bytes to read. */
+  /** Called periodically with the bytes read and the total bytes. */
   onProgress?(done: number, total: number): void
 }
 
-/** What a line holds that may be a checkpoint or an anchor. */
+/** Bytes in every line that may be a checkpoint or an anchor. */
 const MARKS = ['checkpoint', 'anchor'].map((kind) => Buffer.from(`"kind":"${kind}"`))
 
 /**
- * Verifies a ledger: one file, or rotated files in order, of which each begins with the last line of the one before.
- * The first pass collects checkpoints, the second follows the chain over raw bytes and asks each checkpoint on its way.
- * Never throws for what a ledger says; throws `VerifyUsageError` when a file cannot be read.
+ * Verifies a ledger: one file, or rotated files in order, each beginning with the last line of the previous one. The first pass collects
+ * checkpoints, the second verifies the chain over raw bytes and compares each checkpoint. Never throws because of ledger content; throws
+ * VerifyUsageError when a file cannot be read.
  */
 export async function verifyLedger(path: string | readonly string[], options: VerifyOptions = {}): Promise<Finding> {
   const paths = typeof path === 'string' ? [path] : path
@@ -59,7 +59,7 @@ export async function verifyLedger(path: string | readonly string[], options: Ve
   return pass.finish()
 }
 
-/** First pass: finds the records of checkpoints and anchors by their mark, whatever else is wrong with the file. */
+/** First pass: finds records of checkpoints and anchors by their mark, regardless of other damage. */
 async function collect(path: string, pass: Pass): Promise<void> {
   await withFile(path, (read) =>
     scanLines(
@@ -78,7 +78,7 @@ async function collect(path: string, pass: Pass): Promise<void> {
   )
 }
 
-/** Second pass over one file. A rotated file begins with the last line of the one before, which is not counted again. */
+/** Second pass over one file. The first line of a rotated file repeats the last one of the previous file and is not counted. */
 async function follow(path: string, pass: Pass, onProgress: (bytes: number) => void): Promise<Followed> {
   return await withFile(path, async (read) => {
     const head = pass.chain.head
@@ -118,12 +118,12 @@ async function withFile<T>(path: string, work: (read: Read) => Promise<T>): Prom
   }
 }
 
-/** The key of HMAC checkpoints, from the text of a secret. */
+/** Returns the key of HMAC checkpoints from the text of a secret. */
 export function hmacKeyOf(secret: string | null): KeyObject | null {
   return secret === null ? null : createSecretKey(Buffer.from(secret))
 }
 
-/** What checkpoints are judged by; null when neither key was given. Throws `VerifyUsageError` when the file is of no use. */
+/** Reads the keys for checkpoints; null when neither key was given. Throws VerifyUsageError when a file is unusable. */
 export async function readTrust({
   key,
   hmacKey = null,
@@ -143,7 +143,7 @@ export async function readKeys(path: string): Promise<readonly PublicKey[]> {
 
 async function readKept(path: string, trust: Trust | null): Promise<readonly Claim[]> {
   const text = await readText(path)
-  // Checkpoints that were copied from beside a ledger are lines of it; anything else is one checkpoint.
+  // A copied checkpoints file consists of ledger lines; any other file is one checkpoint.
   const pieces = text.startsWith('{') ? text.trim().split('\n') : [text]
   return pieces.map((piece) => claimOf(readCheckpointText(piece), path, trust))
 }
@@ -174,7 +174,7 @@ async function progressOver(paths: readonly string[], options: VerifyOptions): P
   let before = 0
   let last = 0
   return (bytes) => {
-    // A smaller figure than the one before: the next file has begun.
+    // A smaller value than before: the next file has begun.
     if (bytes < last) before += last
     last = bytes
     onProgress(before + bytes, total)

@@ -16,7 +16,7 @@ async function cipherIn() {
   return openCipher(path.join(dir, 'key'))
 }
 
-test('a capture opens for its key alone, and not once it was changed in any place', async () => {
+test('a capture opens under its own key only, and not after any change', async () => {
   const cipher = await cipherIn()
   const capture = { namespace: 'default', argsSha256, args: Buffer.from('{"says":"hi"}') }
   const text = await sealCapture(capture, { cipher, random })
@@ -33,7 +33,7 @@ test('a capture opens for its key alone, and not once it was changed in any plac
   for (const none of ['', '{}', 'null', '[]', 'not json']) assert.equal(await openCapture(none, cipher), null)
 })
 
-test('the file of a capture stands below its namespace, and no name leads out of the folder', () => {
+test('the file of a capture is below its namespace, and no name escapes the folder', () => {
   assert.equal(capturePath('/c', { namespace: 'default', argsSha256 }), `/c/default/ab/${argsSha256}.cap`)
   for (const namespace of ['..', '.', '', 'a/b', 'a\\b', 'a\0'])
     assert.equal(capturePath('/c', { namespace, argsSha256 }), null)

@@ -2,24 +2,24 @@ import path from 'node:path'
 import { canonicalJson, isSpiffeSegment, parseStrict } from '@plat/core'
 import { type Cipher, openBytes, type SealedBytes, sealBytes } from '@plat/keys'
 
-/** The arguments of a call, redacted, beside the ledger that has their hash alone (docs/spec/gateway.md, `captureArgs`). */
+/** Redacted arguments of a call, stored beside the ledger, which has only their hash (docs/spec/gateway.md, `captureArgs`). */
 export interface Capture {
   readonly namespace: string
-  /** `argsSha256` of the call's records: of the arguments as they came. */
+  /** `argsSha256` of the call's records: hash of the unredacted arguments. */
   readonly argsSha256: string
-  /** What the redaction left of them. */
+  /** Arguments after redaction. */
   readonly args: Uint8Array
 }
 
 const SHA256 = /^[0-9a-f]{64}$/
 
-/** `<dir>/<namespace>/<xx>/<argsSha256>.cap`; `xx` begins the hash. Null for names that are no names of files. */
+/** Returns `<dir>/<namespace>/<xx>/<argsSha256>.cap`; `xx` is the beginning of the hash. Returns null for names that are not valid in a path. */
 export function capturePath(dir: string, { namespace, argsSha256 }: Omit<Capture, 'args'>): string | null {
   if (!isSpiffeSegment(namespace) || !SHA256.test(argsSha256)) return null
   return path.join(dir, namespace, argsSha256.slice(0, 2), `${argsSha256}.cap`)
 }
 
-/** The content of a capture's file: one line of canonical JSON. */
+/** Returns the content of a capture file: one line of canonical JSON. */
 export async function sealCapture(
   { namespace, argsSha256, args }: Capture,
   sealing: { readonly cipher: Cipher; random(bytes: number): Uint8Array },
@@ -28,7 +28,7 @@ export async function sealCapture(
   return `${canonicalJson({ v: 1, namespace, argsSha256, ...sealed })}\n`
 }
 
-/** What a file holds; null for what is no capture, was changed, or is under another key. */
+/** Decrypts a capture file. Returns null when it is malformed, modified, or under another key. */
 export async function openCapture(text: string, cipher: Cipher): Promise<Capture | null> {
   const value = parsed(text)
   if (!isStored(value)) return null

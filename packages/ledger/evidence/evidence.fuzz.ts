@@ -10,10 +10,10 @@ import { gatherEvidence } from './gather.ts'
 import { sealEvidence } from './object.ts'
 import { verifyEvidence } from './verify.ts'
 
-/** More cases than any run has time for. */
+/** More cases than any run reaches. */
 const ENDLESS = 2 ** 31 - 1
 
-/** One change: a piece is cut out, and another piece of the object, or anything, stands there instead. */
+/** One change: a piece is replaced by another piece of the object, or by any bytes. */
 const change = fc.record({
   at: fc.nat(20_000),
   cut: fc.nat(200),
@@ -22,7 +22,7 @@ const change = fc.record({
   bytes: fc.oneof(fc.constant(new Uint8Array()), fc.uint8Array({ maxLength: 8 })),
 })
 
-/** Whatever an object says, it is refused in words or is the one that was sealed: nothing throws, and no changed one is taken. */
+/** Any object is either refused with a message or is the sealed one: verification never throws and accepts no modified object. */
 export const target = {
   name: 'evidence object',
   async run(seconds: number, seed: number): Promise<{ cases: number; failures: readonly string[] }> {
@@ -57,7 +57,7 @@ async function objectOf(signer: LocalSigner): Promise<Buffer> {
     const found = await gatherEvidence(path, { ...range, checkpoint, wants: ({ kind }) => kind === 'outcome' })
     if ('why' in found) throw new Error(found.why)
     const { lines: records, proofs, ...rest } = found
-    const said = {
+    const stated = {
       evidence: 1,
       id: 'id',
       at: '',
@@ -65,7 +65,7 @@ async function objectOf(signer: LocalSigner): Promise<Buffer> {
       ledgerId: idOf(lines[0]),
       about: { kind: 'outcome' },
     } as const
-    const head = { ...said, ...rest, records: records.length, keys: [] }
+    const head = { ...stated, ...rest, records: records.length, keys: [] }
     return await sealEvidence({ head, lines: records, proofs }, signer)
   } finally {
     rmSync(folder, { recursive: true })

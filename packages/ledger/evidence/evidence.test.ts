@@ -21,7 +21,7 @@ before(() => {
 })
 after(() => rmSync(folder, { recursive: true }))
 
-/** A signed ledger of so many records, and its evidence. */
+/** Creates a signed ledger of this many records, and its evidence. */
 async function ledger(
   name: string,
   { records = 30, anchoredBy = null }: { records?: number; anchoredBy?: LocalSigner | null } = {},
@@ -60,7 +60,7 @@ function partsOf({ lines, proofs, from, to, checkpoint, anchor }: Gathered, abou
 
 const judged = async (parts: EvidenceParts, by = signer) => verifyEvidence(await sealEvidence(parts, by), trust)
 
-test('an unbroken run needs one proof, and a choice of records one for each run', async () => {
+test('an unbroken run needs one proof, and a selection of records one for each run', async () => {
   const { got } = await ledger('runs')
   const whole = await got({ from: 3, to: 9 })
   assert.deepEqual([whole.lines.length, whole.proofs.map(({ seq }) => seq)], [7, [9]])
@@ -81,7 +81,7 @@ test('an unbroken run needs one proof, and a choice of records one for each run'
   assert.equal(typeof (await judged(partsOf(some, { kind: 'x' }))), 'object')
 })
 
-test('records that no checkpoint covers yet are left out, and none is nothing', async () => {
+test('records that no checkpoint covers yet are omitted, and an empty selection is none', async () => {
   const { gather, got } = await ledger('late')
   const all = await got({})
   assert.deepEqual([all.from, all.to, all.lines.length], [0, Number(all.checkpoint.upTo), Number(all.checkpoint.size)])
@@ -91,7 +91,7 @@ test('records that no checkpoint covers yet are left out, and none is nothing', 
   assert.ok('why' in full && full.why === 'too much' && full.seq > 0 && full.seq < 30)
 })
 
-test('what whoever holds the key of seals leaves out, moves or brings from elsewhere is noticed', async () => {
+test('records omitted, moved or inserted by a holder of the seal key are detected', async () => {
   const { got } = await ledger('ours')
   const parts = partsOf(await got({ from: 2, to: 8 }))
   const other = partsOf(await (await ledger('theirs', { records: 20 })).got({ from: 2, to: 8 }))
@@ -117,7 +117,7 @@ test('what whoever holds the key of seals leaves out, moves or brings from elsew
   assert.match(String(await judged({ ...parts, lines: changed })), /line 3: the hash does not match/)
 })
 
-test('what an anchored checkpoint covers is proven by that one, and by the log that it stands in', async () => {
+test('an anchored checkpoint proves the records it covers, and the log that contains it', async () => {
   const log = ephemeralSigner()
   const { got } = await ledger('anchored', { anchoredBy: log })
   const within = partsOf(await got({ from: 2, to: 8 }))
@@ -142,7 +142,7 @@ test('a seal or a checkpoint of another key proves nothing', async () => {
   assert.match(String(await verifyEvidence(bytes, theirs)), /the checkpoint is not signed by the given key/)
 })
 
-test('an object with other numbers of lines than its head says is refused', async () => {
+test('an object whose line counts differ from its head is refused', async () => {
   const { got } = await ledger('counts')
   const parts = partsOf(await got({}))
   const { head, lines } = parts

@@ -10,32 +10,32 @@ import { leafHash } from '../proof/tree.ts'
 import { TreeFile } from '../proof/tree-file.ts'
 import type { RunProof } from './object.ts'
 
-/** What is looked for. */
+/** Selects the records of an evidence object. */
 export interface EvidenceQuery {
   readonly from: LedgerMoment
   /** Null: up to the checkpoint. */
   readonly to: LedgerMoment | null
   readonly wants: (rec: Members) => boolean
-  /** The record of a checkpoint, made after everything that is wanted. */
+  /** Record of a checkpoint made after all selected records. */
   readonly checkpoint: Members
-  /** Bytes of all lines and proofs together. */
+  /** Maximum bytes of all lines and proofs together. */
   readonly maxBytes: number
 }
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Records with what proves them. */
+/** Selected records with their proofs. */
 export interface Gathered {
   readonly from: number
   readonly to: number
   readonly lines: readonly Buffer[]
   readonly proofs: readonly RunProof[]
-  /** What the proofs lead to: an anchored checkpoint where there is one over all of them, else the one of the query. */
+  /** Checkpoint of the proofs: an anchored one that covers all of them if there is one, else the one of the query. */
   readonly checkpoint: Members
   readonly anchor: Members | null
 }
 
-/** Why there is nothing: no such records, or more than `maxBytes`, at this record. */
+/** Why nothing was gathered: no such records, or more than `maxBytes`, at this record. */
 export type NotGathered = { readonly why: 'none' } | { readonly why: 'too much'; readonly seq: number }
 
 interface Wanted {
@@ -50,7 +50,7 @@ interface Scanned extends Pick<Gathered, 'from' | 'to' | 'anchor'> {
 
 const ANCHOR_MARK = Buffer.from('"kind":"anchor"')
 
-/** Gathers records of a ledger that is being written, by what lies beside it. Throws when that does not fit the ledger. */
+/** Gathers records of a ledger in use, with the files beside it. Throws when they do not match the ledger. */
 export async function gatherEvidence(path: string, query: EvidenceQuery): Promise<Gathered | NotGathered> {
   const file = await open(path, 'r')
   try {
@@ -71,7 +71,7 @@ export async function gatherEvidence(path: string, query: EvidenceQuery): Promis
   }
 }
 
-/** One pass: the range first, and what follows it up to the checkpoint for an anchor alone. */
+/** One pass: the range first, and the records after it up to the checkpoint for an anchor only. */
 async function scan(
   file: FileHandle,
   { from, to, wants, checkpoint, maxBytes }: EvidenceQuery,
@@ -117,7 +117,7 @@ async function recordAt(file: FileHandle, seq: number): Promise<Members | null> 
   return line === null ? null : (jsonOf(line)?.rec ?? null)
 }
 
-/** A line proves all that come right before it: it holds the hash of the one before. So one path for each unbroken run is enough. */
+/** A line proves all directly preceding ones, since it contains the hash of its predecessor: one path per unbroken run is enough. */
 function prove(path: string, wanted: readonly Wanted[], checkpoint: Members): readonly RunProof[] {
   const size = Number(checkpoint.size)
   const tree = new TreeFile(treePath(path), 'readOnly')

@@ -2,39 +2,39 @@ import { hash } from 'node:crypto'
 import type { PublicJwk, Signer } from '@plat/keys'
 import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
 
-/** What begins an evidence object: what it is about, and what proves it. Unverified, like all of it. */
+/** First line of an evidence object: its subject and its proof. Unverified, like the rest. */
 export interface EvidenceHead {
   /** Version of the format. */
   readonly evidence: 1
   readonly id: string
-  /** When it was made (RFC 3339), and who asked. */
+  /** When it was made (RFC 3339), and who requested it. */
   readonly at: string
   readonly by: string
   readonly ledgerId: string
-  /** What its records have in common, by members of records; empty: it holds every record of its range. */
+  /** Members that its records have in common; empty when it holds every record of its range. */
   readonly about: Readonly<Record<string, string>>
-  /** The first and the last record of the range that was looked through. */
+  /** First and last record of the searched range. */
   readonly from: number
   readonly to: number
   readonly records: number
-  /** The record of the checkpoint that its proofs lead to. */
+  /** Record of the checkpoint of its proofs. */
   readonly checkpoint: Members
-  /** The record of that checkpoint's anchor in a transparency log; null: it has none. */
+  /** Record of that checkpoint's anchor in a transparency log; null without one. */
   readonly anchor: Members | null
-  /** The public keys of checkpoints by then. A verifier brings its own. */
+  /** Public keys of checkpoints at that time. A verifier must bring its own. */
   readonly keys: readonly (PublicJwk & { readonly kid: string })[]
 }
 
 type Members = Readonly<Record<string, unknown>>
 
-/** The last line of the records of an unbroken run, and the hashes from it up to the checkpoint's root. */
+/** Last line of an unbroken run of records, and the hashes from it to the checkpoint's root. */
 export interface RunProof {
   readonly seq: number
   /** 64 hex digits each (RFC 6962, section 2.1.1). */
   readonly inclusion: readonly string[]
 }
 
-/** The parts of an object: its head, lines of the ledger as they are, proofs. */
+/** Parts of an object: head, unmodified ledger lines, proofs. */
 export interface EvidenceParts {
   readonly head: EvidenceHead
   /** Without LF. */
@@ -45,7 +45,7 @@ export interface EvidenceParts {
 const TYPE = 'plat-evidence+jws'
 const LF = Buffer.from('\n')
 
-/** One object, line by line: head, records, proofs, and the seal: a JWS over the SHA-256 of all bytes before it. */
+/** Returns an object as lines: head, records, proofs, and the seal, a JWS over the SHA-256 of all bytes before it. */
 export async function sealEvidence({ head, lines, proofs }: EvidenceParts, signer: Signer): Promise<Buffer> {
   const texts = [Buffer.from(JSON.stringify(head)), ...lines, Buffer.from(JSON.stringify({ proofs }))]
   const body = Buffer.concat(texts.flatMap((text) => [text, LF]))
@@ -54,7 +54,7 @@ export async function sealEvidence({ head, lines, proofs }: EvidenceParts, signe
   return Buffer.concat([body, Buffer.from(`${seal}\n`)])
 }
 
-/** What a seal says. */
+/** Claims of a seal. */
 export interface Seal {
   readonly jws: Jws
   readonly id: string
@@ -62,7 +62,7 @@ export interface Seal {
   readonly sha256: string
 }
 
-/** Null: it is none. */
+/** Returns null when the text is not a seal. */
 export function readSealLine(text: string): Seal | null {
   const jws = parseJws(text)
   if (isFault(jws) || jws.header.typ !== TYPE) return null
@@ -71,13 +71,13 @@ export function readSealLine(text: string): Seal | null {
   return { jws, id, ledgerId, sha256 }
 }
 
-/** The head of an object by its first line; null: it is none. */
+/** Parses the first line of an object. Returns null when it is malformed. */
 export function readEvidenceHead(text: string): EvidenceHead | null {
   const value = jsonOrNull(text)
   return isHead(value) ? value : null
 }
 
-/** Null: these are none. */
+/** Returns null when the text is malformed. */
 export function readProofs(text: string): readonly RunProof[] | null {
   const value = jsonOrNull(text)
   if (!isObject(value) || !Array.isArray(value.proofs)) return null

@@ -11,20 +11,20 @@ import { type EvidenceHead, type RunProof, readEvidenceHead, readProofs, readSea
 const LF = 0x0a
 
 export interface EvidenceTrust extends Trust {
-  /** Public keys of the transparency log; null: what it signed is not judged. */
+  /** Public keys of the transparency log; null: its signatures are not verified. */
   readonly logKeys: readonly PublicKey[] | null
 }
 
-/** What an evidence object proves. */
+/** Result of verifying an evidence object. */
 export interface EvidenceFinding {
   readonly head: EvidenceHead
-  /** It holds every record from `head.from` to `head.to`. */
+  /** Whether it contains every record from `head.from` to `head.to`. */
   readonly whole: boolean
-  /** The checkpoint stands in the transparency log: by its signature, or as the object says (null: nobody gave its keys). */
+  /** Whether the checkpoint is in the transparency log, by the log's signature; null when the object claims it but no log key was given. */
   readonly anchored: boolean | null
 }
 
-/** Verifies an evidence object with nothing but itself and the keys; a text says what is wrong. Never rejects. Works in slices. */
+/** Verifies an evidence object with only itself and the keys. Resolves with a string that says what is wrong; never rejects. Works in slices. */
 export async function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): Promise<EvidenceFinding | string> {
   const parts = partsOf(bufferOf(bytes))
   if (typeof parts === 'string') return parts
@@ -45,9 +45,9 @@ export async function verifyEvidence(bytes: Uint8Array, trust: EvidenceTrust): P
 
 interface Parts {
   readonly head: EvidenceHead
-  /** All that is sealed. */
+  /** All sealed bytes. */
   readonly body: Buffer
-  /** The lines of the ledger in it. */
+  /** Its ledger lines. */
   readonly records: Buffer
   readonly proofs: readonly RunProof[]
   readonly seal: string
@@ -89,7 +89,7 @@ async function sealFault({ head, body, seal: text }: Parts, { keys }: Trust): Pr
 
 type Span = readonly [start: number, end: number]
 
-/** The places of all lines; a number: there are so many, and not `count`. */
+/** Returns the spans of all lines, or their number when it is not `count`. */
 async function linesOf(records: Buffer, count: number): Promise<readonly Span[] | number> {
   const spans: Span[] = []
   const slices = new Slices()
@@ -101,7 +101,7 @@ async function linesOf(records: Buffer, count: number): Promise<readonly Span[] 
   return found === count ? spans : found
 }
 
-/** Lines between two looks at the time. */
+/** Lines between two checks of the time. */
 const LINES_AT_ONCE = 256
 
 async function linesFault(

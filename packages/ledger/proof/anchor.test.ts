@@ -7,7 +7,7 @@ import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import { logFault, readAnchor } from './anchor.ts'
 
-test('whatever the record of an anchor says, it is refused in words or anchors what it did', async () => {
+test('any modified anchor record is refused with a message or keeps its meaning', async () => {
   const log = ephemeralSigner()
   const path = join(tempFolder(), 'audit.jsonl')
   await fillLedger(path, 5)

@@ -8,18 +8,18 @@ import { rootOfPath } from './inclusion.ts'
 import { isSignedBy, readNote, type SignedNote, verifiesNote } from './note.ts'
 import { leafHash } from './tree.ts'
 
-/** What a transparency log answered when it took a checkpoint: enough to prove, without it, that the checkpoint stands there. */
+/** Response of a transparency log to a submitted checkpoint: enough to prove inclusion without the log. */
 export interface LogProof {
-  /** The entry, byte for byte as the log hashes it, base64. */
+  /** The entry as the log hashes it, base64. */
   readonly entry: string
-  /** Where it stands in the log's tree, of `size` entries. */
+  /** Index in the log's tree of `size` entries. */
   readonly index: number
   readonly size: number
-  /** From the entry up to the root of that tree, 64 hex digits each (RFC 6962, section 2.1.1). */
+  /** Hashes from the entry to the root of that tree, 64 hex digits each (RFC 6962, section 2.1.1). */
   readonly inclusion: readonly string[]
-  /** The log's own signed note of that tree. */
+  /** The log's signed note of that tree. */
   readonly note: string
-  /** What Rekor v1 promises beside it: its signature over entry, time, place and its own id. */
+  /** Additional promise of Rekor v1: its signature over entry, time, index and log id. */
   readonly promise?: LogPromise
 }
 
@@ -29,15 +29,15 @@ export interface LogPromise {
   /** Seconds since the epoch. */
   readonly integratedTime: number
   readonly logID: string
-  /** The place over all trees of the log. */
+  /** Index over all trees of the log. */
   readonly logIndex: number
 }
 
-/** A checkpoint in a transparency log, as the ledger's record `anchor` tells it. */
+/** A checkpoint in a transparency log, as recorded by `anchor`. */
 export interface Anchor {
-  /** The checkpoint's own record. */
+  /** Record number of the checkpoint. */
   readonly checkpoint: number
-  /** What it says, by the note that the entry in the log is about. */
+  /** Content of the checkpoint, from the note of the log entry. */
   readonly covers: Checkpoint
   /** Base URL of the log. */
   readonly url: string
@@ -45,11 +45,11 @@ export interface Anchor {
   readonly logNote: SignedNote
 }
 
-/** Member `to` of records `anchor` that are about a transparency log. */
+/** Member `to` of `anchor` records for a transparency log. */
 const TO_LOG = 'transparencyLog'
 const HASH = /^[0-9a-f]{64}$/
 
-/** The record of an anchor: all that is needed to verify it. */
+/** Returns the record of an anchor, with all that is needed to verify it. */
 export function anchorRecord(url: string, checkpoint: { seq: number; rec: Members }, proof: LogProof): Rec {
   const { size, head, note } = checkpoint.rec
   const { promise, ...rest } = proof
@@ -67,12 +67,12 @@ export function anchorRecord(url: string, checkpoint: { seq: number; rec: Member
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Is this the record of an anchor in a transparency log? */
+/** Returns whether this is the record of an anchor in a transparency log. */
 export function isLogAnchor(rec: Members): boolean {
   return rec.kind === 'anchor' && rec.to === TO_LOG
 }
 
-/** Reads the record of an anchor and checks all of it but signatures; a text says what is wrong. */
+/** Parses the record of an anchor and checks everything except signatures. Returns a string that says what is wrong. */
 export function readAnchor(rec: Members): Anchor | string {
   const { checkpoint, size, head, url } = rec
   const note = typeof rec.note === 'string' ? readNote(rec.note) : null
@@ -87,7 +87,7 @@ export function readAnchor(rec: Members): Anchor | string {
   return fault ?? { checkpoint, covers: { ...covers, head }, url, proof, logNote }
 }
 
-/** Does the entry hold this note and one of its signatures? */
+/** Returns null when the entry contains this note and one of its signatures. */
 function entryFault(note: SignedNote, proof: LogProof): string | null {
   const stated = statedIn(proof.entry)
   if (stated === null) return 'the entry of the log is of no kind that is known'
@@ -104,7 +104,7 @@ function inclusionFault({ entry, index, size, inclusion }: LogProof, logNote: Si
   return "the entry does not lead to the root of the log's checkpoint"
 }
 
-/** What an entry says was signed: Rekor's `hashedrekord` (0.0.1 and 0.0.2) and `rekord` (0.0.1). */
+/** Returns hash and signature of an entry: Rekor's `hashedrekord` (0.0.1 and 0.0.2) and `rekord` (0.0.1). */
 function statedIn(entry: string): { readonly sha256: string; readonly signature: Buffer } | null {
   const spec = readJsonObject(Buffer.from(entry, 'base64'))?.spec
   if (!isObject(spec)) return null
@@ -119,9 +119,9 @@ function statedIn(entry: string): { readonly sha256: string; readonly signature:
   return typeof sha256 === 'string' ? { sha256, signature: Buffer.from(signature.content, 'base64') } : null
 }
 
-/** Null: the log's keys signed what it answered. A text says what they did not. */
+/** Returns null when the log's keys signed its response, otherwise what they did not sign. */
 export function logFault({ proof, logNote }: Anchor, keys: readonly PublicKey[]): string | null {
-  // The key of a Rekor v1 log is named as the part of its origin before the number of its tree.
+  // The key name of a Rekor v1 log is the part of its origin before the tree id.
   const [name = ''] = logNote.origin.split(' - ')
   const isName = (one: string) => one === name || one === logNote.origin
   if (!isSignedBy(logNote, keys, isName)) return "the log's checkpoint is not signed by a given key of the log"
@@ -134,7 +134,7 @@ export function logFault({ proof, logNote }: Anchor, keys: readonly PublicKey[])
   return "the log's promise is not signed by a given key of the log"
 }
 
-/** An answer of a log has this form, and no member of another. */
+/** Checks the exact form of a log response, without additional members. */
 export function isLogProof(value: unknown): value is LogProof {
   if (!isObject(value)) return false
   const { entry, index, size, inclusion, note, promise } = value

@@ -28,10 +28,10 @@ function keyFile(...signers: readonly Signer[]): string {
   return path
 }
 
-const hmacKey = createSecretKey(Buffer.from('a key of the test that nobody knows'))
+const hmacKey = createSecretKey(Buffer.from('a key of the test that no verifier knows'))
 const signer = ephemeralSigner()
 
-test('long signatures are kept whole: RSA with 4096 bits, and ML-DSA beside Ed25519', async () => {
+test('long signatures are stored whole: RSA with 4096 bits, and ML-DSA beside Ed25519', async () => {
   const rsa = signerOf(generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey, 'test')
   const pq = ephemeralSigner('ML-DSA-87')
   for (const [keys, trusted] of [
@@ -46,7 +46,7 @@ test('long signatures are kept whole: RSA with 4096 bits, and ML-DSA beside Ed25
   }
 })
 
-test('both signatures of a hybrid checkpoint are over the same words, and each is asked for', async () => {
+test('both signatures of a hybrid checkpoint cover the same statement, and both are required', async () => {
   // Shows D3.audit.auditCheckpointPQKey.
   const pq = ephemeralSigner('ML-DSA-65')
   const path = await ledgerOf(20)
@@ -67,7 +67,7 @@ test('both signatures of a hybrid checkpoint are over the same words, and each i
   }
 })
 
-test('a second signature that was taken out is missed, by whoever trusts it and by whoever does not', async () => {
+test('a removed second signature is detected, with and without trust in its key', async () => {
   const pq = ephemeralSigner('ML-DSA-44')
   const path = await ledgerOf(20)
   await appendCheckpoint(path, { signer, pq, hmacKey: null })
@@ -80,7 +80,7 @@ test('a second signature that was taken out is missed, by whoever trusts it and 
   assert.match(found.message, /do not say the same/)
 })
 
-test('where an ML-DSA key is trusted, a checkpoint with one signature proves nothing', async () => {
+test('with a trusted ML-DSA key, a checkpoint with one signature proves nothing', async () => {
   const path = await ledgerOf(20)
   await appendCheckpoint(path, signer)
   const found = await verifyLedger(path, { key: keyFile(signer, ephemeralSigner('ML-DSA-44')) })
@@ -88,7 +88,7 @@ test('where an ML-DSA key is trusted, a checkpoint with one signature proves not
   assert.equal(found.verdict, 'unproven')
 })
 
-test('an HMAC checkpoint proves to whoever has the key, and is forged to whoever has another', async () => {
+test('an HMAC checkpoint proves to holders of the key, and counts as forged under another key', async () => {
   const path = await ledgerOf(20)
   await appendCheckpoint(path, { signer: null, pq: null, hmacKey })
   assert.equal((await verifyLedger(path, { hmacKey, strict: true })).exitCode, 0)
@@ -100,15 +100,15 @@ test('an HMAC checkpoint proves to whoever has the key, and is forged to whoever
   assert.equal((await verifyLedger(path, { key: keyFile(signer) })).exitCode, 4)
 })
 
-test('with an ML-DSA key among what is trusted, whoever has the HMAC key proves nothing alone', async () => {
+test('with an ML-DSA key among the trusted ones, the HMAC key alone proves nothing', async () => {
   const path = await ledgerOf(5)
   await appendCheckpoint(path, { signer: null, pq: null, hmacKey })
   const key = keyFile(signer, ephemeralSigner('ML-DSA-44'))
   assert.equal((await verifyLedger(path, { key, hmacKey })).exitCode, 4)
 })
 
-test('a statement that chooses its algorithm is not judged by a key of another one', async () => {
-  // The public key's bytes as an HMAC key: what a verifier falls for that lets a statement choose.
+test('a statement that names another algorithm than that of the key is refused', async () => {
+  // The public key's bytes as an HMAC key: the attack on verifiers that let a statement choose its algorithm.
   const forger = createSecretKey(signer.publicKey.key.export({ format: 'der', type: 'spki' }))
   const path = await ledgerOf(5)
   const rec = await appendCheckpoint(path, { signer: null, pq: null, hmacKey: forger })
@@ -122,7 +122,7 @@ test('a statement that chooses its algorithm is not judged by a key of another o
   await assert.rejects(verifyLedger(path, { key: keyFile(signer), checkpoint }), /not signed by the given key/)
 })
 
-test('both the jws and the note must be signed: neither stands for the other', async () => {
+test('both the jws and the note must be signed: neither replaces the other', async () => {
   const [path, other] = [await ledgerOf(5), ephemeralSigner()]
   const bodied = await appendCheckpoint(path, signer)
   const lines = ledgerLines(path)
@@ -137,7 +137,7 @@ test('both the jws and the note must be signed: neither stands for the other', a
   }
 })
 
-test('a note and a jws of one key that say different things are no checkpoint', async () => {
+test('a note and a jws of one key with different content are not a checkpoint', async () => {
   const path = await ledgerOf(5)
   const rec = await appendCheckpoint(path, signer)
   const body = bodyOf(rec, ledgerLines(path))
@@ -166,7 +166,7 @@ function bodyOf({ upTo, head, size, root }: Rec, lines: readonly string[]) {
   return { ledgerId, upTo: Number(upTo), head: String(head), size: Number(size), root: String(root) }
 }
 
-test('several kept checkpoints are asked each, and the largest says how long the ledger must be', async () => {
+test('each of several kept checkpoints is verified, and the largest gives the minimum length of the ledger', async () => {
   const path = await ledgerOf(20)
   await appendCheckpoint(path, signer)
   await fillLedger(path, 10)

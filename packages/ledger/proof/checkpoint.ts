@@ -5,33 +5,33 @@ import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
 import type { Rec } from '../types.ts'
 import { readNote, type SignedNote, signNote } from './note.ts'
 
-/** What a checkpoint binds: the first `size` records of one ledger, by the chain's hash and by the tree's root (64 hex digits each). */
+/** Claims of a checkpoint: the first `size` records of one ledger, by the chain's hash and the tree's root (64 hex digits each). */
 export interface CheckpointBody {
   readonly ledgerId: string
-  /** `seq` of the last record that is covered; `size` is one more. */
+  /** `seq` of the last covered record; `size` is one more. */
   readonly upTo: number
   readonly head: string
   readonly size: number
   readonly root: string
 }
 
-/** What signs checkpoints; at least one is there, and `pq` only beside `signer`. */
+/** Keys that sign checkpoints; at least one, and `pq` only beside `signer`. */
 export interface CheckpointKeys {
   /** Ed25519, P-256 or RSA: `jws` and `note`. */
   readonly signer: Signer | null
   /** ML-DSA over the same statement: `pq`. */
   readonly pq: Signer | null
-  /** `hmac`, a statement for whoever has the same key. */
+  /** `hmac`: a statement for holders of the same key. */
   readonly hmacKey: KeyObject | null
 }
 
-/** A claim about a ledger, from a record of it or from a file; its statements agree. What is not stated is null. */
+/** A claim about a ledger, from a record or a file; its statements agree. Missing statements are null. */
 export interface Checkpoint {
   readonly ledgerId: string
   readonly size: number
   readonly head: string | null
   readonly root: string
-  /** Unverified, like all of it. */
+  /** Unverified, like the rest. */
   readonly jws: Jws | null
   readonly pq: Jws | null
   readonly hmac: Jws | null
@@ -40,13 +40,13 @@ export interface Checkpoint {
 
 /** `typ` of the signed statements. */
 const JWS_TYPE = 'plat-checkpoint+jws'
-/** A note's origin, which is also the name of its key. */
+/** Origin of a note, which is also the name of its key. */
 const ORIGIN = 'plat.dev/ledger/'
 const HASH = /^[0-9a-f]{64}$/
 
 /**
- * Signs a checkpoint: the record that goes into the ledger, with a statement for each key. With a second signature the first one says
- * so (`pq`, the other key's id): whoever takes it out breaks what the first one signed.
+ * Signs a checkpoint. Returns the ledger record with a statement for each key. With a second key the first statement contains its id (`pq`), so that
+ * removing the second signature breaks the first.
  */
 export async function signCheckpoint({ signer, pq, hmacKey }: CheckpointKeys, body: CheckpointBody): Promise<Rec> {
   const { ledgerId, upTo, head, size, root } = body
@@ -68,7 +68,7 @@ export async function signCheckpoint({ signer, pq, hmacKey }: CheckpointKeys, bo
   }
 }
 
-/** A compact JWS with HMAC-SHA-256 (RFC 7518, section 3.2). */
+/** Returns a compact JWS with HMAC-SHA-256 (RFC 7518, section 3.2). */
 function hmacJws(key: KeyObject, claims: object): string {
   const segments = [{ alg: 'HS256', typ: JWS_TYPE }, claims].map((part) =>
     encodeBase64url(Buffer.from(JSON.stringify(part))),
@@ -77,7 +77,7 @@ function hmacJws(key: KeyObject, claims: object): string {
   return `${input}.${encodeBase64url(createHmac('sha256', key).update(input).digest())}`
 }
 
-/** Reads the record of a checkpoint, and checks that its statements agree; a text says what is wrong. */
+/** Parses the record of a checkpoint, and checks that its statements agree. Returns a string that says what is wrong. */
 export function readCheckpointRecord(rec: Readonly<Record<string, unknown>>): Checkpoint | string {
   const { upTo, head, size, root } = rec
   const jwss = [rec.jws, rec.pq, rec.hmac].map(readStatement)
@@ -105,7 +105,7 @@ export function readCheckpointRecord(rec: Readonly<Record<string, unknown>>): Ch
   return { ...body, jws: jws?.jws ?? null, pq: pq?.jws ?? null, hmac: hmac?.jws ?? null, note }
 }
 
-/** Reads a checkpoint that was kept elsewhere: a ledger line, its record, a compact JWS or a note; a text says what is wrong. */
+/** Parses an external checkpoint: a ledger line, its record, a compact JWS or a note. Returns a string that says what is wrong. */
 export function readCheckpointText(text: string): Checkpoint | string {
   const trimmed = text.trim()
   if (trimmed.startsWith('{')) {
@@ -128,7 +128,7 @@ export function readCheckpointText(text: string): Checkpoint | string {
   return { jws: null, pq: null, hmac: null, note: null, ...body, [memberOf(jws.header.alg)]: jws }
 }
 
-/** The checkpoint that a signed note is; a text says why it is none of a ledger. */
+/** Returns the checkpoint of a signed note, or a string that says what is wrong. */
 export function checkpointOfNote(note: SignedNote): Checkpoint | string {
   const { origin, size, root } = note
   if (!origin.startsWith(ORIGIN)) return `the note's origin is not ${ORIGIN}<ledgerId>`
@@ -140,7 +140,7 @@ function memberOf(alg: string): 'jws' | 'pq' | 'hmac' {
   return isPostQuantum(alg) ? 'pq' : 'jws'
 }
 
-/** Is this the JOSE name of an algorithm for `pq`? */
+/** Returns whether this is the JOSE name of an algorithm for `pq`. */
 export function isPostQuantum(alg: string): boolean {
   return alg.startsWith('ML-DSA-')
 }
@@ -149,7 +149,7 @@ export function isPostQuantum(alg: string): boolean {
 interface Statement {
   readonly jws: Jws
   readonly body: CheckpointBody
-  /** The id of the second key that it says signed as well. */
+  /** Id of the second key, if the statement requires one. */
   readonly signedBy: string | null
 }
 

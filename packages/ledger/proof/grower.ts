@@ -8,7 +8,7 @@ import { leafHash } from './tree.ts'
 import { TreeFile } from './tree-file.ts'
 
 const FILE_MODE = 0o600
-/** Where a line tells its hash: after `{"hash":"`. */
+/** Offset of the hash in a line: after `{"hash":"`. */
 const HASH_START = 9
 const HASH_END = HASH_START + 64
 
@@ -19,25 +19,25 @@ interface GrowerFiles {
 }
 
 /**
- * Grows the tree of a ledger by what was written to it, read from its file, and puts the lines of checkpoints that it meets beside it.
- * It begins where the last checkpoint ends, and from nothing when what lies beside the ledger does not fit it.
+ * Extends the tree of a ledger by the records written to its file, and copies checkpoint lines beside it. Starts at the last checkpoint, or from
+ * zero when the files beside the ledger do not match it.
  */
 export class TreeGrower {
   readonly #ledger: FileHandle
   readonly #checkpoints: FileHandle
   readonly #tree: TreeFile
   readonly #buffer = scanBuffer()
-  /** Byte of the ledger at which the next leaf begins. */
+  /** Offset in the ledger of the next leaf. */
   #offset: number
-  /** Checkpoints up to this record stand beside the ledger. */
-  #told: number
+  /** Last record whose checkpoints are copied beside the ledger. */
+  #copiedUpTo: number
 
-  private constructor(files: GrowerFiles, offset: number, told: number) {
+  private constructor(files: GrowerFiles, offset: number, copiedUpTo: number) {
     this.#ledger = files.ledger
     this.#checkpoints = files.checkpoints
     this.#tree = files.tree
     this.#offset = offset
-    this.#told = told
+    this.#copiedUpTo = copiedUpTo
   }
 
   static async open(ledgerPath: string): Promise<TreeGrower> {
@@ -56,7 +56,7 @@ export class TreeGrower {
     return grower
   }
 
-  /** Answers the root over all records up to `to`, which is durable. Throws when the file holds something else there. */
+  /** Returns the root over all records up to `to`, which must be durable. Throws when the file holds another record there. */
   async grow(to: Head): Promise<string> {
     const found: Buffer[] = []
     let head = ''
@@ -66,7 +66,7 @@ export class TreeGrower {
       this.#tree.add(leafHash(line))
       this.#offset += line.length + 1
       head = line.toString('latin1', HASH_START, HASH_END)
-      if (isCheckpointLine(line) && (seqOf(line) ?? -1) > this.#told)
+      if (isCheckpointLine(line) && (seqOf(line) ?? -1) > this.#copiedUpTo)
         found.push(Buffer.from(buffer.subarray(start, end + 1)))
       return true
     }
@@ -85,7 +85,7 @@ export class TreeGrower {
     if (lines.length === 0) return
     await this.#checkpoints.appendFile(Buffer.concat(lines))
     await this.#checkpoints.datasync()
-    this.#told = seqOf((lines.at(-1) ?? Buffer.alloc(0)).subarray(0, -1)) ?? this.#told
+    this.#copiedUpTo = seqOf((lines.at(-1) ?? Buffer.alloc(0)).subarray(0, -1)) ?? this.#copiedUpTo
   }
 
   async close(): Promise<void> {

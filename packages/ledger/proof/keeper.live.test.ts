@@ -7,7 +7,7 @@ import type { Worker } from 'node:worker_threads'
 import { checkpointBody, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
 import { TreeKeeper } from './keeper.ts'
 
-test('a thread of its own grows the tree, and begins anew after it failed', async () => {
+test('a separate thread grows the tree, and starts over after a failure', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plat-'))
   const path = join(folder, 'audit.jsonl')
   await fillLedger(path, 40)
@@ -25,7 +25,7 @@ test('a thread of its own grows the tree, and begins anew after it failed', asyn
   rmSync(folder, { recursive: true })
 })
 
-test('a thread that ended while nobody asked it is replaced', async () => {
+test('a thread that ended while idle is replaced', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plat-'))
   const path = join(folder, 'audit.jsonl')
   await fillLedger(path, 10)

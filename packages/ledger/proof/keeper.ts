@@ -2,16 +2,13 @@ import { Worker } from 'node:worker_threads'
 import { reasonOf } from '@plat/core'
 import type { Head } from '../format.ts'
 
-/** What the worker answers: the root, or why there is none. */
+/** Reply of the worker: the root, or the reason for its failure. */
 type TreeResult = { readonly root: string } | { readonly fault: string }
 
-/** Heap of the worker in MiB: it holds a chunk of the ledger at a time, and makes short-lived hashes. */
+/** Heap of the worker in MiB: it holds one chunk of the ledger at a time, and creates short-lived hashes. */
 const WORKER_HEAP = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 }
 
-/**
- * Keeps the tree of a ledger that is being written. All of it (reading the file, two hashes a record, the nodes) happens on a thread of
- * its own, so that the writer of the ledger pays nothing.
- */
+/** Maintains the tree of a ledger in use. Reading, hashing and writing nodes happen on a separate thread, at no cost to the writer of the ledger. */
 export class TreeKeeper {
   readonly #ledgerPath: string
   #worker: Worker | null = null
@@ -23,13 +20,13 @@ export class TreeKeeper {
   }
 
   /**
-   * The root over all records up to `to`, which is durable; what lies beside the ledger then knows of them. One at a time.
-   * Rejects when the file cannot be read or no longer holds what was written; the next call begins anew from the last checkpoint.
+   * Resolves with the root over all records up to `to`, which must be durable; the files beside the ledger then cover them. One call at a time.
+   * Rejects when the file cannot be read or was modified; the next call starts over from the last checkpoint.
    */
   async grow(to: Head): Promise<string> {
     if (this.#closed) throw new Error('the tree of the ledger is closed')
     const worker = this.#worker ?? this.#start()
-    // It keeps the process alive while it is asked, and at no other time.
+    // Keeps the process alive only during a call.
     worker.ref()
     const answer = await new Promise<TreeResult>((resolve) => {
       this.#answer = resolve
@@ -50,14 +47,14 @@ export class TreeKeeper {
     const worker = new Worker(new URL('./worker.ts', import.meta.url), {
       workerData: this.#ledgerPath,
       resourceLimits: WORKER_HEAP,
-      // Nothing of the process's environment concerns it.
+      // The worker needs no environment.
       env: {},
       execArgv: [],
     })
     worker.on('message', (answer: TreeResult) => this.#answer(answer))
     worker.on('error', (error) => this.#answer({ fault: reasonOf(error) }))
     worker.on('exit', () => {
-      // One that ends while nobody asks it answers nobody who asks later.
+      // A worker that ends while idle must not serve a later call.
       if (this.#worker === worker) this.#worker = null
       this.#answer({ fault: 'the thread has ended' })
     })
@@ -68,7 +65,7 @@ export class TreeKeeper {
   async #end(): Promise<void> {
     const worker = this.#worker
     this.#worker = null
-    // Whoever waits for its end must not be left waiting by a process that has nothing else to do.
+    // A process with nothing else to do must stay alive until the worker has ended.
     worker?.ref()
     await worker?.terminate()
   }

@@ -2,11 +2,11 @@ import { hash } from 'node:crypto'
 import type { PublicKey, Signer } from '@plat/keys'
 
 /**
- * Signed notes of C2SP (`signed-note`, `tlog-checkpoint`): a text of origin, size and root, and under it one line a signature.
- * Witnesses and transparency tools read them.
+ * Signed notes of C2SP (`signed-note`, `tlog-checkpoint`): a text of origin, size and root, followed by one line per signature. Readable by
+ * witnesses and transparency tools.
  */
 export interface SignedNote {
-  /** The signed text, its last LF included. */
+  /** The signed text, including its last LF. */
   readonly text: string
   readonly origin: string
   readonly size: number
@@ -21,7 +21,7 @@ const KEY_ID_BYTES = 4
 const SIGNATURE_LINE = /^— ([^ \n+]+) ([A-Za-z0-9+/]+={0,2})$/
 const ROOT = /^[A-Za-z0-9+/]{43}=$/
 
-/** Signs size and root (64 hex digits) as a note whose origin is also the key's name. */
+/** Signs size and root (64 hex digits) as a note whose origin is also the key name. */
 export async function signNote(signer: Signer, body: { origin: string; size: number; root: string }): Promise<string> {
   const text = `${body.origin}\n${body.size}\n${Buffer.from(body.root, 'hex').toString('base64')}\n`
   const raw = await signer.sign(Buffer.from(text))
@@ -30,7 +30,7 @@ export async function signNote(signer: Signer, body: { origin: string; size: num
   return `${text}\n— ${body.origin} ${blob.toString('base64')}\n`
 }
 
-/** Reads a note; null when it is none. */
+/** Parses a note. Returns null when it is malformed. */
 export function readNote(note: string): SignedNote | null {
   const border = note.lastIndexOf('\n\n')
   if (border === -1 || !note.endsWith('\n')) return null
@@ -46,7 +46,7 @@ export function readNote(note: string): SignedNote | null {
   return { text, origin, size: Number(size), root: Buffer.from(root, 'base64').toString('hex'), signatures }
 }
 
-/** Does one of the note's signatures verify under one of the keys, in a name that is right? By default: in the origin's. */
+/** Returns whether a signature of the note verifies under one of the keys, with an accepted name; default: the origin. */
 export function isSignedBy(
   note: SignedNote,
   keys: readonly PublicKey[],
@@ -59,7 +59,7 @@ export function isSignedBy(
   )
 }
 
-/** Whether `key` made this signature over `text`, which is written as notes write signatures. */
+/** Returns whether `key` made this signature over `text`, in the encoding of notes. */
 export function verifiesNote(key: PublicKey, text: Uint8Array, signature: Buffer): boolean {
   const raw = key.algorithm.name === 'ES256' ? rawOf(signature) : signature
   return raw !== null && key.algorithm.verify(text, key.key, raw)
@@ -81,7 +81,7 @@ function keyId(name: string, { algorithm, key, jwk }: PublicKey): Buffer {
   return hash('sha256', input, 'buffer').subarray(0, KEY_ID_BYTES)
 }
 
-/** Two 32-byte numbers as an ASN.1 sequence: notes carry ECDSA signatures as X.509 does, JWS carries them raw. */
+/** Encodes two 32-byte numbers as an ASN.1 sequence: notes carry ECDSA signatures as X.509 does, JWS carries them raw. */
 function derOf(raw: Uint8Array): Buffer {
   const numbers = Buffer.concat([derInteger(raw.subarray(0, 32)), derInteger(raw.subarray(32))])
   return Buffer.concat([Buffer.of(0x30, numbers.length), numbers])
@@ -95,7 +95,7 @@ function derInteger(bytes: Uint8Array): Buffer {
   return Buffer.from([0x02, digits.length + sign.length, ...sign, ...digits])
 }
 
-/** The 64 raw bytes of an ASN.1 signature; null unless it is the one proper encoding. */
+/** Returns the 64 raw bytes of an ASN.1 signature; null unless it is the canonical encoding. */
 function rawOf(der: Buffer): Buffer | null {
   const firstLength = der[3] ?? 0
   const secondLength = der[5 + firstLength] ?? 0

@@ -6,11 +6,11 @@ import { appendCheckpoint, fillLedger } from '@plat/testkit/ledger'
 import fc from 'fast-check'
 import { type Receipt, receiptFromLedger, verifyReceipt } from './receipt.ts'
 
-/** More cases than any run has time for. */
+/** More cases than any run reaches. */
 const ENDLESS = 2 ** 31 - 1
 const RECORDS = 13
 
-/** One change of a receipt's text: a piece is cut out, and another piece of it, or anything, stands there instead. */
+/** One change of a receipt's text: a piece is replaced by another piece of it, or by any text. */
 const change = fc.record({
   at: fc.nat(4000),
   cut: fc.nat(80),
@@ -19,7 +19,7 @@ const change = fc.record({
   bytes: fc.oneof(fc.constant(''), fc.string({ maxLength: 8 })),
 })
 
-/** Whatever a receipt says, it is refused in words or proves a record as it was written: nothing throws, nothing else is proven. */
+/** Any receipt is either refused with a message or proves an existing record: verification never throws, and proves nothing else. */
 export const target = {
   name: 'ledger receipt',
   async run(seconds: number, seed: number): Promise<{ cases: number; failures: readonly string[] }> {

@@ -18,7 +18,7 @@ let folder = ''
 let path = ''
 let lines: string[] = []
 
-/** Grows the tree up to record `seq`, in a process of its own as it were. */
+/** Grows the tree up to record `seq`, as a separate process would. */
 async function grow(ledger: string, seq: number, hash = headAt(seq).hash): Promise<string> {
   const grower = await TreeGrower.open(ledger)
   try {
@@ -44,7 +44,7 @@ before(async () => {
 })
 after(() => rmSync(folder, { recursive: true }))
 
-/** A copy of the ledger, alone. */
+/** Copies the ledger without the files beside it. */
 function copy(name: string): string {
   const file = join(folder, name)
   copyFileSync(path, file)
@@ -53,7 +53,7 @@ function copy(name: string): string {
 
 const LAST = 44
 
-test('the tree grows by what was written, and the checkpoints that it meets stand beside the ledger', async () => {
+test('the tree grows by the written records, and checkpoints are copied beside the ledger', async () => {
   const file = copy('grows.jsonl')
   assert.equal(await grow(file, 30), JSON.parse(lines[31] ?? '').rec.root)
   assert.equal(readFileSync(checkpointsPath(file), 'utf8'), '')
@@ -61,7 +61,7 @@ test('the tree grows by what was written, and the checkpoints that it meets stan
   assert.equal(readFileSync(checkpointsPath(file), 'utf8'), `${lines[31]}\n`)
   await grow(file, 46)
   assert.equal(readFileSync(checkpointsPath(file), 'utf8'), `${lines[31]}\n${lines[LAST]}\n`)
-  // Half of a line, as a crash leaves it, and a tree that is gone: made again, and nothing twice.
+  // Half of a line, as after a crash, and a missing tree: rebuilt without duplicates.
   writeFileSync(checkpointsPath(file), `${lines[31]}\n${lines[LAST]?.slice(0, 50)}`)
   rmSync(treePath(file))
   await grow(file, 48)
@@ -69,14 +69,14 @@ test('the tree grows by what was written, and the checkpoints that it meets stan
   assert.equal((await lastCheckpoint(file))?.seq, LAST)
 })
 
-test('a tree is not grown over a file that no longer holds what was written', async () => {
+test('a tree is not grown over a file that was modified', async () => {
   const file = copy('changed.jsonl')
   await assert.rejects(grow(file, 40, 'a'.repeat(64)), /no longer holds record 40/)
   writeLines(file, lines.slice(0, 40))
   await assert.rejects(grow(file, 40), /no longer holds record 40/)
 })
 
-test('every record that a checkpoint covers has a receipt, by what lies beside and by the file alone', async () => {
+test('every record that a checkpoint covers has a receipt, from the files beside and from the ledger alone', async () => {
   const file = copy('receipts.jsonl')
   await grow(file, 48)
   for (let seq = 0; seq < LAST; seq++) {
@@ -95,7 +95,7 @@ test('every record that a checkpoint covers has a receipt, by what lies beside a
   }
 })
 
-test('a receipt that was changed anywhere is refused, and so is one of another key', async () => {
+test('a modified receipt is refused, and so is one of another key', async () => {
   const receipt = await receiptFromLedger(path, 17)
   assert.ok(typeof receipt !== 'string')
   const other = await receiptFromLedger(path, 18)
@@ -117,7 +117,7 @@ test('a receipt that was changed anywhere is refused, and so is one of another k
   assert.ok(typeof unjudged !== 'string' && unjudged.signed === null)
 })
 
-test('no receipt leaves that the tree beside the ledger spoiled', async () => {
+test('a damaged tree beside the ledger yields no receipt', async () => {
   const file = copy('spoiled.jsonl')
   await grow(file, 48)
   const nodes = readFileSync(treePath(file))
@@ -126,7 +126,7 @@ test('no receipt leaves that the tree beside the ledger spoiled', async () => {
   await assert.rejects(receiptBeside(file, 0), /does not lead to the root/)
 })
 
-test('a ledger that was put back to an older state, or replaced, is refused', async () => {
+test('a ledger that was restored to an older state, or replaced, is refused', async () => {
   const file = copy('older.jsonl')
   await refuseRolledBack(file)
   await grow(file, 48)
@@ -139,7 +139,7 @@ test('a ledger that was put back to an older state, or replaced, is refused', as
   await assert.rejects(refuseRolledBack(file), /has another record 44/)
 })
 
-test('a repair that cuts checkpoints off sets aside what was said of them, and the ledger is good to go on', async () => {
+test('a repair that cuts off checkpoints sets the files about them aside, and the ledger works', async () => {
   const file = copy('repaired.jsonl')
   await grow(file, 48)
   const spoiled = lines.with(40, (lines[40] ?? '').replace('alice', 'mallo'))

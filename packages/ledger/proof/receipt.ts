@@ -10,14 +10,14 @@ import { leafHash, MerkleTree } from './tree.ts'
 import { TreeFile } from './tree-file.ts'
 import { judgeCheckpoint, type Trust } from './trust.ts'
 
-/** One record and what proves that it stands in a ledger: verifies without the ledger (admin API shapes, `/v1/audit/proof/{seq}`). */
+/** One record with the proof of its inclusion in a ledger: verifiable without the ledger (admin API, `/v1/audit/proof/{seq}`). */
 export interface Receipt {
   readonly seq: number
   /** The record's line, without its LF. */
   readonly line: string
-  /** The record of a checkpoint that covers it. */
+  /** Record of a checkpoint that covers it. */
   readonly checkpoint: Members
-  /** The hashes from the leaf up to the checkpoint's root, 64 hex digits each (RFC 6962, section 2.1.1). */
+  /** Hashes from the leaf to the checkpoint's root, 64 hex digits each (RFC 6962, section 2.1.1). */
   readonly inclusion: readonly string[]
 }
 
@@ -26,7 +26,7 @@ type Members = Readonly<Record<string, unknown>>
 /** Why there is no receipt. */
 export type NoReceipt = 'no record' | 'no checkpoint'
 
-/** The receipt of record `seq` by what lies beside a ledger that is being written. Throws when that does not fit the ledger. */
+/** Returns the receipt of record `seq` from the files beside a ledger in use. Throws when they do not match the ledger. */
 export async function receiptBeside(ledgerPath: string, seq: number): Promise<Receipt | NoReceipt> {
   const checkpoint = (await lastCheckpoint(ledgerPath))?.rec ?? null
   const ledger = await open(ledgerPath, 'r')
@@ -46,8 +46,8 @@ export async function receiptBeside(ledgerPath: string, seq: number): Promise<Re
 }
 
 /**
- * The receipt of record `seq` by the ledger's file alone, which is read twice: first for its last checkpoint, then for the hashes.
- * Throws when the ledger is not what the checkpoint says.
+ * Returns the receipt of record `seq` from the ledger file alone, which is read twice: first for its last checkpoint, then for the hashes. Throws
+ * when the ledger contradicts the checkpoint.
  */
 export async function receiptFromLedger(ledgerPath: string, seq: number): Promise<Receipt | NoReceipt> {
   const { records, checkpoint } = await lastCheckpointIn(ledgerPath)
@@ -93,7 +93,7 @@ async function scanFile(path: string, onLine: (line: Buffer) => boolean): Promis
   }
 }
 
-/** A receipt that is wrong never leaves. */
+/** Verifies the receipt, so that a wrong one is never returned. */
 function receiptOf(seq: number, line: Buffer, checkpoint: Members, node: ReadNode): Receipt {
   const size = sizeOf(checkpoint)
   const path = inclusionPath(node, seq, size)
@@ -112,18 +112,18 @@ function recordOf(line: Buffer): Members | null {
   return isObject(value) && isObject(value.rec) ? value.rec : null
 }
 
-/** What a receipt proves. */
+/** Result of verifying a receipt. */
 export interface ReceiptFinding {
   readonly seq: number
   readonly hash: string
   readonly ledgerId: string
-  /** Records that its checkpoint covers. */
+  /** Number of records that its checkpoint covers. */
   readonly size: number
   /** Whether the given key signed the checkpoint; null without a key. */
   readonly signed: boolean | null
 }
 
-/** Verifies a receipt with nothing but itself and the keys; a text says what is wrong. Never throws. */
+/** Verifies a receipt with only itself and the keys. Returns a string that says what is wrong; never throws. */
 export function verifyReceipt(receipt: unknown, trust: Trust | null): ReceiptFinding | string {
   if (!isReceipt(receipt)) return 'it is no receipt: {"seq", "line", "checkpoint", "inclusion"} are needed'
   const { seq, inclusion } = receipt

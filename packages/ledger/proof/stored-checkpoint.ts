@@ -3,22 +3,22 @@ import { isMissing } from '@plat/state'
 import { lineOfSeq } from '../find.ts'
 import { tailLedger } from '../tail.ts'
 
-/** Beside a ledger: the lines of its checkpoints, to be copied to where nobody can change them. */
+/** File of checkpoint lines beside a ledger, to be copied to write-protected storage. */
 export function checkpointsPath(ledgerPath: string): string {
   return `${ledgerPath}.checkpoints`
 }
 
-/** Beside a ledger: the public keys of its checkpoints and heads, a JWK set. */
+/** File of the public keys of checkpoints and heads beside a ledger, a JWK set. */
 export function keysPath(ledgerPath: string): string {
   return `${ledgerPath}.jwks`
 }
 
-/** Beside a ledger: the nodes of its tree. Made from the ledger alone, and made again when it is missing. */
+/** File of the tree nodes beside a ledger, rebuilt from the ledger when it is missing. */
 export function treePath(ledgerPath: string): string {
   return `${ledgerPath}.tree`
 }
 
-/** A checkpoint's record, where it stands. */
+/** The record of a checkpoint as stored. */
 export interface StoredCheckpoint {
   readonly seq: number
   readonly rec: Readonly<Record<string, unknown>>
@@ -26,10 +26,10 @@ export interface StoredCheckpoint {
   readonly text: string
 }
 
-/** The ledger lacks a record that a checkpoint beside it holds: an older or another file stands in its place. */
+/** The ledger lacks a record of a checkpoint beside it: it was replaced by an older or another file. */
 export class LedgerRolledBackError extends Error {}
 
-/** The last of the checkpoints beside a ledger; null when there is none. */
+/** Returns the last checkpoint beside a ledger; null when there is none. */
 export async function lastCheckpoint(ledgerPath: string): Promise<StoredCheckpoint | null> {
   try {
     for await (const line of tailLedger(checkpointsPath(ledgerPath), { last: 1 })) return line
@@ -41,8 +41,8 @@ export async function lastCheckpoint(ledgerPath: string): Promise<StoredCheckpoi
 }
 
 /**
- * Throws `LedgerRolledBackError` when the ledger does not hold the last checkpoint that stands beside it, byte for byte. No crash does
- * that: a checkpoint is put there once its record is durable.
+ * Throws LedgerRolledBackError when the ledger does not contain the last checkpoint beside it, byte for byte. A crash cannot cause that: a
+ * checkpoint is copied once its record is durable.
  */
 export async function refuseRolledBack(ledgerPath: string): Promise<void> {
   const last = await lastCheckpoint(ledgerPath)
@@ -52,12 +52,12 @@ export async function refuseRolledBack(ledgerPath: string): Promise<void> {
   const why = held === null ? 'has no record' : 'has another record'
   const beside = checkpointsPath(ledgerPath)
   throw new LedgerRolledBackError(
-    `${ledgerPath} ${why} ${last.seq}, which was a checkpoint: an older or another file stands in its place. ` +
+    `${ledgerPath} ${why} ${last.seq}, which was a checkpoint: it was replaced by an older or another file. ` +
       `Put the right one back; to go on with this one all the same, move ${beside} away and keep it as evidence`,
   )
 }
 
-/** After a repair that cut the ledger to `records`: what was said of those cut off goes aside with them. */
+/** After a repair that cut the ledger to `records`, sets the files about removed records aside. */
 export async function setKeptAside(ledgerPath: string, records: number): Promise<void> {
   const last = await lastCheckpoint(ledgerPath)
   if (last === null || last.seq < records) return
@@ -65,14 +65,14 @@ export async function setKeptAside(ledgerPath: string, records: number): Promise
   await rm(treePath(ledgerPath), { force: true })
 }
 
-/** A checkpoint stands in a line that holds these bytes; in a string they cannot stand. */
+/** Occurs in every checkpoint line; cannot occur inside a string. */
 const CHECKPOINT_MARK = Buffer.from('"kind":"checkpoint"')
 
 export function isCheckpointLine(line: Buffer): boolean {
   return line.includes(CHECKPOINT_MARK)
 }
 
-/** `work` on the open file; null when there is no file. */
+/** Calls `work` with the open file; returns null when the file does not exist. */
 export async function readIfThere<T>(path: string, work: (file: FileHandle) => Promise<T>): Promise<T | null> {
   let file: FileHandle
   try {

@@ -10,8 +10,7 @@ import { ephemeralSigner } from '@plat/keys'
 import { appendCheckpoint, checkpointBody, fillLedger } from '@plat/testkit/ledger'
 import { type Receipt, receiptFromLedger } from './receipt.ts'
 
-// The checkpoint and the proof are judged by Go's libraries for transparency logs, which read the C2SP formats and know nothing of
-// plat: needs Go and its module proxy.
+// Verifies the checkpoint and the proof with Go's libraries for transparency logs, which read the C2SP formats: requires Go and its module proxy.
 const MODULE = fileURLToPath(new URL('../../../test/transparency/go', import.meta.url))
 
 let dir = ''
@@ -25,7 +24,7 @@ before(() => {
 })
 after(() => rmSync(dir, { recursive: true }))
 
-/** What the Go program says of a receipt. */
+/** Verdict of the Go program on a receipt. */
 function judged(receipt: Receipt, ledgerId: string, x: string): string {
   const origin = `plat.dev/ledger/${ledgerId}`
   const raw = Buffer.concat([Buffer.of(1), Buffer.from(x, 'base64url')])
@@ -35,7 +34,7 @@ function judged(receipt: Receipt, ledgerId: string, x: string): string {
   return stdout.trim() + stderr
 }
 
-test('the note and the inclusion proofs of a ledger are what transparency tools read', async () => {
+test('transparency tools can read the note and the inclusion proofs of a ledger', async () => {
   const signer = ephemeralSigner()
   const path = join(dir, 'audit.jsonl')
   await fillLedger(path, 44)

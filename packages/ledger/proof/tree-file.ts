@@ -2,12 +2,12 @@ import { OwnedFile } from '@plat/state'
 import { nodeCount, rootAt, treeAt } from './inclusion.ts'
 import { HASH_BYTES, MerkleTree } from './tree.ts'
 
-/** Nodes that are held before they are written, in bytes. */
+/** Bytes of nodes buffered before a write. */
 const HELD_BYTES = 256 * 1024
 
 /**
- * The tree of a ledger with all of its nodes in a file, 32 bytes each in the order in which they become final: 64 bytes a record.
- * It goes on from any size that it had, and any node is one read.
+ * The tree of a ledger with all nodes in a file, 32 bytes each in the order in which they become final: 64 bytes per record. It can resume from any
+ * earlier size, and any node is one read.
  */
 export class TreeFile {
   readonly #file: OwnedFile
@@ -19,7 +19,7 @@ export class TreeFile {
     this.#file = OwnedFile.open(path, mode === 'write' ? 'a+' : 'r')
   }
 
-  /** Goes on from `size` leaves when the file holds them with this root; otherwise from none. Answers the leaves that it has. */
+  /** Resumes from `size` leaves when the file has them with this root, otherwise from none. Returns the number of leaves. */
   resume(size: number, root: string): number {
     const bytes = nodeCount(size) * HASH_BYTES
     const isSame = this.#file.size() >= bytes && rootAt(this.node, size) === root
@@ -42,13 +42,13 @@ export class TreeFile {
     if (this.#held.length * HASH_BYTES >= HELD_BYTES) this.#write()
   }
 
-  /** All nodes are on disk when it comes back. */
+  /** Returns when all nodes are on disk. */
   sync(): void {
     this.#write()
     this.#file.datasync()
   }
 
-  /** The node at a place of the order in which they became final. Throws when the file has none there. */
+  /** Reads a node by its index. Throws when the file has none there. */
   readonly node = (place: number): Buffer => {
     const hash = Buffer.alloc(HASH_BYTES)
     if (this.#file.read(hash, place * HASH_BYTES) !== HASH_BYTES) {

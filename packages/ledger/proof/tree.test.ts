@@ -12,7 +12,7 @@ import { TreeFile } from './tree-file.ts'
 const LEAVES = Array.from({ length: 70 }, (_, index) => leafHash(Buffer.from(`line ${index}`)))
 const sha256 = (...parts: Uint8Array[]) => hash('sha256', Buffer.concat(parts), 'buffer')
 
-/** The definitions of RFC 6962, section 2.1, as they stand there. */
+/** The definitions of RFC 6962, section 2.1, verbatim. */
 function mth(leaves: readonly Buffer[]): Buffer {
   if (leaves.length === 1) return leaves[0] ?? Buffer.alloc(0)
   const left = half(leaves.length)
@@ -43,7 +43,7 @@ function nodes(): Buffer[] {
 const made = nodes()
 const node = (place: number) => made[place] ?? assert.fail(`no node ${place}`)
 
-test('roots and paths of every size and leaf are those of RFC 6962, and lead back to the root', () => {
+test('roots and paths of every size and leaf equal those of RFC 6962, and verify', () => {
   for (let size = 1; size <= LEAVES.length; size++) {
     const leaves = LEAVES.slice(0, size)
     const root = mth(leaves).toString('hex')
@@ -57,7 +57,7 @@ test('roots and paths of every size and leaf are those of RFC 6962, and lead bac
   assert.equal(nodeCount(LEAVES.length), made.length)
 })
 
-test('a leaf, a place, a size or a path that was changed leads to no root or to another one', () => {
+test('a modified leaf, index, size or path gives no root or another one', () => {
   const size = 53
   const root = rootAt(node, size)
   const change = fc.record({
@@ -87,7 +87,7 @@ function flipped(hash: Buffer, byte: number): Buffer {
   return changed
 }
 
-test('the places of a path are known before the leaves come', () => {
+test('the nodes of a path are known before the leaves arrive', () => {
   for (const [index, size] of [
     [0, 1],
     [0, 70],
@@ -100,7 +100,7 @@ test('the places of a path are known before the leaves come', () => {
   }
 })
 
-test('a tree on file goes on from any size whose root it is told, and from nothing where the file does not fit', () => {
+test('a tree on file resumes from any size with a known root, and from zero when the file does not match', () => {
   const dir = mkdtempSync(join(tmpdir(), 'plat-'))
   const file = join(dir, 'tree')
   const grown = (from: number, root: string) => {
@@ -116,7 +116,7 @@ test('a tree on file goes on from any size whose root it is told, and from nothi
   assert.equal(grown(0, ''), 0)
   assert.equal(grown(33, rootAt(node, 33)), 33)
   assert.equal(grown(33, rootAt(node, 34)), 0)
-  // A crash may leave less than was written, and half of a node.
+  // A crash may leave fewer nodes than written, and half of one.
   truncateSync(file, nodeCount(40) * 32 + 7)
   assert.equal(grown(33, rootAt(node, 33)), 33)
   truncateSync(file, 100)
@@ -124,7 +124,7 @@ test('a tree on file goes on from any size whose root it is told, and from nothi
   rmSync(dir, { recursive: true })
 })
 
-test('a tree goes on from what it was', () => {
+test('a tree resumes from its state', () => {
   const tree = new MerkleTree(treeAt(node, 37))
   for (const leaf of LEAVES.slice(37)) tree.add(leaf)
   assert.equal(tree.root(), mth(LEAVES).toString('hex'))

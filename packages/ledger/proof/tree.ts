@@ -14,14 +14,14 @@ export function leafHash(line: Uint8Array): Buffer {
 
 const pair = Buffer.alloc(1 + 2 * HASH_BYTES, NODE)
 
-/** A node above two others: SHA-256(0x01 ‖ left ‖ right). */
+/** Inner node: SHA-256(0x01 ‖ left ‖ right). */
 export function joinHashes(left: Uint8Array, right: Uint8Array): Buffer {
   pair.set(left, 1)
   pair.set(right, 1 + HASH_BYTES)
   return hash('sha256', pair, 'buffer')
 }
 
-/** The full subtrees of a tree of `size` leaves, from the left: the level of each, and its number among those of its level. */
+/** Returns the full subtrees of a tree of `size` leaves, from the left: level and index within the level. */
 export function fullSubtrees(size: number): { level: number; index: number }[] {
   const found: { level: number; index: number }[] = []
   for (let level = 0, rest = size; rest > 0; level++, rest = Math.floor(rest / 2)) {
@@ -30,15 +30,15 @@ export function fullSubtrees(size: number): { level: number; index: number }[] {
   return found
 }
 
-/** Where a tree goes on: its leaves so far, and the roots of its full subtrees from the left. */
+/** State of a tree: its number of leaves, and the roots of its full subtrees from the left. */
 export interface TreeState {
   readonly size: number
   readonly subtrees: readonly Buffer[]
 }
 
 /**
- * The RFC 6962 tree over the lines of a ledger, of which only the roots of its full subtrees are kept: one hash for each bit of its
- * size. `onNode` sees each node when it is final: a leaf first, then the nodes above it that it completes.
+ * The RFC 6962 tree over the lines of a ledger. Stores only the roots of its full subtrees: one hash per bit of its size. `onNode` is called with
+ * each final node: a leaf first, then the nodes that it completes.
  */
 export class MerkleTree {
   readonly #subtrees: Buffer[]
@@ -66,7 +66,7 @@ export class MerkleTree {
     this.#size++
   }
 
-  /** 64 hex digits. The root of no lines is the hash of nothing. */
+  /** Returns 64 hex digits. The root of no lines is the hash of the empty string. */
   root(): string {
     const root = this.#subtrees.reduceRight<Buffer | null>(
       (right, left) => (right === null ? left : joinHashes(left, right)),

@@ -4,17 +4,17 @@ import type { Jws } from '@plat/tokens'
 import { type Checkpoint, isPostQuantum } from './checkpoint.ts'
 import { isSignedBy } from './note.ts'
 
-/** What a verifier was given to judge checkpoints by. */
+/** Keys that a verifier trusts for checkpoints. */
 export interface Trust {
-  /** Public keys of signers. With an ML-DSA key among them, only what such a key signed as well is proven. */
+  /** Public keys of signers. With an ML-DSA key among them, a proof requires a signature of such a key. */
   readonly keys: readonly PublicKey[]
   /** The key of HMAC checkpoints. */
   readonly hmacKey: KeyObject | null
 }
 
 /**
- * True: the checkpoint is signed by what is trusted. False: nothing that is trusted signed it, and nothing contradicts it either, as
- * with one from before a key was there. A text says that a statement is forged, or signed by somebody else.
+ * Returns true when a trusted key signed the checkpoint. Returns false when none did and nothing contradicts it, as for one from before a key
+ * existed. Returns a string when a statement is forged or signed by another key.
  */
 export function judgeCheckpoint({ jws, pq, hmac, note }: Checkpoint, { keys, hmacKey }: Trust): boolean | string {
   const classical = keys.filter(({ algorithm }) => !isPostQuantum(algorithm.name))
@@ -31,7 +31,7 @@ export function judgeCheckpoint({ jws, pq, hmac, note }: Checkpoint, { keys, hma
   return classical.length > 0 && (jws !== null || note !== null)
 }
 
-/** True when one of the keys made the statement. */
+/** Returns whether one of the keys signed the statement. */
 export function isJwsSigned({ header, input, signature }: Jws, keys: readonly PublicKey[]): boolean {
   return keys.some(
     ({ kid, algorithm, key }) =>

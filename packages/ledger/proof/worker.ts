@@ -3,7 +3,7 @@ import { reasonOf } from '@plat/core'
 import type { Head } from '../format.ts'
 import { TreeGrower } from './grower.ts'
 
-/** The other side of `TreeKeeper`: grows the tree of one ledger, on a thread of its own. */
+/** Worker thread of `TreeKeeper`: grows the tree of one ledger. */
 const growing = TreeGrower.open(String(workerData))
 
 parentPort?.on('message', async (to: Head) => {

@@ -6,23 +6,23 @@ import { type ReadAt, scanBuffer, scanLines } from '../lines.ts'
 export interface LinesWanted {
   /** The first record. */
   readonly from: number
-  /** The last one that may be read: what comes after it may not be durable. */
+  /** The last record to read: later ones may not be durable. */
   readonly upTo: number
   readonly maxRecords: number
   readonly maxBytes: number
 }
 
-/** Lines of a ledger as they stand in its file, each with its LF. */
+/** Consecutive ledger lines, each with its LF. */
 export interface RawLines {
   readonly bytes: Buffer
-  /** None when not even the first fits into `maxBytes`. */
+  /** 0 when the first one alone exceeds `maxBytes`. */
   readonly records: number
   /** `prev` of the first and `hash` of the last; empty when there are none. */
   readonly prev: string
   readonly head: string
 }
 
-/** Reads lines of a ledger again and again, at most `maxRecords` and `maxBytes` at a time. */
+/** Reads lines of a ledger repeatedly, at most `maxRecords` and `maxBytes` at a time. */
 export class LineReader {
   readonly #path: string
   readonly #buffer = scanBuffer()
@@ -31,7 +31,7 @@ export class LineReader {
     this.#path = path
   }
 
-  /** Throws when the file does not hold what it must hold from record `from` on. */
+  /** Throws when the file does not contain the expected records from `from` on. */
   async read({ from, upTo, maxRecords, maxBytes }: LinesWanted): Promise<RawLines> {
     await using file = await open(this.#path, 'r')
     const source: ReadAt = {
@@ -70,7 +70,7 @@ export class LineReader {
     return { bytes, records, prev, head }
   }
 
-  /** The hash of a record; null when it is not there. */
+  /** Returns the hash of a record; null when it does not exist. */
   async hashOf(seq: number): Promise<string | null> {
     await using file = await open(this.#path, 'r')
     const line = await lineOfSeq(file, seq)

@@ -22,7 +22,7 @@ const line =
 
 const samples = [`${header}.${seal}.AAAA\n${line}\n`, `${header}.${seal}.AAAA\n`]
 
-/** One change of a segment's text: a piece is cut out, and anything stands there instead. */
+/** One change of a segment's text: a piece is replaced by any text. */
 const change = fc.record({ at: fc.nat(900), cut: fc.nat(4), bytes: fc.string({ maxLength: 4, unit: 'binary-ascii' }) })
 
 export const target = fuzzTarget('ledger-segment', {

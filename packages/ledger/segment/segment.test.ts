@@ -37,7 +37,7 @@ function whole(bytes: Buffer): Segment {
   return segment
 }
 
-test('a segment holds the lines of the ledger byte by byte, and its chain is followed from seal to seal', async () => {
+test('a segment contains the lines of the ledger byte by byte, and its chain matches from seal to seal', async () => {
   const { segment, lines } = await ledger()
   const { seal, lines: held } = whole(await segment(3, 4))
   assert.deepEqual([seal.from, seal.to], [3, 6])
@@ -60,7 +60,7 @@ test('a segment holds the lines of the ledger byte by byte, and its chain is fol
   assert.deepEqual([past.hash, past.after.length], [null, 0])
 })
 
-test('a changed byte, a line that is left out, moved or added, and a seal over something else are found', async () => {
+test('a changed byte, an omitted, moved or added line, and a seal over other content are detected', async () => {
   const { segment, lines } = await ledger()
   const text = (await segment(2, 5)).toString('latin1')
   const [seal = '', ...body] = text.split('\n')
@@ -89,7 +89,7 @@ test('a changed byte, a line that is left out, moved or added, and a seal over s
   assert.match(String(followSegment(whole(await segment(0, 5, { prev: 'a'.repeat(64) })), -1)), /before the first one/)
 })
 
-test('a cut segment is incomplete at every length, and a longer one is malformed', async () => {
+test('a truncated segment is incomplete at every length, and a longer one is malformed', async () => {
   const { segment } = await ledger()
   const bytes = await segment(0, 3)
   for (let length = 0; length < bytes.length; length++)
@@ -99,7 +99,7 @@ test('a cut segment is incomplete at every length, and a longer one is malformed
   assert.equal(readSegment(Buffer.alloc(10_000, 'x')), 'malformed')
 })
 
-test('seals and receipts are signed, and are not taken for each other', async () => {
+test('seals and receipts are signed, and not interchangeable', async () => {
   const seal = {
     edge: 'north',
     ledgerId: 'l',
@@ -147,7 +147,7 @@ test('seals and receipts are signed, and are not taken for each other', async ()
   }
 })
 
-test('lines are read up to what is durable, by number and by bytes, and only as they were written', async () => {
+test('lines are read up to the durable ones, limited by number and bytes, and only unmodified', async () => {
   const { path, reader, lines } = await ledger()
   const read = (from: number, more: object = {}) =>
     reader.read({ from, upTo: 9, maxRecords: 100, maxBytes: 1e6, ...more })

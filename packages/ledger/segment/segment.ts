@@ -3,36 +3,36 @@ import { Chain } from '../chain.ts'
 import { type Head, ZERO_HASH } from '../format.ts'
 import { ledgerIdOf, readSeal, type SegmentSeal, type Statement } from './statement.ts'
 
-/** Longest seal in bytes, its LF not counted: names and two hashes, whatever signs them. */
+/** Maximum length of a seal in bytes without LF: names and two hashes, with any signature. */
 export const MAX_SEAL_BYTES = 8 * 1024
 
 const LF = 0x0a
 
-/** The head of a ledger that has no record yet. */
+/** Head of an empty ledger. */
 export const NO_RECORD: Head = { seq: -1, hash: ZERO_HASH }
 
-/** A segment file: the seal, then the lines of the ledger as they stand in it, each with its LF. */
+/** A segment file: the seal, then ledger lines, each with its LF. */
 export interface Segment {
   readonly seal: SegmentSeal
   readonly statement: Statement<SegmentSeal>
-  /** SHA-256 of the seal as base64url: what a receipt names. */
+  /** SHA-256 of the seal as base64url, as in a receipt. */
   readonly sealId: string
   readonly lines: Buffer
 }
 
-/** The bytes of a segment. */
+/** Returns the bytes of a segment. */
 export function segmentBytes(seal: string, lines: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`${seal}\n`), lines])
 }
 
-/** What a receipt calls the seal that it answers. */
+/** Returns the id by which a receipt names its seal. */
 export function sealIdOf(seal: string): string {
   return createHash('sha256').update(seal).digest('base64url')
 }
 
 /**
- * Takes a segment's bytes apart; nothing of it is verified. `incomplete`: fewer lines than the seal says, as while a file is being
- * copied; `malformed`: it is no segment.
+ * Splits a segment without verifying it. Returns `incomplete` when it has fewer lines than the seal states, as while a file is being copied, and
+ * `malformed` when it is not a segment.
  */
 export function readSegment(bytes: Buffer): Segment | 'incomplete' | 'malformed' {
   const end = bytes.subarray(0, MAX_SEAL_BYTES + 1).indexOf(LF)
@@ -47,17 +47,17 @@ export function readSegment(bytes: Buffer): Segment | 'incomplete' | 'malformed'
   return { seal, statement, sealId: sealIdOf(text), lines }
 }
 
-/** A chain that holds from the seal's `prev` to its `head`, and what of it follows a record that was asked for. */
+/** A valid chain from the seal's `prev` to its `head`, and the part after a given record. */
 export interface Followed {
-  /** The hash of that record, which may be the seal's `prev`; null: the segment does not reach it. */
+  /** Hash of that record, which may be the seal's `prev`; null when the segment does not reach it. */
   readonly hash: string | null
-  /** The lines after it; none when the segment does not reach it. */
+  /** Lines after it; empty when the segment does not reach it. */
   readonly after: Buffer
 }
 
 /**
- * Follows the chain through the lines of a segment: every record from `from` to `to`, nothing else, and its hashes are those of the
- * seal. A text says what is wrong. The bytes are touched while they are hashed, and left as they were.
+ * Verifies the chain through the lines of a segment: exactly the records from `from` to `to`, with the hashes of the seal. Returns a string that
+ * says what is wrong. The bytes are modified while hashed, and restored.
  */
 export function followSegment({ seal, lines }: Segment, seq: number): Followed | string {
   const { from, to, prev, head, ledgerId } = seal

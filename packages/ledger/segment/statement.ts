@@ -1,50 +1,50 @@
 import type { PublicKey, Signer } from '@plat/keys'
 import { isFault, isObject, parseJws, signJws } from '@plat/tokens'
 
-/** Where the keys of whoever signs are found, by their thumbprint. */
+/** Keys of signers by thumbprint. */
 export interface StatementKeys {
   find(kid: string): PublicKey | null
 }
 
-/** What an edge says of a segment of its ledger, by its signature. */
+/** Signed statement of an edge about a segment of its ledger. */
 export interface SegmentSeal {
   /** `offline.edgeId` of the edge. */
   readonly edge: string
   readonly ledgerId: string
   /** The first record. */
   readonly from: number
-  /** The last record; `from - 1`: there is none, and the seal only asks how far the collector is. */
+  /** The last record; `from - 1` when there is none, and the seal only queries the progress of the collector. */
   readonly to: number
   /** Hash of the record before `from`, 64 hex digits. */
   readonly prev: string
-  /** Hash of record `to`. With `prev` it says what every byte between them is. */
+  /** Hash of record `to`. With `prev` it determines every byte between. */
   readonly head: string
   /** Bytes of the lines that follow the seal. */
   readonly bytes: number
-  /** From when on the first record waited for its seal, and when it was sealed (RFC 3339). */
+  /** Since when the first record waited for its seal, and when it was sealed (RFC 3339). */
   readonly since: string
   readonly at: string
 }
 
-/** What a collector says of an edge's ledger, by its signature: all of it up to a record is stored and will stay. */
+/** Signed statement of a collector about an edge's ledger: everything up to a record is stored permanently. */
 export interface SegmentReceipt {
   /** `auditCollector.id`. */
   readonly collector: string
   readonly edge: string
   readonly ledgerId: string
-  /** The last record that is stored; -1: none is. */
+  /** Last stored record; -1 when there is none. */
   readonly upTo: number
-  /** Its hash; of none, 64 zeros. */
+  /** Its hash; 64 zeros when there is none. */
   readonly head: string
-  /** SHA-256 of the seal that this answers, base64url: an old receipt answers no new question. */
+  /** SHA-256 of the seal that this answers, base64url, so that an old receipt cannot answer a new seal. */
   readonly seal: string
   readonly at: string
 }
 
-/** A statement as it was read. Its signature is checked only by `isSignedBy`. */
+/** A parsed statement. Only `isSignedBy` verifies its signature. */
 export interface Statement<T> {
   readonly says: T
-  /** Signed by one of these keys? */
+  /** Returns whether one of these keys signed it. */
   isSignedBy(keys: StatementKeys): boolean
 }
 
@@ -52,22 +52,22 @@ const SEAL_TYPE = 'plat-segment+jws'
 const RECEIPT_TYPE = 'plat-segment-receipt+jws'
 const HASH = /^[0-9a-f]{64}$/
 
-/** The seal as a compact JWS. */
+/** Returns the seal as a compact JWS. */
 export async function signSeal(signer: Signer, seal: SegmentSeal): Promise<string> {
   return await signJws(signer, { typ: SEAL_TYPE }, seal)
 }
 
-/** The receipt as a compact JWS. */
+/** Returns the receipt as a compact JWS. */
 export async function signSegmentReceipt(signer: Signer, receipt: SegmentReceipt): Promise<string> {
   return await signJws(signer, { typ: RECEIPT_TYPE }, receipt)
 }
 
-/** Null: it is no seal. */
+/** Returns null when the text is not a seal. */
 export function readSeal(text: string): Statement<SegmentSeal> | null {
   return statement(text, SEAL_TYPE, sealOf)
 }
 
-/** Null: it is no receipt. */
+/** Returns null when the text is not a receipt. */
 export function readSegmentReceipt(text: string): Statement<SegmentReceipt> | null {
   return statement(text, RECEIPT_TYPE, receiptOf)
 }
@@ -121,7 +121,7 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** The id that a ledger gives itself in its first record; null: this line is no such record. */
+/** Returns the ledger id stated in the first record; null when the line is another record. */
 export function ledgerIdOf(line: Uint8Array): string | null {
   let value: unknown
   try {

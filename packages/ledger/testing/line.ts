@@ -1,6 +1,6 @@
 import { lineRoom, sealLine } from '../format.ts'
 
-/** The line of a record as a text, LF included, and its hash. */
+/** Returns the line of a record as text, including LF, and its hash. */
 export function lineOf(prev: string, rec: string, seq: number): { readonly hash: string; readonly text: string } {
   const buffer = Buffer.alloc(lineRoom(rec))
   const { hash, end } = sealLine({ buffer, at: 0, prev }, rec, seq)

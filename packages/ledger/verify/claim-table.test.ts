@@ -18,7 +18,7 @@ const claim: fc.Arbitrary<Claim> = fc.record(
   { noNullPrototype: true },
 )
 
-test('claims are read back as they were added, by the records that they bind', () => {
+test('claims are returned as added, in order of the records that they bind', () => {
   fc.assert(
     fc.property(fc.array(claim, { maxLength: 30 }), (claims) => {
       const table = new ClaimTable()

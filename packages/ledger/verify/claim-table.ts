@@ -1,18 +1,18 @@
 import { HASH_BYTES } from '../proof/tree.ts'
 
-/** What a checkpoint or an anchor claims about the first `size` records of a ledger, and where it was found. */
+/** Claim of a checkpoint or an anchor about the first `size` records of a ledger, and its source. */
 export interface Claim {
   readonly ledgerId: string
   readonly size: number
-  /** 64 hex digits each. A note states no head, and a head that was kept beside the ledger no root. */
+  /** 64 hex digits each. A note has no head, and a head kept beside the ledger no root. */
   readonly head: string | null
   readonly root: string | null
-  /** Record that holds the claim; null for a checkpoint that was kept elsewhere. */
+  /** Record that contains the claim; null for a checkpoint kept elsewhere. */
   readonly seq: number | null
   readonly signed: boolean
-  /** An anchor, which proves nothing of the ledger by itself. */
+  /** An anchor, which alone proves nothing about the ledger. */
   readonly isAnchor: boolean
-  /** What was kept elsewhere, in words; null: a kept checkpoint, or a record of the ledger. */
+  /** Description of a source outside the ledger; null for a kept checkpoint, or a record of the ledger. */
   readonly source: string | null
 }
 
@@ -20,16 +20,16 @@ const SIGNED = 1
 const ANCHOR = 2
 const HAS_HEAD = 4
 const HAS_ROOT = 8
-/** `seq` of a checkpoint that was kept elsewhere. */
+/** `seq` of a checkpoint kept elsewhere. */
 const KEPT = -1
 const FIRST_ROWS = 1024
 
 /**
- * The claims of a ledger in columns: about 90 bytes each, where an object with its texts takes five times as much. Claims are read back
- * in the order of the records that they bind.
+ * Claims of a ledger in columns: about 90 bytes each, a fifth of an object with its strings. They are read in the order of the records that they
+ * bind.
  */
 export class ClaimTable {
-  /** Few ledgers are named: each id is kept once. */
+  /** Few ledgers occur: each id is stored once. */
   readonly #ledgerIds: string[] = []
   readonly #ledgerIndexes = new Map<string, number>()
   #rows = 0
@@ -40,7 +40,7 @@ export class ClaimTable {
   readonly #sources = new Map<number, string>()
   #flags = new Uint8Array(FIRST_ROWS)
   #hashes = Buffer.alloc(2 * HASH_BYTES * FIRST_ROWS)
-  /** Rows by size, made when the first claim is read back. */
+  /** Rows by size, built for the first read. */
   #order: Uint32Array | null = null
   #next = 0
 
@@ -58,7 +58,7 @@ export class ClaimTable {
     if (root !== null) this.#hashes.write(root, 2 * HASH_BYTES * row + HASH_BYTES, 'hex')
   }
 
-  /** The claims that bind exactly `size` records, in the order of `add`. Caller must read by growing size. */
+  /** Yields the claims that bind exactly `size` records, in the order of `add`. Caller must read by increasing size. */
   *bySize(size: number): Generator<Claim> {
     this.#order ??= this.#sorted()
     for (let row = this.#order[this.#next]; row !== undefined; row = this.#order[this.#next]) {
@@ -88,7 +88,7 @@ export class ClaimTable {
   #sorted(): Uint32Array {
     const sizes = this.#sizes
     const order = Uint32Array.from({ length: this.#rows }, (_, row) => row)
-    // Checkpoints of a ledger mostly come in the order of what they cover.
+    // Checkpoints of a ledger mostly arrive in the order of the records they cover.
     if (order.every((row) => row === 0 || (sizes[row - 1] ?? 0) <= (sizes[row] ?? 0))) return order
     return order.sort((one, other) => (sizes[one] ?? 0) - (sizes[other] ?? 0) || one - other)
   }

@@ -8,16 +8,16 @@ import type { Claim } from '../verify/claim-table.ts'
 import { VerifyUsageError } from '../verify-pass.ts'
 import { headPath, isHeadSigned, readHead } from './head-file.ts'
 
-/** What lies beside a ledger to verify it by. Whoever can write the ledger can replace it as well. */
+/** Files beside a ledger for its verification. An attacker who can write the ledger can replace them too. */
 export interface Beside {
-  /** The file of public keys; null when there is none, or another one was given. */
+  /** File of public keys; null when it is missing, or another one was given. */
   readonly key: { readonly key: string } | null
   claims(trust: Trust | null): readonly Claim[]
 }
 
 export const NOTHING_BESIDE: Beside = { key: null, claims: () => [] }
 
-/** Reads the head, the last checkpoint and the name of the key file beside a ledger. Throws `VerifyUsageError` when one is there and cannot be used. */
+/** Reads head, last checkpoint and key file name beside a ledger. Throws VerifyUsageError when one exists and is unusable. */
 export async function readBeside(
   ledgerPath: string,
   given: { readonly key?: string; readonly checkpoint?: string },
@@ -45,7 +45,7 @@ function headClaim(text: string, path: string, trust: Trust | null): Claim {
   return { ledgerId, size: seq + 1, head: hash, root: null, seq: null, signed, isAnchor: false, source: path }
 }
 
-/** The last one covers all before it. A crash may leave half of a line after it. */
+/** The last checkpoint covers everything before it. A crash may leave half of a line after it. */
 function lastCheckpointClaim(text: string, path: string, trust: Trust | null): Claim[] {
   const line =
     text

@@ -22,7 +22,7 @@ function options(files: MemoryDisk, clock = new TestClock()) {
   return { path, tenant: '', replica: 'r1', clock, ids: systemIds(clock), files }
 }
 
-/** Hashes of the ledger of this disk by `seq`; fails when it is not a good chain. */
+/** Returns the hashes of the ledger on this disk by `seq`; fails when the chain is invalid. */
 async function chainOf(disk: MemoryDisk): Promise<Map<number, string>> {
   const bytes = Buffer.from(disk.readWhole(path) ?? [])
   const hashes = new Map<number, string>()
@@ -44,7 +44,7 @@ async function holdsAll(disk: MemoryDisk, acknowledged: readonly Head[], what: s
   for (const { seq, hash } of acknowledged) assert.equal(hashes.get(seq), hash, `${what}: record ${seq} is lost`)
 }
 
-/** Appends in rounds of one to four records; what `append` acknowledged, and how many it refused. */
+/** Appends in rounds of one to four records; counts acknowledged and refused ones. */
 async function work(ledger: FileLedger, clock: TestClock, rounds: number, acknowledged: Head[]): Promise<number> {
   let refused = 0
   for (let round = 0; round < rounds; round++) {
@@ -57,12 +57,12 @@ async function work(ledger: FileLedger, clock: TestClock, rounds: number, acknow
     }
     await clock.advance(100)
   }
-  // Time enough for the file to be opened anew, and turns of the event loop for the gap's commit.
+  // Time for the file to be reopened, and event loop turns for the commit of the gap record.
   for (let turn = 0; turn < 10; turn++) await clock.advance(100)
   return refused
 }
 
-test('whatever fails on the disk, nothing is acknowledged that a power cut could take', async () => {
+test('under every disk fault, nothing is acknowledged that a power failure could lose', async () => {
   const clean = new MemoryDisk()
   const cleanClock = new TestClock()
   const ledger = await openLedger(options(clean, cleanClock))
@@ -82,7 +82,7 @@ async function failAt(fault: DiskFault): Promise<void> {
     const refused = await work(ledger, clock, 6, acknowledged)
     const gap = [...disk.events].some((event) => event.op === 'write' && event.bytes.includes('"kind":"gap"'))
     assert.equal(gap, refused > 0, `${what}: a gap record exactly when records were refused`)
-    // Power goes while the ledger is still open: `close` may not be what saves the records.
+    // The power fails while the ledger is open: `close` must not be what saves the records.
     const cut = new MemoryDisk(disk.afterPowerCut())
     await ledger.close()
     await (await openLedger(options(cut))).close()
@@ -93,11 +93,11 @@ async function failAt(fault: DiskFault): Promise<void> {
   await holdsAll(next, acknowledged, what)
 }
 
-/** Callers that append again as soon as they are told: enough of them that they are kept in two halves. */
+/** Callers that append again once acknowledged: enough of them to be kept in two halves. */
 const CROWD = 128
 const APPENDS_EACH = 3
 
-/** What was acknowledged to each of a crowd, until its first refusal. */
+/** Acknowledged records of a crowd, until its first refusal. */
 async function crowd(ledger: FileLedger, acknowledged: Head[]): Promise<void> {
   const caller = async (name: number) => {
     for (let n = 0; n < APPENDS_EACH; n++)
@@ -106,7 +106,7 @@ async function crowd(ledger: FileLedger, acknowledged: Head[]): Promise<void> {
   await Promise.allSettled(Array.from({ length: CROWD }, (_, name) => caller(name)))
 }
 
-test('one half of a crowd is told while the other goes to disk, and no failure takes what either was told', async () => {
+test('one half of a crowd is acknowledged while the other is written, and no failure loses records of either', async () => {
   const clean = new MemoryDisk()
   const ledger = await openLedger(options(clean))
   const all: Head[] = []
@@ -125,7 +125,7 @@ test('one half of a crowd is told while the other goes to disk, and no failure t
       const failing = await openLedger(options(disk))
       const acknowledged: Head[] = []
       await crowd(failing, acknowledged)
-      // Power goes while the ledger is still open. Half of a write may have come to disk: opening cuts it off.
+      // The power fails while the ledger is open. Half of a write may be on disk: opening cuts it off.
       const cut = new MemoryDisk(disk.afterPowerCut())
       await failing.close()
       await (await openLedger(options(cut))).close()
@@ -134,7 +134,7 @@ test('one half of a crowd is told while the other goes to disk, and no failure t
   }
 })
 
-test('a failed fdatasync is never retried: the file is opened anew, and the gap record counts what is missing', async () => {
+test('a failed fdatasync is never retried: the file is reopened, and the gap record counts the missing records', async () => {
   const clock = new TestClock()
   // Operations: open, genesis write and sync, then write (3) and sync (4) of the first record.
   const disk = new MemoryDisk(new Map(), [{ at: 4, kind: 'EIO' }])
@@ -154,7 +154,7 @@ test('a failed fdatasync is never retried: the file is opened anew, and the gap 
   assert.deepEqual({ kind, count, reason }, { kind: 'gap', count: 2, reason: 'EIO' })
 })
 
-/** What the files hold after these events; `tear` bytes of the last one, when it is a write; `hole`: a sector of it never came. */
+/** Content of the files after these events; `tear` bytes of the last one, when it is a write; `hole`: one of its sectors was not written. */
 function stateAfter(events: readonly DiskEvent[], tear: number | null, hole: number | null): Map<string, Buffer> {
   const files = new Map<string, Buffer>()
   for (const [index, event] of events.entries()) {
@@ -172,16 +172,16 @@ function stateAfter(events: readonly DiskEvent[], tear: number | null, hole: num
 
 const SECTOR = 512
 
-/** Where a write of `length` bytes at `at` crosses a sector. */
+/** Offsets at which a write of `length` bytes at `at` crosses a sector. */
 function borders(at: number, length: number): number[] {
   const found: number[] = []
   for (let border = SECTOR - (at % SECTOR); border < length; border += SECTOR) found.push(border)
   return found
 }
 
-test('every state in which a crash can leave a trace of 200 operations keeps what was acknowledged', async () => {
+test('every crash state of a trace of 200 operations keeps the acknowledged records', async () => {
   const clock = new TestClock()
-  // The trace begins with a torn tail, so that keeping it aside is part of what is cut short.
+  // The trace begins with a torn tail, so that setting it aside is interrupted as well.
   const torn = new Map([[path, Buffer.from('{"hash":"torn')]])
   const disk = new MemoryDisk(torn)
   disk.events.push({ op: 'write', path, at: 0, bytes: Buffer.from('{"hash":"torn') })
@@ -200,7 +200,7 @@ test('every state in which a crash can leave a trace of 200 operations keeps wha
     const last = events.at(-1)
     const cuts = last?.op === 'write' ? borders(last.at, last.bytes.length) : []
     const kept = acknowledged.filter(({ after }) => after <= count)
-    // A write that was torn had no fdatasync, so what it brought was not acknowledged, and the check is the same.
+    // A torn write had no fdatasync, so its records were not acknowledged, and the check is the same.
     for (const tear of [null, ...cuts])
       await survives(stateAfter(events, tear, null), kept, `${count} events, torn at ${tear}`)
     for (const hole of cuts.slice(0, -1))
@@ -210,7 +210,7 @@ test('every state in which a crash can leave a trace of 200 operations keeps wha
   assert.ok(states > 300, `${states} states`)
 })
 
-/** A start on this state either goes on or refuses; when it refuses, a repair goes on. Nothing acknowledged is lost either way. */
+/** Opening this state succeeds or refuses; after a refusal a repair succeeds. Acknowledged records survive in both cases. */
 async function survives(files: Map<string, Buffer>, kept: readonly Head[], what: string): Promise<void> {
   const disk = new MemoryDisk(files)
   try {

@@ -7,10 +7,10 @@ import { encodeRecord, MAX_STRING_BYTES, RecordError } from './encode.ts'
 
 const stamp = { at: '2026-01-01T00:00:00.000000Z', tenant: '', replica: 'r1' }
 
-/** A record with these members beside its kind. */
+/** A record with these members. */
 const rec = (members: object): Rec => ({ kind: 'intent', ...members })
 
-test('a record is canonical JSON (RFC 8785), whatever its members are and in whatever order they come', () => {
+test('a record is canonical JSON (RFC 8785), for any members in any order', () => {
   const names = fc.constantFrom(
     'agent',
     'argsBytes',
@@ -41,12 +41,12 @@ test('a record is canonical JSON (RFC 8785), whatever its members are and in wha
   )
 })
 
-test('absent members are left out, and the ledger alone says at, tenant and replica', () => {
+test('absent members are omitted, and only the ledger sets at, tenant and replica', () => {
   const text = encodeRecord(rec({ rule: undefined, at: 'forged', tenant: 'forged', tool: 't' }), stamp)
   assert.deepEqual(JSON.parse(text), { ...stamp, kind: 'intent', tool: 't' })
 })
 
-test('a long string is cut at a code point to at most 1,024 bytes and says so', () => {
+test('a long string is cut at a code point to at most 1,024 bytes and marked', () => {
   for (const unit of ['x', 'é', '€', '😀']) {
     const { reason } = JSON.parse(encodeRecord(rec({ reason: unit.repeat(2000) }), stamp))
     const bytes = Buffer.byteLength(reason)
@@ -57,19 +57,19 @@ test('a long string is cut at a code point to at most 1,024 bytes and says so', 
   assert.equal(JSON.parse(encodeRecord(rec({ reason: whole }), stamp)).reason, whole)
 })
 
-test('a lone surrogate of a caller costs no record', () => {
+test('a lone surrogate of a caller does not fail a record', () => {
   assert.equal(JSON.parse(encodeRecord(rec({ tool: 'a\ud800b' }), stamp)).tool, 'a\ufffdb')
   const { facts } = JSON.parse(encodeRecord(rec({ facts: { 'k\udfff': ['v\udbff'] } }), stamp))
   assert.deepEqual(facts, { 'k\ufffd': ['v\ufffd'] })
 })
 
-test('a backslash of a caller is no lone surrogate', () => {
+test('a backslash of a caller is not mistaken for a lone surrogate', () => {
   for (const tool of ['\\ud800', '\\', '\u{1f600}\\ud']) {
     assert.equal(encodeRecord(rec({ tool }), stamp), canonicalJson({ ...rec({ tool }), ...stamp }))
   }
 })
 
-test('what has no exact form is refused by name', () => {
+test('a value without an exact form is refused by name', () => {
   for (const ms of [1.5, Number.NaN, 2 ** 53, Number.POSITIVE_INFINITY]) {
     assert.throws(
       () => encodeRecord(rec({ facts: { ms } }), stamp),

@@ -1,24 +1,24 @@
 import { canonicalJson } from '@plat/core'
 import type { Rec, RecValue } from '../types.ts'
 
-/** Longest string of a record in bytes of UTF-8; a longer one is cut at a code point and ends with `…`. */
+/** Maximum length of a string in UTF-8 bytes; a longer one is cut at a code point and ends with `…`. */
 export const MAX_STRING_BYTES = 1024
-/** Largest record in bytes of canonical JSON. */
+/** Maximum size of a record in bytes of canonical JSON. */
 export const MAX_RECORD_BYTES = 256 * 1024
-/** Deepest nesting of a record's members. */
+/** Maximum nesting of a record's members. */
 const MAX_DEPTH = 8
 const ELLIPSIS = '…'
 const ELLIPSIS_BYTES = 3
-/** A string this short fits whatever its characters are: three bytes of UTF-8 for each UTF-16 unit. */
+/** A string this short always fits: at most three UTF-8 bytes per UTF-16 unit. */
 const ALWAYS_FITS = Math.floor(MAX_STRING_BYTES / 3)
 
-/** How `JSON.stringify` begins a lone surrogate. A backslash and `ud` of a caller's read the same, which costs time only. */
+/** Output of `JSON.stringify` for a lone surrogate. A caller's backslash followed by `ud` looks the same, which only costs time. */
 const LONE_SURROGATE = '\\ud'
 
-/** A record that has no canonical form: a mistake of the program, named by member. */
+/** A record without a canonical form: a programming error, named by member. */
 export class RecordError extends TypeError {}
 
-/** What the ledger itself puts into every record. */
+/** Members that the ledger adds to every record. */
 export interface Stamp {
   /** RFC 3339 with microseconds, UTC. */
   readonly at: string
@@ -27,8 +27,8 @@ export interface Stamp {
 }
 
 /**
- * Every top-level member of the ledger line format in canonical order (RFC 8785: UTF-16 units). A record with another member
- * is written the general way.
+ * Every top-level member of the ledger line format in canonical order (RFC 8785: UTF-16 units). A record with another member is encoded the general
+ * way.
  */
 function inOrder(rec: Rec, stamp: Stamp) {
   return {
@@ -88,21 +88,20 @@ function inOrder(rec: Rec, stamp: Stamp) {
 const MEMBERS: ReadonlySet<string> = new Set(Object.keys(inOrder({ kind: 'gap' }, { at: '', tenant: '', replica: '' })))
 
 /**
- * A record as canonical JSON (RFC 8785), stamped. Absent beats null: undefined members are left out. Throws `RecordError`.
+ * Encodes a record with its stamp as canonical JSON (RFC 8785). Undefined members are omitted. Throws RecordError.
  *
- * It takes half the time when every string lies in one piece: a single one that was put together with `+` sends
- * `JSON.stringify` its slow way for the whole record.
+ * Takes half the time when every string is flat: a single one composed with `+` makes `JSON.stringify` use its slow path for the whole record.
  */
 export function encodeRecord(rec: Rec, stamp: Stamp): string {
   for (const name in rec) {
-    // What stringifies to canonical JSON as it stands is written at once; that is nearly every record.
+    // Nearly every record is written directly, because its stringified form is canonical.
     if (!MEMBERS.has(name) || !isCanonical(rec[name], 1)) return checkedSize(generalText(rec, stamp))
   }
   const text = JSON.stringify(inOrder(rec, stamp))
   return checkedSize(text.includes(LONE_SURROGATE) ? generalText(rec, stamp) : text)
 }
 
-/** Members that records of these kinds bring hold signatures, which may be longer than any string of a caller: half of one proves nothing. */
+/** Records of these kinds contain signatures, which may exceed the string limit and must not be cut. */
 const WHOLE: ReadonlySet<string> = new Set<Rec['kind']>(['checkpoint', 'anchor'])
 
 function generalText(rec: Rec, stamp: Stamp): string {
@@ -111,8 +110,8 @@ function generalText(rec: Rec, stamp: Stamp): string {
 }
 
 /**
- * Whether `JSON.stringify` writes this value in canonical form, whole and within the limits, but for lone surrogates: those
- * are looked for in what was written. False is no fault yet.
+ * Returns whether `JSON.stringify` writes this value in canonical form and within the limits, except for lone surrogates, which are searched for in
+ * the output. False only selects the general way.
  */
 function isCanonical(value: RecValue | undefined, depth: number): boolean {
   if (typeof value === 'string') return value.length <= ALWAYS_FITS
@@ -122,13 +121,13 @@ function isCanonical(value: RecValue | undefined, depth: number): boolean {
   return isList(value) ? isCanonicalList(value, depth) : isCanonicalObject(value, depth)
 }
 
-/** `JSON.stringify` writes an undefined entry of a list as null. */
+/** `JSON.stringify` writes an undefined element of a list as null. */
 function isCanonicalList(list: readonly (RecValue | undefined)[], depth: number): boolean {
   for (const value of list) if (value === undefined || !isCanonical(value, depth + 1)) return false
   return true
 }
 
-/** Its members must stand in order already. */
+/** Its members must be in order already. */
 function isCanonicalObject(value: { readonly [member: string]: RecValue | undefined }, depth: number): boolean {
   let before = ''
   for (const name in value) {
@@ -139,7 +138,7 @@ function isCanonicalObject(value: { readonly [member: string]: RecValue | undefi
 }
 
 function checkedSize(text: string): string {
-  // A UTF-16 unit is at most three bytes of UTF-8: most records need no counting.
+  // At most three UTF-8 bytes per UTF-16 unit: most records need no counting.
   if (text.length * 3 > MAX_RECORD_BYTES && Buffer.byteLength(text) > MAX_RECORD_BYTES) {
     throw new RecordError(`the record is larger than ${MAX_RECORD_BYTES} bytes`)
   }
@@ -189,7 +188,7 @@ function objectText(value: { readonly [member: string]: RecValue | undefined }, 
   return `{${text}}`
 }
 
-/** A string in quotes, well-formed (a lone surrogate becomes U+FFFD) and at most `MAX_STRING_BYTES` long. */
+/** Quotes a string, well-formed (a lone surrogate becomes U+FFFD) and at most `MAX_STRING_BYTES` long. */
 function stringText(text: string): string {
   const whole = text.toWellFormed()
   return JSON.stringify(whole.length <= ALWAYS_FITS ? whole : cut(whole))
@@ -203,7 +202,7 @@ function cut(text: string): string {
   return bytes.toString('utf8', 0, end) + ELLIPSIS
 }
 
-/** A byte inside a code point's UTF-8, not at its start. */
+/** Returns whether the byte continues a UTF-8 code point. */
 function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80
 }

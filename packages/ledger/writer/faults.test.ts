@@ -2,6 +2,6 @@ import { test } from 'node:test'
 import { ledgerFaults } from '@plat/testkit/faults/matrix'
 import { tempFolder } from '@plat/testkit/local'
 
-test('whatever system call of the ledger fails, nothing acknowledged is lost, no foreign descriptor is used, and it works again by itself', async () => {
+test('under every failing system call the ledger loses nothing acknowledged, uses no foreign descriptor, and recovers', async () => {
   await ledgerFaults({ path: `${tempFolder()}/audit.jsonl`, lengths: [1, 4], rounds: 3 })
 })

@@ -1,17 +1,17 @@
 import type { AppendHandle } from '@plat/state'
 import { isObject } from '@plat/tokens'
 
-/** What the first record of a ledger binds. */
+/** Content of the first record of a ledger. */
 export interface Genesis {
   readonly ledgerId: string
   readonly tenant: string
   readonly replica: string
 }
 
-/** The genesis record is short: it lies within the first block. */
+/** The genesis record is short: it fits in the first block. */
 const GENESIS_BYTES = 8192
 
-/** Reads the first line of a ledger; null when there is none, or it is damaged. */
+/** Reads the first line of a ledger. Returns null when it is missing or damaged. */
 export function genesisOf(handle: AppendHandle): Genesis | null {
   const block = Buffer.alloc(GENESIS_BYTES)
   const text = block.toString('utf8', 0, handle.read(block, 0)).split('\n', 1)[0] ?? ''

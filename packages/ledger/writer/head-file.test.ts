@@ -24,7 +24,7 @@ async function append(ledger: Awaited<ReturnType<typeof openLedger>>, count: num
   for (let n = 0; n < count; n++) await ledger.append({ kind: 'admin', tool: `t${n}` })
 }
 
-test('a ledger that lost its last records does not start, and a verification beside its head says truncated', async () => {
+test('a ledger that lost its last records does not start, and verification against its head reports truncation', async () => {
   const { path, open, head, lines, cutTo } = setup()
   const ledger = await open()
   await append(ledger, 5)
@@ -59,7 +59,7 @@ test('a ledger with another history at its head does not start', async () => {
   assert.equal((await verifyLedger(path, { beside: true })).exitCode, 5)
 })
 
-test('the head is kept a second after a commit at the latest, and never names a record that is not durable', async () => {
+test('the head is stored at most a second after a commit, and never names a record that is not durable', async () => {
   const { clock, open, head, lines } = setup()
   const ledger = await open()
   await append(ledger, 3)
@@ -73,7 +73,7 @@ test('the head is kept a second after a commit at the latest, and never names a 
   await ledger.close()
 })
 
-test('a signed head proves the records up to it to whoever has the key, and a forged one proves nothing', async () => {
+test('a signed head proves the records up to it to holders of the key, and a forged one proves nothing', async () => {
   const { path, open, head } = setup()
   const ledger = await open()
   await append(ledger, 4)
@@ -89,7 +89,7 @@ test('a signed head proves the records up to it to whoever has the key, and a fo
   await assert.rejects(open(), /is not the head of a ledger: put it back, or move it away/)
 })
 
-test('a repair that cuts the record of the head off sets the head aside', async () => {
+test('a repair that removes the record of the head sets the head aside', async () => {
   const { path, options, open, head } = setup()
   const ledger = await open()
   await append(ledger, 5)
@@ -104,7 +104,7 @@ test('a repair that cuts the record of the head off sets the head aside', async 
   await (await open()).close()
 })
 
-test('a head that cannot be kept is reported once, and the ledger goes on', async () => {
+test('a head that cannot be stored is reported once, and the ledger continues', async () => {
   const { path, clock, options } = setup()
   const faults: string[] = []
   const store = {

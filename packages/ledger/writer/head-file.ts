@@ -8,30 +8,30 @@ import { isPostQuantum } from '../proof/checkpoint.ts'
 import { LedgerRolledBackError } from '../proof/stored-checkpoint.ts'
 import { isJwsSigned, type Trust } from '../proof/trust.ts'
 
-/** Beside a ledger: its last durable record, as it was at most `HEAD_EVERY_MS` and one write before a crash. */
+/** File of the last durable record beside a ledger, at most `HEAD_EVERY_MS` and one write older than a crash. */
 export function headPath(ledgerPath: string): string {
   return `${ledgerPath}.head`
 }
 
-/** How long a durable record may be missing in the head that is kept outside the ledger, in milliseconds. */
+/** Maximum delay until a durable record is in the stored head, in milliseconds. */
 export const HEAD_EVERY_MS = 1000
 /** `typ` of the signed statement. */
 const JWS_TYPE = 'plat-ledger-head+jws'
 const HASH = /^[0-9a-f]{64}$/
 const FILE_MODE = 0o600
 
-/** The end of a ledger, kept outside it. */
+/** The end of a ledger, stored outside it. */
 export interface StoredHead extends Head {
   readonly ledgerId: string
   /** Null without a key; unverified. Signs `ledgerId`, `seq` and `hash`. */
   readonly jws: Jws | null
 }
 
-/** Where heads are kept. */
+/** Storage of heads. */
 export interface HeadStore {
-  /** Named in messages, with what to do to begin anew. */
+  /** Place named in messages, with how to start over. */
   readonly place: string
-  /** The text for this ledger, null when there is none. A store of one ledger ignores the id, which is null for an empty ledger. */
+  /** Returns the text for this ledger, null when there is none. A store of one ledger ignores the id, which is null for an empty ledger. */
   read(ledgerId: string | null): Promise<string | null>
   /** Durable when it resolves. */
   write(ledgerId: string, text: string): Promise<void>
@@ -54,20 +54,20 @@ export function headFile(ledgerPath: string): HeadStore {
         await file.writeFile(text)
         await file.datasync()
       }
-      // The folder is not synced: a power cut leaves the old head or the new one, and both are right.
+      // The folder is not synced: a power failure leaves the old or the new head, and both are valid.
       await rename(temporary, path)
     },
   }
 }
 
-/** One line of JSON. */
+/** Returns one line of JSON. */
 export async function writeHead(ledgerId: string, { seq, hash }: Head, signer: Signer | null): Promise<string> {
   const claims = { hash, ledgerId, seq }
   const jws = signer === null ? {} : { jws: await signJws(signer, { typ: JWS_TYPE }, claims) }
   return `${JSON.stringify({ v: 1, ...claims, ...jws })}\n`
 }
 
-/** Null when the text is no head, or its statement says something else. */
+/** Returns null when the text is malformed, or its statement differs. */
 export function readHead(text: string): StoredHead | null {
   let value: unknown
   try {
@@ -82,18 +82,18 @@ export function readHead(text: string): StoredHead | null {
   if (value.jws === undefined) return { ledgerId, seq, hash, jws: null }
   const jws = typeof value.jws === 'string' ? parseJws(value.jws) : null
   if (jws === null || isFault(jws) || jws.header.typ !== JWS_TYPE) return null
-  const said = jws.payload
-  const agrees = said.ledgerId === ledgerId && said.seq === seq && said.hash === hash
+  const stated = jws.payload
+  const agrees = stated.ledgerId === ledgerId && stated.seq === seq && stated.hash === hash
   return agrees ? { ledgerId, seq, hash, jws } : null
 }
 
-/** True when a trusted key signed the head; where an ML-DSA key is trusted, a head alone proves nothing. */
+/** Returns whether a trusted key signed the head; with a trusted ML-DSA key, a head alone proves nothing. */
 export function isHeadSigned({ jws }: StoredHead, { keys }: Trust): boolean {
   if (jws === null || keys.some(({ algorithm }) => isPostQuantum(algorithm.name))) return false
   return isJwsSigned(jws, keys)
 }
 
-/** The heads that a ledger must contain, and whether it does. */
+/** Checks that a ledger contains the stored heads. */
 export class ExpectedHeads {
   readonly #path: string
   readonly #heads: readonly (StoredHead & { readonly place: string })[]
@@ -104,7 +104,7 @@ export class ExpectedHeads {
     this.#heads = heads
   }
 
-  /** Throws when what a store holds is no head. */
+  /** Throws when a store holds a malformed head. */
   static async read(path: string, stores: readonly HeadStore[], ledgerId: string | null): Promise<ExpectedHeads> {
     const heads = await Promise.all(
       stores.map(async (store) => {
@@ -119,13 +119,13 @@ export class ExpectedHeads {
     return new ExpectedHeads(path, heads.flat())
   }
 
-  /** Looks at a record of the ledger. */
+  /** Processes a record of the ledger. */
   see({ seq, hash }: Head): void {
     for (const [index, head] of this.#heads.entries())
       if (head.seq === seq && head.hash === hash) this.#found.add(index)
   }
 
-  /** Throws `LedgerRolledBackError`, in one line, unless every head was seen in a ledger that ends with `last`. */
+  /** Throws LedgerRolledBackError, in one line, unless every head occurred in a ledger that ends with `last`. */
   check(ledgerId: string | null, last: Head | null): void {
     for (const [index, head] of this.#heads.entries()) {
       if (this.#found.has(index) && head.ledgerId === ledgerId) continue
@@ -133,7 +133,7 @@ export class ExpectedHeads {
       const isCut = last === null || (last.seq < head.seq && head.ledgerId === ledgerId)
       const what = isCut ? `${end}, but record ${head.seq} was durable` : `does not hold record ${head.seq} as it was`
       throw new LedgerRolledBackError(
-        `${this.#path} ${what} (${head.place}): its end is missing, or an older or another file stands in its place. ` +
+        `${this.#path} ${what} (${head.place}): its end is missing, or it was replaced by an older or another file. ` +
           `Put the right one back; to go on with this one all the same, move ${head.place} away and keep it as evidence`,
       )
     }
@@ -144,15 +144,15 @@ export interface HeadKeeperOptions {
   readonly ledgerId: string
   readonly stores: readonly HeadStore[]
   readonly clock: Clock
-  /** The last durable record. */
+  /** Returns the last durable record. */
   readonly head: () => Head
-  /** What signs heads now; null: nothing does. */
+  /** Returns the current signer of heads; null for none. */
   readonly signer: () => Promise<Signer | null>
   /** Called for the first of consecutive failures. */
   readonly onFault: (reason: string) => void
 }
 
-/** Keeps the head of a ledger outside it: `HEAD_EVERY_MS` after a commit at the latest, and when the ledger is closed. */
+/** Stores the head of a ledger outside it, at most `HEAD_EVERY_MS` after a commit, and on close. */
 export class HeadKeeper {
   readonly #options: HeadKeeperOptions
   #kept = -1
@@ -165,7 +165,7 @@ export class HeadKeeper {
     this.#options = options
   }
 
-  /** More records are durable. */
+  /** Called when more records are durable. */
   committed(): void {
     if (this.#isPlanned) return
     this.#isPlanned = true
@@ -177,7 +177,7 @@ export class HeadKeeper {
     })
   }
 
-  /** Keeps the last durable record, as far as that can be done. */
+  /** Stores the last durable record, if possible. */
   async close(): Promise<void> {
     this.#isPlanned = true
     this.#cancel()

@@ -15,19 +15,19 @@ import type { Ledger, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
 import type { HeadKeeper } from './head-file.ts'
 
-/** What the ledger tells metrics. */
+/** Metrics callbacks of a ledger. */
 export interface LedgerMeter {
-  /** A group commit came back well. `headSeq` is the last durable record. */
+  /** Called after a group commit. `headSeq` is the last durable record. */
   committed(commit: Committed, headSeq: number): void
-  /** One record could not be made durable, or was refused while none can be. */
+  /** Called for a record that could not be made durable, or was refused while none can be. */
   missed(): void
-  /** A durable write failed; `retryMs` until the ledger is opened again. */
+  /** Called after a failed durable write; `retryMs` until the ledger is reopened. */
   poisoned(reason: string, retryMs: number): void
-  /** The ledger is whole again, and a `gap` record says how many records are missing. */
+  /** Called when the ledger works again; a `gap` record states how many records are missing. */
   recovered(unrecorded: number): void
 }
 
-/** The record could not be made durable: nothing was acknowledged. */
+/** The record could not be made durable: it was not acknowledged. */
 export class LedgerUnavailableError extends Error {}
 
 export interface FileLedgerOptions {
@@ -38,16 +38,16 @@ export interface FileLedgerOptions {
   readonly files: Files
   readonly meter: LedgerMeter
   readonly handle: AppendHandle
-  /** The last record of the file; null for an empty file. */
+  /** Last record of the file; null for an empty file. */
   readonly head: Head | null
-  /** Gives the writer's lock back. */
+  /** Releases the writer's lock. */
   readonly unlock: () => void
 }
 
 /**
- * The one writer of a chain. `append` gives the record its place in the chain at once and resolves when a group commit has
- * made it durable. After a failed write the handle is never used again: what waited is refused, the file is opened
- * anew, cut back to what was acknowledged, checked, and a `gap` record says how many records are missing.
+ * The single writer of a chain. `append` assigns the record its place in the chain at once and resolves when a group commit has made it durable.
+ * After a failed write the handle is not used again: pending records are refused, the file is reopened, truncated to the acknowledged records and
+ * checked, and a `gap` record states how many records are missing.
  */
 export class FileLedger implements Ledger {
   readonly #path: string
@@ -56,14 +56,14 @@ export class FileLedger implements Ledger {
   readonly #meter: LedgerMeter
   #handle: AppendHandle
   #commit: GroupCommit
-  /** The last record that has its place in the chain. */
+  /** Last record with a place in the chain. */
   #last: Head | null
-  /** The last record that is durable. */
+  /** Last durable record. */
   #durable: Head | null
   #health: Ledger['health'] = 'ok'
   #stampedAt = Number.NaN
   #stamp: Stamp
-  /** Records that were refused since the chain last had a place for them. */
+  /** Number of records refused since the chain last had a place for them. */
   #unrecorded = 0
   #fault: { readonly reason: string; readonly since: string } | null = null
   #recoveryMs = FIRST_RECOVERY_MS
@@ -87,18 +87,18 @@ export class FileLedger implements Ledger {
     return this.#health
   }
 
-  /** The last durable record. */
+  /** Returns the last durable record. */
   head(): Head {
     if (this.#durable === null) throw new LedgerUnavailableError(`${this.#path}: no record yet`)
     return this.#durable
   }
 
-  /** The last record that has its place in the chain; it may not be durable yet. */
+  /** Last record with a place in the chain; it may not be durable yet. */
   get placed(): Head {
     return this.#last ?? this.head()
   }
 
-  /** From now on `keeper` keeps the head outside the ledger; called once. */
+  /** Stores the head outside the ledger from now on; called once. */
   keepHead(keeper: HeadKeeper): void {
     this.#keeper = keeper
   }
@@ -114,12 +114,12 @@ export class FileLedger implements Ledger {
     else this.#place(rec, waiter)
   }
 
-  /** Commits what waits now, outcomes that linger for company included. */
+  /** Commits pending records, including lingering outcomes. */
   flush(): Promise<void> {
     return this.#commit.flush()
   }
 
-  /** Commits what waits, then closes. Appends are refused from now on. */
+  /** Commits pending records, then closes. Later appends are refused. */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -144,16 +144,16 @@ export class FileLedger implements Ledger {
     const { hash, end } = sealLine({ buffer, at: length, prev: last === null ? ZERO_HASH : last.hash }, text, seq)
     const head = { seq, hash }
     this.#last = head
-    // Nobody waits for an outcome, so it may share the commit of the next intent.
+    // No caller waits for an outcome, so it may share the commit of the next intent.
     this.#commit.add(end - length, new Pending(this, head, waiter), rec.kind !== 'outcome')
   }
 
-  /** Many records share a millisecond: its text is made once. */
+  /** Many records share a millisecond: its text is cached. */
   #stampNow(): Stamp {
     const now = this.#clock.now()
     if (now !== this.#stampedAt) {
       this.#stampedAt = now
-      // Upper case it is already: this joins its pieces (see `encodeRecord`).
+      // Upper case already: this flattens the string (see `encodeRecord`).
       this.#stamp = { ...this.#stamp, at: rfc3339Micros(now).toUpperCase() }
     }
     return this.#stamp
@@ -177,7 +177,7 @@ export class FileLedger implements Ledger {
     })
   }
 
-  /** Closes the handle for good and plans the next attempt. What failed is cut off there: nobody was told that it is durable. */
+  /** Closes the handle for good and schedules recovery, which cuts off the failed write: its records were not acknowledged. */
   #poison(fault: Error): void {
     this.#health = 'poisoned'
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : fault.message
@@ -189,12 +189,12 @@ export class FileLedger implements Ledger {
     this.#recoveryMs = Math.min(this.#recoveryMs * 2, LONGEST_RECOVERY_MS)
   }
 
-  /** Opens the file anew, cuts off what was never acknowledged, checks the record that the chain goes on from, and records the gap. */
+  /** Reopens the file, cuts off unacknowledged bytes, checks the last record of the chain, and records the gap. */
   #recover(): void {
     const durableSize = this.#commit.durableSize
     try {
       const handle = this.#options.files.openAppend(this.#path)
-      // The old one is closed already; whatever fails from here on closes this one.
+      // The old handle is closed already; a failure from here on closes this one.
       this.#handle = handle
       checkLastLine(handle, durableSize, this.#durable)
       handle.truncate(durableSize)
@@ -220,13 +220,13 @@ export class FileLedger implements Ledger {
         this.#meter.recovered(count)
       },
       failed: () => {
-        // Its own refusal was counted like any other record's, but the gap record is not one that anybody misses.
+        // Its refusal was counted like that of any record, but the gap record itself is not missing data.
         this.#unrecorded += count - 1
       },
     })
   }
 
-  /** One more record that the chain has no place for. */
+  /** Counts a record without a place in the chain. */
   missed(): void {
     this.#unrecorded++
     this.#meter.missed()
@@ -255,7 +255,7 @@ class Pending implements Waiter {
   }
 }
 
-/** Throws unless the file's first `size` bytes end with the record `head`. */
+/** Throws unless the file's first `size` bytes end with record `head`. */
 function checkLastLine(handle: AppendHandle, size: number, head: Head | null): void {
   if (handle.size() < size) throw new Error(`the file is shorter than the ${size} bytes that were acknowledged`)
   if (head === null) return

@@ -15,12 +15,12 @@ export interface Mend {
   readonly found: Followed
 }
 
-/** Where bytes are kept that had to leave the ledger: named after the record that comes next. */
+/** Returns the file for bytes removed from the ledger, named after the next record. */
 export function asidePath(path: string, why: 'torn' | 'damaged', head: Head | null): string {
   return `${path}.${why}-${head === null ? 0 : head.seq + 1}`
 }
 
-/** Writes the LF that a complete last line lacks; keeps the bytes of a torn one beside the ledger and cuts them off. */
+/** Adds a missing LF to a complete last line; copies a torn one beside the ledger and cuts it off. */
 export function mendTail({ path, handle, files, found }: Mend): void {
   if (found.tail.length === 0) return
   if (found.tailComplete) {
@@ -29,14 +29,14 @@ export function mendTail({ path, handle, files, found }: Mend): void {
   }
   const side = asidePath(path, 'torn', found.head)
   const kept = Buffer.from(files.readWhole(side) ?? [])
-  // A crash may come between the two steps, or while the record of it is written: then more bytes join those kept before.
+  // A crash may occur between the two steps, or while the record of it is written: then more bytes are appended to those kept before.
   if (!kept.subarray(Math.max(0, kept.length - found.tail.length)).equals(found.tail)) {
     files.replace(side, Buffer.concat([kept, found.tail]))
   }
   handle.truncate(found.offset)
 }
 
-/** Moves everything from the first damage on into `<path>.damaged-<seq>`, durably, before it is cut off. Answers that file and its size. */
+/** Copies everything from the first damage on into `<path>.damaged-<seq>`, durably, before it is cut off. Returns that file and its size. */
 export async function moveDamaged({ path, handle, files, found }: Mend): Promise<{ file: string; bytes: number }> {
   const from = found.damage?.offset ?? found.offset
   const file = asidePath(path, 'damaged', found.head)
@@ -54,8 +54,8 @@ export async function moveDamaged({ path, handle, files, found }: Mend): Promise
 }
 
 /**
- * `recovered` records that are still missing for bytes kept aside. They are found by the files' names, so a crash between keeping
- * and recording loses nothing.
+ * Returns the `recovered` records still missing for bytes set aside. The files are found by name, so a crash between copying and recording loses
+ * nothing.
  */
 export async function asideRecords(path: string, files: Files, head: Head | null): Promise<Rec[]> {
   const records: Rec[] = []
@@ -74,7 +74,7 @@ export async function asideRecords(path: string, files: Files, head: Head | null
   return records
 }
 
-/** Hands out the bytes from `from` to the end; answers how many. */
+/** Passes the bytes from `from` to the end to `take`; returns their number. */
 async function copy(handle: AppendHandle, from: number, take: (chunk: Uint8Array) => void): Promise<number> {
   const buffer = Buffer.alloc(COPY_BYTES)
   for (let at = from; ; ) {

@@ -3,7 +3,7 @@ import { REC_START } from '../format.ts'
 import { holdsOf } from '../holds.ts'
 import type { Rec, RecValue } from '../types.ts'
 
-/** Most calls whose intent waits for its outcome at any point of a ledger. A gateway has far fewer in flight. */
+/** Maximum number of intents that wait for their outcome at any point of a ledger. A gateway has far fewer in flight. */
 export const MAX_OPEN_CALLS = 1_000_000
 
 const CALL = Buffer.from('"call":"')
@@ -11,16 +11,16 @@ const KIND = Buffer.from('"kind":"')
 const QUOTE = 0x22
 
 /**
- * Finds intents without an outcome while a ledger is read once. What it keeps is bounded by the calls that are open at one
- * moment, not by the ledger: an outcome takes its intent out again.
+ * Finds intents without an outcome in one pass over a ledger. Memory is bounded by the calls open at one moment, not by the ledger: an outcome
+ * removes its intent.
  *
- * It reads raw bytes. A quote inside a string is escaped, so `"call":"` can only be a member; in canonical order it comes
- * before every member that holds objects with names of their own, and the first `"kind":"` after it is the record's.
+ * It reads raw bytes. A quote inside a string is escaped, so `"call":"` can only be a member; in canonical order it precedes every member with
+ * nested objects, and the first `"kind":"` after it is that of the record.
  */
 export class OpenCalls {
   readonly #intents = new Map<string, { offset: number; length: number }>()
 
-  /** Looks at one good line, which `followChain` hands over; it never finds fault with it. Throws when more than `MAX_OPEN_CALLS` are open. */
+  /** Processes a valid line from `followChain`; always returns null. Throws when more than `MAX_OPEN_CALLS` are open. */
   see(buffer: Buffer, start: number, line: RawLine, offset: number): null {
     const record = buffer.subarray(start + REC_START, start + line.recEnd)
     const call = textAfter(record, CALL, 0)
@@ -33,7 +33,7 @@ export class OpenCalls {
     return null
   }
 
-  /** Places of the intents that are still open, oldest first. */
+  /** Returns the places of the open intents, oldest first. */
   places(): readonly { readonly offset: number; readonly length: number }[] {
     return [...this.#intents.values()]
   }
@@ -47,7 +47,7 @@ function textAfter(record: Buffer, word: Buffer, from: number): { text: string; 
   return { text: record.toString('latin1', start, end), end }
 }
 
-/** Members that an outcome repeats from its intent. */
+/** Members that an outcome copies from its intent. */
 const REPEATED = [
   'call',
   'session',
@@ -62,7 +62,7 @@ const REPEATED = [
   'parent',
 ] as const
 
-/** The outcome of a call whose process died: result `unknown`; what was held counts as spent as a whole. `line` is its intent's. */
+/** Returns the outcome of a call whose process died: result `unknown`, with the whole hold spent. `line` is that of its intent. */
 export function unknownOutcome(line: string): Rec {
   const rec = recordOf(line)
   const repeated: Record<string, RecValue> = {}

@@ -15,30 +15,30 @@ export interface OpenLedgerOptions {
   readonly path: string
   /** `''` is the single tenant. */
   readonly tenant: string
-  /** Names this writer in every record, such as the host's name. */
+  /** Identifies this writer in every record, such as the host name. */
   readonly replica: string
   readonly clock: Clock
   readonly ids: Ids
   readonly meter?: LedgerMeter
-  /** The machine's file system when absent. */
+  /** Default: the system's file system. */
   readonly files?: Files
-  /** Where the head is kept outside the ledger; absent: in `<path>.head`, or nowhere with other `files`. */
+  /** Stores of the head outside the ledger; default: `<path>.head`, or none with custom `files`. */
   readonly heads?: readonly HeadStore[]
-  /** What signs heads; absent: nothing does. */
+  /** Signs heads; absent: unsigned. */
   readonly headSigner?: () => Promise<Signer | null>
-  /** The head cannot be kept; called for the first of consecutive failures. */
+  /** Called for the first of consecutive failures to store the head. */
   readonly onHeadFault?: (reason: string) => void
   /**
-   * Sees the bytes of every record that is there already, in order, as the chain is followed, and its place in it: whoever rebuilds from
-   * the ledger needs no second pass. The bytes are only good until it returns.
+   * Called with the bytes and place of every existing record in order while the chain is verified, so that rebuilding state needs no second pass.
+   * The bytes are valid only during the call.
    */
   readonly onRecord?: (record: Buffer, place: Head) => void
 }
 
-/** Outcomes of lost calls that wait for one commit at a time at start-up. */
+/** Number of outcomes of lost calls per commit at start. */
 const CLOSING_BATCH = 1000
 
-/** A ledger that is damaged inside: nothing is written after it. */
+/** A ledger is damaged inside: it must not be extended. */
 export class LedgerDamagedError extends Error {
   readonly damage: Damage
 
@@ -54,9 +54,9 @@ export class LedgerDamagedError extends Error {
 const noMeter: LedgerMeter = { committed() {}, missed() {}, poisoned() {}, recovered() {} }
 
 /**
- * Opens the ledger at `path` for its one writer, making it when it is missing: takes the lock, follows the whole chain, repairs
- * a torn tail (its bytes stay as `<path>.torn-<seq>`), and closes calls whose process died as `unknown`.
- * Throws `Locked` when another process writes it and `LedgerDamagedError` when a line with LF does not verify.
+ * Opens the ledger at `path` for its single writer and creates it if missing: takes the lock, verifies the whole chain, repairs a torn tail (its
+ * bytes stay as `<path>.torn-<seq>`), and closes calls whose process died as `unknown`. Throws LockedError when another process writes it, and
+ * LedgerDamagedError when a line with LF does not verify.
  */
 export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger> {
   const { path, tenant, replica, clock } = options
@@ -86,7 +86,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
     const meter = options.meter ?? noMeter
     ledger = new FileLedger({ path, tenant, replica, clock, files, meter, handle, head: found.head, unlock })
     const ledgerId = known ?? options.ids.uuid()
-    // A ledger without a readable genesis has no name to keep its head under.
+    // Without a readable genesis there is no ledger id to store a head under.
     if (known !== null || found.head === null) ledger.keepHead(keeperOf(ledger, { ledgerId, stores, options }))
     const records = [...(await asideRecords(path, files, found.head)), ...lost.map(unknownOutcome)]
     await beginAgain(ledger, { head: found.head, records, ledgerId, clock })
@@ -102,7 +102,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
   }
 }
 
-/** The first records of this run: the genesis, or what the last run left open. */
+/** Writes the first records of this run: the genesis, or outcomes of lost calls. */
 async function beginAgain(
   ledger: FileLedger,
   run: {
@@ -117,7 +117,7 @@ async function beginAgain(
   const records = run.head === null ? [genesis, ...run.records] : run.records
   for (let from = 0; from < records.length; from += CLOSING_BATCH) {
     const appended = Promise.all(records.slice(from, from + CLOSING_BATCH).map((rec) => ledger.append(rec)))
-    // Outcomes would linger, and at start-up nothing else may keep the process alive until their time is over.
+    // Outcomes would linger, and at start nothing else may keep the process alive until their time.
     await Promise.all([appended, ledger.flush()])
   }
 }

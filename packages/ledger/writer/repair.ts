@@ -7,21 +7,21 @@ import { headPath, readHead } from './head-file.ts'
 import { moveDamaged } from './mend.ts'
 import { type OpenLedgerOptions, openLedger } from './open.ts'
 
-/** What a repair did. */
+/** Result of a repair. */
 export interface Repaired {
-  /** Records that were good and stay. */
+  /** Number of valid records, which stay. */
   readonly kept: number
-  /** The first damage; null when there was none inside (a torn tail is mended by any start). */
+  /** The first damage; null when there was none inside (a torn tail is mended at every start). */
   readonly damage: Damage | null
-  /** Where the damaged part is now, as it was; null when there was none. */
+  /** File with the removed bytes; null when there are none. */
   readonly aside: { readonly file: string; readonly bytes: number } | null
 }
 
 /**
- * Makes a damaged ledger writable again without losing a byte: the good records before the first damage stay, everything from there
- * on moves to `<path>.damaged-<seq>`, and a `recovered` record with its SHA-256 continues the chain. What moved is evidence: it
- * may hold good records after the damage, which `plat audit verify` can no longer vouch for.
- * Throws `Locked` while a gateway writes the ledger, and when there is no file at `path`.
+ * Makes a damaged ledger writable without losing a byte: the valid records before the first damage stay, everything after moves to
+ * `<path>.damaged-<seq>`, and a `recovered` record with its SHA-256 continues the chain. The moved bytes are evidence: they may contain valid
+ * records after the damage, which `plat audit verify` can no longer verify. Throws LockedError while a gateway writes the ledger, and an error when
+ * there is no file at `path`.
  */
 export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | 'replica'>): Promise<Repaired> {
   const { path } = options
@@ -33,7 +33,7 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
   try {
     const handle = files.openAppend(path)
     try {
-      // A damaged genesis: the ledger begins again.
+      // A damaged genesis: the ledger begins anew.
       const { tenant, replica } = genesisOf(handle) ?? names
       names = { tenant, replica }
       const found = await followChain({ source: handle, chain: new Chain(null) })
@@ -53,7 +53,7 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
   return repaired
 }
 
-/** The head that named a record which was cut off goes aside with it. */
+/** A head that names a removed record is set aside with it. */
 async function setHeadAside(path: string, records: number): Promise<void> {
   const beside = headPath(path)
   const text = await readFile(beside, 'utf8').catch((error: unknown) => {

@@ -11,8 +11,8 @@ export interface ServiceLedgerOptions {
 }
 
 /**
- * Opens the ledger of flag `-audit-path`, of the same format as the gateway's, for its one writer. Rejects with one line when another
- * process writes it, when it is damaged, and when it cannot be written.
+ * Opens the ledger of flag `-audit-path`, in the same format as the gateway's, for its single writer. Rejects with one line when another process
+ * writes it, when it is damaged, and when it cannot be written.
  */
 export async function openServiceLedger(path: string, { clock, ids, log }: ServiceLedgerOptions): Promise<FileLedger> {
   try {
