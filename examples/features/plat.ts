@@ -6,10 +6,10 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startUp } from '@plat/cli'
+import { startModel } from '@plat/quickstart/model'
+import { startNotes } from '@plat/quickstart/notes'
 import { broker, connect, deniedBy, type Session } from '@plat/sdk'
 import OpenAI from 'openai'
-import { startModel } from '../quickstart/model/server.ts'
-import { startNotes } from '../quickstart/notes/server.ts'
 
 const COMMAND = fileURLToPath(new URL('../../apps/cli/bin/plat.mjs', import.meta.url))
 const PLURALS = { Agent: 'agents', MCPServer: 'mcpservers', ToolPolicy: 'toolpolicies' }
