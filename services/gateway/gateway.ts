@@ -5,7 +5,7 @@ import { poolMetrics } from './counting.ts'
 import type { ServerPins } from './decide/pins/index.ts'
 import { tlsOf } from './operate/listeners/index.ts'
 import { logPosture } from './operate/posture/index.ts'
-import { LAST_WORDS_MS } from './pipeline/live.ts'
+import { FINAL_WRITE_MS } from './pipeline/live.ts'
 
 /** A gateway that answers calls. */
 export interface Gateway {
@@ -76,7 +76,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     parts.resources.leave()
     const timeoutMs = config.shutdownTimeoutSeconds * 1000
     // Whoever is told at the end of the time that nothing comes any more must still hear it.
-    const cutMs = timeoutMs + LAST_WORDS_MS
+    const cutMs = timeoutMs + FINAL_WRITE_MS
     await Promise.all([parts.live.drain(timeoutMs), ...listeners.map((listener) => listener.drain(cutMs))])
     await parts.close()
     log.info({}, 'the gateway has stopped')

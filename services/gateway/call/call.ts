@@ -36,27 +36,27 @@ export interface WireRequest {
 }
 
 /** Why a call is being stopped from outside: the `reason` of its signal. */
-export type StopReason = 'client' | 'revoked' | 'deadline' | 'drain' | 'denied'
+export type AbortReason = 'client' | 'revoked' | 'deadline' | 'drain' | 'denied'
 
 /** Hears of the stop of a call. */
-export type StopListener = (() => void) | { handleEvent(): void }
+export type AbortListener = (() => void) | { handleEvent(): void }
 
 /** The part of an `AbortSignal` that a call has. An `AbortSignal` fits, but costs a governed call more than its policy does. */
-export interface StopSignal {
+export interface CallSignal {
   readonly aborted: boolean
-  /** A `StopReason` once it is aborted. */
+  /** A `AbortReason` once it is aborted. */
   readonly reason: unknown
-  addEventListener(type: 'abort', listener: StopListener, options?: { readonly once?: boolean }): void
-  removeEventListener(type: 'abort', listener: StopListener): void
+  addEventListener(type: 'abort', listener: AbortListener, options?: { readonly once?: boolean }): void
+  removeEventListener(type: 'abort', listener: AbortListener): void
 }
 
 /** The request head: all that `authenticate` sees. */
-export interface Arrival {
+export interface RequestContext {
   /** UUIDv7: `x-plat-decision-id` on the wire, `call` in the ledger. */
   readonly id: string
   readonly wire: WireRequest
-  /** Aborts with a `StopReason`. */
-  readonly signal: StopSignal
+  /** Aborts with a `AbortReason`. */
+  readonly signal: CallSignal
   /** Milliseconds since the epoch. */
   readonly receivedAt: number
   /** Configuration, policy and registry: one immutable view per pass. */
@@ -102,7 +102,7 @@ export interface Parsed {
 }
 
 /** One object per call, mutable for the runner alone. Everybody else sees it readonly, and only the facts that they declared. */
-export interface Call<F extends Fact = never> extends Arrival, Parsed {
+export interface Call<F extends Fact = never> extends RequestContext, Parsed {
   /** 2 after a wait was granted. */
   readonly pass: 1 | 2
   readonly facts: Readonly<Pick<Facts, F>>

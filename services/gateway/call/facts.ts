@@ -109,15 +109,15 @@ export interface Target {
   /** The gateway is the server itself. */
   readonly builtin: boolean
   /** What the gateway, where it is the server itself, asks of this call beside the verdict of policy; absent: nothing. */
-  readonly asks?: Asks
+  readonly requirements?: CallRequirements
 }
 
 /** What must be there before a call of a server of the gateway itself passes, whatever policy allows. */
-export interface Asks {
+export interface CallRequirements {
   /** Why a person must let it through; null: nobody must. */
   readonly approval: string | null
   /** What approvers are shown of its arguments where nobody else has made them fit to be shown; null: their shape. */
-  readonly shown: string | null
+  readonly presentedArguments: string | null
   /** What it counts in, beside budgets and the rates of policy. */
   readonly holds: readonly HoldItem[]
 }

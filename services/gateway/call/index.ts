@@ -9,13 +9,13 @@ export {
   toolText,
 } from './builtin/server.ts'
 export type {
-  Arrival,
+  AbortListener,
+  AbortReason,
   Body,
   Call,
+  CallSignal,
   Parsed,
-  StopListener,
-  StopReason,
-  StopSignal,
+  RequestContext,
   TraceContext,
   WireRequest,
 } from './call.ts'
@@ -24,8 +24,8 @@ export { type Denial, deny, isDenial, kindOf, statusOf } from './denial.ts'
 export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
 export {
   type ApprovalUse,
-  type Asks,
   agentOf,
+  type CallRequirements,
   callerOf,
   callingAgentOf,
   classOfSession,
@@ -46,13 +46,13 @@ export {
 export { searchesByItself, switchedOnTools } from './hosted.ts'
 export { type Operation, SANDBOX_USAGE } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
-export type { Pieces, Redactor, Where } from './redactor.ts'
+export type { RedactionScope, Redactor, TextRedactor } from './redactor.ts'
 export {
   type Ending,
   type Frame,
+  type FrameVerdict,
   type Head,
   type Message,
-  type Passed,
   type Reply,
   type StreamEnd,
   UpstreamError,

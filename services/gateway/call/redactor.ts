@@ -1,7 +1,7 @@
 import type { Denial } from './denial.ts'
 
 /** Where in a JSON message redaction may look. Paths lead through objects. */
-export interface Where {
+export interface RedactionScope {
   /** Only below these; absent: everywhere. */
   readonly within?: readonly (readonly string[])[]
   /** Not below these: what the protocol itself says. */
@@ -15,13 +15,13 @@ export interface Where {
 /** Takes out of one answer what must not pass. */
 export interface Redactor {
   /** The same message without it: the input itself when nothing was found, a refusal where it must not pass at all. */
-  json(json: Uint8Array, where: Where): Uint8Array | Denial
+  json(json: Uint8Array, where: RedactionScope): Uint8Array | Denial
   /** A text that comes in pieces; `isJson`: they are pieces of JSON. */
-  pieces(isJson: boolean): Pieces
+  pieces(isJson: boolean): TextRedactor
 }
 
 /** What pieces of a text may go on as. */
-export interface Pieces {
+export interface TextRedactor {
   /** The text that may go on now: of this piece, of what was held back before, or nothing yet. */
   push(piece: string): string | Denial
   /** What was held back, since nothing follows. */

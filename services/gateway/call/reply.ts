@@ -69,4 +69,4 @@ export type Reply =
     }
 
 /** What a review or a stage makes of frames: `[]` means held back or dropped. */
-export type Passed = readonly Frame[] | Denial | Promise<readonly Frame[] | Denial>
+export type FrameVerdict = readonly Frame[] | Denial | Promise<readonly Frame[] | Denial>

@@ -24,7 +24,7 @@ test('the configuration and resources of docs/cluster-operations.md are valid, a
   const caller = { identity: testIdentity, snapshot: new Snapshots().current }
   const judged = (name: string, args: object) => {
     const tool = server?.tools(caller).find((one) => one.name === name) ?? assert.fail(name)
-    return tool.judge(args, caller)?.reason ?? (tool.asks(args) === null ? 'allowed' : 'approval')
+    return tool.judge(args, caller)?.reason ?? (tool.requirements(args) === null ? 'allowed' : 'approval')
   }
   assert.equal(judged('k8s_logs', { namespace: 'shop', pod: 'a', tailLines: 500 }), 'allowed')
   assert.match(judged('k8s_logs', { namespace: 'vault', pod: 'a' }), /k8sOps\.namespaces/)

@@ -3,7 +3,7 @@ export { type Matrix, matrix, type Row, scopeOnlyModels } from './matrix.ts'
 export type { RunnerLog, RunnerMetrics } from './metrics.ts'
 export type { Plane } from './plane.ts'
 export { resolveByPlane } from './resolve.ts'
-export { Incoming } from './runner/call.ts'
+export { GatewayRequest } from './runner/call.ts'
 export { CallAbort } from './runner/call-abort.ts'
 export type { Sink } from './runner/exchange.ts'
 export { createRunner, type Runner, type RunnerOptions } from './runner/runner.ts'
@@ -12,7 +12,7 @@ export {
   type AnyStage,
   admitted,
   type Review,
-  type Running,
+  type RunningReview,
   review,
   type Stage,
   type StepName,

@@ -1,5 +1,5 @@
 import { type Bagged, type Clock, type PoolObservers, type SharedPool, SwapRemoveSet, watchedPool } from '@plat/core'
-import { callingAgentOf, type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
+import { type AbortReason, callingAgentOf, type Denial, deny, type Identity } from '../call/index.ts'
 
 /** A call under way, as far as others may reach into it. */
 export interface LiveCall extends Bagged {
@@ -11,7 +11,7 @@ export interface LiveCall extends Bagged {
   /** Asks whether the call may go on: token expiry, its deadline, and `still()` of what admitted it. Stops it if not. */
   check(now: number, monotonic: number): void
   /** The first stop counts. */
-  stop(reason: StopReason, denial: Denial | null): void
+  stop(reason: AbortReason, denial: Denial | null): void
 }
 
 /** How a revocation, a suspension, an expiry, a new policy or a drain reaches a held or streaming call. */
@@ -22,7 +22,7 @@ export interface LiveCalls {
   /** Stops every call that `judge` denies; answers how many. */
   cut(judge: (who: Identity) => Denial | null): number
   /** Tells whose calls are under way, but for those that may be open for hours while nothing happens. */
-  busy(tell: (who: Identity) => void): void
+  busy(visit: (who: Identity) => void): void
   /** Asks every call now instead of at the next tick. */
   check(): void
   /** Cuts long calls at once, gives the others `waitMs` to end, then cuts them too. Resolves when all are gone, at most one second later. */
@@ -35,7 +35,7 @@ export interface LiveCalls {
 /** How long an expired or revoked call can go on unnoticed, in milliseconds. */
 const CHECK_EVERY_MS = 250
 /** How long a cut call has to write its last words, in milliseconds. */
-export const LAST_WORDS_MS = 1_000
+export const FINAL_WRITE_MS = 1_000
 
 const draining = deny('state_unavailable', 'the gateway is shutting down; call again')
 
@@ -84,15 +84,15 @@ export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls'
       }
       return count
     },
-    busy(tell) {
-      for (const call of calls) if (!call.long) tell(call.identity)
+    busy(visit) {
+      for (const call of calls) if (!call.long) visit(call.identity)
     },
     check,
     async drain(waitMs) {
       stopAll((call) => call.long)
       await emptyWithin(waitMs)
       stopAll(() => true)
-      await emptyWithin(LAST_WORDS_MS)
+      await emptyWithin(FINAL_WRITE_MS)
     },
     get size() {
       return calls.size

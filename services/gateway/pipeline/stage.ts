@@ -1,4 +1,4 @@
-import type { Body, Call, Denial, Ending, Fact, Facts, Frame, FrameRun, Outcome, Passed } from '../call/index.ts'
+import type { Body, Call, Denial, Ending, Fact, Facts, Frame, FrameRun, FrameVerdict, Outcome } from '../call/index.ts'
 
 /** Every stage and review that the matrix knows, in words that metrics, spans and docs share. */
 export type StepName =
@@ -70,17 +70,17 @@ export interface AnyStage {
   still?(call: never): Denial | null
 }
 
-type Ordered<L extends readonly AnyStage[], Got extends Fact = 'identity'> = L extends readonly [
+type OrderedStages<L extends readonly AnyStage[], Got extends Fact = 'identity'> = L extends readonly [
   infer S extends AnyStage,
   ...infer Rest extends readonly AnyStage[],
 ]
   ? [S['needs'][number]] extends [Got]
-    ? Ordered<Rest, Got | S['gives'][number]>
+    ? OrderedStages<Rest, Got | S['gives'][number]>
     : { readonly 'needs a fact that no earlier stage gives': readonly [S['name'], Exclude<S['needs'][number], Got>] }
   : unknown
 
 /** An ordered list of stages; a stage that needs a fact which no earlier stage gives does not compile. */
-export const stages = <const L extends readonly AnyStage[]>(list: L & Ordered<L>): L => list
+export const stages = <const L extends readonly AnyStage[]>(list: L & OrderedStages<L>): L => list
 
 /** What a reply does to the taint labels of its session. The record of the call tells both lists. */
 export interface Marking {
@@ -92,16 +92,16 @@ export interface Marking {
 }
 
 /** What a review keeps while one reply passes. */
-export interface Running {
+export interface RunningReview {
   /** Absent: the review has nothing to do with taint labels. */
   readonly marking?: Marking
   /** Called before a tunnel opens, whose bytes pass no review. */
   beforeTunnel?(): null | Denial | Promise<null | Denial>
-  frame(frame: Frame): Passed
+  frame(frame: Frame): FrameVerdict
   /** Takes note of a run that passes as it is. Only for a review that holds nothing back; without it every frame comes alone. */
   skim?(run: FrameRun): void
   /** Exactly once. At `complete` it hands out what it held back; otherwise its frames are not sent. */
-  end(how: Ending): Passed
+  end(how: Ending): FrameVerdict
   tally?(): Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'>
 }
 
@@ -110,14 +110,14 @@ export interface Review<N extends Fact> {
   readonly name: StepName
   readonly needs: readonly N[]
   /** Null: the reply of this call is not for this review. */
-  open(call: Call<N>): Running | null
+  open(call: Call<N>): RunningReview | null
 }
 
 /** A review whose facts are erased: what a list holds. */
 export interface AnyReview {
   readonly name: StepName
   readonly needs: readonly Fact[]
-  open(call: never): Running | null
+  open(call: never): RunningReview | null
 }
 
 export const review = <const N extends Fact = never>(it: Review<N>): Review<N> => it

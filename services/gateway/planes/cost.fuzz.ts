@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { withoutMembers } from '@plat/core'
 import { costTarget, type Families, type Row } from '../../../test/fuzz/cost.ts'
 import { json, text } from '../../../test/fuzz/families.ts'
-import { isDenial, type Pieces } from '../call/index.ts'
+import { isDenial, type TextRedactor } from '../call/index.ts'
 import { A2aFrame } from './a2a/frame.ts'
 import { ownTasks } from './a2a/list.ts'
 import { readParams } from './a2a/message.ts'
@@ -91,7 +91,7 @@ function classified(bytes: Uint8Array): void {
 }
 
 /** Passes every piece on. */
-const plainPieces = (): Pieces => ({ push: (piece) => piece, end: () => '' })
+const plainPieces = (): TextRedactor => ({ push: (piece) => piece, end: () => '' })
 const redactor = { json: (bytes: Uint8Array) => bytes, pieces: plainPieces }
 
 const mcpRows: readonly Row[] = [

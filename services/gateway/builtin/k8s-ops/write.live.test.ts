@@ -94,7 +94,7 @@ test('a person lets each applied write through, unless policy alone shall decide
   })
   for (const tool of WRITES.slice(1)) {
     const { kind: _, ...pod } = WEB
-    assert.match(asked.asks(tool, tool === 'k8s_restart' ? WEB : pod)?.shown ?? '', /shop\/web$/)
+    assert.match(asked.asks(tool, tool === 'k8s_restart' ? WEB : pod)?.presentedArguments ?? '', /shop\/web$/)
   }
   assert.equal(asked.asks('k8s_list', { kind: 'Pod' }), null)
   const free = await setUpCluster(t, { config: { writes: { mode: 'apply', approval: 'policy' } } })

@@ -1,5 +1,5 @@
-import type { Call, Denial, Frame, Identity, Passed, StopSignal } from '../../call/index.ts'
-import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
+import type { Call, CallSignal, Denial, Frame, FrameVerdict, Identity } from '../../call/index.ts'
+import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 
 /** The labels of sessions, as far as memory brings some. */
 export interface Labels {
@@ -8,7 +8,7 @@ export interface Labels {
 }
 
 /** What the answers of calls bring, by the signal of each. */
-export type LabelsBySignal = WeakMap<StopSignal, ReadonlySet<string>>
+export type LabelsBySignal = WeakMap<CallSignal, ReadonlySet<string>>
 
 type MarkedCall = Call<'identity' | 'target'>
 
@@ -25,7 +25,7 @@ export function createMemoryMark(
   })
 }
 
-class MemoryMark implements Running, Marking {
+class MemoryMark implements RunningReview, Marking {
   readonly #labels: Labels
   readonly #brought: LabelsBySignal
   readonly #call: MarkedCall
@@ -42,12 +42,12 @@ class MemoryMark implements Running, Marking {
     return this
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     const brings = [...(this.#brought.get(this.#call.signal) ?? [])]
     return brings.length === 0 ? [frame] : this.#mark(brings, frame)
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 

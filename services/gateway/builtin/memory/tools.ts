@@ -136,7 +136,7 @@ function deleteTool(desk: MemoryTools): BuiltinTool {
 
 type WithStore = ReturnType<typeof Type.Object<{ store: typeof store }>>
 
-interface ToolOf<Schema extends WithStore> extends Omit<BuiltinTool, 'judge' | 'asks' | 'run' | 'inputSchema'> {
+interface ToolOf<Schema extends WithStore> extends Omit<BuiltinTool, 'judge' | 'requirements' | 'run' | 'inputSchema'> {
   readonly inputSchema: Schema
   run(args: Static<Schema>, place: MemoryScope, call: ToolCall): Promise<ToolResult | Denial>
 }

@@ -1,8 +1,8 @@
 import type { Static, TObject } from 'typebox'
 import { Check, Errors } from 'typebox/value'
-import type { StopSignal } from '../call.ts'
+import type { CallSignal } from '../call.ts'
 import type { Denial } from '../denial.ts'
-import type { Asks, Identity, Target, ToolLabels } from '../facts.ts'
+import type { CallRequirements, Identity, Target, ToolLabels } from '../facts.ts'
 import type { Outcome } from '../outcome.ts'
 import type { Snapshot } from '../snapshot.ts'
 
@@ -32,7 +32,7 @@ export interface Caller {
 
 /** One call of a tool. */
 export interface ToolCall extends Caller {
-  readonly signal: StopSignal
+  readonly signal: CallSignal
 }
 
 /** A tool as `tools/list` shows it, and what it does. Made by `builtinTool`. */
@@ -46,7 +46,7 @@ export interface BuiltinTool {
   /** Why these arguments must not be used by this caller: known before anything is asked, held or spent. Null: nothing is known. */
   judge(args: unknown, caller: Caller): Denial | null
   /** What these arguments ask for beside the verdict of policy, such as a person. Null: nothing. */
-  asks(args: unknown): Asks | null
+  requirements(args: unknown): CallRequirements | null
   /** What the tool answers; a denial where the call turns out to be one that must not be made. */
   run(args: unknown, call: ToolCall): Promise<ToolResult | Denial>
 }
@@ -60,20 +60,25 @@ export interface ToolResult {
   readonly attempts: Outcome['attempts']
 }
 
-interface ToolParts<Schema extends TObject> extends Omit<BuiltinTool, 'judge' | 'asks' | 'run'> {
+interface ToolParts<Schema extends TObject> extends Omit<BuiltinTool, 'judge' | 'requirements' | 'run'> {
   readonly inputSchema: Schema
   judge?(args: Static<Schema>, caller: Caller): Denial | null
-  asks?(args: Static<Schema>): Asks | null
+  requirements?(args: Static<Schema>): CallRequirements | null
   run(args: Static<Schema>, call: ToolCall): Promise<ToolResult | Denial>
 }
 
 /** A tool whose arguments are checked against its schema: others are answered as a failure of the tool that says what is wrong. */
-export function builtinTool<Schema extends TObject>({ judge, asks, run, ...shown }: ToolParts<Schema>): BuiltinTool {
-  const { inputSchema } = shown
+export function builtinTool<Schema extends TObject>({
+  judge,
+  requirements,
+  run,
+  ...presented
+}: ToolParts<Schema>): BuiltinTool {
+  const { inputSchema } = presented
   return {
-    ...shown,
+    ...presented,
     judge: (args, caller) => (Check(inputSchema, args) ? (judge?.(args, caller) ?? null) : null),
-    asks: (args) => (Check(inputSchema, args) ? (asks?.(args) ?? null) : null),
+    requirements: (args) => (Check(inputSchema, args) ? (requirements?.(args) ?? null) : null),
     run: async (args, call) => (Check(inputSchema, args) ? run(args, call) : toolFailure(problemOf(inputSchema, args))),
   }
 }

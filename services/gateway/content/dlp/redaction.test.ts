@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Denial, isDenial, type Where } from '../../call/index.ts'
+import { type Denial, isDenial, type RedactionScope } from '../../call/index.ts'
 import { target } from './dlp.fuzz.ts'
 import { findInJson } from './json/strings.ts'
 import { compileProfile, type ProfileConfig } from './profile.ts'
@@ -21,7 +21,7 @@ interface Outcome {
 }
 
 /** What a profile makes of a message of arguments, and what it counts. */
-function judged(json: string, own: Partial<ProfileConfig> = {}, where: Where = {}): Outcome {
+function judged(json: string, own: Partial<ProfileConfig> = {}, where: RedactionScope = {}): Outcome {
   const counted: string[] = []
   const profile = compileProfile('p', { ...DEFAULTS, ...own })
   if (profile.arguments === null) return { text: json, shown: json, hits: 0, counted, denial: null }
@@ -110,7 +110,7 @@ test('named detectors replace the default ones, and own ones are always there', 
 
 test('only what may be looked at counts, and what names the call is refused', () => {
   const text = JSON.stringify({ id: CARD, params: { name: CARD, arguments: { a: CARD }, cursor: CARD } })
-  const where: Where = { within: [['params']], except: [['params', 'cursor']] }
+  const where: RedactionScope = { within: [['params']], except: [['params', 'cursor']] }
   const { text: told, hits } = judged(text, {}, where)
   assert.equal(hits, 2)
   assert.deepEqual(JSON.parse(told), {

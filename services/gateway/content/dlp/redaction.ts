@@ -1,5 +1,5 @@
 import { checkJson, findSpan, JsonError, type Span } from '@plat/core'
-import { type Denial, deny, isDenial, type Pieces, type Redactor, type Where } from '../../call/index.ts'
+import { type Denial, deny, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../call/index.ts'
 import type { Detector } from './detectors/detector.ts'
 import { findInJson, redactedJson, type ScannedText } from './json/strings.ts'
 import { type Action, actionFor, type Direction, type Profile } from './profile.ts'
@@ -42,12 +42,12 @@ export class Redaction implements Redactor {
     this.#left = profile.maxScanBytes
   }
 
-  json(json: Uint8Array, where: Where): Uint8Array | Denial {
+  json(json: Uint8Array, where: RedactionScope): Uint8Array | Denial {
     const judged = this.judge(json, where)
     return isDenial(judged) ? judged : judged.bytes
   }
 
-  judge(json: Uint8Array, where: Where): RedactedMessage | Denial {
+  judge(json: Uint8Array, where: RedactionScope): RedactedMessage | Denial {
     const { found, isCut } = findInJson(json, this.#direction.scanner, this.#profile.maxScanBytes)
     const tooLong = isCut ? this.#tooLong() : null
     if (tooLong !== null) return tooLong
@@ -62,7 +62,7 @@ export class Redaction implements Redactor {
     }
   }
 
-  #judgeFound(json: Uint8Array, found: readonly ScannedText[], where: Where): RedactedMessage | Denial {
+  #judgeFound(json: Uint8Array, found: readonly ScannedText[], where: RedactionScope): RedactedMessage | Denial {
     const hits = found.flatMap((one) => one.hits)
     const fixed = spansOf(json, where.fixed)
     const inName = found.some((one) => fixed.some((span) => isWithin(one, span)))
@@ -89,7 +89,7 @@ export class Redaction implements Redactor {
     return enforced.length === 0 ? null : this.#refuse(enforced)
   }
 
-  pieces(isJson: boolean): Pieces {
+  pieces(isJson: boolean): TextRedactor {
     const { scanner } = this.#direction
     const carry = this.#profile.streamCarryBytes
     return new RedactedPieces(this, new TextStream({ scanner, carry, isRedacted: this.isRedacted, isJson }))
@@ -138,7 +138,7 @@ function unnamed(denial: Denial): Denial {
   return { ...denial, data: { unnamed: true } }
 }
 
-class RedactedPieces implements Pieces {
+class RedactedPieces implements TextRedactor {
   readonly #redaction: Redaction
   readonly #stream: TextStream
 
@@ -160,7 +160,7 @@ class RedactedPieces implements Pieces {
   }
 }
 
-function allowedBy(json: Uint8Array, { within, except, left }: Where): (found: ScannedText) => boolean {
+function allowedBy(json: Uint8Array, { within, except, left }: RedactionScope): (found: ScannedText) => boolean {
   const inside = within === undefined ? null : spansOf(json, within)
   const outside = spansOf(json, except)
   return (found) =>
@@ -169,7 +169,7 @@ function allowedBy(json: Uint8Array, { within, except, left }: Where): (found: S
     left?.includes(nameBefore(json, found) ?? '') !== true
 }
 
-function spansOf(json: Uint8Array, paths: Where['within']): readonly Span[] {
+function spansOf(json: Uint8Array, paths: RedactionScope['within']): readonly Span[] {
   return (paths ?? []).flatMap((path) => {
     const span = findSpan(json, path)
     return span === null ? [] : [span]

@@ -1,4 +1,4 @@
-import type { Denial, Where } from '../../call/index.ts'
+import type { Denial, RedactionScope } from '../../call/index.ts'
 import { NO_PROFILE } from './config.ts'
 import { compileProfile, type Direction, type Profile, type ProfileConfig } from './profile.ts'
 import { type CountHit, type DirectionName, Redaction } from './redaction.ts'
@@ -6,9 +6,9 @@ import { type CountHit, type DirectionName, Redaction } from './redaction.ts'
 /** What one profile makes of JSON that the gateway keeps and gives back: the same bytes where nothing is to be replaced. */
 export interface Screen {
   /** On its way in, as arguments are. */
-  taken(json: Uint8Array, where?: Where): Uint8Array | Denial
+  taken(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
   /** On its way out, as answers are. */
-  given(json: Uint8Array, where?: Where): Uint8Array | Denial
+  given(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
 }
 
 const OPEN: Screen = { taken: (json) => json, given: (json) => json }
@@ -33,7 +33,7 @@ export function createScreens(
 function screenOf(profile: Profile, count: CountHit): Screen {
   const through =
     (direction: Direction | null, name: DirectionName) =>
-    (json: Uint8Array, where: Where = {}) =>
+    (json: Uint8Array, where: RedactionScope = {}) =>
       direction === null ? json : new Redaction(profile, direction, name, count).json(json, where)
   return { taken: through(profile.arguments, 'arguments'), given: through(profile.response, 'response') }
 }

@@ -4,8 +4,8 @@ import {
   type Denial,
   isDenial,
   type RedactedView,
+  type RedactionScope,
   type Target,
-  type Where,
 } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import type { Profile } from './profile.ts'
@@ -13,7 +13,7 @@ import { type CountHit, Redaction } from './redaction.ts'
 
 /** What a plane says of its requests. */
 export interface RequestTexts {
-  readonly where: Where
+  readonly where: RedactionScope
   /** The same body with other bytes. */
   rewritten(body: Body, bytes: Uint8Array): Body | Denial
   /** Texts of the body that headers repeat: they cannot be changed with it. */

@@ -1,5 +1,5 @@
-import { type Call, type Frame, isDenial, type Passed } from '../../call/index.ts'
-import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
+import { type Call, type Frame, type FrameVerdict, isDenial } from '../../call/index.ts'
+import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import type { Guard } from './guard.ts'
 import type { Guards } from './guards.ts'
 import type { GuardLabels } from './stage.ts'
@@ -23,7 +23,7 @@ export function createGuardReview(guards: Readers, brought: GuardLabels): Review
   })
 }
 
-class Reading implements Running, Marking {
+class Reading implements RunningReview, Marking {
   readonly #guards: Readers
   readonly #call: Call<'identity' | 'target'>
   readonly #reading: readonly Guard[]
@@ -45,12 +45,12 @@ class Reading implements Running, Marking {
     return this
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     const text = this.#reading.length === 0 ? '' : this.#textIn(frame)
     return text === '' ? [frame] : this.#read(frame, text)
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 
@@ -60,7 +60,7 @@ class Reading implements Running, Marking {
     return textIn(frame, this.#call.operation === 'exec' ? textOf : textOfMessage)
   }
 
-  async #read(frame: Frame, text: string): Promise<Awaited<Passed>> {
+  async #read(frame: Frame, text: string): Promise<Awaited<FrameVerdict>> {
     const judged = await this.#guards.judge(this.#call, this.#reading, { text, target: 'toolResult' })
     if (isDenial(judged)) return judged
     this.added = [...this.added, ...judged]

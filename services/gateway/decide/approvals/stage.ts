@@ -44,5 +44,5 @@ export function createApprovalStage(approvals: Approvals, onFault: (error: unkno
 
 /** Neither policy nor a changed definition nor the server asks for a person. */
 export function isFree({ facts: { decision, pin, target } }: DecidedCall): boolean {
-  return decision.action === 'allow' && pin?.approve !== true && !target.asks?.approval
+  return decision.action === 'allow' && pin?.approve !== true && !target.requirements?.approval
 }

@@ -272,8 +272,10 @@ const FREE: BudgetedDemand['prices'] = [
 
 /** The rates of the policy, and what else the gateway counts the call in where it is the server itself. */
 function ratesOf({ facts: { decision, target } }: DecidedCall): readonly HoldItem[] {
-  const { asks } = target
-  return asks === undefined || asks.holds.length === 0 ? decision.rates : [...decision.rates, ...asks.holds]
+  const { requirements } = target
+  return requirements === undefined || requirements.holds.length === 0
+    ? decision.rates
+    : [...decision.rates, ...requirements.holds]
 }
 
 const NOTHING_HELD = { hold: null } as const

@@ -1,5 +1,5 @@
-import type { Call, Denial, Frame, Passed, Snapshot } from '../../call/index.ts'
-import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
+import type { Call, Denial, Frame, FrameVerdict, Snapshot } from '../../call/index.ts'
+import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import { LabelSnapshot } from './stage.ts'
 import type { Taints } from './taints.ts'
 
@@ -30,7 +30,7 @@ export function createMark({ taints, clears }: MarkOptions): Review<'identity' |
   })
 }
 
-class Marker implements Running, Marking {
+class Marker implements RunningReview, Marking {
   readonly #taints: Taints
   readonly #call: MarkedCall
   #begun = false
@@ -51,7 +51,7 @@ class Marker implements Running, Marking {
     return this.#add()
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     const { target } = this.#call.facts
     if (frame.role === 'final' && target.labels.clearTaints.length > 0) this.#succeeded = isSuccess(frame.value)
     if (this.#begun) return [frame]
@@ -61,7 +61,7 @@ class Marker implements Running, Marking {
     return adding.then((denial) => denial ?? [frame])
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 

@@ -44,7 +44,8 @@ export function createOfflineStage({
     if (tool !== null && standing.full) return 'spool-full'
     if (tool !== null && standing.stale && isHighRisk(`${target.server}/${tool}`)) return 'revocation-stale'
     // A call of the second pass was let through by somebody who could be asked.
-    const asks = decision.action === 'require_approval' || pin?.approve === true || Boolean(target.asks?.approval)
+    const asks =
+      decision.action === 'require_approval' || pin?.approve === true || Boolean(target.requirements?.approval)
     return standing.unasked && asks && call.pass === 1 ? 'approval-offline' : null
   }
   return stage({

@@ -1,7 +1,7 @@
 import type { BuildInfo, Clock, Ids, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { Arrival, Call, Fact, Outcome } from '../../call/index.ts'
+import type { Call, Fact, Outcome, RequestContext } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import type { OtelConfig } from './config.ts'
@@ -41,7 +41,7 @@ export interface OtelFeature {
   readonly watcher:
     | {
         ended(call: Call<Fact>, outcome: Outcome, record: CallFacts | null): void
-        turnedAway(arrival: Arrival, record: CallFacts): void
+        turnedAway(arrival: RequestContext, record: CallFacts): void
       }
     | undefined
   close(): Promise<void>

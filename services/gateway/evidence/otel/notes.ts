@@ -1,5 +1,5 @@
-import type { Call, Frame, Passed } from '../../call/index.ts'
-import { type Review, type Running, review } from '../../pipeline/stage.ts'
+import type { Call, Frame, FrameVerdict } from '../../call/index.ts'
+import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import { CallTrace } from './context/trace.ts'
 import { memberOf } from './member.ts'
 import type { Content, ModelFacts, ModelResponse, ModelWords } from './models.ts'
@@ -27,13 +27,17 @@ export function createNotesReview(models: ModelWords, content: Content): Review<
   })
 }
 
-function notesOf({ operation, body }: Call, models: ModelWords, content: Content): (Running & ResponseNotes) | null {
+function notesOf(
+  { operation, body }: Call,
+  models: ModelWords,
+  content: Content,
+): (RunningReview & ResponseNotes) | null {
   if (operation.startsWith('mcp.')) return new MessageNotes()
   const answer = models.listen(body, content)
   return answer === null ? null : new ModelNotes(answer)
 }
 
-class ModelNotes implements Running, ResponseNotes {
+class ModelNotes implements RunningReview, ResponseNotes {
   readonly errorType = null
   readonly #answer: ModelResponse
 
@@ -41,7 +45,7 @@ class ModelNotes implements Running, ResponseNotes {
     this.#answer = answer
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     this.#answer.frame(frame)
     return [frame]
   }
@@ -50,7 +54,7 @@ class ModelNotes implements Running, ResponseNotes {
     this.#answer.skim(run)
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 
@@ -63,17 +67,17 @@ const ERROR = Buffer.from('"error"')
 const IS_ERROR = Buffer.from('"isError"')
 
 /** Looks at the last message of an answer of JSON-RPC (OpenTelemetry's conventions for MCP, `error.type`). */
-class MessageNotes implements Running, ResponseNotes {
+class MessageNotes implements RunningReview, ResponseNotes {
   errorType: string | null = null
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     if ((frame.role === 'final' || frame.role === 'error') && mayFail(frame)) this.errorType = errorTypeOf(frame.value)
     return [frame]
   }
 
   skim(): void {}
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 

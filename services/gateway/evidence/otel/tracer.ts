@@ -1,6 +1,13 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import { type Arrival, agentOf, type Call, type Fact, type Outcome, type TraceContext } from '../../call/index.ts'
+import {
+  agentOf,
+  type Call,
+  type Fact,
+  type Outcome,
+  type RequestContext,
+  type TraceContext,
+} from '../../call/index.ts'
 import type { OtelConfig } from './config.ts'
 import { contentOf, type Erase } from './content.ts'
 import type { Tracing } from './context/plane.ts'
@@ -54,7 +61,7 @@ export class Tracer implements Tracing {
     this.#options = options
   }
 
-  begin(arrival: Arrival): TraceContext {
+  begin(arrival: RequestContext): TraceContext {
     const { config, ids, clock } = this.#options
     const { sampleRatio } = config
     return new CallTrace(arrival, { sampleRatio, ids, now: clock.now(), monotonic: clock.monotonic() })
@@ -71,7 +78,7 @@ export class Tracer implements Tracing {
   }
 
   /** Never throws. */
-  turnedAway({ wire }: Arrival, record: CallFacts): void {
+  turnedAway({ wire }: RequestContext, record: CallFacts): void {
     const { trace } = wire
     if (!(trace instanceof CallTrace) || !trace.sampled) return
     const { namespace = '', agent = '' } = record

@@ -1,6 +1,6 @@
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { type Clock, parseSessionSpiffeId, type SessionName } from '@plat/core'
-import { type Arrival, type Denial, deny, type Identity, isDenial } from '../../call/index.ts'
+import { type Denial, deny, type Identity, isDenial, type RequestContext } from '../../call/index.ts'
 
 /** Result of comparing a client certificate with the session of the token (`plat_gateway_svid_checks_total{result}`). */
 export type SvidResult = 'match' | 'mismatch' | 'absent' | 'untrusted'
@@ -14,7 +14,7 @@ export interface SvidOptions {
   checked(result: SvidResult): void
 }
 
-type Authenticate = (arrival: Arrival) => Identity | Denial | Promise<Identity | Denial>
+type Authenticate = (arrival: RequestContext) => Identity | Denial | Promise<Identity | Denial>
 
 /** The session proved by a connection's certificate, valid until `expiresAt` (milliseconds since the epoch). */
 interface Svid {
@@ -39,7 +39,7 @@ const REASONS: Readonly<Record<Exclude<SvidResult, 'match'>, string>> = {
 export function bindToSvid(authenticate: Authenticate, options: SvidOptions): Authenticate {
   if (options.mode === 'off') return authenticate
   const check = new SvidCheck(options)
-  const judge = (arrival: Arrival, identity: Identity | Denial) =>
+  const judge = (arrival: RequestContext, identity: Identity | Denial) =>
     isDenial(identity) ? identity : (check.refusal(arrival, identity) ?? identity)
   return (arrival) => {
     const known = authenticate(arrival)
@@ -58,7 +58,7 @@ class SvidCheck {
     this.#trusted = new Set(options.trustDomains)
   }
 
-  refusal({ wire }: Arrival, identity: Identity): Denial | null {
+  refusal({ wire }: RequestContext, identity: Identity): Denial | null {
     const result = this.#compare(socketOf(wire.body), identity)
     this.#options.checked(result)
     if (result === 'match' || (result === 'absent' && this.#options.mode === 'optional')) return null

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import type { WireRequest } from '../../call/index.ts'
 import { createLiveCalls } from '../live.ts'
-import { Incoming } from '../runner/call.ts'
+import { GatewayRequest } from '../runner/call.ts'
 import { createRunner } from '../runner/runner.ts'
 import { faultMatrix, type ScenarioFixture, ScenarioResult } from './fixture.ts'
 import { brokenPromises } from './judge.ts'
@@ -66,7 +66,7 @@ function start(fixture: ScenarioResult): void {
     metrics: uncounted,
     log: quiet,
   })
-  const { sink, stopper } = fixture
+  const { sink, abort } = fixture
   const wire: WireRequest = {
     method: 'POST',
     path: '/mcp/notes',
@@ -75,11 +75,11 @@ function start(fixture: ScenarioResult): void {
     body: Readable.from([]),
     remote: '',
   }
-  const incoming = new Incoming({
+  const incoming = new GatewayRequest({
     id: fixture.id,
     wire,
     sink,
-    stopper,
+    abort,
     snapshot: fixture.snapshots.current,
     clock,
     log: quiet,

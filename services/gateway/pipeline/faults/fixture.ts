@@ -22,7 +22,7 @@ export class ScenarioResult {
   readonly scenario: Scenario
   readonly fixture: ScenarioFixture
   readonly identity: Identity
-  readonly stopper = new CallAbort()
+  readonly abort = new CallAbort()
   readonly snapshots = new Snapshots()
   readonly sink: FakeSink
   readonly records: Rec[] = []
@@ -46,7 +46,7 @@ export class ScenarioResult {
 
   leave(): void {
     this.sink.gone = true
-    this.stopper.stop('client', null)
+    this.abort.stop('client', null)
   }
 
   revoke(): void {

@@ -10,7 +10,7 @@ import {
   UpstreamError,
 } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
-import { type AnyReview, type AnyStage, admitted, type Running } from '../stage.ts'
+import { type AnyReview, type AnyStage, admitted, type RunningReview } from '../stage.ts'
 import { body, frame, gives, goodFacts, pipeEnd, type ScenarioResult } from './fixture.ts'
 import { isHeld, type ReviewFault, reviewNames, type StageName, stageNames } from './scenario.ts'
 
@@ -110,7 +110,7 @@ export function fakeReviews(fixture: ScenarioResult): readonly AnyReview[] {
     return {
       name,
       needs: [],
-      open(): Running {
+      open(): RunningReview {
         if (fault?.at === 'open') throw new Error('open')
         fixture.opened++
         fixture.reviewEnds.set(name, 0)
@@ -171,7 +171,7 @@ export function fakePlane(fixture: ScenarioResult): Plane {
       if ((head === 'sent') !== fixture.sink.headSent) fixture.mistakes.push('forward was told wrongly about the head')
       return forward(fixture)
     },
-    held: () => ({ head: eventStream, beat: () => frame('progress') }),
+    keepAlive: () => ({ head: eventStream, heartbeat: () => frame('progress') }),
     refuse: () => {
       if (scenario.plane === 'refuse throws') throw new Error('refuse')
       return { head: json, frame: frame('error') }

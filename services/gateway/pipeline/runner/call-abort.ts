@@ -1,23 +1,23 @@
 import {
+  type AbortListener,
+  type AbortReason,
+  type CallSignal,
   type Denial,
   deny,
   type Ending,
-  type StopListener,
-  type StopReason,
-  type StopSignal,
 } from '../../call/index.ts'
 
 /** What `until` answers when the call was stopped before the work was done. */
-export const stopped: unique symbol = Symbol('stopped')
+export const aborted: unique symbol = Symbol('stopped')
 
-const NOBODY: readonly StopListener[] = []
+const NO_LISTENERS: readonly AbortListener[] = []
 
 /** The switch that ends a call from outside: once, with a reason, and seen at once by whatever the call waits for. */
-export class CallAbort implements StopSignal {
-  #listeners: readonly StopListener[] = NOBODY
+export class CallAbort implements CallSignal {
+  #listeners: readonly AbortListener[] = NO_LISTENERS
   /** Resolves what the call waits for, or waited for last: to wake what is awake does nothing. */
-  #wake: ((value: typeof stopped) => void) | null = null
-  reason: StopReason | null = null
+  #wake: ((value: typeof aborted) => void) | null = null
+  reason: AbortReason | null = null
   /** What the caller is told; null when the caller left. */
   denial: Denial | null = null
 
@@ -26,25 +26,25 @@ export class CallAbort implements StopSignal {
   }
 
   /** There is one stop, so every listener hears at most once. Who comes after it hears nothing: ask `aborted` first. */
-  addEventListener(_: 'abort', listener: StopListener): void {
+  addEventListener(_: 'abort', listener: AbortListener): void {
     if (this.reason !== null) return
     // Mostly there is one, and a list of one costs a quarter of a copy.
-    this.#listeners = this.#listeners === NOBODY ? [listener] : [...this.#listeners, listener]
+    this.#listeners = this.#listeners === NO_LISTENERS ? [listener] : [...this.#listeners, listener]
   }
 
-  removeEventListener(_: 'abort', listener: StopListener): void {
+  removeEventListener(_: 'abort', listener: AbortListener): void {
     const listeners = this.#listeners
-    if (listeners.length === 1 && listeners[0] === listener) this.#listeners = NOBODY
+    if (listeners.length === 1 && listeners[0] === listener) this.#listeners = NO_LISTENERS
     else this.#listeners = listeners.filter((one) => one !== listener)
   }
 
   /** The first reason counts. */
-  stop(reason: StopReason, denial: Denial | null): void {
+  stop(reason: AbortReason, denial: Denial | null): void {
     if (this.reason !== null) return
     this.reason = reason
     this.denial = denial
     const listeners = this.#listeners
-    this.#listeners = NOBODY
+    this.#listeners = NO_LISTENERS
     for (const listener of listeners) {
       if (typeof listener === 'function') listener()
       else listener.handleEvent()
@@ -57,7 +57,7 @@ export class CallAbort implements StopSignal {
    * wake is enough; `Promise.race` against one long-lived promise would keep a reaction for every frame of a long stream.
    * What arrives after the stop goes to `late`, so that nothing that was taken stays taken; a late error has nobody to tell.
    */
-  until<T>(work: PromiseLike<T>, late?: (value: T) => void): Promise<T | typeof stopped> {
+  until<T>(work: PromiseLike<T>, late?: (value: T) => void): Promise<T | typeof aborted> {
     return new Promise((resolve, reject) => {
       this.#wake = resolve
       // What comes second does nothing to a promise, so where nobody asks for it nothing stands between.
@@ -75,16 +75,16 @@ export class CallAbort implements StopSignal {
    * Waits for the answer that `ask` lets somebody tell, or for the stop, as `until` does, but without a promise for the work: an answer
    * that comes after the stop is nobody's.
    */
-  answer<T>(ask: (tell: (value: T) => void) => void): Promise<T | typeof stopped> {
+  untilCalledBack<T>(start: (callback: (value: T) => void) => void): Promise<T | typeof aborted> {
     return new Promise((resolve) => {
       this.#wake = resolve
       if (this.reason !== null) this.#waken()
-      ask(resolve)
+      start(resolve)
     })
   }
 
   /** False: the stop came first, and whoever waited has gone. */
-  #leave(waiting: (value: typeof stopped) => void): boolean {
+  #leave(waiting: (value: typeof aborted) => void): boolean {
     if (this.#wake !== waiting) return false
     this.#wake = null
     return true
@@ -93,33 +93,33 @@ export class CallAbort implements StopSignal {
   #waken(): void {
     const wake = this.#wake
     this.#wake = null
-    wake?.(stopped)
+    wake?.(aborted)
   }
 }
 
 /** How a call is over, and what its caller is still to be told. */
-export interface Ended {
+export interface CallEnd {
   readonly ending: Ending
   /** Null when the answer is complete, or nobody is there to read it. */
   readonly denial: Denial | null
 }
 
-export const completed: Ended = { ending: 'complete', denial: null }
+export const completed: CallEnd = { ending: 'complete', denial: null }
 /** Everything that came was delivered, but the upstream suspended its stream before the response. */
-export const suspended: Ended = { ending: 'suspended', denial: null }
-const left: Ended = { ending: 'client', denial: null }
+export const suspended: CallEnd = { ending: 'suspended', denial: null }
+const callerLeft: CallEnd = { ending: 'client', denial: null }
 
 /** A step or a review said no. */
-export function refused(denial: Denial): Ended {
+export function refused(denial: Denial): CallEnd {
   return { ending: 'cut', denial }
 }
 
 /** The upstream, or the plane in front of it, failed. */
-export function died(denial: Denial): Ended {
+export function failed(denial: Denial): CallEnd {
   return { ending: 'died', denial }
 }
 
 /** The call was stopped from outside. */
-export function stoppedBy({ reason, denial }: CallAbort): Ended {
-  return reason === 'client' ? left : refused(denial ?? deny('internal', 'the call was stopped'))
+export function abortedBy({ reason, denial }: CallAbort): CallEnd {
+  return reason === 'client' ? callerLeft : refused(denial ?? deny('internal', 'the call was stopped'))
 }

@@ -1,9 +1,10 @@
 import { type Clock, NOWHERE, reasonOf, type SharedPool } from '@plat/core'
 import {
-  type Arrival,
+  type AbortReason,
   agentOf,
   type Body,
   type Call,
+  type CallSignal,
   type Denial,
   deny,
   type ErrorCode,
@@ -12,9 +13,8 @@ import {
   type Identity,
   type Outcome,
   type Parsed,
+  type RequestContext,
   type Snapshot,
-  type StopReason,
-  type StopSignal,
   type WireRequest,
 } from '../../call/index.ts'
 import type { LiveCall } from '../live.ts'
@@ -23,13 +23,13 @@ import type { Marking } from '../stage.ts'
 import type { CallAbort } from './call-abort.ts'
 import type { Sink } from './exchange.ts'
 import type { Plan, Runnable } from './plan.ts'
-import type { Described } from './record.ts'
+import type { CommonFields } from './record.ts'
 
 /** No deadline is set. */
 const NEVER = Number.POSITIVE_INFINITY
 
 /** One request at the door, with the way back to its caller. */
-export class Incoming implements Arrival {
+export class GatewayRequest implements RequestContext {
   readonly id: string
   readonly wire: WireRequest
   readonly snapshot: Snapshot
@@ -37,7 +37,7 @@ export class Incoming implements Arrival {
   /** Monotonic milliseconds. */
   readonly startedAt: number
   readonly sink: Sink
-  readonly stopper: CallAbort
+  readonly abort: CallAbort
   readonly #log: RunnerLog
   /** Where the bytes that it retains are counted; null: nowhere. */
   #pool: SharedPool | null = null
@@ -50,7 +50,7 @@ export class Incoming implements Arrival {
     readonly id: string
     readonly wire: WireRequest
     readonly sink: Sink
-    readonly stopper: CallAbort
+    readonly abort: CallAbort
     readonly snapshot: Snapshot
     readonly clock: Clock
     readonly log: RunnerLog
@@ -61,12 +61,12 @@ export class Incoming implements Arrival {
     this.receivedAt = from.clock.now()
     this.startedAt = from.clock.monotonic()
     this.sink = from.sink
-    this.stopper = from.stopper
+    this.abort = from.abort
     this.#log = from.log
   }
 
-  get signal(): StopSignal {
-    return this.stopper
+  get signal(): CallSignal {
+    return this.abort
   }
 
   /** From now on the bytes that the call retains are those of its agent. */
@@ -97,7 +97,7 @@ export class Incoming implements Arrival {
   }
 
   /** What threw is a bug or broken infrastructure: the log has the error, the caller a refusal without details. */
-  broke(what: string, error: unknown): Denial {
+  internalError(what: string, error: unknown): Denial {
     this.#log.error({ call: this.id, error: reasonOf(error) }, `${what} failed`)
     return deny('internal', `${what} failed`)
   }
@@ -142,9 +142,9 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   readonly parent: string | null
   readonly parentOperation: Parsed['operation'] | null
   readonly identity: Identity
-  readonly incoming: Incoming
+  readonly request: GatewayRequest
   readonly sink: Sink
-  readonly stopper: CallAbort
+  readonly abort: CallAbort
   readonly plan: Plan
   /** The body as it came: what the record hashes, and what a second pass begins with. */
   readonly received: Body | null
@@ -161,7 +161,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   /** The upstream may have seen the call. */
   forwarded: boolean
   /** What all records of this pass share, once the first is written. */
-  described: Described | null
+  described: CommonFields | null
   /** Set once, when the call is over: the latch behind the one outcome. */
   outcome: Outcome | null
   /** Of the upstream's answer. */
@@ -184,10 +184,10 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   /** Set by the runner before the call is live. */
   endsWork: boolean
 
-  constructor(incoming: Incoming, identity: Identity, parsed: Parsed, plan: Plan) {
-    this.id = incoming.id
-    this.wire = incoming.wire
-    this.receivedAt = incoming.receivedAt
+  constructor(request: GatewayRequest, identity: Identity, parsed: Parsed, plan: Plan) {
+    this.id = request.id
+    this.wire = request.wire
+    this.receivedAt = request.receivedAt
     this.operation = parsed.operation
     this.method = parsed.method
     this.server = parsed.server
@@ -195,13 +195,13 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.parent = parsed.parent
     this.parentOperation = parsed.parentOperation ?? null
     this.identity = identity
-    this.incoming = incoming
-    this.sink = incoming.sink
-    this.stopper = incoming.stopper
+    this.request = request
+    this.sink = request.sink
+    this.abort = request.abort
     this.plan = plan
     this.received = parsed.body
     this.body = parsed.body
-    this.snapshot = incoming.snapshot
+    this.snapshot = request.snapshot
     this.pass = 1
     this.facts = new KnownFacts(identity, plan.initial)
     this.admitted = 0
@@ -226,31 +226,31 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.endsWork = false
   }
 
-  get signal(): StopSignal {
-    return this.stopper
+  get signal(): CallSignal {
+    return this.abort
   }
 
   retain(bytes: number): boolean {
-    return this.incoming.retain(bytes)
+    return this.request.retain(bytes)
   }
 
   get long(): boolean {
     return this.plan.row.long
   }
 
-  stop(reason: StopReason, denial: Denial | null): void {
-    this.stopper.stop(reason, denial)
+  stop(reason: AbortReason, denial: Denial | null): void {
+    this.abort.stop(reason, denial)
   }
 
   check(now: number, monotonic: number): void {
-    if (this.stopper.reason !== null || this.outcome !== null) return
+    if (this.abort.reason !== null || this.outcome !== null) return
     if (monotonic >= this.deadlineAt) this.stop('deadline', deny(this.deadlineCode, this.deadlineReason))
-    const denial = this.standing(now)
+    const denial = this.recheck(now)
     if (denial !== null) this.stop('revoked', denial)
   }
 
   /** The `fresh` step: is the token still valid, and does what every stage admitted still hold? */
-  standing(now: number): Denial | null {
+  recheck(now: number): Denial | null {
     if (now >= this.identity.expiresAt) return deny('unauthenticated', 'the session token has expired')
     const stages = this.plan.stages
     for (let place = 0; place < this.admitted; place++) {
@@ -260,7 +260,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
         const denial = stage.still(this)
         if (denial !== null) return denial
       } catch (error) {
-        return this.incoming.broke(`the step ${stage.name}`, error)
+        return this.request.internalError(`the step ${stage.name}`, error)
       }
     }
     return null
@@ -268,7 +268,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
 
   /** Milliseconds that the gateway itself took so far: neither the upstream's time nor a person's. */
   overheadMs(monotonic: number): number {
-    return this.incoming.overheadMs(monotonic, this.upstreamMs + this.waitedMs)
+    return this.request.overheadMs(monotonic, this.upstreamMs + this.waitedMs)
   }
 
   /** Waits for `work` until the call is stopped or `ms` are over; the shared timer asks, so a wait costs no timer of its own. */
@@ -277,7 +277,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.deadlineCode = by.code
     this.deadlineReason = by.reason
     try {
-      return await this.stopper.until(work, late)
+      return await this.abort.until(work, late)
     } finally {
       this.deadlineAt = NEVER
     }

@@ -1,7 +1,6 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers, Rec, RecKind, RecordWaiter } from '@plat/ledger'
 import {
-  type Arrival,
   type Call,
   type Denial,
   type Ending,
@@ -10,6 +9,7 @@ import {
   type Identity,
   type Message,
   type Outcome,
+  type RequestContext,
   type Snapshot,
   statusOf,
   unresolved,
@@ -17,20 +17,20 @@ import {
 import type { LiveCalls } from '../live.ts'
 import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
-import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
-import { CallAbort, type Ended, stopped } from './call-abort.ts'
+import { type GatewayRequest, type GovernedCall, nothingUsed } from './call.ts'
+import { aborted, CallAbort, type CallEnd } from './call-abort.ts'
 import type { Runnable } from './plan.ts'
 import {
-  type Closed,
   decisionRecord,
   intentRecord,
   messageRecord,
+  type OutcomeParts,
   outcomeRecord,
   type Prices,
   unreadRecord,
 } from './record.ts'
 import { encodeFrames } from './relay.ts'
-import { accept } from './verdict.ts'
+import { applyVerdict } from './verdict.ts'
 
 /** How long one stage or review may take to settle, in milliseconds. */
 const SETTLE_DEADLINE_MS = 10_000
@@ -57,11 +57,11 @@ const CALLER_LEFT = 499
 export type OnArguments = (identity: Identity, sent: { readonly args: Uint8Array; readonly argsSha256: string }) => void
 
 /** Hears how calls ended, after they were answered. Neither may throw. */
-export interface Watcher {
+export interface CallObserver {
   /** `record`: the last of the call; null where it leaves none. */
   ended(call: Call<Fact>, outcome: Outcome, record: Rec | null): void
   /** A request that was refused before it was understood. */
-  turnedAway(arrival: Arrival, record: Rec): void
+  turnedAway(arrival: RequestContext, record: Rec): void
 }
 
 /** What the end of a call needs. */
@@ -76,13 +76,13 @@ export interface ClosingParts {
   /** The prices of a snapshot, for the records of calls that cost something. */
   readonly prices?: (snapshot: Snapshot) => Prices
   /** What the call of a model took of energy, for its record; undefined: nobody estimates. */
-  readonly estimate?: Closed['estimate']
+  readonly estimate?: OutcomeParts['estimate']
   /** Told the arguments of each call that was recorded by their hash. */
   readonly onArguments?: OnArguments | undefined
   /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
   readonly onClosed?: (record: Rec, at: number) => void
   /** Absent: nobody watches. */
-  readonly watcher?: Watcher | undefined
+  readonly watcher?: CallObserver | undefined
 }
 
 /** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
@@ -96,10 +96,10 @@ export class Closing {
   }
 
   /** What the caller still has to hear. An answer that cannot be completed or explained ends with the connection. */
-  tell(call: GovernedCall, plane: Plane, { ending, denial }: Ended): void {
+  respond(call: GovernedCall, plane: Plane, { ending, denial }: CallEnd): void {
     if (ending === 'complete' || ending === 'suspended') return
     if (denial === null) call.sink.destroy()
-    else if (!call.sink.headSent) this.refuse(call.incoming, call, plane, denial)
+    else if (!call.sink.headSent) this.refuse(call.request, call, plane, denial)
     else if (call.plan.row.reply === 'frames') this.#abort(call, plane, denial)
   }
 
@@ -110,38 +110,38 @@ export class Closing {
       if (last.byteLength > 0) call.sink.write(last)
       call.sink.end()
     } catch (error) {
-      call.incoming.broke('telling the refusal', error)
+      call.request.internalError('writing the refusal', error)
       call.sink.destroy()
     }
   }
 
   /** A refusal after authentication, of a request that could not be read: one record of what is known. */
-  turnAway(incoming: Incoming, identity: Identity, plane: Plane, denial: Denial): void {
+  refuseUnread(request: GatewayRequest, identity: Identity, plane: Plane, denial: Denial): void {
     this.#parts.metrics.decided('deny', unresolved.server)
-    this.refuse(incoming, null, plane, denial)
-    const record = unreadRecord(incoming, identity, denial, this.#revision(incoming.snapshot))
+    this.refuse(request, null, plane, denial)
+    const record = unreadRecord(request, identity, denial, this.#revision(request.snapshot))
     this.#append(identity, record, ignore)
     this.#parts.onClosed?.(record, this.#clock.now())
-    this.#parts.watcher?.turnedAway(incoming, record)
+    this.#parts.watcher?.turnedAway(request, record)
   }
 
-  refuse(incoming: Incoming, call: GovernedCall | null, plane: Plane, denial: Denial): void {
-    let answer: { readonly head: Head; readonly bytes: Uint8Array }
+  refuse(request: GatewayRequest, call: GovernedCall | null, plane: Plane, denial: Denial): void {
+    let response: { readonly head: Head; readonly bytes: Uint8Array }
     try {
-      const { head, frame } = plane.refuse(incoming, call, denial)
-      answer = { head, bytes: encodeFrames(plane, [frame]) }
+      const { head, frame } = plane.refuse(request, call, denial)
+      response = { head, bytes: encodeFrames(plane, [frame]) }
     } catch (error) {
-      incoming.broke('telling the refusal', error)
-      answer = plainRefusal(incoming.id, denial)
+      request.internalError('writing the refusal', error)
+      response = plainRefusal(request.id, denial)
     }
     const now = this.#clock.monotonic()
-    if (call !== null) call.bytesDown += answer.bytes.byteLength
-    incoming.sink.reply(answer.head, call?.overheadMs(now) ?? incoming.overheadMs(now, 0), answer.bytes)
+    if (call !== null) call.bytesDown += response.bytes.byteLength
+    request.sink.reply(response.head, call?.overheadMs(now) ?? request.overheadMs(now, 0), response.bytes)
     if (call === null) this.#parts.metrics.answered(unresolved.server, '', statusOf(denial))
   }
 
   /** The end of every call: outcome, settle in reverse, record. The latch makes it once. */
-  close(call: GovernedCall, { ending, denial }: Ended): undefined | Promise<void> {
+  close(call: GovernedCall, { ending, denial }: CallEnd): undefined | Promise<void> {
     if (call.outcome !== null) return undefined
     const now = this.#clock.monotonic()
     const outcome = outcomeOf(call, { ending, denial }, now)
@@ -161,7 +161,7 @@ export class Closing {
         const sent = marking.sent?.()
         if (sent instanceof Promise) waiting.push(this.#inTime(call, 'marking the session', sent))
       } catch (error) {
-        call.incoming.broke('marking the session', error)
+        call.request.internalError('marking the session', error)
       }
     }
     return waiting.length === 0 ? undefined : Promise.all(waiting).then(() => {})
@@ -174,7 +174,7 @@ export class Closing {
     if (record !== null) {
       this.#append(call.identity, record, ignore)
       this.#parts.onClosed?.(record, this.#clock.now())
-      if (this.#parts.onArguments !== undefined) tellArguments(call, this.#parts.onArguments)
+      if (this.#parts.onArguments !== undefined) reportArguments(call, this.#parts.onArguments)
     }
     this.#parts.watcher?.ended(call, outcome, record)
     this.#count(call, outcome)
@@ -190,7 +190,7 @@ export class Closing {
     if (refusal !== null && !call.intended && !call.forwarded) {
       return decisionRecord(call, refusal, revision)
     }
-    const ms = now - call.incoming.startedAt
+    const ms = now - call.request.startedAt
     const { prices, estimate } = this.#parts
     return outcomeRecord(call, outcome, denial, { revision, ms, prices, estimate })
   }
@@ -246,7 +246,7 @@ export class Closing {
       const settling = stage.settle?.(call, outcome)
       return settling instanceof Promise ? this.#inTime(call, `settling ${stage.name}`, settling) : undefined
     } catch (error) {
-      call.incoming.broke(`settling ${stage.name}`, error)
+      call.request.internalError(`settling ${stage.name}`, error)
       return undefined
     }
   }
@@ -255,9 +255,9 @@ export class Closing {
     const limit = new CallAbort()
     const cancel = this.#clock.after(SETTLE_DEADLINE_MS, () => limit.stop('deadline', null))
     try {
-      if ((await limit.until(settling)) === stopped) throw new Error('it did not end in time')
+      if ((await limit.until(settling)) === aborted) throw new Error('it did not end in time')
     } catch (error) {
-      call.incoming.broke(what, error)
+      call.request.internalError(what, error)
     } finally {
       cancel()
     }
@@ -265,29 +265,30 @@ export class Closing {
 
   /** A verdict that came after the call was stopped: what the stage took is given back with the others, or now. */
   settleLate(call: GovernedCall, stage: Runnable, verdict: unknown): void {
-    if (accept(call, stage, verdict) !== null) return
+    if (applyVerdict(call, stage, verdict) !== null) return
     if (call.outcome === null) call.late = stage
     else void this.#settleOne(call, stage, call.outcome)
   }
 
   /** False when the intent could not be made durable; the audit failure policy decides what that means. */
-  intend(call: GovernedCall): Promise<boolean | typeof stopped> {
+  intend(call: GovernedCall): Promise<boolean | typeof aborted> {
     call.intended = true
     const record = intentRecord(call, this.#revisionOf(call))
-    return call.stopper.answer((tell) => this.#append(call.identity, record, tell))
+    return call.abort.untilCalledBack((onResult) => this.#append(call.identity, record, onResult))
   }
 
   /** False when what the upstream asks could not be made durable. */
-  async asked(call: GovernedCall, messages: readonly Message[]): Promise<boolean> {
+  async recordMessages(call: GovernedCall, messages: readonly Message[]): Promise<boolean> {
     const records = messages.map(
-      (message) => new Promise<boolean>((tell) => this.#append(call.identity, messageRecord(call, message), tell)),
+      (message) =>
+        new Promise<boolean>((onResult) => this.#append(call.identity, messageRecord(call, message), onResult)),
     )
     return (await Promise.all(records)).every((durable) => durable)
   }
 
   /** Tells false when the record could not be made durable. */
-  #append(identity: Identity, record: Rec, tell: (durable: boolean) => void): void {
-    const entry = new Entry(record.kind, this.#parts.log, tell)
+  #append(identity: Identity, record: Rec, onResult: (durable: boolean) => void): void {
+    const entry = new Entry(record.kind, this.#parts.log, onResult)
     try {
       this.#parts.ledgers.of(identity.tenant).enter(record, entry)
     } catch (error) {
@@ -300,34 +301,34 @@ export class Closing {
 class Entry implements RecordWaiter {
   readonly #kind: RecKind
   readonly #log: RunnerLog
-  readonly #tell: (durable: boolean) => void
+  readonly #onResult: (durable: boolean) => void
 
-  constructor(kind: RecKind, log: RunnerLog, tell: (durable: boolean) => void) {
+  constructor(kind: RecKind, log: RunnerLog, onResult: (durable: boolean) => void) {
     this.#kind = kind
     this.#log = log
-    this.#tell = tell
+    this.#onResult = onResult
   }
 
   durable(): void {
-    this.#tell(true)
+    this.#onResult(true)
   }
 
   failed(error: unknown): void {
     this.#log.error({ kind: this.#kind, error: reasonOf(error) }, 'a record could not be made durable')
-    this.#tell(false)
+    this.#onResult(false)
   }
 }
 
-function tellArguments({ identity, received, described }: GovernedCall, tell: OnArguments): void {
+function reportArguments({ identity, received, described }: GovernedCall, onArguments: OnArguments): void {
   const args = received?.args ?? null
   const argsSha256 = described?.argsSha256
-  if (args !== null && argsSha256 !== undefined) tell(identity, { args, argsSha256 })
+  if (args !== null && argsSha256 !== undefined) onArguments(identity, { args, argsSha256 })
 }
 
 /** Nobody waits. */
 function ignore(): void {}
 
-function outcomeOf(call: GovernedCall, { ending, denial }: Ended, monotonic: number): Outcome {
+function outcomeOf(call: GovernedCall, { ending, denial }: CallEnd, monotonic: number): Outcome {
   return {
     result: resultOf(call, ending),
     code: denial?.code ?? null,
@@ -350,7 +351,7 @@ function resultOf(call: GovernedCall, ending: Ending): Outcome['result'] {
   if (ending === 'suspended') return 'suspended'
   if (ending === 'client') return 'cancelled'
   if (ending === 'died') return 'failed'
-  return call.forwarded && call.stopper.reason !== 'denied' ? 'cut' : 'denied'
+  return call.forwarded && call.abort.reason !== 'denied' ? 'cut' : 'denied'
 }
 
 /** For a plane that cannot even say no. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import http from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { after, test } from 'node:test'
-import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
+import { ResponseSink, removeCredentials, wireOf } from './exchange.ts'
 
 const servers: http.Server[] = []
 after(() => {
@@ -143,7 +143,7 @@ test('path and query stand apart, and credentials can be forgotten', async () =>
   const seen: unknown[] = []
   const { url } = await serve((sink, { request }) => {
     const wire = wireOf(request)
-    forgetCredentials(wire)
+    removeCredentials(wire)
     seen.push(wire.method, wire.path, wire.query, Object.keys(wire.headers).sort())
     sink.reply({ status: 200, headers: {} }, 0, new Uint8Array())
   })

@@ -122,11 +122,11 @@ export class ResponseSink implements Sink {
    */
   #head({ status, headers }: Head, overheadMs: number, length: number | null): void {
     this.headSent = true
-    const told: string[] = []
-    for (const name in headers) told.push(name, headers[name] ?? '')
-    told.push('x-plat-decision-id', this.#id, 'x-plat-overhead-ms', String(overheadMs))
-    if (length !== null) told.push('content-length', String(length))
-    this.#response.writeHead(status, told)
+    const fields: string[] = []
+    for (const name in headers) fields.push(name, headers[name] ?? '')
+    fields.push('x-plat-decision-id', this.#id, 'x-plat-overhead-ms', String(overheadMs))
+    if (length !== null) fields.push('content-length', String(length))
+    this.#response.writeHead(status, fields)
   }
 }
 
@@ -157,7 +157,7 @@ export function wireOf(request: IncomingMessage): WireRequest {
 }
 
 /** Takes the credentials out, so that no stage, plane or upstream can ever see, log or pass them on. */
-export function forgetCredentials({ headers }: WireRequest): void {
+export function removeCredentials({ headers }: WireRequest): void {
   // Deleting costs even where there is nothing to delete, and authentication leaves nothing.
   if (headers.authorization !== undefined) delete headers.authorization
   if (headers['proxy-authorization'] !== undefined) delete headers['proxy-authorization']

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Frame } from '../../call/index.ts'
-import type { Marking, Running } from '../stage.ts'
+import type { Marking, RunningReview } from '../stage.ts'
 import { frame, setUp } from './testing/fixture.ts'
 
 /** A review that marks, and writes down what reached the caller when it was told that all of it did. */
 function marking(sent: () => void | Promise<void>) {
   const cleared: string[] = []
   const marks = { added: ['web'], cleared, sent } satisfies Marking
-  const running: Running = { marking: marks, frame: (one: Frame) => [one], end: () => [] }
+  const running: RunningReview = { marking: marks, frame: (one: Frame) => [one], end: () => [] }
   return { marks, review: { name: 'mark', needs: [], open: () => running } as const }
 }
 

@@ -9,7 +9,7 @@ import {
   unresolved,
 } from '../../call/index.ts'
 import { everywhere, type Matrix, type Row, requestOrder } from '../matrix.ts'
-import type { AnyReview, AnyStage, Running, StepName } from '../stage.ts'
+import type { AnyReview, AnyStage, RunningReview, StepName } from '../stage.ts'
 
 /**
  * A stage as the runner sees it: with all facts. What a stage may read was checked where `stages([...])` listed it, so
@@ -26,7 +26,7 @@ export interface Runnable {
 /** A review as the runner sees it, widened like `Runnable`. */
 export interface ReviewFactory {
   readonly name: StepName
-  open(call: Call<Fact>): Running | null
+  open(call: Call<Fact>): RunningReview | null
 }
 
 /** One row of the matrix with the stages that are composed: worked out once, read by every call. */
@@ -50,7 +50,7 @@ const scopeOnly: Decision = {
   rates: [],
 }
 
-const nothingKnown: Omit<Facts, 'identity'> = {
+const initialFacts: Omit<Facts, 'identity'> = {
   target: unresolved,
   pin: null,
   taints: { labels: [] },
@@ -61,7 +61,7 @@ const nothingKnown: Omit<Facts, 'identity'> = {
 }
 
 /** Stands in for the row of an operation that has none: nothing runs, and the call is refused. */
-export const rowless: Plan = {
+export const unknownOperation: Plan = {
   row: {
     covers: '',
     built: false,
@@ -76,7 +76,7 @@ export const rowless: Plan = {
   },
   stages: [],
   reviews: [],
-  initial: nothingKnown,
+  initial: initialFacts,
 }
 
 /** One plan an operation. Throws at start-up when the stages are out of order, or one that every call needs is missing. */
@@ -96,7 +96,7 @@ export function planRows(
 
 function planRow(row: Row, stages: readonly AnyStage[], reviews: readonly AnyReview[]): Plan {
   const running: Runnable[] = []
-  const initial = { ...nothingKnown }
+  const initial = { ...initialFacts }
   for (const stage of stages) {
     if (everywhere.has(stage.name) || row.stages.includes(stage.name)) running.push(stage)
     else Object.assign(initial, stage.skipped)

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
 import type { HoldItem } from '@plat/state'
 import {
-  type Arrival,
   type Call,
   type Decision,
   type Denial,
   type Identity,
   type Message,
   type Outcome,
+  type RequestContext,
   type Snapshot,
   type Target,
   type Usage,
@@ -34,9 +34,9 @@ export function decisionRecord(call: GovernedCall, denial: Denial, revision: str
 /** Whether the call may go on. */
 function openingRecord(call: GovernedCall, denial: Denial | null, revision: string): Rec {
   const { decision, hold } = call.facts
-  const known = described(call)
+  const known = commonFieldsOf(call)
   const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, revision)
-  const { engines, wouldBe } = beside(denial?.decision ?? decision)
+  const { engines, wouldBe } = otherVerdicts(denial?.decision ?? decision)
   return {
     kind: denial === null ? 'intent' : 'decision',
     call: known.call,
@@ -72,13 +72,13 @@ function heldItem({ amount, cap, key, unit, window }: HoldItem) {
 }
 
 /** How the call ended: one per call. */
-export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, more: Closed): Rec {
+export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, more: OutcomeParts): Rec {
   const { usage } = outcome
   const { decision, target } = call.facts
   const model = target.kind === 'model'
-  const known = described(call)
+  const known = commonFieldsOf(call)
   const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, more.revision)
-  const { engines, wouldBe } = beside(denial?.decision ?? decision)
+  const { engines, wouldBe } = otherVerdicts(denial?.decision ?? decision)
   const { costMicros, currency, priceId, settled } = money(call, outcome, more.prices)
   return {
     kind: 'outcome',
@@ -143,7 +143,7 @@ function inOrder({ cachedRead, cachedWrite, completion, prompt, reasoning }: Usa
 }
 
 /** What was held for the call says what it cost: a call that broke off has no other bill. */
-function money({ facts: { hold }, snapshot }: GovernedCall, { costMicros }: Outcome, pricesOf: Closed['prices']) {
+function money({ facts: { hold }, snapshot }: GovernedCall, { costMicros }: Outcome, pricesOf: OutcomeParts['prices']) {
   const settled = hold?.settled ?? null
   const held = settled === null ? undefined : hold?.items.find((item) => item.unit === 'micros')
   const spent = held === undefined ? costMicros : (settled?.get(held.key) ?? costMicros)
@@ -164,15 +164,15 @@ export interface Prices {
 }
 
 /** Energy and carbon of a call, as its record tells them: members in canonical order. */
-export type Estimate = Exclude<Rec['energy'], undefined>
+export type EnergyEstimate = Exclude<Rec['energy'], undefined>
 
 /** What an outcome does not say itself. */
-export interface Closed {
+export interface OutcomeParts {
   readonly revision: string
   /** The prices of a snapshot; absent: nothing has a price. */
   readonly prices: ((snapshot: Snapshot) => Prices) | undefined
   /** What the call of a model took of energy; absent: nobody estimates. */
-  readonly estimate: ((call: Call<'target'>, outcome: Outcome) => Estimate | undefined) | undefined
+  readonly estimate: ((call: Call<'target'>, outcome: Outcome) => EnergyEstimate | undefined) | undefined
   /** Milliseconds from the arrival to the end. */
   readonly ms: number
 }
@@ -182,7 +182,7 @@ export function messageRecord(call: GovernedCall, { method, args }: Message): Re
   const { target } = call.facts
   return {
     kind: 'message',
-    ...who(call.id, call.identity),
+    ...callerFields(call.id, call.identity),
     op: call.operation,
     server: target.server,
     tool: target.tool ?? undefined,
@@ -193,10 +193,10 @@ export function messageRecord(call: GovernedCall, { method, args }: Message): Re
 }
 
 /** A refusal of a request that the plane could not read: what is known is who called. */
-export function unreadRecord({ id, wire }: Arrival, identity: Identity, denial: Denial, revision: string): Rec {
+export function unreadRecord({ id, wire }: RequestContext, identity: Identity, denial: Denial, revision: string): Rec {
   return {
     kind: 'decision',
-    ...who(id, identity),
+    ...callerFields(id, identity),
     traceId: wire.trace?.traceId,
     spanId: wire.trace?.spanId,
     facts: knownFacts(identity, null, undefined),
@@ -206,12 +206,12 @@ export function unreadRecord({ id, wire }: Arrival, identity: Identity, denial: 
 }
 
 /** Worked out once a pass. */
-function described(call: GovernedCall): Described {
-  call.described ??= describe(call)
+function commonFieldsOf(call: GovernedCall): CommonFields {
+  call.described ??= composeCommonFields(call)
   return call.described
 }
 
-function who(call: string, identity: Identity) {
+function callerFields(call: string, identity: Identity) {
   return {
     call,
     session: identity.session,
@@ -223,9 +223,9 @@ function who(call: string, identity: Identity) {
 }
 
 /** Who called what: the part that the intent and the outcome of a call share. */
-export type Described = ReturnType<typeof describe>
+export type CommonFields = ReturnType<typeof composeCommonFields>
 
-function describe(call: GovernedCall) {
+function composeCommonFields(call: GovernedCall) {
   const { target, taints } = call.facts
   const known = target !== unresolved
   const args = call.received?.args ?? null
@@ -267,7 +267,7 @@ function knownFacts(identity: Identity, target: Target | null, taints: readonly 
 const RULES_ALONE = { engines: undefined, wouldBe: undefined }
 
 /** Who spoke beside the rules, and what policies that are only tried out would have said. */
-function beside({ engines, wouldBe }: Decision) {
+function otherVerdicts({ engines, wouldBe }: Decision) {
   const [first] = engines
   const rulesAlone = engines.length === 0 || (engines.length === 1 && first?.name === 'native')
   if (rulesAlone && wouldBe.length === 0) return RULES_ALONE

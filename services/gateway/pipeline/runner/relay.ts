@@ -12,9 +12,9 @@ import {
 } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import type { GovernedCall } from './call.ts'
-import { completed, died, type Ended, refused, stopped, stoppedBy, suspended } from './call-abort.ts'
+import { aborted, abortedBy, type CallEnd, completed, failed, refused, suspended } from './call-abort.ts'
 import { STALLED_CALLER_MS } from './exchange.ts'
-import { ReviewChain, type Reviewed } from './reviews.ts'
+import { ReviewChain, type ReviewResult } from './reviews.ts'
 
 type FramesReply = Extract<Reply, { kind: 'frames' }>
 
@@ -27,16 +27,16 @@ export interface RelayParts {
   readonly plane: Plane
   readonly clock: Clock
   /** Records what the upstream asks of the caller; a denial where that cannot be recorded and must be. */
-  asked(call: GovernedCall, messages: readonly Message[]): Promise<Denial | null>
+  recordMessages(call: GovernedCall, messages: readonly Message[]): Promise<Denial | null>
 }
 
 /** Takes the frames of a reply through the reviews to the caller. The call's tally is there when it is over. */
-export function relay(call: GovernedCall, reply: FramesReply, parts: RelayParts): Ended | Promise<Ended> {
+export function relay(call: GovernedCall, reply: FramesReply, parts: RelayParts): CallEnd | Promise<CallEnd> {
   const reviews = new ReviewChain(call, parts.clock)
   const work = new Relay(call, reply, parts, reviews)
   const denial = reviews.open()
   const ended = denial === null ? work.run() : refused(denial)
-  return ended instanceof Promise ? ended.then((late) => work.over(late)) : work.over(ended)
+  return ended instanceof Promise ? ended.then((late) => work.finish(late)) : work.finish(ended)
 }
 
 class Relay {
@@ -55,7 +55,7 @@ class Relay {
   readonly #source: AsyncIterator<readonly Frame[], unknown> | null
   readonly #whole: readonly Frame[]
   /** How the call is over once everything was delivered. */
-  #delivered: Ended = completed
+  #delivered: CallEnd = completed
 
   constructor(call: GovernedCall, reply: FramesReply, parts: RelayParts, reviews: ReviewChain) {
     this.#call = call
@@ -71,37 +71,37 @@ class Relay {
   }
 
   /** A plain value where the answer is there as a whole and nobody has to wait. */
-  run(): Ended | Promise<Ended> {
+  run(): CallEnd | Promise<CallEnd> {
     const call = this.#call
     // Whoever listens wants to know at once that the stream stands, long before its first event.
     if (call.long && this.#streamed && !call.sink.headSent) call.sink.open(this.#reply.head, this.#overhead(), true)
     if (this.#source !== null) return this.#stream(this.#source)
-    const taken = this.#take(this.#whole)
+    const taken = this.#deliverBatch(this.#whole)
     return taken instanceof Promise ? taken.then((ended) => ended ?? this.#end()) : (taken ?? this.#end())
   }
 
-  #end(): Ended | Promise<Ended> {
-    const taken = this.#take(null)
+  #end(): CallEnd | Promise<CallEnd> {
+    const taken = this.#deliverBatch(null)
     return taken instanceof Promise ? taken.then((ended) => ended ?? this.#delivered) : (taken ?? this.#delivered)
   }
 
   /** One read of the upstream after another. */
-  async #stream(source: AsyncIterator<readonly Frame[], unknown>): Promise<Ended> {
+  async #stream(source: AsyncIterator<readonly Frame[], unknown>): Promise<CallEnd> {
     const call = this.#call
     for (;;) {
       const began = this.#clock.monotonic()
-      let next: IteratorResult<readonly Frame[], unknown> | typeof stopped
+      let next: IteratorResult<readonly Frame[], unknown> | typeof aborted
       try {
-        next = await call.stopper.until(source.next())
+        next = await call.abort.until(source.next())
       } catch (error) {
         const fault = this.#faultOf(error)
         call.upstreamMs += this.#clock.monotonic() - began
-        return call.stopper.reason === null ? died(fault) : stoppedBy(call.stopper)
+        return call.abort.reason === null ? failed(fault) : abortedBy(call.abort)
       }
       call.upstreamMs += this.#clock.monotonic() - began
-      if (next === stopped) return stoppedBy(call.stopper)
+      if (next === aborted) return abortedBy(call.abort)
       if (next.done === true && next.value === SUSPENDED) this.#delivered = suspended
-      const taken = this.#take(next.done === true ? null : next.value)
+      const taken = this.#deliverBatch(next.done === true ? null : next.value)
       const ended = taken instanceof Promise ? await taken : taken
       if (ended !== null) return ended
     }
@@ -111,23 +111,25 @@ class Relay {
   #faultOf(error: unknown): Denial {
     if (error instanceof UpstreamError) return deny(error.code, error.message)
     if (error instanceof JsonError) return deny('upstream_error', 'the upstream sent invalid JSON')
-    return this.#call.incoming.broke('reading the response', error)
+    return this.#call.request.internalError('reading the response', error)
   }
 
   /** Whatever the end was, the reviews end too, and what was used is known. */
-  over(ended: Ended): Ended {
+  finish(ended: CallEnd): CallEnd {
     const judged = ended.ending === 'client' && this.#answered ? completed : ended
     if (ended.ending !== 'complete' && ended.ending !== 'suspended') {
       this.#reviews.abandon(judged.ending)
       // Not awaited: an upstream that hangs would hold the call. The signal reaches it as well.
-      this.#source?.return?.().then(undefined, (error) => this.#call.incoming.broke('leaving the upstream', error))
+      this.#source
+        ?.return?.()
+        .then(undefined, (error) => this.#call.request.internalError('leaving the upstream', error))
     }
     this.#call.tally = this.#reviews.tally()
     return judged
   }
 
   /** One batch through the reviews, and one write to the caller. A plain value unless somebody has to wait. */
-  #take(batch: readonly Frame[] | null): Ended | null | Promise<Ended | null> {
+  #deliverBatch(batch: readonly Frame[] | null): CallEnd | null | Promise<CallEnd | null> {
     const passing = batch === null ? this.#reviews.finish() : this.#reviews.pass(batch)
     const last = batch === null
     return passing instanceof Promise
@@ -135,26 +137,26 @@ class Relay {
       : this.#deliver(passing, last)
   }
 
-  #deliver(passed: Reviewed, last: boolean): Ended | null | Promise<Ended | null> {
+  #deliver(passed: ReviewResult, last: boolean): CallEnd | null | Promise<CallEnd | null> {
     const call = this.#call
-    if (call.stopper.reason !== null || passed === stopped) return stoppedBy(call.stopper)
+    if (call.abort.reason !== null || passed === aborted) return abortedBy(call.abort)
     if (isDenial(passed)) return refused(passed)
-    const denial = call.long ? call.standing(this.#clock.now()) : null
+    const denial = call.long ? call.recheck(this.#clock.now()) : null
     if (denial !== null) return refused(denial)
-    return passed.some(isAsking) ? this.#sendAsking(passed, last) : this.#send(passed, last)
+    return passed.some(hasMessages) ? this.#recordAndSend(passed, last) : this.#send(passed, last)
   }
 
   /** What the upstream asks of the caller is recorded before the caller sees it. */
-  async #sendAsking(frames: readonly Frame[], last: boolean): Promise<Ended | null> {
+  async #recordAndSend(frames: readonly Frame[], last: boolean): Promise<CallEnd | null> {
     const call = this.#call
     const messages = frames.flatMap((frame) => frame.messages ?? [])
-    const denial = await call.stopper.until(this.#parts.asked(call, messages))
-    if (denial === stopped) return stoppedBy(call.stopper)
+    const denial = await call.abort.until(this.#parts.recordMessages(call, messages))
+    if (denial === aborted) return abortedBy(call.abort)
     return denial === null ? this.#send(frames, last) : refused(denial)
   }
 
   /** A plain value as long as the caller keeps up. */
-  #send(frames: readonly Frame[], last: boolean): Ended | null | Promise<Ended | null> {
+  #send(frames: readonly Frame[], last: boolean): CallEnd | null | Promise<CallEnd | null> {
     const call = this.#call
     call.frames += countOf(frames)
     const bytes = join(this.#waiting, encodeFrames(this.#plane, frames))
@@ -184,11 +186,11 @@ class Relay {
     return call.sink.write(bytes)
   }
 
-  async #waitForRoom(room: Promise<void>, last: boolean): Promise<Ended | null> {
+  async #waitForRoom(room: Promise<void>, last: boolean): Promise<CallEnd | null> {
     const call = this.#call
     const reason = 'the caller stopped reading'
     const by = { monotonic: this.#clock.monotonic(), ms: STALLED_CALLER_MS, code: 'request_timeout', reason } as const
-    if ((await call.within(room, by)) === stopped) return stoppedBy(call.stopper)
+    if ((await call.within(room, by)) === aborted) return abortedBy(call.abort)
     if (!last) return null
     call.sink.end()
     return this.#delivered
@@ -216,7 +218,7 @@ function isFinal({ role }: Frame): boolean {
   return role === 'final'
 }
 
-function isAsking({ messages }: Frame): boolean {
+function hasMessages({ messages }: Frame): boolean {
   return messages !== undefined && messages.length > 0
 }
 

@@ -3,11 +3,11 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { deny, type Frame, FrameRun, Snapshots } from '../../call/index.ts'
-import type { Running } from '../stage.ts'
-import { GovernedCall, Incoming } from './call.ts'
+import type { RunningReview } from '../stage.ts'
+import { GatewayRequest, GovernedCall } from './call.ts'
 import { CallAbort } from './call-abort.ts'
-import { rowless } from './plan.ts'
-import { ReviewChain, type Reviewed } from './reviews.ts'
+import { unknownOperation } from './plan.ts'
+import { ReviewChain, type ReviewResult } from './reviews.ts'
 import { ada } from './testing/fixture.ts'
 
 const clock = new TestClock()
@@ -22,34 +22,34 @@ const sink = {
 }
 
 /** The chain of a call with these reviews, opened. */
-function chainOf(...running: readonly Running[]): ReviewChain {
+function chainOf(...running: readonly RunningReview[]): ReviewChain {
   const wire = { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' }
   const { current: snapshot } = new Snapshots()
-  const incoming = new Incoming({
+  const incoming = new GatewayRequest({
     id: 'c',
     wire,
     sink,
-    stopper: new CallAbort(),
+    abort: new CallAbort(),
     snapshot,
     clock,
     log: { error: () => {} },
   })
   const parsed = { operation: 'model.generate', method: '', server: '', name: null, body: null, parent: null } as const
   const reviews = running.map((review) => ({ name: 'meter', open: () => review }) as const)
-  const chain = new ReviewChain(new GovernedCall(incoming, ada, parsed, { ...rowless, reviews }), clock)
+  const chain = new ReviewChain(new GovernedCall(incoming, ada, parsed, { ...unknownOperation, reviews }), clock)
   assert.equal(chain.open(), null)
   return chain
 }
 
 const frame = (text: string): Frame => ({ role: 'partial', value: text, raw: null })
-const words = (reviewed: Reviewed) =>
+const words = (reviewed: ReviewResult) =>
   Array.isArray(reviewed) ? reviewed.map(({ value }) => value) : assert.fail(String(reviewed))
 const split = () => [frame('a'), frame('b')]
 const run = new FrameRun({ raw: Buffer.from('ab'), count: 2, shortest: 1, split })
 
 /** Writes down what it sees, and lets it pass. */
-function watcher(seen: unknown[], skims: boolean): Running {
-  const watching: Running = {
+function watcher(seen: unknown[], skims: boolean): RunningReview {
+  const watching: RunningReview = {
     frame: (it) => {
       seen.push(it.value)
       return [it]
@@ -79,7 +79,7 @@ test('a run passes as it is where every review skims it, and apart where one loo
 
 test('frames keep their order through reviews that think and reviews that do not', async () => {
   const seen: unknown[] = []
-  const thinker: Running = {
+  const thinker: RunningReview = {
     frame: (it) => (it.value === 'b' ? Promise.resolve([it, frame('b2')]) : [it]),
     end: () => Promise.resolve([frame('held')]),
   }
@@ -134,7 +134,7 @@ test('a run passes as it is among frames that are looked at, where every review 
 })
 
 test('a skim that throws denies', () => {
-  const broken: Running = { ...watcher([], true), skim: () => assert.fail('broken') }
+  const broken: RunningReview = { ...watcher([], true), skim: () => assert.fail('broken') }
   const passed = chainOf(broken).pass([run])
   assert.ok(!Array.isArray(passed) && typeof passed === 'object' && 'code' in passed && passed.code === 'internal')
 })

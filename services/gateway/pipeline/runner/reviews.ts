@@ -1,8 +1,8 @@
 import type { Clock } from '@plat/core'
 import { type Denial, deny, type Ending, type Frame, FrameRun, isDenial } from '../../call/index.ts'
-import type { Running, StepName } from '../stage.ts'
+import type { RunningReview, StepName } from '../stage.ts'
 import { type GovernedCall, nothingUsed, type Tally } from './call.ts'
-import { stopped } from './call-abort.ts'
+import { aborted } from './call-abort.ts'
 
 /** How long one review may think about one frame, in milliseconds. */
 const REVIEW_DEADLINE_MS = 30_000
@@ -10,18 +10,18 @@ const REVIEW_DEADLINE_MS = 30_000
 const NO_FRAMES: readonly Frame[] = []
 
 /** What the reviews make of frames: `stopped` when the call was stopped while one of them was thinking. */
-export type Reviewed = readonly Frame[] | Denial | typeof stopped
+export type ReviewResult = readonly Frame[] | Denial | typeof aborted
 
-interface Opened {
+interface OpenedReview {
   readonly name: StepName
-  readonly review: Running
+  readonly review: RunningReview
 }
 
 /** The reviews of one reply, in order. Each is opened once and ended once, whatever happens; one that throws denies. */
 export class ReviewChain {
   readonly #call: GovernedCall
   readonly #clock: Clock
-  readonly #running: Opened[] = []
+  readonly #running: OpenedReview[] = []
   #ended = 0
   #allSkim = true
 
@@ -39,7 +39,7 @@ export class ReviewChain {
         if (review.skim === undefined) this.#allSkim = false
         if (review.marking !== undefined) this.#call.markings = [...this.#call.markings, review.marking]
       } catch (error) {
-        return this.#call.incoming.broke(`the review ${opener.name}`, error)
+        return this.#call.request.internalError(`the review ${opener.name}`, error)
       }
     }
     return null
@@ -52,40 +52,40 @@ export class ReviewChain {
         const denial = (await review.beforeTunnel?.()) ?? null
         if (denial !== null) return denial
       } catch (error) {
-        return this.#call.incoming.broke(`the review ${name}`, error)
+        return this.#call.request.internalError(`the review ${name}`, error)
       }
     }
     return null
   }
 
   /** One batch through all reviews. Without reviews the batch itself comes back, and nothing was looked at. */
-  pass(frames: readonly Frame[]): Reviewed | Promise<Reviewed> {
+  pass(frames: readonly Frame[]): ReviewResult | Promise<ReviewResult> {
     if (this.#running.length === 0) return frames
     if (this.#allSkim && frames.length === 1 && frames[0] instanceof FrameRun) return this.#skim(frames[0], frames)
-    return this.#through(0, !this.#allSkim && frames.some(isRun) ? frames.flatMap(apart) : frames)
+    return this.#through(0, !this.#allSkim && frames.some(isRun) ? frames.flatMap(splitRun) : frames)
   }
 
   /** A run passes all reviews as it is. */
-  #skim(run: FrameRun, passed: readonly Frame[]): Reviewed {
+  #skim(run: FrameRun, passed: readonly Frame[]): ReviewResult {
     for (const { name, review } of this.#running) {
       try {
         review.skim?.(run)
       } catch (error) {
-        return this.#call.incoming.broke(`the review ${name}`, error)
+        return this.#call.request.internalError(`the review ${name}`, error)
       }
     }
     return passed
   }
 
   /** Ends each review, and lets what it held back pass through those after it. */
-  finish(): Reviewed | Promise<Reviewed> {
+  finish(): ReviewResult | Promise<ReviewResult> {
     return this.#running.length === 0 ? NO_FRAMES : this.#finishFrom(NO_FRAMES)
   }
 
-  #finishFrom(out: readonly Frame[]): Reviewed | Promise<Reviewed> {
+  #finishFrom(out: readonly Frame[]): ReviewResult | Promise<ReviewResult> {
     const opened = this.#running[this.#ended++]
     if (opened === undefined) return out
-    const kept = this.#ask(opened, null)
+    const kept = this.#callReview(opened, null)
     const passed = then(kept, (frames) => this.#through(this.#ended, frames))
     return then(passed, (frames) => this.#finishFrom(out.length === 0 ? frames : [...out, ...frames]))
   }
@@ -95,10 +95,11 @@ export class ReviewChain {
     while (this.#ended < this.#running.length) {
       try {
         const last = this.#running[this.#ended++]?.review.end(how)
-        if (last instanceof Promise) last.catch((error) => this.#call.incoming.broke('the end of a review', error))
+        if (last instanceof Promise)
+          last.catch((error) => this.#call.request.internalError('the end of a review', error))
       } catch (error) {
         // The call is over and was not complete: a review that fails now changes nothing for the caller.
-        this.#call.incoming.broke('the end of a review', error)
+        this.#call.request.internalError('the end of a review', error)
       }
     }
   }
@@ -111,25 +112,30 @@ export class ReviewChain {
         tally = review.tally?.() ?? tally
       } catch (error) {
         // Without a tally the meter settles as for an upstream that reported nothing.
-        this.#call.incoming.broke(`the tally of ${name}`, error)
+        this.#call.request.internalError(`the tally of ${name}`, error)
       }
     }
     return tally
   }
 
   /** Frames through the reviews from place `from` on. */
-  #through(from: number, frames: readonly Frame[]): Reviewed | Promise<Reviewed> {
+  #through(from: number, frames: readonly Frame[]): ReviewResult | Promise<ReviewResult> {
     const opened = this.#running[from]
     if (opened === undefined || frames.length === 0) return frames
     return then(this.#each(opened, frames, 0, []), (passed) => this.#through(from + 1, passed))
   }
 
   /** One frame after another through one review. A plain value unless the review has to think. */
-  #each(opened: Opened, frames: readonly Frame[], from: number, out: Frame[]): Reviewed | Promise<Reviewed> {
+  #each(
+    opened: OpenedReview,
+    frames: readonly Frame[],
+    from: number,
+    out: Frame[],
+  ): ReviewResult | Promise<ReviewResult> {
     for (let at = from; at < frames.length; at++) {
       const frame = frames[at]
       if (frame === undefined) break
-      const passed = this.#ask(opened, frame)
+      const passed = this.#callReview(opened, frame)
       if (passed instanceof Promise)
         return passed.then((late) => (isFrames(late) ? this.#each(opened, frames, at + 1, [...out, ...late]) : late))
       if (!isFrames(passed)) return passed
@@ -139,7 +145,7 @@ export class ReviewChain {
   }
 
   /** What a review makes of a frame; null: the answer is complete. */
-  #ask({ name, review }: Opened, frame: Frame | null): Reviewed | Promise<Reviewed> {
+  #callReview({ name, review }: OpenedReview, frame: Frame | null): ReviewResult | Promise<ReviewResult> {
     try {
       if (frame instanceof FrameRun && review.skim !== undefined) {
         review.skim(frame)
@@ -149,15 +155,15 @@ export class ReviewChain {
       if (!(answer instanceof Promise)) return this.#checked(name, answer)
       return this.#inTime(name, answer).then(
         (late) => this.#checked(name, late),
-        (error) => this.#call.incoming.broke(`the review ${name}`, error),
+        (error) => this.#call.request.internalError(`the review ${name}`, error),
       )
     } catch (error) {
-      return this.#call.incoming.broke(`the review ${name}`, error)
+      return this.#call.request.internalError(`the review ${name}`, error)
     }
   }
 
-  #checked(name: StepName, answer: unknown): Reviewed {
-    if (isFrames(answer) || isDenial(answer) || answer === stopped) return answer
+  #checked(name: StepName, answer: unknown): ReviewResult {
+    if (isFrames(answer) || isDenial(answer) || answer === aborted) return answer
     return deny('internal', `the review ${name} gave no verdict`)
   }
 
@@ -178,9 +184,9 @@ function isFrames(value: unknown): value is readonly Frame[] {
 
 /** Goes on with frames, now or when they are there; a denial or a stop is the end. */
 function then(
-  reviewed: Reviewed | Promise<Reviewed>,
-  next: (frames: readonly Frame[]) => Reviewed | Promise<Reviewed>,
-): Reviewed | Promise<Reviewed> {
+  reviewed: ReviewResult | Promise<ReviewResult>,
+  next: (frames: readonly Frame[]) => ReviewResult | Promise<ReviewResult>,
+): ReviewResult | Promise<ReviewResult> {
   if (reviewed instanceof Promise) return reviewed.then((late) => (isFrames(late) ? next(late) : late))
   return isFrames(reviewed) ? next(reviewed) : reviewed
 }
@@ -189,6 +195,6 @@ function isRun(frame: Frame): boolean {
   return frame instanceof FrameRun
 }
 
-function apart(frame: Frame): readonly Frame[] {
+function splitRun(frame: Frame): readonly Frame[] {
   return frame instanceof FrameRun ? frame.apart() : [frame]
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { Rec } from '@plat/ledger'
 import { type Denial, deny, type Frame, type Reply, UpstreamError } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
-import { CallAbort, stopped } from './call-abort.ts'
+import { aborted, CallAbort } from './call-abort.ts'
 import { ada, args, eventStream, frame, json, only, setUp } from './testing/fixture.ts'
 
 test('with a closed ledger the intent is there before the call is forwarded, and the outcome after', async () => {
@@ -142,18 +142,18 @@ test('what an upstream asks of the caller is recorded before the caller sees it,
 test('an answer that comes after the stop is for nobody, and a call that was stopped waits for none', async () => {
   const waiting = new CallAbort()
   const tell: ((value: string) => void)[] = []
-  const answer = waiting.answer<string>((told) => void tell.push(told))
+  const answer = waiting.untilCalledBack<string>((told) => void tell.push(told))
   waiting.stop('client', null)
   tell[0]?.('late')
-  assert.equal(await answer, stopped)
-  assert.equal(await waiting.answer<string>((told) => told('at once')), stopped)
+  assert.equal(await answer, aborted)
+  assert.equal(await waiting.untilCalledBack<string>((told) => told('at once')), aborted)
 })
 
 test('an answer that comes after its caller left is let go, and the call ends without it', async () => {
   const answer = Promise.withResolvers<Reply>()
   const letGo = Promise.withResolvers<void>()
   const forward = () => {
-    setImmediate(() => call.stopper.stop('client', null))
+    setImmediate(() => call.abort.stop('client', null))
     return answer.promise
   }
   const call = setUp({ plane: { forward } })
@@ -198,16 +198,16 @@ test('a plane that fails while it forwards is broken, and says so in one way', a
 })
 
 test('who listens for the stop of a call hears it once, and not after it has left', () => {
-  const stopper = new CallAbort()
+  const abort = new CallAbort()
   const heard: string[] = []
   const gone = () => void heard.push('gone')
-  stopper.addEventListener('abort', gone)
-  stopper.addEventListener('abort', () => void heard.push(`first ${stopper.aborted} ${stopper.reason}`))
-  stopper.addEventListener('abort', { handleEvent: () => void heard.push('second') })
-  stopper.removeEventListener('abort', gone)
-  stopper.stop('client', null)
-  stopper.stop('drain', null)
-  stopper.addEventListener('abort', gone)
+  abort.addEventListener('abort', gone)
+  abort.addEventListener('abort', () => void heard.push(`first ${abort.aborted} ${abort.reason}`))
+  abort.addEventListener('abort', { handleEvent: () => void heard.push('second') })
+  abort.removeEventListener('abort', gone)
+  abort.stop('client', null)
+  abort.stop('drain', null)
+  abort.addEventListener('abort', gone)
   assert.deepEqual(heard, ['first true client', 'second'])
   const alone = new CallAbort()
   alone.addEventListener('abort', gone)
@@ -246,8 +246,8 @@ test('a caller that prefers not to wait hears that the approval is pending, with
 
 test('a held call whose caller leaves is recorded as cancelled and never forwarded', async () => {
   const wait = { kind: 'wait', approvalId: 'ap-1', until: new Promise(() => {}) }
-  const { done, stopper, records } = setUp({ approval: () => wait })
-  setImmediate(() => stopper.stop('client', null))
+  const { done, abort, records } = setUp({ approval: () => wait })
+  setImmediate(() => abort.stop('client', null))
   await done
   assert.deepEqual(
     records.map(({ kind, result }) => [kind, result]),
@@ -266,10 +266,10 @@ test('a caller that leaves a stream at its last frame was answered, and one that
     const plane: Partial<Plane> = {
       forward: async () => ({ kind: 'frames', head: eventStream, frames: unended(), attempts: [] }),
     }
-    const { clock, done, stopper, wire, records } = setUp({ plane })
+    const { clock, done, abort, wire, records } = setUp({ plane })
     await clock.advance(1)
     assert.deepEqual(wire, ['200…', 'a', 'b'])
-    stopper.stop('client', null)
+    abort.stop('client', null)
     await done
     endings.push([records.at(-1)?.result, records.at(-1)?.status])
   }

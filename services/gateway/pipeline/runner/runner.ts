@@ -3,7 +3,6 @@ import type { Exchange, TunnelRequest } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
 import { OVERLOAD_RETRY_MS, type OverloadState } from '@plat/process'
 import {
-  type Arrival,
   type Denial,
   deny,
   type Facts,
@@ -12,6 +11,7 @@ import {
   type Message,
   type Parsed,
   type Reply,
+  type RequestContext,
   type Snapshot,
   type Snapshots,
   statusOf,
@@ -21,16 +21,16 @@ import type { Matrix } from '../matrix.ts'
 import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import type { AnyReview, AnyStage, Wait } from '../stage.ts'
-import { GovernedCall, Incoming } from './call.ts'
-import { CallAbort, died, type Ended, refused, stopped, stoppedBy } from './call-abort.ts'
-import { Closing, type ClosingParts, type OnArguments, rewound, type Watcher } from './closing.ts'
-import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
-import { hold } from './hold.ts'
-import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
+import { awaitApproval } from './await-approval.ts'
+import { GatewayRequest, GovernedCall } from './call.ts'
+import { aborted, abortedBy, CallAbort, type CallEnd, failed, refused } from './call-abort.ts'
+import { type CallObserver, Closing, type ClosingParts, type OnArguments, rewound } from './closing.ts'
+import { ResponseSink, removeCredentials, wireOf } from './exchange.ts'
+import { type Plan, planRows, type Runnable, unknownOperation } from './plan.ts'
 import type { Prices } from './record.ts'
 import { relay } from './relay.ts'
 import { TunnelSink, tunnel, wireOfTunnel } from './tunnel.ts'
-import { accept } from './verdict.ts'
+import { applyVerdict } from './verdict.ts'
 
 /** How long one stage may take, in milliseconds. Waiting for a person is not a stage's time. */
 const STAGE_DEADLINE_MS = 30_000
@@ -43,7 +43,7 @@ export interface RunnerOptions {
   readonly reviews: readonly AnyReview[]
   readonly matrix: Matrix
   /** Reads the credentials of a request, before its body. */
-  readonly authenticate: (arrival: Arrival) => Identity | Denial | Promise<Identity | Denial>
+  readonly authenticate: (arrival: RequestContext) => Identity | Denial | Promise<Identity | Denial>
   readonly ledgers: Ledgers
   readonly auditFailurePolicy: 'open' | 'closed'
   readonly live: LiveCalls
@@ -66,7 +66,7 @@ export interface RunnerOptions {
   /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
   readonly onClosed?: (record: Rec, at: number) => void
   /** Absent: nobody watches. */
-  readonly watcher?: Watcher | undefined
+  readonly watcher?: CallObserver | undefined
 }
 
 /** Takes one call after another through the pipeline. Nothing else writes to a response of a plane. */
@@ -74,9 +74,9 @@ export interface Runner {
   /** Resolves when the call is over and its record is on its way to the ledger. Never rejects. */
   run(exchange: Exchange, plane: Plane): Promise<void>
   /** The same for a connection that asks to become a tunnel. */
-  connect(asked: TunnelRequest, plane: Plane): Promise<void>
+  connect(request: TunnelRequest, plane: Plane): Promise<void>
   /** The same for a request that came another way than by `node:http`. */
-  govern(incoming: Incoming, plane: Plane): Promise<void>
+  govern(request: GatewayRequest, plane: Plane): Promise<void>
   /** Stops asking long calls when the snapshot changes. */
   close(): void
 }
@@ -105,134 +105,140 @@ class PipelineRunner implements Runner {
     this.close = options.snapshots.onChange(() => options.live.check())
   }
 
-  run({ id, request, response }: Exchange, plane: Plane): Promise<void> {
+  run(exchange: Exchange, plane: Plane): Promise<void> {
     const { snapshots, clock, log } = this.#options
-    const stopper = new CallAbort()
+    const { id, response } = exchange
+    const abort = new CallAbort()
     const sink = new ResponseSink(id, response, (complete) => {
-      if (!complete) stopper.stop('client', null)
-      incoming.release()
+      if (!complete) abort.stop('client', null)
+      request.release()
     })
-    const wire = wireOf(request)
-    const incoming = new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log })
-    return this.govern(incoming, plane)
+    const wire = wireOf(exchange.request)
+    const request = new GatewayRequest({ id, wire, sink, abort, snapshot: snapshots.current, clock, log })
+    return this.govern(request, plane)
   }
 
-  connect(asked: TunnelRequest, plane: Plane): Promise<void> {
+  connect(tunnelRequest: TunnelRequest, plane: Plane): Promise<void> {
     const { snapshots, clock, log } = this.#options
-    const { id } = asked
-    const stopper = new CallAbort()
-    const sink = new TunnelSink(asked, () => stopper.stop('client', null))
-    const wire = wireOfTunnel(asked)
-    const incoming = new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log })
+    const { id } = tunnelRequest
+    const abort = new CallAbort()
+    const sink = new TunnelSink(tunnelRequest, () => abort.stop('client', null))
+    const wire = wireOfTunnel(tunnelRequest)
+    const request = new GatewayRequest({ id, wire, sink, abort, snapshot: snapshots.current, clock, log })
     // Nothing of a tunnel is collected.
-    incoming.release()
-    return this.govern(incoming, plane)
+    request.release()
+    return this.govern(request, plane)
   }
 
   /** From top to bottom in one async function: each step is a plain value where nothing waits, and an await costs more than most steps. */
-  async govern(incoming: Incoming, plane: Plane): Promise<void> {
+  async govern(request: GatewayRequest, plane: Plane): Promise<void> {
     try {
-      if (this.#overload.active && !endsWork(incoming, plane, null))
-        return this.#closing.refuse(incoming, null, plane, overloaded)
-      const known = this.#identify(incoming)
+      if (this.#overload.active && !endsWork(request, plane, null))
+        return this.#closing.refuse(request, null, plane, overloaded)
+      const known = this.#identify(request)
       const identity = known instanceof Promise ? await known : known
-      if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
-      forgetCredentials(incoming.wire)
-      incoming.retainIn(this.#bytes, identity)
+      if (isDenial(identity)) return this.#closing.refuse(request, null, plane, identity)
+      removeCredentials(request.wire)
+      request.retainIn(this.#bytes, identity)
       let parsed: Parsed | Denial
       try {
-        const reading = plane.read(incoming, identity)
+        const reading = plane.read(request, identity)
         parsed = checkParsed(reading instanceof Promise ? await reading : reading)
       } catch (error) {
-        parsed = incoming.broke('reading the request', error)
+        parsed = request.internalError('reading the request', error)
       }
-      if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
-      const call = new GovernedCall(incoming, identity, parsed, this.#plans.get(parsed.operation) ?? rowless)
-      call.endsWork = endsWork(incoming, plane, parsed)
-      if (this.#overload.active && !call.endsWork) return this.#closing.refuse(incoming, null, plane, overloaded)
-      let ended: Ended | null
+      if (isDenial(parsed)) return this.#closing.refuseUnread(request, identity, plane, parsed)
+      const call = new GovernedCall(request, identity, parsed, this.#plans.get(parsed.operation) ?? unknownOperation)
+      call.endsWork = endsWork(request, plane, parsed)
+      if (this.#overload.active && !call.endsWork) return this.#closing.refuse(request, null, plane, overloaded)
+      let ended: CallEnd | null
       try {
         const admitting = this.#enter(call) ?? this.#admit(call, plane)
         ended = admitting instanceof Promise ? await admitting : admitting
         if (ended === null && this.#needsIntent(call)) ended = this.#recorded(call, await this.#closing.intend(call))
         if (ended === null) {
           const began = this.#clock.monotonic()
-          let reply: Forwarded
+          let reply: ForwardResult
           try {
             const forwarding = this.#forward(call, plane)
-            reply = forwarding instanceof Promise ? await call.stopper.until(forwarding) : forwarding
-            if (reply === stopped && forwarding instanceof Promise)
+            reply = forwarding instanceof Promise ? await call.abort.until(forwarding) : forwarding
+            if (reply === aborted && forwarding instanceof Promise)
               forwarding.then(
-                (late) => discard(late, incoming),
-                (error) => incoming.broke('forwarding', error),
+                (late) => discardReply(late, request),
+                (error) => request.internalError('forwarding', error),
               )
           } catch (error) {
-            reply = incoming.broke('forwarding', error)
+            reply = request.internalError('forwarding', error)
           }
           call.upstreamMs += this.#clock.monotonic() - began
           const relaying = this.#relay(call, plane, reply)
           ended = relaying instanceof Promise ? await relaying : relaying
         }
       } catch (error) {
-        ended = refused(incoming.broke('the call', error))
+        ended = refused(request.internalError('the call', error))
       }
       const closing = this.#end(call, plane, ended)
       if (closing !== undefined) await closing
     } catch (error) {
-      incoming.broke('the runner', error)
-      incoming.sink.destroy()
+      request.internalError('the runner', error)
+      request.sink.destroy()
     } finally {
-      incoming.release()
+      request.release()
     }
   }
 
   /** Whatever happened after the request was understood: it is told, settled and recorded once. */
-  #end(call: GovernedCall, plane: Plane, ended: Ended): undefined | Promise<void> {
+  #end(call: GovernedCall, plane: Plane, ended: CallEnd): undefined | Promise<void> {
     if (ended.denial !== null) call.stop('denied', ended.denial)
-    this.#closing.tell(call, plane, ended)
+    this.#closing.respond(call, plane, ended)
     return this.#closing.close(call, ended)
   }
 
   /** A plain value where the token is known already: most calls. */
-  #identify(incoming: Incoming): Identity | Denial | Promise<Identity | Denial> {
+  #identify(request: GatewayRequest): Identity | Denial | Promise<Identity | Denial> {
     try {
-      const known = this.#options.authenticate(incoming)
+      const known = this.#options.authenticate(request)
       if (!(known instanceof Promise)) return checkIdentity(known)
-      return known.then(checkIdentity, (error) => incoming.broke('authentication', error))
+      return known.then(checkIdentity, (error) => request.internalError('authentication', error))
     } catch (error) {
-      return incoming.broke('authentication', error)
+      return request.internalError('authentication', error)
     }
   }
 
-  #enter(call: GovernedCall): Ended | null {
+  #enter(call: GovernedCall): CallEnd | null {
     if (!call.plan.row.built) return refused(deny('not_built', `${call.operation} is not built yet in this version`))
     if (!this.#options.live.add(call)) return refused(deny('backlog_full', 'too many calls are under way'))
     return null
   }
 
   /** Asks one stage after another; null when all have admitted and everything still holds. A plain value unless one has to wait. */
-  #admit(call: GovernedCall, plane: Plane): Ended | null | Promise<Ended | null> {
+  #admit(call: GovernedCall, plane: Plane): CallEnd | null | Promise<CallEnd | null> {
     const { stages } = call.plan
     while (call.admitted < stages.length) {
       const stage = stages[call.admitted]
       if (stage === undefined) break
-      if (call.stopper.reason !== null) return stoppedBy(call.stopper)
-      const verdict = this.#ask(call, stage)
+      if (call.abort.reason !== null) return abortedBy(call.abort)
+      const verdict = this.#callStage(call, stage)
       const taken =
         verdict instanceof Promise
-          ? this.#inTime(call, stage, verdict).then((late) => this.#take(call, stage, late, plane))
-          : this.#take(call, stage, verdict, plane)
+          ? this.#inTime(call, stage, verdict).then((late) => this.#handleVerdict(call, stage, late, plane))
+          : this.#handleVerdict(call, stage, verdict, plane)
       if (taken instanceof Promise) return taken.then((ended) => ended ?? this.#admit(call, plane))
       if (taken !== null) return taken
     }
-    const no = call.standing(this.#clock.now()) ?? unapproved(call.facts)
+    const no = call.recheck(this.#clock.now()) ?? requireApproval(call.facts)
     return no === null ? null : refused(no)
   }
 
   /** Null: go on with the stage that is next now. */
-  #take(call: GovernedCall, stage: Runnable, verdict: unknown, plane: Plane): Ended | null | Promise<Ended | null> {
-    if (verdict === stopped) return stoppedBy(call.stopper)
-    const no = accept(call, stage, verdict)
+  #handleVerdict(
+    call: GovernedCall,
+    stage: Runnable,
+    verdict: unknown,
+    plane: Plane,
+  ): CallEnd | null | Promise<CallEnd | null> {
+    if (verdict === aborted) return abortedBy(call.abort)
+    const no = applyVerdict(call, stage, verdict)
     if (no === null) {
       call.admitted++
       return null
@@ -240,11 +246,11 @@ class PipelineRunner implements Runner {
     return isDenial(no) ? refused(no) : this.#wait(call, no, plane)
   }
 
-  #ask(call: GovernedCall, stage: Runnable): unknown {
+  #callStage(call: GovernedCall, stage: Runnable): unknown {
     try {
       return stage.admit(call)
     } catch (error) {
-      return call.incoming.broke(`the step ${stage.name}`, error)
+      return call.request.internalError(`the step ${stage.name}`, error)
     }
   }
 
@@ -254,15 +260,15 @@ class PipelineRunner implements Runner {
     try {
       return await call.within(verdict, by, (late) => this.#closing.settleLate(call, stage, late))
     } catch (error) {
-      return call.incoming.broke(`the step ${stage.name}`, error)
+      return call.request.internalError(`the step ${stage.name}`, error)
     }
   }
 
   /** Null: a person said yes, and the call begins again at the first stage on the current snapshot. */
-  async #wait(call: GovernedCall, wait: Wait, plane: Plane): Promise<Ended | null> {
+  async #wait(call: GovernedCall, wait: Wait, plane: Plane): Promise<CallEnd | null> {
     if (call.pass === 2) return refused(deny('approval_stale', 'what was approved has changed'))
     this.#options.metrics.decided('require_approval', call.facts.target.server)
-    const released = await hold(call, wait, plane, this.#clock)
+    const released = await awaitApproval(call, wait, plane, this.#clock)
     if (released !== 'granted') return released
     await this.#closing.settle(call, rewound)
     call.rewind(this.#options.snapshots.current)
@@ -274,36 +280,36 @@ class PipelineRunner implements Runner {
   }
 
   /** Null: the intent is durable, or the call goes on without. */
-  #recorded(call: GovernedCall, durable: boolean | typeof stopped): Ended | null {
-    if (durable === stopped) return stoppedBy(call.stopper)
+  #recorded(call: GovernedCall, durable: boolean | typeof aborted): CallEnd | null {
+    if (durable === aborted) return abortedBy(call.abort)
     if (!durable && this.#options.auditFailurePolicy === 'closed') {
       call.intended = false
       return refused(deny('audit_unavailable', 'the audit ledger cannot be written'))
     }
     // The commit took time, so what was fresh before it is asked again.
-    const stale = call.standing(this.#clock.now())
+    const stale = call.recheck(this.#clock.now())
     return stale === null ? null : refused(stale)
   }
 
-  #relay(call: GovernedCall, plane: Plane, reply: Forwarded): Ended | Promise<Ended> {
-    if (reply === stopped) return stoppedBy(call.stopper)
+  #relay(call: GovernedCall, plane: Plane, reply: ForwardResult): CallEnd | Promise<CallEnd> {
+    if (reply === aborted) return abortedBy(call.abort)
     if (!isReply(reply)) {
       if (isDenial(reply) && reply.attempts !== undefined) call.attempts = reply.attempts
-      return unanswered(reply)
+      return refusedByPlane(reply)
     }
     if (reply.kind !== call.plan.row.reply) {
-      discard(reply, call.incoming)
-      return died(deny('internal', `${call.operation} cannot be answered by ${reply.kind}`))
+      discardReply(reply, call.request)
+      return failed(deny('internal', `${call.operation} cannot be answered by ${reply.kind}`))
     }
     call.status = reply.head.status
     call.attempts = reply.attempts
     if (reply.kind === 'tunnel') return tunnel(call, reply, this.#clock)
-    return relay(call, reply, { plane, clock: this.#clock, asked: this.#asked })
+    return relay(call, reply, { plane, clock: this.#clock, recordMessages: this.#recordMessages })
   }
 
   /** Null: what the upstream asks is durable, or the policy for audit failures lets it pass. */
-  readonly #asked = async (call: GovernedCall, messages: readonly Message[]): Promise<Denial | null> => {
-    const durable = await this.#closing.asked(call, messages)
+  readonly #recordMessages = async (call: GovernedCall, messages: readonly Message[]): Promise<Denial | null> => {
+    const durable = await this.#closing.recordMessages(call, messages)
     if (durable || this.#options.auditFailurePolicy === 'open') return null
     return deny('audit_unavailable', 'the audit ledger cannot be written')
   }
@@ -317,33 +323,33 @@ class PipelineRunner implements Runner {
 }
 
 /** What came of asking the upstream. */
-type Forwarded = Reply | Denial | typeof stopped
+type ForwardResult = Reply | Denial | typeof aborted
 
 /** Whether the request frees resources; see `Plane.endsWork`. */
-function endsWork(incoming: Incoming, plane: Plane, parsed: Parsed | null): boolean {
-  return plane.endsWork?.(incoming, parsed) === true
+function endsWork(request: GatewayRequest, plane: Plane, parsed: Parsed | null): boolean {
+  return plane.endsWork?.(request, parsed) === true
 }
 
 /** A refusal of the plane, before or instead of an answer. */
-function unanswered(no: unknown): Ended {
-  if (!isDenial(no)) return died(deny('internal', 'the upstream gave no answer'))
-  return statusOf(no) >= 500 ? died(no) : refused(no)
+function refusedByPlane(refusal: unknown): CallEnd {
+  if (!isDenial(refusal)) return failed(deny('internal', 'the upstream gave no answer'))
+  return statusOf(refusal) >= 500 ? failed(refusal) : refused(refusal)
 }
 
 /** What policy does not plainly allow passes with an approval only: a row or a gateway without that stage refuses it. */
-function unapproved({ decision, approval }: Facts): Denial | null {
+function requireApproval({ decision, approval }: Facts): Denial | null {
   if (decision.action === 'allow' || approval !== null) return null
   const { reason, policy, rule } = decision
   return deny('policy_denied', `${reason} (this cannot be approved here)`, { policy, rule })
 }
 
 /** An answer that came after the call was over, or that nobody may see. */
-function discard(reply: Reply | Denial, incoming: Incoming): void {
+function discardReply(reply: Reply | Denial, request: GatewayRequest): void {
   if (!isReply(reply)) return
   if (reply.kind === 'tunnel') reply.socket.destroy()
   else if (Symbol.asyncIterator in reply.frames) {
     const leaving = reply.frames[Symbol.asyncIterator]().return?.()
-    leaving?.then(undefined, (error) => incoming.broke('leaving the upstream', error))
+    leaving?.then(undefined, (error) => request.internalError('leaving the upstream', error))
   }
 }
 

@@ -4,7 +4,7 @@ import type { Clock } from '@plat/core'
 import type { TunnelRequest } from '@plat/http'
 import { deny, type Head, isDenial, type Reply, type WireRequest } from '../../call/index.ts'
 import type { GovernedCall } from './call.ts'
-import { completed, died, type Ended, refused, stopped, stoppedBy } from './call-abort.ts'
+import { aborted, abortedBy, type CallEnd, completed, failed, refused } from './call-abort.ts'
 import type { Sink } from './exchange.ts'
 import { ReviewChain } from './reviews.ts'
 
@@ -16,7 +16,7 @@ const TUNNEL_TOTAL_MS = 8 * 60 * 60_000
 type TunnelReply = Extract<Reply, { kind: 'tunnel' }>
 
 /** Joins the caller's connection with the upstream's until one of them ends, nothing moves any more, or the call is stopped. */
-export async function tunnel(call: GovernedCall, reply: TunnelReply, clock: Clock): Promise<Ended> {
+export async function tunnel(call: GovernedCall, reply: TunnelReply, clock: Clock): Promise<CallEnd> {
   const reviews = new ReviewChain(call, clock)
   const carried = await carry(call, reply, clock, reviews)
   const last = carried.ending === 'complete' ? await reviews.finish() : null
@@ -26,11 +26,11 @@ export async function tunnel(call: GovernedCall, reply: TunnelReply, clock: Cloc
   return ended
 }
 
-async function carry(call: GovernedCall, reply: TunnelReply, clock: Clock, reviews: ReviewChain): Promise<Ended> {
-  const denial = reviews.open() ?? (await call.stopper.until(reviews.beforeTunnel()))
-  if (denial === stopped) {
+async function carry(call: GovernedCall, reply: TunnelReply, clock: Clock, reviews: ReviewChain): Promise<CallEnd> {
+  const denial = reviews.open() ?? (await call.abort.until(reviews.beforeTunnel()))
+  if (denial === aborted) {
     reply.socket.destroy()
-    return stoppedBy(call.stopper)
+    return abortedBy(call.abort)
   }
   const caller = denial === null ? call.sink.tunnel(reply.head, call.overheadMs(clock.monotonic())) : null
   if (caller === null) {
@@ -38,16 +38,16 @@ async function carry(call: GovernedCall, reply: TunnelReply, clock: Clock, revie
     return refused(denial ?? deny('internal', 'the connection cannot become a tunnel'))
   }
   const began = clock.monotonic()
-  const ended = await call.stopper.until(join(call, caller, reply.socket, clock))
+  const ended = await call.abort.until(join(call, caller, reply.socket, clock))
   call.upstreamMs += clock.monotonic() - began
   // What ended well is closed already, but for a side that nobody listens to any more.
   caller.destroy()
   reply.socket.destroy()
-  return ended === stopped ? stoppedBy(call.stopper) : ended
+  return ended === aborted ? abortedBy(call.abort) : ended
 }
 
 /** Resolves when both sides have closed, or one of them broke. The shared timer watches the deadlines. */
-function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock): Promise<Ended> {
+function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock): Promise<CallEnd> {
   const total = clock.monotonic() + TUNNEL_TOTAL_MS
   const touch = () => {
     call.deadlineAt = Math.min(clock.monotonic() + TUNNEL_IDLE_MS, total)
@@ -56,7 +56,7 @@ function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock
   call.deadlineReason = 'the tunnel was idle, or open, for too long'
   touch()
   return new Promise((resolve) => {
-    const watch = (side: Duplex, other: Duplex, broken: Ended, count: (bytes: number) => void) => {
+    const watch = (side: Duplex, other: Duplex, broken: CallEnd, count: (bytes: number) => void) => {
       side.on('data', (chunk: Uint8Array) => {
         count(chunk.byteLength)
         touch()
@@ -72,7 +72,7 @@ function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock
     watch(caller, upstream, { ending: 'client', denial: null }, (bytes) => {
       call.bytesUp += bytes
     })
-    watch(upstream, caller, died(deny('upstream_error', 'the upstream closed the tunnel')), (bytes) => {
+    watch(upstream, caller, failed(deny('upstream_error', 'the upstream closed the tunnel')), (bytes) => {
       call.bytesDown += bytes
     })
     caller.pipe(upstream)
@@ -92,10 +92,10 @@ export class TunnelSink implements Sink {
   headSent = false
 
   /** `onGone` is called when the caller left before there was an answer. */
-  constructor(asked: TunnelRequest, onGone: () => void) {
-    this.#asked = asked
+  constructor(request: TunnelRequest, onGone: () => void) {
+    this.#asked = request
     this.#onGone = onGone
-    asked.socket.once('close', onGone)
+    request.socket.once('close', onGone)
   }
 
   reply(head: Head, overheadMs: number, body: Uint8Array): void {

@@ -10,7 +10,7 @@ const nullable: ReadonlySet<Fact> = new Set<Fact>(['pin', 'redacted', 'approval'
  * Takes the verdict of a stage. Null: it admitted, and its facts are on the call. Anything that is no verdict
  * (a forgotten return, a missing fact, another type) is a denial: no verdict never lets a call through.
  */
-export function accept(call: GovernedCall, stage: Runnable, verdict: unknown): Denial | Wait | null {
+export function applyVerdict(call: GovernedCall, stage: Runnable, verdict: unknown): Denial | Wait | null {
   const { gives } = stage
   if (verdict === admitted) return gives.length === 0 ? null : noVerdict(stage)
   if (typeof verdict !== 'object' || verdict === null) return noVerdict(stage)

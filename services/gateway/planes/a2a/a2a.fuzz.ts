@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
-import { isDenial, type Pieces } from '../../call/index.ts'
+import { isDenial, type TextRedactor } from '../../call/index.ts'
 import { isObject, parsedOrUndefined } from '../wire/json.ts'
 import { A2aFrame } from './frame.ts'
 import { ownTasks } from './list.ts'
@@ -52,7 +52,7 @@ function lenientIds(message: Readonly<Record<string, unknown>>): readonly string
 }
 
 /** Lets every text through as it came, in other pieces. */
-class Late implements Pieces {
+class Late implements TextRedactor {
   #held = ''
 
   push(piece: string): string {

@@ -1,4 +1,4 @@
-import { type Arrival, type Denial, errorTable, type Head, statusOf } from '../../call/index.ts'
+import { type Denial, errorTable, type Head, type RequestContext, statusOf } from '../../call/index.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { A2aFrame, eventOf } from './frame.ts'
 import { type A2aRequest, noted } from './request.ts'
@@ -19,7 +19,7 @@ const OWN_DOMAIN = 'plat.dev'
 const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo'
 
 /** The answer to a refused request while no head has been sent. */
-export function refusal(arrival: Arrival, denial: Denial): { readonly head: Head; readonly frame: A2aFrame } {
+export function refusal(arrival: RequestContext, denial: Denial): { readonly head: Head; readonly frame: A2aFrame } {
   const request = noted(arrival.wire)
   const headers = refusalHeaders(denial)
   if (denial.code === 'method_not_allowed' && typeof denial.data?.allow === 'string') headers.allow = denial.data.allow

@@ -1,5 +1,13 @@
-import { type Call, type Denial, deny, type Frame, type Identity, isDenial, type Passed } from '../../call/index.ts'
-import type { Review, Running } from '../../pipeline/stage.ts'
+import {
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  type FrameVerdict,
+  type Identity,
+  isDenial,
+} from '../../call/index.ts'
+import type { Review, RunningReview } from '../../pipeline/stage.ts'
 import { A2aFrame } from './frame.ts'
 import { namedIn, responseIn } from './response.ts'
 
@@ -29,7 +37,7 @@ export function createBindReview(owners: Owners): Review<'identity' | 'target'> 
   }
 }
 
-class Binder implements Running {
+class Binder implements RunningReview {
   readonly #owners: Owners
   readonly #call: Call<'identity' | 'target'>
 
@@ -38,7 +46,7 @@ class Binder implements Running {
     this.#call = call
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     if (!(frame instanceof A2aFrame)) return deny('internal', 'an answer came in a form that cannot be bound')
     const response = frame.json === null ? null : responseIn(frame)
     if (response === null) return [frame]
@@ -54,7 +62,7 @@ class Binder implements Running {
     return Promise.all(binding).then((bound) => bound.find(isDenial) ?? [frame])
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 }

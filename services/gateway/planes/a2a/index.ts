@@ -1,6 +1,5 @@
 import type { Clock } from '@plat/core'
 import {
-  type Arrival,
   type Call,
   type Denial,
   deny,
@@ -9,6 +8,7 @@ import {
   isDenial,
   type Parsed,
   type Reply,
+  type RequestContext,
   type Snapshot,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
@@ -99,7 +99,7 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     this.#pages = options.pages
   }
 
-  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+  read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
     return read(this, arrival, identity)
   }
 
@@ -128,17 +128,17 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     return { kind: 'frames', head: { status: card.status, headers: card.headers }, attempts: [], frames }
   }
 
-  endsWork({ wire: { headers } }: Arrival, parsed: Parsed | null): boolean {
+  endsWork({ wire: { headers } }: RequestContext, parsed: Parsed | null): boolean {
     return parsed === null ? hasLengthUpTo(headers, ENDING_MAX_BYTES) : parsed.method === CANCEL_TASK
   }
 
-  held(call: Call<'identity'>): ReturnType<Plane['held']> {
+  keepAlive(call: Call<'identity'>): ReturnType<Plane['keepAlive']> {
     if (noted(call.wire)?.row?.streams !== true) return null
     const beat = () => A2aFrame.event(commentEvent('waiting for approval'))
-    return { head: { status: 200, headers: STREAM_HEADERS }, beat }
+    return { head: { status: 200, headers: STREAM_HEADERS }, heartbeat: beat }
   }
 
-  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     return refusal(arrival, denial)
   }
 

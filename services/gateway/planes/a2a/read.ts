@@ -1,4 +1,4 @@
-import { type Arrival, type Denial, deny, type Identity, isDenial, type Parsed } from '../../call/index.ts'
+import { type Denial, deny, type Identity, isDenial, type Parsed, type RequestContext } from '../../call/index.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
 import { isObject, type JsonObject, strictMessage } from '../wire/json.ts'
@@ -27,7 +27,11 @@ export interface Reader extends BodyLimits {
 }
 
 /** Names agent, operation, method and skill of a request. */
-export function read(reader: Reader, arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+export function read(
+  reader: Reader,
+  arrival: RequestContext,
+  identity: Identity,
+): Parsed | Denial | Promise<Parsed | Denial> {
   const { wire } = arrival
   const [, server, card] = PATH.exec(wire.path) ?? []
   if (server === undefined) return deny('unknown_agent', 'the path is /a2a/<namespace>/<agent>')
@@ -47,11 +51,11 @@ function only(allow: string, method: string): Denial {
 /** A posted message on its way to being understood. */
 class Post {
   readonly #reader: Reader
-  readonly #arrival: Arrival
+  readonly #arrival: RequestContext
   readonly #identity: Identity
   readonly #server: string
 
-  constructor(reader: Reader, arrival: Arrival, to: { readonly identity: Identity; readonly server: string }) {
+  constructor(reader: Reader, arrival: RequestContext, to: { readonly identity: Identity; readonly server: string }) {
     this.#reader = reader
     this.#arrival = arrival
     this.#identity = to.identity
@@ -111,7 +115,7 @@ function idIn({ id }: JsonObject): string | number | null {
   return typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id)) ? id : null
 }
 
-function versionFault({ wire }: Arrival): Denial | null {
+function versionFault({ wire }: RequestContext): Denial | null {
   const asked = header(wire.headers, 'a2a-version') || new URLSearchParams(wire.query).get('A2A-Version') || '0.3'
   if (asked === VERSION) return null
   return deny(

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { systemClock } from '@plat/core'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
-import { type Arrival, isDenial, Snapshots } from '../../call/index.ts'
+import { isDenial, type RequestContext, Snapshots } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { execBody, sessionIn } from '../exec/request.ts'
 import { createConnectPlane, placeOf } from './index.ts'
@@ -14,7 +14,7 @@ const plane = createConnectPlane({
 })
 const { signal } = new AbortController()
 
-function arrivalAt(path: string): Arrival {
+function arrivalAt(path: string): RequestContext {
   const wire = { method: 'CONNECT', path, query: '', headers: {}, body: Readable.from([]), remote: '' }
   return { id: 'c', wire, signal, receivedAt: 0, snapshot: new Snapshots().current, retain: () => true }
 }

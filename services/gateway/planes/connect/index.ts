@@ -1,7 +1,6 @@
 import type { Clock } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import {
-  type Arrival,
   type Call,
   callerOf,
   type Denial,
@@ -9,6 +8,7 @@ import {
   type Frame,
   type Parsed,
   type Reply,
+  type RequestContext,
   statusOf,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
@@ -62,7 +62,7 @@ class ConnectPlane implements Plane {
     this.#clock = clock
   }
 
-  read({ wire }: Arrival): Parsed | Denial {
+  read({ wire }: RequestContext): Parsed | Denial {
     const place = placeIn(wire.path)
     if (place === null) return deny('invalid_request', 'the target of CONNECT must be <host>:<port>')
     wire.note = place
@@ -88,12 +88,12 @@ class ConnectPlane implements Plane {
   }
 
   /** Nobody who waits for a tunnel takes anything before it. */
-  held(): null {
+  keepAlive(): null {
     return null
   }
 
   /** A proxy asks for its own credentials (RFC 9110, section 11.7.1). */
-  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     const isUnknown = statusOf(denial) === 401
     const { head, frame } = plainRefusal(arrival, isUnknown ? { ...denial, reason: hinted(denial) } : denial)
     const { 'www-authenticate': _challenge, ...headers } = head.headers

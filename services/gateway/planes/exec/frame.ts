@@ -1,4 +1,4 @@
-import { type Denial, deny, type Frame, isDenial, type Passed, type Redactor } from '../../call/index.ts'
+import { type Denial, deny, type Frame, type FrameVerdict, isDenial, type Redactor } from '../../call/index.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import { createRedactReview, type RedactorOf } from '../wire/redact.ts'
 
@@ -31,7 +31,7 @@ export function createExecRedactReview(redactorOf: RedactorOf): Review<'identity
   }))
 }
 
-function redacted(redactor: Redactor | Denial, frame: Frame): Passed {
+function redacted(redactor: Redactor | Denial, frame: Frame): FrameVerdict {
   if (isDenial(redactor)) return redactor
   if (!(frame instanceof ExecFrame)) return deny('internal', 'an answer came in a form that cannot be redacted')
   const told = redactor.json(frame.raw, {})

@@ -1,7 +1,6 @@
 import { type Clock, checkJson, JsonError } from '@plat/core'
 import { type Dialer, dialFault, type Fetched } from '@plat/http'
 import {
-  type Arrival,
   type Call,
   type Denial,
   deny,
@@ -10,6 +9,7 @@ import {
   isDenial,
   type Parsed,
   type Reply,
+  type RequestContext,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
@@ -53,7 +53,7 @@ class ExecPlane implements Plane {
     this.#options = options
   }
 
-  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+  read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
     if (!isOwn(sessionIn(arrival.wire.path), identity))
       return deny('unknown_session', 'this caller has no such session')
     return useJsonBytes(arrival, this.#options, (bytes) => this.#parsed(bytes))
@@ -114,11 +114,11 @@ class ExecPlane implements Plane {
   }
 
   /** The answer is one JSON object: its head waits as long as the call does. */
-  held(): null {
+  keepAlive(): null {
     return null
   }
 
-  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     return plainRefusal(arrival, denial)
   }
 

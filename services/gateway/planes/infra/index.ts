@@ -1,6 +1,5 @@
 import { checkJson, JsonError } from '@plat/core'
 import {
-  type Arrival,
   type Body,
   type Call,
   type Denial,
@@ -9,6 +8,7 @@ import {
   isDenial,
   type Parsed,
   type Reply,
+  type RequestContext,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
@@ -48,7 +48,7 @@ class InfraPlane implements Plane {
     this.#options = options
   }
 
-  read(arrival: Arrival): Parsed | Denial | Promise<Parsed | Denial> {
+  read(arrival: RequestContext): Parsed | Denial | Promise<Parsed | Denial> {
     const { path, method } = arrival.wire
     const asked = path.slice(INFRA_PREFIX.length)
     const tool = Object.hasOwn(TOOLS, asked) ? TOOLS[asked] : undefined
@@ -68,11 +68,11 @@ class InfraPlane implements Plane {
   }
 
   /** The answer is one JSON object: its head waits as long as the call does. */
-  held(): null {
+  keepAlive(): null {
     return null
   }
 
-  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     return plainRefusal(arrival, denial)
   }
 

@@ -1,4 +1,4 @@
-import { type Arrival, type Denial, errorTable, type Head, statusOf } from '../../call/index.ts'
+import { type Denial, errorTable, type Head, type RequestContext, statusOf } from '../../call/index.ts'
 import { header } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { commentEvent } from '../wire/sse.ts'
@@ -21,18 +21,18 @@ function isHttpLevel(request: McpRequest | null, denial: Denial): boolean {
 }
 
 /** The answer to a refused request while no head has been sent. */
-export function refusal(arrival: Arrival, request: McpRequest | null, denial: Denial, baseURL: string | null) {
+export function refusal(arrival: RequestContext, request: McpRequest | null, denial: Denial, baseURL: string | null) {
   const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
   const head: Head = { status, headers: refusalHead(arrival, denial, baseURL) }
   return { head, frame: McpFrame.written('error', errorMessage(arrival.id, request, denial)) }
 }
 
 /** GET and DELETE are refused where there are no streams and sessions: by a modern revision, and by servers of the gateway itself. */
-function refusesStreams({ wire }: Arrival): boolean {
+function refusesStreams({ wire }: RequestContext): boolean {
   return wire.method === 'GET' || wire.method === 'DELETE'
 }
 
-function refusalHead(arrival: Arrival, denial: Denial, baseURL: string | null): Record<string, string> {
+function refusalHead(arrival: RequestContext, denial: Denial, baseURL: string | null): Record<string, string> {
   const headers = refusalHeaders(denial, metadataURL(baseURL, serverName(arrival.wire.path)))
   return denial.code === 'method_not_allowed'
     ? { ...headers, allow: refusesStreams(arrival) ? 'POST' : 'POST, GET, DELETE' }
@@ -65,7 +65,7 @@ function errorData(decisionId: string, denial: Denial): Record<string, unknown> 
 }
 
 /** Whether the client takes an event stream. */
-export function takesStream(arrival: Arrival): boolean {
+export function takesStream(arrival: RequestContext): boolean {
   const accept = header(arrival.wire.headers, 'accept') ?? ''
   return /(?:^|[\s,])(?:text\/event-stream|text\/\*|\*\/\*)(?=\s*(?:[,;]|$))/i.test(accept)
 }

@@ -2,7 +2,6 @@ import type { Clock, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
-  type Arrival,
   type Call,
   type Credential,
   type Denial,
@@ -12,6 +11,7 @@ import {
   isDenial,
   type Parsed,
   type Reply,
+  type RequestContext,
   type Snapshot,
   type WireRequest,
 } from '../../call/index.ts'
@@ -117,7 +117,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     this.abandoned = new AbandonedCalls(options.clock, options.metrics, options.pools?.of('abandoned_calls'))
   }
 
-  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+  read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
     return read(this, arrival, identity)
   }
 
@@ -159,7 +159,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return listTools(this, { call, request, upstream, credential: renewed })
   }
 
-  endsWork({ wire: { method, headers } }: Arrival, parsed: Parsed | null): boolean {
+  endsWork({ wire: { method, headers } }: RequestContext, parsed: Parsed | null): boolean {
     if (parsed !== null) return ENDING_METHODS.has(parsed.method)
     if (method !== 'POST') return ENDING_METHODS.has(method)
     // Clients of 2026-07-28 name the method in the head as well.
@@ -167,15 +167,15 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return hasLengthUpTo(headers, ENDING_MAX_BYTES) && (named === null || ENDING_METHODS.has(named))
   }
 
-  held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {
+  keepAlive(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['keepAlive']> {
     const request = noted(call.wire)
     if (request === undefined || request.kind !== 'request' || !takesStream(call)) return null
     this.#cancellations.held(call, request, leave)
     const beats = new KeepAliveEvents(request, approvalId)
-    return { head: { status: 200, headers: STREAM_HEADERS }, beat: () => beats.next() }
+    return { head: { status: 200, headers: STREAM_HEADERS }, heartbeat: () => beats.next() }
   }
 
-  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     return refusal(arrival, noted(arrival.wire) ?? null, denial, this.#resourceBaseURL)
   }
 
@@ -189,13 +189,13 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }
 
-  spoken({ snapshot }: Arrival, identity: Identity, server: string): readonly string[] {
+  spoken({ snapshot }: RequestContext, identity: Identity, server: string): readonly string[] {
     const spoken = spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
     // A caller without the scope learns nothing of the server; the refusal comes from the stages.
     return spoken === KNOWN_REVISIONS || identity.scopes.has(`tools:${server}`) ? spoken : KNOWN_REVISIONS
   }
 
-  remember(arrival: Arrival, request: McpRequest): void {
+  remember(arrival: RequestContext, request: McpRequest): void {
     arrival.wire.note = new CallNote(request)
   }
 }

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import {
-  type Arrival,
   type Denial,
   deny,
   type Identity,
   isDenial,
   type Parsed,
+  type RequestContext,
   type TraceContext,
 } from '../../call/index.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
@@ -29,15 +29,15 @@ export interface Reader extends BodyLimits {
   /** Values of `Origin` that a browser may come from. */
   readonly origins: ReadonlySet<string>
   /** The revisions that the server, as this caller would reach it, may be spoken to with. */
-  spoken(arrival: Arrival, identity: Identity, server: string): readonly string[]
+  spoken(arrival: RequestContext, identity: Identity, server: string): readonly string[]
   /** Keeps what was read until the answer, refusals included: those answer with the request's id. */
-  remember(arrival: Arrival, request: McpRequest): void
+  remember(arrival: RequestContext, request: McpRequest): void
 }
 
 /** A request whose head has passed. */
 interface Opened {
   readonly reader: Reader
-  readonly arrival: Arrival
+  readonly arrival: RequestContext
   readonly identity: Identity
   readonly server: string
 }
@@ -49,7 +49,11 @@ export function serverName(path: string): string | null {
 }
 
 /** The gate at the HTTP level, then the body, then what it asks for (Streamable HTTP of revisions 2025-03-26 to 2026-07-28). */
-export function read(reader: Reader, arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+export function read(
+  reader: Reader,
+  arrival: RequestContext,
+  identity: Identity,
+): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path, headers } = arrival.wire
   const server = serverName(path)
   if (server === null) return deny('unknown_server', 'the path is /mcp/<name> with the name of an MCP server')

@@ -70,11 +70,11 @@ async function textOf(call: ReturnType<typeof callOf>): Promise<string> {
 const leave = () => {}
 
 test('a streamed call that waits for a person gets comments; any other waits without a head', () => {
-  const held = plane.held(callOf(true), 'ap-1', leave)
+  const held = plane.keepAlive(callOf(true), 'ap-1', leave)
   assert.equal(held?.head.headers['content-type'], 'text/event-stream')
-  const beat = held?.beat()
+  const beat = held?.heartbeat()
   assert.equal(String(beat?.raw), ': waiting for approval\n\n')
-  assert.equal(plane.held(callOf(false), 'ap-1', leave), null)
+  assert.equal(plane.keepAlive(callOf(false), 'ap-1', leave), null)
 })
 
 test('once a wait has opened the stream, the answer goes on as events, refusals too', async () => {

@@ -1,7 +1,6 @@
 import type { Clock } from '@plat/core'
 import type { Limits } from '@plat/state'
 import {
-  type Arrival,
   type Call,
   type Denial,
   deny,
@@ -9,6 +8,7 @@ import {
   isDenial,
   type Parsed,
   type Reply,
+  type RequestContext,
   type Snapshot,
   type Target,
 } from '../../call/index.ts'
@@ -107,7 +107,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.#residencyFault = options.residencyFault
   }
 
-  read(arrival: Arrival): Parsed | Denial | Promise<Parsed | Denial> {
+  read(arrival: RequestContext): Parsed | Denial | Promise<Parsed | Denial> {
     return read(arrival, this)
   }
 
@@ -156,13 +156,13 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     return { call, endpoint, address, model, clampedTo, sent, spare, translated }
   }
 
-  held(call: Call<'identity'>): ReturnType<Plane['held']> {
+  keepAlive(call: Call<'identity'>): ReturnType<Plane['keepAlive']> {
     if (!(call.body instanceof ModelBody) || !call.body.request.stream) return null
     const beat = () => ModelFrame.event('progress', commentEvent('waiting for approval'), null)
-    return { head: { status: 200, headers: STREAM_HEADERS }, beat }
+    return { head: { status: 200, headers: STREAM_HEADERS }, heartbeat: beat }
   }
 
-  refuse({ wire }: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  refuse({ wire }: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     return refusal(denial, dialectOfPath(wire.path))
   }
 

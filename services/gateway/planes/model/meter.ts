@@ -1,5 +1,5 @@
-import type { Call, Frame, FrameRun, Outcome, Passed, Usage } from '../../call/index.ts'
-import { type Review, type Running, review } from '../../pipeline/stage.ts'
+import type { Call, Frame, FrameRun, FrameVerdict, Outcome, Usage } from '../../call/index.ts'
+import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import type { Dialect, Report } from './dialects/dialect.ts'
 import { ModelBody, type ModelRequest } from './request.ts'
 
@@ -24,7 +24,7 @@ const BYTES_PER_TOKEN = 3
 const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
 const NOTHING_REPORTED: Report = { usage: NOTHING, whole: true }
 
-class Meter implements Running {
+class Meter implements RunningReview {
   readonly #call: Call<'target' | 'hold'>
   readonly #request: ModelRequest
   readonly #price: Price
@@ -42,7 +42,7 @@ class Meter implements Running {
     this.#price = price
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     if (frame.role === 'error') {
       // A refused call generated nothing, and providers do not charge for it.
       this.#reported ??= NOTHING_REPORTED
@@ -61,7 +61,7 @@ class Meter implements Running {
     if (shortest < this.#shortest) this.#shortest = shortest
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 

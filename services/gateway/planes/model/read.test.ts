@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { type Arrival, isDenial, Snapshots } from '../../call/index.ts'
+import { isDenial, type RequestContext, Snapshots } from '../../call/index.ts'
 import { read } from './read.ts'
 
 const limits = { clock: new TestClock(), maxBodyBytes: 1000, bodyReadTimeoutMs: 1000 }
 
-function arrival(method: string, path: string, body = ''): Arrival {
+function arrival(method: string, path: string, body = ''): RequestContext {
   return {
     id: 'c',
     wire: {

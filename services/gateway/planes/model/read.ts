@@ -1,4 +1,4 @@
-import { type Arrival, type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
+import { type Denial, deny, isDenial, type Parsed, type RequestContext } from '../../call/index.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { dialectOf } from './dialects/all.ts'
 import type { Dialect } from './dialects/dialect.ts'
@@ -10,7 +10,7 @@ const PATH = /^\/llm\/([A-Za-z0-9][A-Za-z0-9._-]{0,316})\/v1\/([A-Za-z0-9/._:-]{
 const nothing = { name: null, body: null, parent: null } as const
 
 /** Names route, operation and model of a request. */
-export function read(arrival: Arrival, limits: BodyLimits): Parsed | Denial | Promise<Parsed | Denial> {
+export function read(arrival: RequestContext, limits: BodyLimits): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path } = arrival.wire
   const [, server, endpoint] = PATH.exec(path) ?? []
   if (server === undefined || endpoint === undefined)

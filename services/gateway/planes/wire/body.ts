@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import { type BodyFault, readBody } from '@plat/http'
 import { OVERLOAD_RETRY_MS } from '@plat/process'
-import { type Arrival, type Denial, deny } from '../../call/index.ts'
+import { type Denial, deny, type RequestContext } from '../../call/index.ts'
 import { isJsonType } from './headers.ts'
 
 /** The limits under which a body is read. */
@@ -15,7 +15,7 @@ export interface BodyLimits {
 
 /** What `use` makes of the bytes of a JSON body; whether they are JSON is not asked here. */
 export function useJsonBytes<T>(
-  arrival: Arrival,
+  arrival: RequestContext,
   limits: BodyLimits,
   use: (bytes: Uint8Array) => T,
 ): Denial | Promise<T | Denial> {

@@ -1,5 +1,5 @@
 import type { Call, Denial, Redactor, Target } from '../../call/index.ts'
-import type { Review, Running } from '../../pipeline/stage.ts'
+import type { Review, RunningReview } from '../../pipeline/stage.ts'
 
 type Resolved = Call<'identity' | 'target'>
 
@@ -10,7 +10,7 @@ export type RedactorOf = (call: Resolved) => Redactor | Denial | null
 export function createRedactReview(
   kind: Target['kind'],
   redactorOf: RedactorOf,
-  open: (redactor: Redactor | Denial, call: Resolved) => Running,
+  open: (redactor: Redactor | Denial, call: Resolved) => RunningReview,
 ): Review<'identity' | 'target'> {
   return {
     name: 'redact',

@@ -1,11 +1,11 @@
 import { dialFault, isDialError } from '@plat/http'
 import {
-  type Arrival,
   type Denial,
   deny,
   errorTable,
   type Frame,
   type Head,
+  type RequestContext,
   statusOf,
   UpstreamError,
 } from '../../call/index.ts'
@@ -89,7 +89,7 @@ export function unusable(server: string, { status, headers }: UpstreamHead): Den
 }
 
 /** A refusal outside every dialect: `{error, message, requestId}`. */
-export function plainRefusal({ id }: Arrival, denial: Denial): { readonly head: Head; readonly frame: Frame } {
+export function plainRefusal({ id }: RequestContext, denial: Denial): { readonly head: Head; readonly frame: Frame } {
   const body = JSON.stringify({ error: denial.code, message: denial.reason, requestId: id })
   return {
     head: { status: statusOf(denial), headers: refusalHeaders(denial) },

@@ -3,12 +3,12 @@ import {
   type Denial,
   deny,
   type Frame,
+  type FrameVerdict,
   type Identity,
   isDenial,
-  type Passed,
   type SessionRef,
 } from '../../call/index.ts'
-import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
+import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import { namesIn } from './registry.ts'
 import type { NamedIn } from './stage.ts'
 import type { Bindings } from './tasks/bindings.ts'
@@ -101,7 +101,7 @@ export class CalleeTaints {
   }
 }
 
-class CalleeMark implements Running, Marking {
+class CalleeMark implements RunningReview, Marking {
   readonly #callees: CalleeTaints
   readonly #labels: SessionLabels
   readonly #call: Marked
@@ -123,17 +123,17 @@ class CalleeMark implements Running, Marking {
   }
 
   /** Each frame: the agent goes on reading while it responds. */
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     const { catchUp } = this.#labels
     return catchUp === null ? this.#mark(frame) : this.#markLate(frame, catchUp)
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 
   /** The agent's session may have called another replica. */
-  async #markLate(frame: Frame, catchUp: () => Promise<void>): Promise<Awaited<Passed>> {
+  async #markLate(frame: Frame, catchUp: () => Promise<void>): Promise<Awaited<FrameVerdict>> {
     try {
       await catchUp()
     } catch {
@@ -142,7 +142,7 @@ class CalleeMark implements Running, Marking {
     return this.#mark(frame)
   }
 
-  #mark(frame: Frame): Passed {
+  #mark(frame: Frame): FrameVerdict {
     const { identity } = this.#call.facts
     const brought = this.#callees.broughtBy(this.#call)
     if (brought.length === 0) return [frame]

@@ -3,9 +3,9 @@ import { type Clock, glob, rfc3339 } from '@plat/core'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 import {
-  type Asks,
   type Body,
   type Call,
+  type CallRequirements,
   type Denial,
   deny,
   type Identity,
@@ -78,7 +78,7 @@ function toolOf(name: string | null): InfraTool {
 }
 
 /** What comes back is the gateway's own judgement: nobody else speaks in it. */
-function targetOf(tool: InfraTool, asks: Asks | null): Target {
+function targetOf(tool: InfraTool, requirements: CallRequirements | null): Target {
   const target = {
     ...unresolved,
     key: SERVER,
@@ -88,7 +88,7 @@ function targetOf(tool: InfraTool, asks: Asks | null): Target {
     dataClass: 'internal',
     builtin: true,
   } as const
-  return asks === null ? target : { ...target, asks }
+  return requirements === null ? target : { ...target, requirements }
 }
 
 const verification = Type.Object(
@@ -112,7 +112,7 @@ class PlanReview {
   }
 
   /** What a call asks for beside policy; null: nothing. Whatever must not be is refused before anybody is asked. */
-  judge(tool: InfraTool, call: PlanCall): Asks | Denial | null {
+  judge(tool: InfraTool, call: PlanCall): CallRequirements | Denial | null {
     if (tool === 'verify') {
       const found = this.#standing(call)
       return isDenial(found) ? found : null
@@ -163,11 +163,11 @@ class PlanReview {
     return budgetFault(budgets, identity, judgement)
   }
 
-  #asks(judgement: TierResult, { facts: { identity } }: PlanCall): Asks {
+  #asks(judgement: TierResult, { facts: { identity } }: PlanCall): CallRequirements {
     const { config, clock } = this.#parts
     return {
       approval: this.#needsPerson(judgement) ? reasonOf(judgement) : null,
-      shown: shownTo(judgement),
+      presentedArguments: shownTo(judgement),
       holds: holdsOf(config.budgets, identity, judgement, clock.now()),
     }
   }

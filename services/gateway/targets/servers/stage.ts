@@ -82,8 +82,8 @@ function builtinTarget(
   const args = call.body?.argsValue ?? {}
   const no = tool.judge(args, caller)
   if (no !== null) return no
-  const asks = tool.asks(args)
-  return { target: asks === null ? target : { ...target, asks } }
+  const requirements = tool.requirements(args)
+  return { target: requirements === null ? target : { ...target, requirements } }
 }
 
 /** A long call ends when its name has gone or leads to another server. */

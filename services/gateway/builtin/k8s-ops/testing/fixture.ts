@@ -9,9 +9,9 @@ import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import {
-  type Asks,
   type BuiltinServer,
   type Caller,
+  type CallRequirements,
   isDenial,
   Snapshots,
   type ToolResult,
@@ -39,7 +39,7 @@ export interface ClusterFixture {
   readonly seen: readonly ReceivedRequest[]
   /** Writes the file of the token anew. */
   token(text: string): Promise<void>
-  asks(tool: string, args: object): Asks | null
+  asks(tool: string, args: object): CallRequirements | null
   /** Calls a tool, as the gateway would: its own judgement comes first. */
   call(tool: string, args: object, signal?: AbortSignal): Promise<CallResult>
   result(tool: string, args: object): Promise<ToolResult>
@@ -111,7 +111,7 @@ export async function setUpCluster(t: TestContext, setup: ClusterSetup = {}): Pr
     server,
     seen,
     token: (text) => writeFile(tokenFile, text),
-    asks: (name, args) => toolOf(name).asks(args),
+    asks: (name, args) => toolOf(name).requirements(args),
     async call(name, args, signal = new AbortController().signal) {
       const tool = toolOf(name)
       const result = tool.judge(args, caller) ?? (await tool.run(args, { ...caller, signal }))

@@ -92,9 +92,9 @@ class Changing {
       description: description + how,
       annotations: { readOnlyHint: !applies, openWorldHint: true, destructiveHint: applies, idempotentHint: false },
       judge: (args) => this.#parts.reach.writeFault(placeOf(args)) ?? fault?.(args) ?? null,
-      asks(args) {
+      requirements(args) {
         if (!applies || approval === 'policy') return null
-        return { approval: BY_A_PERSON, shown: change(args).shown, holds: [] }
+        return { approval: BY_A_PERSON, presentedArguments: change(args).shown, holds: [] }
       },
       run: (args, call) => (applies ? this.#apply(change(args), call) : this.#propose(change(args), call)),
     })

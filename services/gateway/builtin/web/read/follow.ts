@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import { type Dialer, type DialFault, dialFault, type FetchedHead, isDialError } from '@plat/http'
-import { type Denial, deny, type Outcome, type StopSignal } from '../../../call/index.ts'
+import { type CallSignal, type Denial, deny, type Outcome } from '../../../call/index.ts'
 import type { DomainFilter } from '../domain-filter.ts'
 import { ACCEPT_ENCODING, unpacked } from './decode.ts'
 
@@ -20,7 +20,7 @@ export interface Trip {
   readonly maxBytes: number
   /** When it must be over, in milliseconds of the clock's `monotonic`. */
   readonly until: number
-  readonly signal: StopSignal
+  readonly signal: CallSignal
   /** The caller whose share of connections and of name look-ups is used. */
   readonly caller?: string
   /** Every place that was asked. */

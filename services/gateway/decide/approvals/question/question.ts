@@ -36,7 +36,7 @@ export function questionOf(
     method: call.method,
     argsSha256: args === null ? null : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength ?? 0,
-    preview: previewOf(args, using.preview, redacted ?? shownBy(target), using.redactAll),
+    preview: previewOf(args, using.preview, redacted ?? presentedBy(target), using.redactAll),
     policy: decision.policy,
     rule: decision.rule,
     reason: reasonOf(call),
@@ -50,11 +50,11 @@ export function questionOf(
 /** Policy need not have asked for a person, and then its reason is none of theirs. */
 function reasonOf({ facts: { target, pin, decision } }: Call<'target' | 'pin' | 'decision'>): string {
   if (pin?.approve === true) return CHANGED
-  const asked = target.asks?.approval ?? null
+  const asked = target.requirements?.approval ?? null
   if (asked === null) return decision.reason
   return decision.action === 'require_approval' ? `${decision.reason}; ${asked}` : asked
 }
 
-function shownBy({ asks }: Target): RedactedView | null {
-  return asks?.shown ? { text: asks.shown, hits: 0 } : null
+function presentedBy({ requirements }: Target): RedactedView | null {
+  return requirements?.presentedArguments ? { text: requirements.presentedArguments, hits: 0 } : null
 }

@@ -1,10 +1,10 @@
-import type { Arrival, Call, Denial, Frame, Identity, Parsed, Reply, TraceContext } from '../../../call/index.ts'
+import type { Call, Denial, Frame, Identity, Parsed, Reply, RequestContext, TraceContext } from '../../../call/index.ts'
 import type { Plane } from '../../../pipeline/plane.ts'
 import { CallTrace } from './trace.ts'
 
 /** Gives calls their traces. */
 export interface Tracing {
-  begin(arrival: Arrival): TraceContext
+  begin(arrival: RequestContext): TraceContext
   monotonic(): number
 }
 
@@ -18,7 +18,7 @@ export class TracedPlane implements Plane {
     this.#tracing = tracing
   }
 
-  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+  read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
     arrival.wire.trace = this.#tracing.begin(arrival)
     return this.#plane.read(arrival, identity)
   }
@@ -29,11 +29,11 @@ export class TracedPlane implements Plane {
     return this.#plane.forward(call, head)
   }
 
-  held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {
-    return this.#plane.held(call, approvalId, leave)
+  keepAlive(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['keepAlive']> {
+    return this.#plane.keepAlive(call, approvalId, leave)
   }
 
-  refuse(arrival: Arrival, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+  refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     return this.#plane.refuse(arrival, parsed, denial)
   }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Ids } from '@plat/core'
-import type { Arrival, TraceContext } from '../../../call/index.ts'
+import type { RequestContext, TraceContext } from '../../../call/index.ts'
 import type { ResponseNotes } from '../notes.ts'
 import { isChosen, type Parent, RANDOM, readParent, SAMPLED, writeParent } from './parent.ts'
 
@@ -33,7 +33,7 @@ export class CallTrace implements TraceContext {
   #parent: Parent | null
   #beside: Parent | null = null
 
-  constructor({ id, wire, receivedAt }: Arrival, { sampleRatio, ids, now, monotonic }: Beginning) {
+  constructor({ id, wire, receivedAt }: RequestContext, { sampleRatio, ids, now, monotonic }: Beginning) {
     const random = Buffer.from(ids.random(2 * ID_BYTES)).toString('hex')
     this.spanId = random.slice(0, 2 * ID_BYTES)
     this.outgoingId = random.slice(2 * ID_BYTES)
@@ -101,7 +101,7 @@ export class PassingTrace implements TraceContext {
   readonly traceparent = null
   #parent: Parent | null
 
-  constructor({ headers }: Arrival['wire']) {
+  constructor({ headers }: RequestContext['wire']) {
     this.#parent = readParent(headers.traceparent, headers.tracestate)
   }
 

@@ -16,7 +16,7 @@ import { createLiveCalls } from '../../live.ts'
 import { matrix } from '../../matrix.ts'
 import type { Plane } from '../../plane.ts'
 import { type AnyReview, type AnyStage, admitted, type Verdict } from '../../stage.ts'
-import { Incoming } from '../call.ts'
+import { GatewayRequest } from '../call.ts'
 import { CallAbort } from '../call-abort.ts'
 import type { Sink } from '../exchange.ts'
 import { createRunner } from '../runner.ts'
@@ -77,7 +77,7 @@ export function setUp(setup: Setup = {}) {
   const clock = new TestClock()
   const live = createLiveCalls(clock)
   const snapshots = new Snapshots()
-  const stopper = new CallAbort()
+  const abort = new CallAbort()
   const records: Rec[] = []
   const wire: string[] = []
   const metrics: string[] = []
@@ -108,10 +108,18 @@ export function setUp(setup: Setup = {}) {
     policyRevision: () => 'sha256:now',
   })
   const headers = { authorization: 'Bearer secret', cookie: 'a=b', dpop: 'proof', ...setup.headers }
-  const request = { method: 'POST', path: '/mcp/notes', query: '', headers, body: Readable.from([]), remote: '' }
-  const incoming = new Incoming({ id: 'c1', wire: request, sink, stopper, snapshot: snapshots.current, clock, log })
-  const done = runner.govern(incoming, fakePlane(setup, wire, records))
-  return { clock, live, snapshots, stopper, records, wire, metrics, logged, headers, done }
+  const wireRequest = { method: 'POST', path: '/mcp/notes', query: '', headers, body: Readable.from([]), remote: '' }
+  const request = new GatewayRequest({
+    id: 'c1',
+    wire: wireRequest,
+    sink,
+    abort,
+    snapshot: snapshots.current,
+    clock,
+    log,
+  })
+  const done = runner.govern(request, fakePlane(setup, wire, records))
+  return { clock, live, snapshots, abort, records, wire, metrics, logged, headers, done }
 }
 
 /** Writes down what the caller gets. */
@@ -157,7 +165,7 @@ function fakePlane(setup: Setup, wire: string[], records: readonly Rec[]): Plane
         attempts: [{ endpoint: 'a', status: 200, ms: 3 }],
       }
     },
-    held: () => ({ head: eventStream, beat: () => frame('progress', ':') }),
+    keepAlive: () => ({ head: eventStream, heartbeat: () => frame('progress', ':') }),
     refuse: (_arrival, _parsed, denial) => ({ head: json, frame: frame('error', denial.code) }),
     abort: (_call, denial) => [frame('error', `abort ${denial.code}`)],
     encode: () => text.encode('encoded'),

@@ -1,4 +1,4 @@
-import { type Denial, isDenial, type Pieces } from '../../../call/index.ts'
+import { type Denial, isDenial, type TextRedactor } from '../../../call/index.ts'
 import { isObject, type JsonObject } from '../../wire/json.ts'
 
 /** Whether a part of a message or an artifact is text. */
@@ -7,7 +7,11 @@ function isText(part: unknown): part is JsonObject & { readonly text: string } {
 }
 
 /** Parts whose texts have gone through `pieces` as one. What is held back at the end comes with the next parts, or now where `ends`. */
-export function redactedParts(parts: readonly unknown[], pieces: Pieces, ends: boolean): readonly unknown[] | Denial {
+export function redactedParts(
+  parts: readonly unknown[],
+  pieces: TextRedactor,
+  ends: boolean,
+): readonly unknown[] | Denial {
   const last = parts.findLastIndex(isText)
   const out: unknown[] = []
   for (const [at, part] of parts.entries()) {
@@ -20,7 +24,7 @@ export function redactedParts(parts: readonly unknown[], pieces: Pieces, ends: b
   return rest === '' ? out : [...out, { text: rest }]
 }
 
-function released(pieces: Pieces, text: string, ends: boolean): string | Denial {
+function released(pieces: TextRedactor, text: string, ends: boolean): string | Denial {
   const now = pieces.push(text)
   if (!ends || isDenial(now)) return now
   const rest = pieces.end()
@@ -31,7 +35,7 @@ function released(pieces: Pieces, text: string, ends: boolean): string | Denial 
  * A JSON value in which each list of `parts` with several texts has gone through pieces of its own: agents put together what they have
  * streamed as one part a piece, and readers join them again. Numbers with a source text are kept. The value itself where there is none.
  */
-export function joinedParts(value: unknown, pieces: () => Pieces): unknown {
+export function joinedParts(value: unknown, pieces: () => TextRedactor): unknown {
   if (Array.isArray(value)) return changed(value, (element) => joinedParts(element, pieces))
   if (!isObject(value) || JSON.isRawJSON(value)) return value
   let isChanged = false

@@ -4,12 +4,12 @@ import {
   deny,
   type Ending,
   type Frame,
+  type FrameVerdict,
   isDenial,
-  type Passed,
-  type Pieces,
   type Redactor,
+  type TextRedactor,
 } from '../../../call/index.ts'
-import type { Review, Running } from '../../../pipeline/stage.ts'
+import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { A2aFrame, eventOf } from '../frame.ts'
@@ -34,18 +34,18 @@ export function createAgentRedactReview(redactorOf: RedactorOf): Review<'identit
   )
 }
 
-function refusing(denial: Denial): Running {
+function refusing(denial: Denial): RunningReview {
   return { frame: () => denial, end: () => [] }
 }
 
 /** An artifact of which more text may come. */
 interface Open {
-  readonly pieces: Pieces
+  readonly pieces: TextRedactor
   /** The last update of it, to be told of what was held back. */
   readonly update: JsonObject
 }
 
-class ResponseReview implements Running {
+class ResponseReview implements RunningReview {
   readonly #redactor: Redactor
   readonly #open = new Map<string, Open>()
   /** JSON-RPC id of the request, as the agent repeats it. */
@@ -55,7 +55,7 @@ class ResponseReview implements Running {
     this.#redactor = redactor
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     if (!(frame instanceof A2aFrame)) return deny('internal', 'an answer came in a form that cannot be redacted')
     if (frame.json === null) return [frame]
     const response = parseLossless(frame.json)
@@ -70,7 +70,7 @@ class ResponseReview implements Running {
     return isDenial(rest) ? rest : [...rest, passed]
   }
 
-  end(how: Ending): Passed {
+  end(how: Ending): FrameVerdict {
     return how === 'complete' ? this.#rest() : []
   }
 

@@ -1,11 +1,11 @@
-import type { Body, Where } from '../../../call/index.ts'
+import type { Body, RedactionScope } from '../../../call/index.ts'
 import { A2aBody } from '../request.ts'
 
 /** Members by which tasks, messages and artifacts are found again; all are the protocol's. */
 const IDS = ['taskId', 'contextId', 'messageId', 'artifactId']
 
 /** What of a request may be looked at and changed: what it says, not what the protocol says. */
-const REQUEST: Where = {
+const REQUEST: RedactionScope = {
   within: [['params']],
   except: [
     ['params', 'id'],
@@ -18,7 +18,7 @@ const REQUEST: Where = {
 }
 
 /** What of an answer may be looked at and changed, likewise. */
-export const RESPONSE: Where = {
+export const RESPONSE: RedactionScope = {
   within: [['result'], ['error']],
   except: [
     ['result', 'id'],

@@ -3,12 +3,12 @@ import {
   type Call,
   deny,
   type Frame,
+  type FrameVerdict,
   type Identity,
-  type Passed,
   type Snapshot,
   type Target,
 } from '../../../call/index.ts'
-import type { Review, Running } from '../../../pipeline/stage.ts'
+import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { isObject, member } from '../../wire/json.ts'
 import { keepElements } from '../capabilities.ts'
 import { McpFrame } from './frame.ts'
@@ -62,7 +62,7 @@ function listReview(name: 'policy' | 'pins', judge: JudgeList): Review<'identity
   }
 }
 
-class ListFilter implements Running {
+class ListFilter implements RunningReview {
   readonly #call: Call<'identity' | 'target'>
   readonly #judge: JudgeList
 
@@ -71,7 +71,7 @@ class ListFilter implements Running {
     this.#judge = judge
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     if (!(frame instanceof McpFrame)) return deny('internal', 'a list came in a form that cannot be filtered')
     if (frame.json === null) return [frame]
     const tools = member(member(frame.value, 'result'), 'tools')
@@ -80,11 +80,11 @@ class ListFilter implements Running {
     return this.#filtered(frame, frame.json, tools)
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 
-  #filtered(frame: McpFrame, json: Uint8Array, tools: readonly unknown[]): Passed {
+  #filtered(frame: McpFrame, json: Uint8Array, tools: readonly unknown[]): FrameVerdict {
     const shown = this.#judge(this.#call, tools, json)
     return shown instanceof Promise ? shown.then((all) => only(all, frame, json)) : only(shown, frame, json)
   }

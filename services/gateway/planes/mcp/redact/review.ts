@@ -1,10 +1,18 @@
-import { type Denial, deny, type Frame, isDenial, type Passed, type Redactor, type Where } from '../../../call/index.ts'
-import type { Review, Running } from '../../../pipeline/stage.ts'
+import {
+  type Denial,
+  deny,
+  type Frame,
+  type FrameVerdict,
+  isDenial,
+  type RedactionScope,
+  type Redactor,
+} from '../../../call/index.ts'
+import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { McpFrame } from '../frames/frame.ts'
 
 /** What of a message may be changed on its way to the client: not what the protocol says, and not what is under seal. */
-const MESSAGE: Where = {
+const MESSAGE: RedactionScope = {
   within: [['result'], ['error'], ['params']],
   except: [
     ['result', 'nextCursor'],
@@ -15,7 +23,7 @@ const MESSAGE: Where = {
 }
 
 /** Of a list also not the names by which the client asks. */
-const LIST: Where = { ...MESSAGE, left: ['name', 'uri', 'uriTemplate'] }
+const LIST: RedactionScope = { ...MESSAGE, left: ['name', 'uri', 'uriTemplate'] }
 
 /** Redacts what servers send: results, descriptions in lists, notifications, and what they ask of the client. */
 export function createMessageRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
@@ -26,16 +34,16 @@ export function createMessageRedactReview(redactorOf: RedactorOf): Review<'ident
   )
 }
 
-class MessageReview implements Running {
+class MessageReview implements RunningReview {
   readonly #redactor: Redactor | Denial
-  readonly #where: Where
+  readonly #where: RedactionScope
 
-  constructor(redactor: Redactor | Denial, where: Where) {
+  constructor(redactor: Redactor | Denial, where: RedactionScope) {
     this.#redactor = redactor
     this.#where = where
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     const redactor = this.#redactor
     if (isDenial(redactor)) return redactor
     if (!(frame instanceof McpFrame)) return deny('internal', 'a message came in a form that cannot be redacted')
@@ -46,7 +54,7 @@ class MessageReview implements Running {
     return [told === json ? frame : frame.withJson(told)]
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return []
   }
 }

@@ -1,10 +1,10 @@
-import type { Body, Call, Denial, Where } from '../../../call/index.ts'
+import type { Body, Call, Denial, RedactionScope } from '../../../call/index.ts'
 import { parsedOrUndefined } from '../../wire/json.ts'
 import { mirroredParameters } from '../headers.ts'
 import { McpBody } from '../message.ts'
 
 /** What of a request may be looked at and changed: what it asks with, not what the protocol says. */
-const REQUEST: Where = {
+const REQUEST: RedactionScope = {
   within: [['params'], ['result'], ['error']],
   except: [
     ['params', '_meta', 'progressToken'],

@@ -1,4 +1,4 @@
-import { type Denial, isDenial, type Pieces, type Redactor } from '../../../call/index.ts'
+import { type Denial, isDenial, type Redactor, type TextRedactor } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 
 /** A chunk as it goes on, and what has to go before it. */
@@ -50,7 +50,7 @@ interface OpenText {
   /** Null: it is not kept beyond its first piece. */
   readonly place: Place | null
   readonly step: Step
-  readonly pieces: Pieces
+  readonly pieces: TextRedactor
 }
 
 /** What a choice has open. */

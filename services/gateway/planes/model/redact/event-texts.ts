@@ -1,4 +1,4 @@
-import { type Denial, isDenial, type Pieces, type Redactor, type Where } from '../../../call/index.ts'
+import { type Denial, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 
 /** A piece of a text that an event carries. */
@@ -70,7 +70,7 @@ const CARRIERS: ReadonlyMap<string, Carrier> = new Map([
 ])
 
 /** What an event may not be changed in: names and numbers of the protocol. */
-const EVENT: Where = { except: [['type'], ['response', 'id'], ['message', 'id'], ['item_id']] }
+const EVENT: RedactionScope = { except: [['type'], ['response', 'id'], ['message', 'id'], ['item_id']] }
 
 /** Texts of one answer that may be open at a time. */
 const MAX_TEXTS = 1024
@@ -83,7 +83,7 @@ export interface RedactedEvent {
 }
 
 interface OpenText {
-  readonly pieces: Pieces
+  readonly pieces: TextRedactor
   last: Piece
 }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Frame, isDenial, type Passed, type Redactor, unresolved } from '../../../call/index.ts'
+import { type Frame, type FrameVerdict, isDenial, type Redactor, unresolved } from '../../../call/index.ts'
 import { testCall } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
-import type { Running } from '../../../pipeline/stage.ts'
+import type { RunningReview } from '../../../pipeline/stage.ts'
 import { chat } from '../dialects/chat.ts'
 import { ModelFrame } from '../frame.ts'
 import { createAnswerRedactReview } from './review.ts'
@@ -15,7 +15,7 @@ const redactor: Redactor = {
   pieces: () => new Pen(),
 }
 
-function opened(): Running {
+function opened(): RunningReview {
   const facts = { identity: testIdentity, target: { ...unresolved, kind: 'model' as const } }
   const running = createAnswerRedactReview(() => redactor).open(
     testCall(facts, { operation: 'model.generate', method: 'chat/completions', server: 'small', name: 'm' }),
@@ -37,7 +37,7 @@ const chunk = (delta: object, more: object = {}) =>
     choices: [{ index: 0, delta, finish_reason: null, ...more }],
   })
 
-function framesOf(passed: Passed): readonly Frame[] {
+function framesOf(passed: FrameVerdict): readonly Frame[] {
   assert.ok(!(passed instanceof Promise) && !isDenial(passed))
   return passed
 }

@@ -1,6 +1,14 @@
 import { hasPlainNumbers, parseLossless } from '@plat/core'
-import { type Denial, deny, type Frame, isDenial, type Passed, type Redactor, type Where } from '../../../call/index.ts'
-import type { Review, Running } from '../../../pipeline/stage.ts'
+import {
+  type Denial,
+  deny,
+  type Frame,
+  type FrameVerdict,
+  isDenial,
+  type RedactionScope,
+  type Redactor,
+} from '../../../call/index.ts'
+import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { withEventData } from '../../wire/sse.ts'
@@ -32,10 +40,10 @@ function unread({ method }: Dialect): Denial {
   return deny('not_built', `streams of ${method} are not redacted yet in this version: ask without stream`)
 }
 
-class ResponseReview implements Running {
+class ResponseReview implements RunningReview {
   readonly #redactor: Redactor | Denial
   /** What of an answer may be changed: what was generated, and what an error says. */
-  readonly #where: Where
+  readonly #where: RedactionScope
   readonly #chunks: ChunkTexts | null
   readonly #dialect: Dialect
 
@@ -46,7 +54,7 @@ class ResponseReview implements Running {
     this.#chunks = isDenial(redactor) ? null : new ChunkTexts(redactor)
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     if (isDenial(this.#redactor)) return this.#redactor
     if (!(frame instanceof ModelFrame)) return deny('internal', 'a response came in a form that cannot be redacted')
     if (!frame.isEvent) return this.#whole(this.#redactor, frame)
@@ -55,11 +63,11 @@ class ResponseReview implements Running {
     return isDenial(held) ? held : [...held, frame]
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     return this.#held()
   }
 
-  #whole(redactor: Redactor, frame: ModelFrame): Passed {
+  #whole(redactor: Redactor, frame: ModelFrame): FrameVerdict {
     const told = redactor.json(frame.raw, this.#where)
     if (isDenial(told)) return told
     if (told === frame.raw) return [frame]
@@ -67,7 +75,7 @@ class ResponseReview implements Running {
     return [frame.role === 'error' ? ModelFrame.error(json) : ModelFrame.body(json)]
   }
 
-  #chunk(frame: ModelFrame): Passed {
+  #chunk(frame: ModelFrame): FrameVerdict {
     const chunk = losslessOf(frame)
     const told = isObject(chunk) ? (this.#chunks?.take(chunk) ?? null) : null
     if (told === null) return [frame]
@@ -88,7 +96,7 @@ class ResponseReview implements Running {
 }
 
 /** A stream of named events; an answer that is none, such as an error, is looked at as a whole. */
-class EventReview implements Running {
+class EventReview implements RunningReview {
   readonly #whole: ResponseReview
   readonly #dialect: Dialect
   readonly #texts: EventTexts
@@ -99,7 +107,7 @@ class EventReview implements Running {
     this.#texts = texts
   }
 
-  frame(frame: Frame): Passed {
+  frame(frame: Frame): FrameVerdict {
     if (!(frame instanceof ModelFrame) || !frame.isEvent) return this.#whole.frame(frame)
     const { raw, json } = frame
     const event = losslessOf(frame)
@@ -114,7 +122,7 @@ class EventReview implements Running {
     return [...before.map((one) => this.#eventOf(one)), next]
   }
 
-  end(): Passed {
+  end(): FrameVerdict {
     const held = this.#texts.end()
     return isDenial(held) ? held : held.map((one) => this.#eventOf(one))
   }

@@ -1,7 +1,7 @@
-import { type Denial, deny, type Pieces } from '../../../call/index.ts'
+import { type Denial, deny, type TextRedactor } from '../../../call/index.ts'
 
 /** Takes `secret` out, holding back what may be its beginning; `FORBIDDEN` is refused. */
-export class Pen implements Pieces {
+export class Pen implements TextRedactor {
   #held = ''
 
   push(piece: string): string | Denial {

@@ -3,15 +3,15 @@ import { deny, isDenial } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import type { Wait } from '../stage.ts'
 import type { GovernedCall } from './call.ts'
-import { type Ended, refused, stopped, stoppedBy } from './call-abort.ts'
+import { aborted, abortedBy, type CallEnd, refused } from './call-abort.ts'
 import { encodeFrames } from './relay.ts'
 
 /** A wait shorter than this is answered as if there had been none: no head is sent, in milliseconds. */
 const HEAD_AFTER_MS = 2_000
 /** How often a waiting caller hears that its call is alive, in milliseconds. */
-const BEAT_EVERY_MS = 15_000
+const HEARTBEAT_MS = 15_000
 /** When a caller that asked for an early answer should come again, in milliseconds. */
-const COME_AGAIN_MS = 5_000
+const RETRY_AFTER_MS = 5_000
 
 /** `Prefer: wait=10` (RFC 7240, section 4.3), in seconds. */
 const PREFER_WAIT = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i
@@ -20,17 +20,22 @@ const PREFER_WAIT = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i
  * Waits for a person. The caller's stream is opened after two seconds and kept alive, where the plane can do that; a
  * caller that leaves ends the call, not the approval, which the same session may pick up later.
  */
-export async function hold(call: GovernedCall, wait: Wait, plane: Plane, clock: Clock): Promise<'granted' | Ended> {
+export async function awaitApproval(
+  call: GovernedCall,
+  wait: Wait,
+  plane: Plane,
+  clock: Clock,
+): Promise<'granted' | CallEnd> {
   const began = clock.monotonic()
-  const stream = new HeldStream(call, wait, plane, clock)
+  const stream = new WaitingStream(call, wait, plane, clock)
   stream.schedule()
   try {
-    const answer: unknown = await call.stopper.until(wait.until)
-    if (answer === stopped) return stoppedBy(call.stopper)
-    if (answer === 'granted' || isDenial(answer)) return answer === 'granted' ? answer : refused(answer)
+    const decision: unknown = await call.abort.until(wait.until)
+    if (decision === aborted) return abortedBy(call.abort)
+    if (decision === 'granted' || isDenial(decision)) return decision === 'granted' ? decision : refused(decision)
     return refused(deny('internal', 'the approval gave no verdict'))
   } catch (error) {
-    return refused(call.incoming.broke('the approval', error))
+    return refused(call.request.internalError('the approval', error))
   } finally {
     stream.stop()
     call.waitedMs += clock.monotonic() - began
@@ -38,7 +43,7 @@ export async function hold(call: GovernedCall, wait: Wait, plane: Plane, clock: 
 }
 
 /** What a waiting caller sees. */
-class HeldStream {
+class WaitingStream {
   readonly #call: GovernedCall
   readonly #wait: Wait
   readonly #plane: Plane
@@ -57,7 +62,7 @@ class HeldStream {
   schedule(): void {
     const seconds = preferredWait(this.#call.wire.headers.prefer)
     if (seconds === null) this.#after(HEAD_AFTER_MS, () => this.#open())
-    else this.#after(seconds * 1000, () => this.#tellPending())
+    else this.#after(seconds * 1000, () => this.#replyPending())
   }
 
   stop(): void {
@@ -68,14 +73,15 @@ class HeldStream {
     // The head of a tunnel is the tunnel itself, so it waits for the decision.
     if (this.#call.plan.row.reply === 'tunnel') return
     const leave = () => this.#call.stop('client', null)
-    const held = this.#plane.held(this.#call, this.#wait.approvalId, leave)
-    if (held === null) return
-    if (!this.#call.sink.headSent) this.#call.sink.open(held.head, this.#call.overheadMs(this.#clock.monotonic()), true)
-    const beat = () => {
-      if (!this.#full) this.#write(encodeFrames(this.#plane, [held.beat()]))
-      this.#after(BEAT_EVERY_MS, beat)
+    const keepAlive = this.#plane.keepAlive(this.#call, this.#wait.approvalId, leave)
+    if (keepAlive === null) return
+    if (!this.#call.sink.headSent)
+      this.#call.sink.open(keepAlive.head, this.#call.overheadMs(this.#clock.monotonic()), true)
+    const sendHeartbeat = () => {
+      if (!this.#full) this.#write(encodeFrames(this.#plane, [keepAlive.heartbeat()]))
+      this.#after(HEARTBEAT_MS, sendHeartbeat)
     }
-    beat()
+    sendHeartbeat()
   }
 
   #write(bytes: Uint8Array): void {
@@ -89,9 +95,9 @@ class HeldStream {
   }
 
   /** The caller asked not to be kept waiting; the approval stays open, and the next call of the session finds it. */
-  #tellPending(): void {
+  #replyPending(): void {
     const { approvalId } = this.#wait
-    const pending = { retryAfterMs: COME_AGAIN_MS, data: { approvalId } }
+    const pending = { retryAfterMs: RETRY_AFTER_MS, data: { approvalId } }
     this.#call.stop('deadline', deny('approval_pending', 'the call waits for an approval', pending))
   }
 
@@ -101,7 +107,7 @@ class HeldStream {
       try {
         job()
       } catch (error) {
-        this.#call.stop('denied', this.#call.incoming.broke('keeping the held call alive', error))
+        this.#call.stop('denied', this.#call.request.internalError('keeping the held call alive', error))
       }
     })
   }
