@@ -5,7 +5,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { readBounded, readText, readUpTo } from './bounded.ts'
 
-test('of a file no more is read than is asked for', async (t) => {
+test('no more of a file is read than requested', async (t) => {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
   t.after(() => rm(dir, { recursive: true }))
   const file = path.join(dir, 'file')
@@ -22,7 +22,7 @@ test('of a file no more is read than is asked for', async (t) => {
   await assert.rejects(readUpTo(path.join(dir, 'none'), 10), /ENOENT/)
 })
 
-test('a file that says it is empty and never ends is read no further than it may count', async () => {
+test('a file that reports size 0 and never ends is read up to the limit only', async () => {
   await assert.rejects(readBounded('/dev/zero', 1000), /^Error: \/dev\/zero is larger than 1000 bytes$/)
   assert.equal(await readText('/dev/zero', 1000), null)
 })

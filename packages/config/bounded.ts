@@ -2,12 +2,12 @@ import { open } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 
-/** What is compressed (RFC 1952) has this after the name of the file that it holds. */
+/** Suffix of gzip-compressed files (RFC 1952), after the name of the file. */
 export const PACKED_SUFFIX = '.gz'
 
 const decompress = promisify(gunzip)
 
-/** What gzip compressed. Rejects where it is damaged, or would be larger than `maxBytes`. */
+/** Decompresses gzip. Rejects when it is damaged, or would exceed `maxBytes`. */
 export async function unpack(bytes: Uint8Array, maxBytes: number): Promise<Buffer> {
   try {
     return await decompress(bytes, { maxOutputLength: maxBytes })
@@ -17,14 +17,14 @@ export async function unpack(bytes: Uint8Array, maxBytes: number): Promise<Buffe
   }
 }
 
-/** The whole file. Rejects with the system's error, and when the file is larger than `maxBytes`. */
+/** Reads the whole file. Rejects with the system's error, and when the file exceeds `maxBytes`. */
 export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
   const bytes = await readUpTo(path, maxBytes + 1)
   if (bytes.length > maxBytes) throw new Error(`${path} is larger than ${maxBytes} bytes`)
   return bytes
 }
 
-/** The text of a file; null when it is missing, unreadable or larger than `maxBytes`. */
+/** Returns the text of a file; null when it is missing, unreadable or larger than `maxBytes`. */
 export async function readText(path: string, maxBytes: number): Promise<string | null> {
   try {
     return (await readBounded(path, maxBytes)).toString('utf8')
@@ -33,25 +33,25 @@ export async function readText(path: string, maxBytes: number): Promise<string |
   }
 }
 
-/** The first `most` bytes of a file, or all of a shorter one. Rejects with the system's error. */
+/** Returns the first `most` bytes of a file, or all of a shorter one. Rejects with the system's error. */
 export async function readUpTo(path: string, most: number): Promise<Buffer> {
   await using file = await open(path, 'r')
   return Buffer.concat(await file.createReadStream({ end: most - 1, autoClose: false }).toArray())
 }
 
-/** Longest token and bundle of authorities, in bytes. */
+/** Maximum size of a token or CA bundle in bytes. */
 const MAX_TOKEN_BYTES = 16 * 1024
 const MAX_CA_BYTES = 1024 * 1024
 
-/** Files of a peer that the configuration names; an empty path: none. */
+/** Files of a peer named in the configuration; an empty path: none. */
 export interface PeerFiles {
   readonly tokenFile: string
   readonly caFile: string
 }
 
 /**
- * The bearer token that a peer is shown, and the authorities that it is believed by. Read for each request: whoever renews them replaces the
- * files. Rejects when a file cannot be read; `at` is where the configuration names it, such as `offline.forward`.
+ * Reads the bearer token for a peer and the CA bundle that it is verified with, for each request, since their files may be replaced. Rejects when a
+ * file cannot be read; `at` is its place in the configuration, such as `offline.forward`.
  */
 export async function peerFiles(
   { tokenFile, caFile }: PeerFiles,
@@ -74,12 +74,12 @@ export async function peerFiles(
 
 /** `Name: value` (RFC 9110, section 5). */
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)[\t ]*$/
-/** What the client says itself. */
+/** Headers set by the client itself. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding', 'connection'])
 
 /**
- * The headers in the lines of a file, names in lower case; empty lines do not count. A number: the first line that is no `Name: value`, or
- * names what the client says itself.
+ * Parses the headers in the lines of a file, names in lower case; empty lines are ignored. Returns the number of the first line that is not `Name:
+ * value`, or names a header set by the client.
  */
 export function headerLines(text: string): Readonly<Record<string, string>> | number {
   const headers: Record<string, string> = {}

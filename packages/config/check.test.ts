@@ -34,7 +34,7 @@ const feature = {
   schema: Type.Object({ enabled: Type.Boolean({ default: false }), depth: Type.Integer({ default: 2, minimum: 0 }) }),
 } satisfies ConfigBlock
 
-/** The object that holds the block of the feature, where nothing is said of either. */
+/** The block of the feature when both members are absent. */
 const deep = { feature: { enabled: false, depth: 2 } }
 
 function check(value: unknown, blocks: readonly ConfigBlock[] = [top, feature]) {
@@ -50,7 +50,7 @@ describe('the walk', () => {
     })
   })
 
-  test('paths tell list positions and quote what is no plain word', () => {
+  test('paths contain list positions and quote keys that are not plain words', () => {
     const { lines } = check({
       items: [{ name: 'x' }, { name: 'X', size: 0, note: 'too long' }],
       names: { 'a b': 1, A: true },
@@ -64,7 +64,7 @@ describe('the walk', () => {
     ])
   })
 
-  test('problems stand in the order of the file, whoever found them', () => {
+  test('problems are in the order of the file, whichever part reports them', () => {
     const rule = (path: string) => () => [{ path, message: 'by a rule', severity: 'error' as const }]
     const ruled = { ...top, rules: [rule('ratio'), rule('items[0].size'), rule('mode')] }
     const { lines } = check({ mode: 'a', wrong: 1, items: [{ size: 3 }], ratio: 1 }, [ruled, feature])
@@ -77,12 +77,12 @@ describe('the walk', () => {
     ])
   })
 
-  test('a rule says nothing about a value that is wrong by itself', () => {
+  test('a rule is not applied to a value that is invalid itself', () => {
     const ruled = { ...top, rules: [() => [{ path: 'ratio', message: 'by a rule', severity: 'error' as const }]] }
     assert.deepEqual(check({ ratio: 'x' }, [ruled]).lines, ['ratio: must be a number, got "x"'])
   })
 
-  test('rules see their own block and the whole file, both with defaults', () => {
+  test('rules receive their own block and the whole file, both with defaults', () => {
     const seen: unknown[] = []
     const look: Rule = (block, file) => {
       seen.push(block.depth, file.mode)
@@ -93,12 +93,12 @@ describe('the walk', () => {
     assert.deepEqual(seen, [2, 'a'])
   })
 
-  test('a wrong value is replaced by its default, so that rules see well-typed blocks', () => {
+  test('an invalid value is replaced by its default, so that rules see well-typed blocks', () => {
     const filled = { mode: 'a', ratio: 1, items: [], names: {}, later: 7, deep }
     assert.deepEqual(check({ items: 'x', ratio: 5 }).config, filled)
   })
 
-  test('a misspelt key is read as the one that was meant, unless that one is there or the caller says no', () => {
+  test('a misspelt key is read as the intended one, unless that one exists or the caller disables it', () => {
     assert.equal(check({ mod: 'b' }).config.mode, 'b')
     assert.equal(check({ mod: 'b', mode: 'a' }).config.mode, 'a')
     const strict = checkConfig('{"items": [{"nam": "x"}]}', [top], { readMisspelt: false })
@@ -110,18 +110,18 @@ describe('the walk', () => {
 })
 
 describe('what is not built', () => {
-  test('a key refuses by its full path when it differs from its default, and only then', () => {
+  test('a key that is not built refuses any value except its default, by its full path', () => {
     assert.deepEqual(check({ later: 7 }).lines, [])
     assert.deepEqual(check({ later: 8 }).lines, ['later: not built yet in this version'])
     assert.deepEqual(check({ later: 'x' }).lines, ['later: must be an integer, got "x"'])
   })
 
-  test('a block refuses by its path when anything in it differs', () => {
+  test('a block that is not built refuses by its path when any value differs', () => {
     assert.deepEqual(check({ deep: { feature: { enabled: false, depth: 2 } } }).lines, [])
     assert.deepEqual(check({ deep: { feature: { depth: 3 } } }).lines, ['deep.feature: not built yet in this version'])
   })
 
-  test('a block may say itself what switching on means', () => {
+  test('a block may define what enabling means', () => {
     const own: ConfigBlock = { ...feature, switchedOn: (block) => block.enabled === true }
     assert.deepEqual(check({ deep: { feature: { depth: 3 } } }, [top, own]).lines, [])
     assert.deepEqual(check({ deep: { feature: { enabled: true } } }, [top, own]).lines, [
@@ -129,7 +129,7 @@ describe('what is not built', () => {
     ])
   })
 
-  test('a key without a default stays unset by every kind of empty', () => {
+  test('a key without a default stays unset for every kind of empty value', () => {
     const schema = Type.Object({ plain: Type.Optional(Type.Unknown({ built: false })) })
     const blocks: ConfigBlock[] = [{ path: '', feature: 'plain', built: true, schema }]
     for (const value of ['', [], {}, false]) assert.deepEqual(check({ plain: value }, blocks).lines, [])
@@ -138,7 +138,7 @@ describe('what is not built', () => {
     }
   })
 
-  test('two tables that claim one key are refused', () => {
+  test('two tables that define one key are refused', () => {
     assert.throws(() => joinSchema([top, top]), /two tables describe the key mode/)
   })
 })
@@ -155,7 +155,7 @@ describe('files', () => {
     }),
   } satisfies ConfigBlock
 
-  test('a file that is not there is an error, a warning, or a warning that tells what is denied', () => {
+  test('a missing file is an error, a warning, or a warning that names the denied feature', () => {
     const text = JSON.stringify({ must: '/no', should: ['/yes', '/no'], closed: '/no' })
     const { problems } = checkConfig(text, [files], { exists: (path) => path === '/yes' })
     assert.deepEqual(problems.map(formatProblem), [
@@ -171,7 +171,7 @@ describe('files', () => {
   })
 })
 
-test('of alternatives the one of the value’s type is read, with its defaults; another type is told', () => {
+test('the alternative of the value’s type is read, with its defaults; another type is reported', () => {
   const person = Type.Union([Type.String({ minLength: 1 }), inner])
   const schema = Type.Object({ people: Type.Record(Type.String(), person, { default: {} }) })
   const block = { path: '', feature: 'top', built: true, schema } satisfies ConfigBlock
@@ -200,7 +200,7 @@ test('for any file the walk and the schema agree on what is well-formed', () => 
       ratio: Type.Optional(ratio),
       items: Type.Optional(Type.Array(item, { maxItems: 2 })),
       names: Type.Optional(Type.Record(Type.String({ pattern: '^[a-z ]+$' }), Type.Boolean(), closed)),
-      // JSON Schema takes 1e300 for an integer; a configuration has no use for one that a double cannot tell from its neighbours.
+      // JSON Schema accepts 1e300 as an integer; a configuration accepts only numbers that a double represents exactly.
       later: Type.Optional(Type.Intersect([later, Type.Number({ maximum: Number.MAX_SAFE_INTEGER })])),
     },
     { ...closed, names },
@@ -242,7 +242,7 @@ test('for any file the walk and the schema agree on what is well-formed', () => 
   assert.ok(wellFormed > 5, `only ${wellFormed} of the files were well-formed`)
 })
 
-test('no text at all makes the check throw', () => {
+test('no text makes the check throw', () => {
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void checkConfig(text, [top, feature])))
 })
 
@@ -259,7 +259,7 @@ test('a path and a key make a path whose parent is the first', () => {
   )
 })
 
-test('listen addresses and URLs are told from what only looks like them', () => {
+test('listen addresses and URLs are distinguished from similar text', () => {
   for (const good of [':0', ':8080', '127.0.0.1:65535', '[::1]:80', 'localhost:1', 'a.example:1']) {
     assert.ok(isListenAddress(good), good)
   }

@@ -7,23 +7,22 @@ import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node }
 import { alternativeFor, faultOf, memberPath, parentPath } from './words.ts'
 
 export interface CheckOptions {
-  /** False: a key that looks misspelt is not read as the one that was meant, so that rules see it missing. Default true. */
+  /** False: a misspelt key is not read as the intended one, so that rules see it missing. Default true. */
   readMisspelt?: boolean
-  /** Whether a named file is there; asks the disk by default. */
+  /** Returns whether a named file exists; default: checks the disk. */
   exists?: (path: string) => boolean
 }
 
 export interface CheckedConfig {
-  /** The file with defaults filled in; to be used only when no problem is an error. */
+  /** The file with defaults filled in; only valid when no problem is an error. */
   config: Record<string, unknown>
-  /** Everything that is wrong, in the order of the file. */
+  /** All problems, in the order of the file. */
   problems: Problem[]
 }
 
 /**
- * Checks a configuration file (docs/spec/gateway.md, loading rules 2 and 3) against its tables and reports everything at once: strict
- * JSON, unknown keys with a suggestion, types and ranges, files that are missing, the rules of the blocks, and keys that
- * are switched on but not built.
+ * Checks a configuration file (docs/spec/gateway.md, loading rules 2 and 3) against its tables and reports everything at once: strict JSON, unknown
+ * keys with a suggestion, types and ranges, missing files, the rules of the blocks, and enabled keys that are not built.
  */
 export function checkConfig(text: string, blocks: readonly ConfigBlock[], options: CheckOptions = {}): CheckedConfig {
   const root = joinSchema(blocks)
@@ -40,7 +39,7 @@ export function checkConfig(text: string, blocks: readonly ConfigBlock[], option
   const problems = [...walk.problems]
   const faulty = new Set(problems.map((problem) => problem.path))
   for (const problem of blocks.flatMap((block) => judge(block, config))) {
-    // A value that is wrong by itself is told once.
+    // A value that is invalid itself is reported once.
     if (!faulty.has(problem.path)) problems.push(problem)
   }
   return { config, problems: inFileOrder(problems, walk.positions) }
@@ -85,7 +84,7 @@ interface Position {
 /** One walk over the file, in its own order, that collects problems and fills defaults. */
 class Walk {
   readonly problems: Problem[] = []
-  /** Where each path stands in the file, counted in values. */
+  /** Position of each path in the file, counted in values. */
   readonly positions = new Map<string, Position>()
   readonly #root: Node
   readonly #readMisspelt: boolean
@@ -98,7 +97,7 @@ class Walk {
     this.#exists = exists
   }
 
-  /** The value with defaults filled in; a wrong one is replaced by its default, so that rules see well-typed blocks. */
+  /** Returns the value with defaults filled in; an invalid one is replaced by its default, so that rules see well-typed blocks. */
   value(node: Node, value: unknown, path: string): unknown {
     const start = this.#count++
     const result = this.#checked(node, value, path)
@@ -144,7 +143,7 @@ class Walk {
       const key = Object.hasOwn(properties, written) ? written : this.#unknown(properties, written, path)
       if (key === null || (key !== written && Object.hasOwn(value, key))) continue
       const inner = properties[key]
-      // A misspelt key that is not built either is told once.
+      // A misspelt key that is not built is reported once.
       const untold = inner !== undefined && (key === written || inner.built !== false)
       const result = untold ? this.value(inner, member, memberPath(path, written)) : member
       if (result !== undefined) filled[key] = result
@@ -160,7 +159,7 @@ class Walk {
     return filled
   }
 
-  /** The key that was meant, when it may be read as that one. */
+  /** Returns the intended key, when it may be read as that one. */
   #unknown(properties: Readonly<Record<string, Node>>, written: string, path: string): string | null {
     const meant = closest(written, Object.keys(properties))
     const elsewhere = meant === null ? this.#elsewhere(written) : memberPath(path, meant)
@@ -170,7 +169,7 @@ class Walk {
     return this.#readMisspelt ? meant : null
   }
 
-  /** A key that exists, but in another block. */
+  /** Returns a key that exists in another block. */
   #elsewhere(written: string): string | null {
     const ending = `.${written.toLowerCase()}`
     for (const path of knownPaths(this.#root)) if (`.${path.toLowerCase()}`.endsWith(ending)) return path
@@ -202,7 +201,7 @@ class Walk {
     this.problems.push({ path, message, severity, kind: 'missing_file' })
   }
 
-  /** Notes the place of a value that is not looked into. */
+  /** Records the position of a value that is not checked. */
   #pass(path: string): void {
     const at = this.#count++
     this.positions.set(path, { start: at, end: at })
@@ -226,7 +225,7 @@ function canRead(path: string): boolean {
   }
 }
 
-/** What is missing stands at the end of the object that misses it. */
+/** A missing key is placed at the end of its object. */
 function inFileOrder(problems: readonly Problem[], positions: ReadonlyMap<string, Position>): Problem[] {
   const place = (path: string): number => {
     const exact = positions.get(path)

@@ -38,7 +38,7 @@ describe('flags', () => {
     assert.equal(parsed.given.size, 0)
   })
 
-  test('one dash, two dashes, a space and an equals sign all mean the same', () => {
+  test('one dash, two dashes, a space and an equals sign are equivalent', () => {
     for (const argv of [['-listen', ':1'], ['--listen', ':1'], ['-listen=:1'], ['--listen=:1']]) {
       const parsed = values(...argv)
       assert.equal(parsed.values.listen, ':1')
@@ -92,7 +92,7 @@ describe('flags', () => {
     }
   })
 
-  test('asking for help is no error', () => {
+  test('requesting help is not an error', () => {
     for (const flag of ['-h', '-help', '--help']) {
       const parsed = parseFlags(table, [flag])
       assert.ok(!parsed.ok && parsed.help && parsed.message === '')
@@ -101,7 +101,7 @@ describe('flags', () => {
     assert.ok(parseFlags({ h: { type: 'bool', help: 'x' } }, ['-h']).ok)
   })
 
-  test('the usage text is grouped, aligned and tells types, choices and defaults', () => {
+  test('the usage text is grouped, aligned and shows types, choices and defaults', () => {
     assert.equal(
       usage(table, 'plat-test'),
       `Usage: plat-test [flags]

@@ -1,9 +1,9 @@
 import { closest, formatDuration, parseDuration } from '@plat/core'
 
 interface FlagBase {
-  /** What it does, in one sentence without the default. */
+  /** Purpose in one sentence, without the default. */
   help: string
-  /** Heading under which the usage text lists it; the first group of the table when absent. */
+  /** Heading in the usage text; default: the first group of the table. */
   group?: string
 }
 
@@ -15,7 +15,7 @@ export type Flag = FlagBase &
     | { type: 'int'; default?: number; min?: number; max?: number }
     /** Go style (`15m`, `250ms`); the value is in milliseconds. */
     | { type: 'duration'; default?: number; min?: number; max?: number }
-    /** Separated by commas; a repeated flag adds. */
+    /** Separated by commas; a repeated flag appends. */
     | { type: 'list'; default?: readonly string[] }
   )
 
@@ -34,14 +34,14 @@ export type FlagValues<T extends FlagTable> = { readonly [K in keyof T]: ValueOf
 
 export type ParsedFlags<T extends FlagTable> =
   | { ok: true; values: FlagValues<T>; given: ReadonlySet<string> }
-  /** `help`: the user asked for the usage text, which is no error (status 0); otherwise status 2. */
+  /** `help`: the user requested the usage text, which is not an error (status 0); otherwise status 2. */
   | { ok: false; help: boolean; message: string; usage: string }
 
 type Value = ValueOf[Flag['type']]
 
 /**
- * Reads Go-style flags: `-name value`, `-name=value`, `--name`; a bool takes its value only after `=`. Positional arguments
- * are refused. `program` stands in the usage text.
+ * Parses Go-style flags: `-name value`, `-name=value`, `--name`; a bool takes a value only after `=`. Positional arguments are refused. `program` is
+ * the name in the usage text.
  */
 export function parseFlags<const T extends FlagTable>(
   table: T,
@@ -73,7 +73,7 @@ export function parseFlags<const T extends FlagTable>(
     values.set(name, Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value)
     given.add(name)
   }
-  // Every name of the table has a value of its flag's type by now: `initial` and `read` both go by the type.
+  // Every name of the table has a value of its flag's type: `initial` and `read` both follow the type.
   return { ok: true, values: Object.fromEntries(values) as FlagValues<T>, given }
 }
 
@@ -95,7 +95,7 @@ function initial(flag: Flag): Value {
   }
 }
 
-/** Go's own spellings of a bool. */
+/** Go's spellings of a bool. */
 const BOOLS: Readonly<Record<string, boolean>> = Object.freeze({
   ...Object.fromEntries(['1', 't', 'T', 'true', 'TRUE', 'True'].map((text) => [text, true])),
   ...Object.fromEntries(['0', 'f', 'F', 'false', 'FALSE', 'False'].map((text) => [text, false])),
@@ -138,7 +138,7 @@ function withinRange(
   return { fault: `must be from ${print(min)} to ${print(max)}${got}` }
 }
 
-/** The usage text: grouped, aligned, with the type of each value and the default. Ends with a newline. */
+/** Returns the usage text: grouped, aligned, with the type of each value and the default. Ends with a newline. */
 export function usage(table: FlagTable, program: string): string {
   const rows = Object.entries(table).map(([name, flag]) => ({
     group: flag.group ?? '',

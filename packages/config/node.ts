@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ConfigBlock, KeyNotes } from './block.ts'
 
-/** The part of JSON Schema that configuration tables use, read from what TypeBox built, with our own notes beside it. */
+/** The part of JSON Schema that configuration tables use, as built by TypeBox, with the additional notes. */
 export interface Node extends KeyNotes {
   readonly type?: string
   readonly description?: string
@@ -27,22 +27,22 @@ export interface Node extends KeyNotes {
 interface Tree {
   properties: Record<string, Node>
   children: Map<string, Tree>
-  /** Of a block: what its schema says beside its properties. */
+  /** Schema of a block without its properties. */
   base: Node
 }
 
-/** One schema of the whole file, from all blocks. Throws when two of them claim the same key. */
+/** Joins the schemas of all blocks. Throws when two of them define the same key. */
 export function joinSchema(blocks: readonly ConfigBlock[]): Node {
   const root = newTree()
   for (const block of blocks) {
     const tree = treeAt(root, block.path)
     const schema: Node = block.schema
-    // The file itself is no block that could refuse: at the top level each key of an unbuilt feature does.
+    // The file itself is not a block that could refuse: at the top level each key of an unbuilt feature does.
     const noted = !block.built && block.path === '' ? { built: false } : {}
     for (const [key, node] of Object.entries(schema.properties ?? {}))
       claim(tree, key, { ...node, ...noted }, block.path)
     const required = [...(tree.base.required ?? []), ...(schema.required ?? [])]
-    // A block that is absent is read as an empty one; the file itself must be there.
+    // An absent block is read as an empty one; the file itself must exist.
     tree.base = block.path === '' ? { type: 'object', required } : { ...schema, required, default: {} }
   }
   return grow(root)
@@ -71,7 +71,7 @@ function claim(tree: Tree, key: string, node: Node, owner: string): void {
 function grow({ properties, children, base }: Tree): Node {
   const all: Record<string, Node> = { ...properties }
   for (const [key, child] of children) {
-    // A block may describe an object of which other keys are blocks of their own.
+    // A block may describe an object with keys that are separate blocks.
     const inner = all[key]
     const grown = grow(child)
     all[key] = inner === undefined ? grown : { ...inner, properties: { ...inner.properties, ...grown.properties } }
@@ -79,7 +79,7 @@ function grow({ properties, children, base }: Tree): Node {
   return { ...base, type: 'object', properties: all, required: base.required ?? [], additionalProperties: false }
 }
 
-/** The default of a key with the defaults inside it, or undefined when it has none. */
+/** Returns the default of a key with the defaults inside it, or undefined when it has none. */
 export function filledDefault(node: Node): unknown {
   if (node.default === undefined) return undefined
   const value: unknown = structuredClone(node.default)
@@ -92,7 +92,7 @@ export function filledDefault(node: Node): unknown {
   return filled
 }
 
-/** Whether a value leaves an unbuilt key at what the contract documents. */
+/** Returns whether a value leaves an unbuilt key at its documented default. */
 export function isDocumentedDefault(node: Node, value: unknown): boolean {
   const documented = filledDefault(node)
   if (documented !== undefined) return isDeepStrictEqual(value, documented)

@@ -1,7 +1,7 @@
 import type { ConfigBlock } from './block.ts'
 import type { Node } from './node.ts'
 
-/** What stands in the schema for us and not for editors. */
+/** Schema members that are not for editors. */
 const OWN_NOTES: ReadonlySet<string> = new Set(['built', 'file', 'format', 'required', 'properties'])
 
 /**
@@ -69,7 +69,7 @@ function keyRows(path: string, node: Node, isRequired: boolean): string[] {
       keyRows(`${prefix}.${key}`, one, holder?.required?.includes(key) === true),
     ),
   )
-  // An object whose keys are listed needs no row of its own.
+  // An object whose keys are listed needs no separate row.
   return node.properties === undefined ? [keyRow(path, node, isRequired), ...inner] : inner
 }
 

@@ -1,6 +1,6 @@
 import type { Problem, Rule } from './block.ts'
 
-/** A rule for keys that must be set while something else is: `because` ends the sentence `<path>: is required <because>`. */
+/** Returns a rule for keys that are required while another is set: `because` ends the sentence `<path>: is required <because>`. */
 export function requires(
   path: string,
   keys: readonly string[],
@@ -11,12 +11,12 @@ export function requires(
     when(block) ? keys.filter((key) => isUnset(block[key])).map((key) => missing(join(path, key), because)) : []
 }
 
-/** A rule for a block that needs a key of the file's top level. */
+/** Returns a rule for a block that requires a top-level key of the file. */
 export function requiresTop(key: string, when: (block: Record<string, unknown>) => boolean, because: string): Rule {
   return (block, file) => (when(block) && isUnset(file[key]) ? [missing(key, because)] : [])
 }
 
-/** A rule for a key, nested or not, that names a DLP profile of the file, or the one that is built in. Empty: it names none. */
+/** Returns a rule for a key, nested or not, that names a DLP profile of the file, or the built-in one. Empty: no profile. */
 export function namesProfile(path: string, builtIn: string): Rule {
   const [, ...names] = path.split('.')
   return (block, { dlpProfiles: profiles }) => {
@@ -39,7 +39,7 @@ function join(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`
 }
 
-/** Absent, `''`, or an empty list or map. */
+/** Returns whether a value is absent, `''`, or an empty list or map. */
 export function isUnset(value: unknown): boolean {
   return (
     value === undefined ||
@@ -48,7 +48,7 @@ export function isUnset(value: unknown): boolean {
   )
 }
 
-/** A rule for a list of objects whose member `name`, or another one, must differ: `tokenVault.providers`. */
+/** Returns a rule for a list of objects whose member `name`, or another one, must be unique: `tokenVault.providers`. */
 export function uniqueNames(path: string, member = 'name'): Rule {
   const key = path.slice(path.lastIndexOf('.') + 1)
   return (block) => {

@@ -14,19 +14,19 @@ function file(content: string): string {
   return at
 }
 
-test('a secret comes from the variable or from the file that the _FILE variant names', () => {
+test('a secret is read from the variable or from the file that the _FILE variable names', () => {
   assert.equal(readSecret({ A: ' s3cret ' }, 'A'), ' s3cret ')
   assert.equal(readSecret({ A_FILE: file('s3cret') }, 'A'), 's3cret')
   assert.equal(readSecret({}, 'A'), null)
 })
 
-test('exactly one trailing newline of a file is cut', () => {
+test('exactly one trailing newline of a file is removed', () => {
   assert.equal(readSecret({ A_FILE: file('s\n') }, 'A'), 's')
   assert.equal(readSecret({ A_FILE: file('s\r\n') }, 'A'), 's')
   assert.equal(readSecret({ A_FILE: file('s\n\n') }, 'A'), 's\n')
 })
 
-test('both, an empty one and an unreadable file are refused by name and without the value', () => {
+test('both variables, an empty one and an unreadable file are refused by name and without the value', () => {
   const refuse = (env: NodeJS.ProcessEnv, message: RegExp) => {
     assert.throws(
       () => readSecret(env, 'A'),

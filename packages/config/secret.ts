@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * A secret from the environment: the value of `name`, or the content of the file that `<name>_FILE` names, without one
- * trailing newline. Null when neither is set. Throws with the variable's name, never the value, when both are set, when
- * the value is empty, or when the file cannot be read.
+ * Reads a secret from the environment: the value of `name`, or the content of the file that `<name>_FILE` names, without one trailing newline.
+ * Returns null when neither is set. Throws with the variable's name, never the value, when both are set, when the value is empty, or when the file
+ * cannot be read.
  */
 export function readSecret(env: NodeJS.ProcessEnv, name: string): string | null {
   const value = env[name]

@@ -49,13 +49,13 @@ function watched(take: (text: string | null) => void | Promise<void> = () => {})
   return { path: file, clock, watch, seen, errors }
 }
 
-/** One interval, and then the end of the look that it began. */
+/** Advances one interval and waits for the check. */
 async function nextLook({ clock, watch }: Watched): Promise<void> {
   await clock.advance(2000)
   await watch.check()
 }
 
-test('the first look offers the content, later ones only what changed, a missing file is null', async () => {
+test('the first check passes the content, later ones only changes, and a missing file is null', async () => {
   const w = watched()
   await w.watch.check()
   writeFileSync(w.path, 'one')
@@ -70,7 +70,7 @@ test('the first look offers the content, later ones only what changed, a missing
   assert.deepEqual(w.errors, [])
 })
 
-test('the interval alone finds a change', async () => {
+test('the interval alone detects a change', async () => {
   const w = watched()
   writeFileSync(w.path, 'one')
   await w.clock.advance(1999)
@@ -80,7 +80,7 @@ test('the interval alone finds a change', async () => {
   assert.deepEqual(w.seen, ['one'])
 })
 
-test('content is what counts: same size and time stamp with other bytes is a change', async () => {
+test('content is compared: same size and time stamp with other bytes is a change', async () => {
   const w = watched()
   writeFileSync(w.path, 'aaa')
   utimesSync(w.path, 1, 1)
@@ -91,7 +91,7 @@ test('content is what counts: same size and time stamp with other bytes is a cha
   assert.deepEqual(w.seen, ['aaa', 'bbb'])
 })
 
-test('the symlink swap of a mounted ConfigMap is seen', async () => {
+test('the symlink swap of a mounted ConfigMap is detected', async () => {
   const w = watched()
   const folder = path.dirname(w.path)
   const version = (name: string, text: string) => {
@@ -108,7 +108,7 @@ test('the symlink swap of a mounted ConfigMap is seen', async () => {
   assert.deepEqual(w.seen, ['one', 'two'])
 })
 
-test('looks never overlap, and a check resolves after a look that began after it was asked for', async () => {
+test('checks never overlap, and a check resolves after one that began after the call', async () => {
   let inside = 0
   let most = 0
   const release: (() => void)[] = []
@@ -133,7 +133,7 @@ test('looks never overlap, and a check resolves after a look that began after it
   assert.equal(most, 1)
 })
 
-test('content that was refused is told once and offered again only when it changes', async () => {
+test('refused content is reported once and passed again only when it changes', async () => {
   const w = watched((text) => {
     if (text === 'bad') throw new Error('bad content')
   })
@@ -165,7 +165,7 @@ test('a file that cannot be read is an error, and its old content counts as new 
   assert.deepEqual(w.seen, ['one', 'one'])
 })
 
-test('a file that is missing is read from its compressed form, until it is there itself', async () => {
+test('a missing file is read from its compressed form, until it exists itself', async () => {
   const w = watched()
   writeFileSync(`${w.path}.gz`, gzipSync('one'))
   await w.watch.check()
@@ -181,7 +181,7 @@ test('a file that is missing is read from its compressed form, until it is there
   assert.deepEqual(w.errors, [])
 })
 
-test('a compressed file that is damaged, cut or larger than the limit once decompressed is refused', async () => {
+test('a compressed file that is damaged, truncated or beyond the limit when decompressed is refused', async () => {
   const w = watched()
   const bomb = gzipSync(Buffer.alloc(MAX_WATCHED_BYTES + 1))
   for (const content of [Buffer.from('no gzip'), gzipSync('one').subarray(0, 12), bomb]) {
@@ -208,14 +208,14 @@ test('a file beyond the limit is refused unread', async () => {
   assert.deepEqual(w.seen, [])
 })
 
-test('without onError the first check rejects, so that a start cannot overlook it', async () => {
+test('without onError the first check rejects, so that a start cannot miss it', async () => {
   const clock = new TestClock()
   const watch = watchFile({ path: root, everyMs: 1000, clock, onBytes: () => {} })
   await assert.rejects(watch.check(), /EISDIR/)
   watch.stop()
 })
 
-test('after stop nothing is offered any more', async () => {
+test('after stop nothing is passed any more', async () => {
   const w = watched()
   w.watch.stop()
   writeFileSync(w.path, 'one')

@@ -2,34 +2,34 @@ import { createHash } from 'node:crypto'
 import { type Clock, reasonOf } from '@plat/core'
 import { PACKED_SUFFIX, readBounded, unpack } from './bounded.ts'
 
-/** Largest file that is watched, in bytes. */
+/** Maximum size of a watched file in bytes. */
 export const MAX_WATCHED_BYTES = 64 * 1024 * 1024
 
 export interface WatchOptions {
   path: string
-  /** How often the content is looked at, in milliseconds. */
+  /** Interval between checks, in milliseconds. */
   everyMs: number
   clock: Clock
-  /** The content at the first look and after each change; null while there is no such file. */
+  /** Called with the content at the first check and after each change; null while the file does not exist. */
   onBytes(bytes: Uint8Array | null): void | Promise<void>
-  /** What reading the file or `onBytes` threw, once per content. Without it, `check` rejects. */
+  /** Called with errors of reading or of `onBytes`, once per content. Without it, `check` rejects. */
   onError?(error: unknown): void
-  /** A look has ended, whatever it found: whoever must not trust an old content knows how old it can be. */
+  /** Called after each check, whatever its result, so that callers can bound the age of the content. */
   onLooked?(): void
 }
 
 export interface FileWatch {
-  /** Looks now. Resolves when a look that began after this call has ended, `onBytes` included. */
+  /** Checks now. Resolves when a check that began after this call is done, including `onBytes`. */
   check(): Promise<void>
   stop(): void
 }
 
 /**
- * A file that is missing is read from `<path>.gz` where there is one: a ConfigMap holds large files compressed.
+ * Watches a file by its content, so that renames, rewrites with an old time stamp and symlink swaps of mounted ConfigMaps are detected, and a
+ * rewrite of the same content is ignored. Checks never overlap. The caller awaits the first `check` before it starts to serve. Content that
+ * `onBytes` refused is not passed again until it changes.
  *
- * Follows a file by its content, so that renames, rewrites with an old time stamp and the symlink swaps of mounted
- * ConfigMaps are all seen, and a rewrite of the same content is not. Looks never overlap. The caller awaits the first
- * `check` before it starts to serve. Content that `onBytes` refused is not offered again until it changes.
+ * A missing file is read from `<path>.gz` if that exists: a ConfigMap holds large files compressed.
  */
 export function watchFile(options: WatchOptions): FileWatch {
   let seen: string | null = null
@@ -73,7 +73,7 @@ export function watchFile(options: WatchOptions): FileWatch {
   }
 
   const stopTimer = options.clock.every(options.everyMs, () => {
-    // A look that takes longer than the interval is not followed by a queue of further ones.
+    // A check that takes longer than the interval does not queue further ones.
     if (running === null) void check()
   })
   return {
@@ -89,7 +89,7 @@ type FileContent =
   | { kind: 'bytes'; key: string; bytes: Uint8Array | null }
   | { kind: 'error'; key: string; error: unknown }
 
-/** `seen`: the key of what was last found; of a compressed file that is still the same only the key is returned. */
+/** `seen`: key of the previous content; for an unchanged compressed file only the key is returned. */
 async function readEither(path: string, seen: string | null): Promise<FileContent> {
   const plain = await read(path)
   if (plain.kind === 'error' || plain.bytes !== null) return plain

@@ -1,16 +1,16 @@
 import type { Problem } from './block.ts'
 import type { Node } from './node.ts'
 
-/** Longest part of a wrong value that a message repeats, in characters. */
+/** Maximum length of an invalid value quoted in a message, in characters. */
 const MAX_SHOWN = 60
 
-/** Path of a member: `identity.issuer`, and `upstreams["a b"]` where the key is no plain word. */
+/** Returns the path of a member: `identity.issuer`, and `upstreams["a b"]` when the key is not a plain word. */
 export function memberPath(parent: string, key: string): string {
   if (!/^[A-Za-z_]\w*$/.test(key)) return `${parent}[${JSON.stringify(key)}]`
   return parent === '' ? key : `${parent}.${key}`
 }
 
-/** The path without its last step, or null for the file itself. */
+/** Returns the path without its last step, or null for the file itself. */
 export function parentPath(path: string): string | null {
   if (path === '') return null
   let last = 0
@@ -37,13 +37,13 @@ const KINDS: Readonly<Record<string, string>> = {
   boolean: 'true or false',
 }
 
-/** What is wrong with the value itself, members and items apart; null when nothing is. */
+/** Returns the problem of the value itself, without members and items; null when there is none. */
 export function faultOf(node: Node, value: unknown): string | null {
   const got = `, got ${show(value)}`
   if (node.enum !== undefined) {
     return node.enum.includes(value) ? null : `must be one of ${node.enum.join(', ')}${got}`
   }
-  // Beyond 2^53 a number is no longer the one that was written.
+  // A number beyond 2^53 differs from the one written.
   if (node.type === 'integer' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
     return `must be an integer from -${Number.MAX_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`
   }
@@ -54,7 +54,7 @@ export function faultOf(node: Node, value: unknown): string | null {
   return null
 }
 
-/** The alternative that has the type of the value; a text says that there is none. */
+/** Returns the alternative with the type of the value, or a message when there is none. */
 export function alternativeFor(alternatives: readonly Node[], value: unknown): Node | string {
   const fits = alternatives.find(({ type }) => type === undefined || isOfType(type, value))
   if (fits !== undefined) return fits
@@ -107,14 +107,14 @@ function formatFault(format: NonNullable<Node['format']>, text: string): string 
   return isListenAddress(text) ? null : `must be an address such as :8080 or 127.0.0.1:8080, got ${show(text)}`
 }
 
-/** An absolute http or https URL with a host, written with `//` (the URL parser alone would accept `http:host`). */
+/** Returns whether the text is an absolute http or https URL with a host, written with `//` (the URL parser alone would accept `http:host`). */
 export function isHttpUrl(text: string): boolean {
   return /^https?:\/\/[^/?#\s]/i.test(text) && URL.canParse(text)
 }
 
 const MAX_PORT = 65_535
 
-/** `host:port` with an optional host; IPv6 hosts stand in brackets. */
+/** Returns whether the text is `host:port` with an optional host; IPv6 hosts are in brackets. */
 export function isListenAddress(text: string): boolean {
   const match = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s:[\]]*):(\d{1,5})$/.exec(text)
   return match !== null && Number(match[1]) <= MAX_PORT
@@ -129,7 +129,7 @@ function countFault({ minItems, maxItems }: Node, count: number): string | null 
 function show(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'
-  // What stands before the @ of a URL is a credential more often than not.
+  // The part of a URL before the @ is usually a credential.
   const text = JSON.stringify(value).replace(/\/\/[^/@\s]*@/, '//…@')
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
 }

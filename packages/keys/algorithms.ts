@@ -1,27 +1,27 @@
 import { constants, type KeyObject, sign, verify } from 'node:crypto'
 
-/** The JOSE names of the algorithms that are built. */
+/** JOSE names of the supported algorithms. */
 export type AlgorithmName = 'EdDSA' | 'ES256' | 'RS256' | MldsaName
 
 /** ML-DSA of FIPS 204, by its JOSE names (RFC 9964). */
 export type MldsaName = 'ML-DSA-44' | 'ML-DSA-65' | 'ML-DSA-87'
 
 /**
- * One JOSE algorithm, resolved once when a key is loaded; nothing chooses an algorithm from what a token says.
- * RFC 9864's name `Ed25519` is no row: the contract says `EdDSA`.
+ * One JOSE algorithm, determined when a key is loaded; never chosen by the content of a token. RFC 9864's name `Ed25519` is not supported: the
+ * contract uses `EdDSA`.
  */
 export interface Algorithm {
   readonly name: AlgorithmName
-  /** Is this a key that the algorithm may be used with? */
+  /** Returns whether the algorithm applies to the key. */
   fits(key: KeyObject): boolean
   sign(bytes: Uint8Array, key: KeyObject): Uint8Array
   verify(bytes: Uint8Array, key: KeyObject, signature: Uint8Array): boolean
 }
 
-/** RFC 7518 section 3.3: the least size of an RSA key. Larger ones than the other bound only cost time. In bits. */
+/** RFC 7518 section 3.3: minimum size of an RSA key in bits. Keys above the maximum only cost time. */
 const RSA_BITS = { least: 2048, most: 8192 } as const
 
-/** Every algorithm that is built. Which of them may sign a session token is decided in `@plat/tokens`. */
+/** Every supported algorithm. `@plat/tokens` decides which of them may sign a session token. */
 export const algorithms: Readonly<Record<AlgorithmName, Algorithm>> = {
   EdDSA: {
     name: 'EdDSA',
@@ -62,7 +62,7 @@ function mldsa(name: MldsaName): Algorithm {
   }
 }
 
-/** The algorithm that a key is for; null when none is built for its type, curve or size. */
+/** Returns the algorithm of a key; null when its type, curve or size is not supported. */
 export function algorithmOf(key: KeyObject): Algorithm | null {
   return Object.values(algorithms).find((algorithm) => algorithm.fits(key)) ?? null
 }

@@ -14,7 +14,7 @@ async function cipherIn(t: TestContext) {
   return openCipher(path.join(dir, 'key'))
 }
 
-test('sealed bytes open in their context, under their key, unchanged, and otherwise not at all', async (t) => {
+test('sealed bytes open only in their context, under their key, and unmodified', async (t) => {
   const [cipher, other] = [await cipherIn(t), await cipherIn(t)]
   const plain = Buffer.from('a secret')
   const sealed = await sealBytes(plain, { cipher, context: 'here', random: randomBytes })

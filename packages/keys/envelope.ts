@@ -6,7 +6,7 @@ const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Bytes under a key of their own, which a cipher wraps. All but `kid` is base64url. */
+/** Bytes encrypted under a separate key, which a cipher wraps. All members except `kid` are base64url. */
 export interface SealedBytes {
   readonly kid: string
   readonly key: string
@@ -15,7 +15,7 @@ export interface SealedBytes {
   readonly data: string
 }
 
-/** Seals bytes by AES-256-GCM. `context` says what they are: they open under no other. `random` answers random bytes. */
+/** Encrypts bytes with AES-256-GCM. `context` identifies them: they open under no other. `random` returns random bytes. */
 export async function sealBytes(
   plain: Uint8Array,
   { cipher, context, random }: { readonly cipher: Cipher; readonly context: string; random(bytes: number): Uint8Array },
@@ -28,7 +28,7 @@ export async function sealBytes(
   return { kid: cipher.kid, key: encodeBase64url(wrapped), nonce: encodeBase64url(nonce), data: encodeBase64url(data) }
 }
 
-/** Null for what was changed, what was sealed in another context, and what this cipher did not wrap. */
+/** Returns null for modified bytes, another context, and a key that this cipher did not wrap. */
 export async function openBytes(sealed: SealedBytes, cipher: Cipher, context: string): Promise<Uint8Array | null> {
   const [wrapped, nonce, data] = [sealed.key, sealed.nonce, sealed.data].map(decodeBase64url)
   if (!wrapped || !data || nonce?.length !== NONCE_BYTES || data.length < TAG_BYTES) return null

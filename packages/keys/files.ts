@@ -4,10 +4,10 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type PublicKey, publicKeyOf, readPublicJwk } from './jwk.ts'
 
-/** Schemes of key URIs that are named by the format but not built yet. */
+/** Schemes of key URIs that the format names but that are not supported. */
 const UNBUILT_SCHEME = /^(kms|azurekv):\/\/|^pkcs11:/
 
-/** The path of a key file: a bare path, or `file:///path`. Throws one clear line for every other scheme. */
+/** Returns the path of a key file: a bare path, or `file:///path`. Throws one line for every other scheme. */
 export function keyFilePath(uriOrPath: string): string {
   const unbuilt = UNBUILT_SCHEME.exec(uriOrPath)
   if (unbuilt !== null) throw new Error(`${unbuilt[0].replace(/:.*/, '')} keys: not built yet in this version`)
@@ -33,7 +33,7 @@ export async function readKeyFile(uriOrPath: string): Promise<{ readonly file: s
   }
 }
 
-/** Reads a private key from PEM (PKCS8) or JWK text. `name` is for the message; the text never appears in it. */
+/** Reads a private key from PEM (PKCS8) or JWK text. `name` is for messages, which never contain the text. */
 export function readPrivateKey(text: string, name: string): KeyObject {
   try {
     const trimmed = text.trim()
@@ -44,7 +44,7 @@ export function readPrivateKey(text: string, name: string): KeyObject {
   }
 }
 
-/** Public keys of a text: PEM blocks (public or private), one JWK, or a JWK set. Throws when there is none or one is odd. */
+/** Reads public keys: PEM blocks (public or private), one JWK, or a JWK set. Throws when there is none or one is invalid. */
 export function readPublicKeys(text: string, name: string): readonly PublicKey[] {
   const keys = text.trimStart().startsWith('{') ? jwkKeys(text) : pemKeys(text)
   if (keys.length === 0) throw new Error(`${name}: holds no key`)
@@ -81,15 +81,14 @@ function jwkKeys(text: string): readonly (PublicKey | null)[] {
   return [readPublicJwk(value)]
 }
 
-/** Where a key pair stands: `key.pem` (PKCS8, mode 0600) and `pub.pem` (SPKI). */
+/** Files of a key pair: `key.pem` (PKCS8, mode 0600) and `pub.pem` (SPKI). */
 export interface KeyFiles {
   readonly keyPath: string
   readonly pubPath: string
 }
 
 /**
- * Makes an Ed25519 pair in `dir`, which is made when it is missing. Refuses when `key.pem` is there: a key is never
- * overwritten. Both files appear whole or not at all.
+ * Creates an Ed25519 pair in `dir`, and `dir` if missing. Throws when `key.pem` exists: a key is never overwritten. Each file is created atomically.
  */
 export async function generateKeyFiles(dir: string): Promise<KeyFiles> {
   const keyPath = path.join(dir, 'key.pem')
@@ -110,7 +109,7 @@ export async function generateKeyFiles(dir: string): Promise<KeyFiles> {
   return { keyPath, pubPath: await writePublicHalf(dir, privateKey) }
 }
 
-/** The pair of `dir`: made when there is none, its `pub.pem` written again when that is missing or of another key. */
+/** Returns the pair of `dir`: created if missing, with `pub.pem` rewritten when it is missing or of another key. */
 export async function ensureKeyFiles(dir: string): Promise<KeyFiles> {
   const keyPath = path.join(dir, 'key.pem')
   const text = await readOrNull(keyPath)

@@ -13,7 +13,7 @@ export interface PublicJwk {
   readonly pub?: string
 }
 
-/** A public key that can verify, with everything that was worked out about it once. */
+/** A public key for verification, with its derived values. */
 export interface PublicKey {
   /** RFC 7638 thumbprint. */
   readonly kid: string
@@ -43,7 +43,7 @@ export function thumbprint(jwk: PublicJwk): string {
   return hash('sha256', JSON.stringify(required), 'base64url')
 }
 
-/** The public half of a key, ready to verify; null when no algorithm is built for its type. */
+/** Returns the public half of a key; null when its type is not supported. */
 export function publicKeyOf(key: KeyObject): PublicKey | null {
   const algorithm = algorithmOf(key)
   if (algorithm === null) return null
@@ -52,13 +52,12 @@ export function publicKeyOf(key: KeyObject): PublicKey | null {
   return jwk === null ? null : { kid: thumbprint(jwk), algorithm, jwk, key: half }
 }
 
-/** Names members that only a private or symmetric JWK has. */
+/** Members of private or symmetric JWKs only. */
 const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv']
 
 /**
- * Reads a public JWK that somebody else sent. Null when it is not one, when no algorithm is built for it, when its `alg`,
- * `use` or `key_ops` says otherwise, when it holds a private member, or when it is not written as we would write the same key: one
- * key has one text, and so one thumbprint.
+ * Parses an untrusted public JWK. Returns null when it is malformed, its algorithm is not supported, its `alg`, `use` or `key_ops` forbid
+ * verification, it has a private member, or its encoding is not canonical: each key has one text, and so one thumbprint.
  */
 export function readPublicJwk(value: unknown): PublicKey | null {
   if (typeof value !== 'object' || value === null) return null
@@ -81,7 +80,7 @@ function importPublic(jwk: PublicJwk): PublicKey | null {
   }
 }
 
-/** The members that the thumbprint covers, and no other; null when one is missing. */
+/** Returns only the members that the thumbprint covers; null when one is missing. */
 function requiredMembers(jwk: object): PublicJwk | null {
   if (!('kty' in jwk) || typeof jwk.kty !== 'string' || !Object.hasOwn(THUMBPRINT_MEMBERS, jwk.kty)) return null
   const { kty } = jwk

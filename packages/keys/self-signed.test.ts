@@ -12,7 +12,7 @@ const options = {
   serial: Buffer.from('00ff00', 'hex'),
 }
 
-test('a certificate of our own is one to everybody who reads it, for its names, its time and its key', () => {
+test('a self-signed certificate is valid for every reader, with its names, time and key', () => {
   const { certificate, privateKey } = createSelfSigned(options)
   const read = new X509Certificate(certificate)
   assert.equal(read.subject, 'CN=plat resources')

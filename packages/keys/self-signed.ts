@@ -5,7 +5,7 @@ import { der, derOid } from './der.ts'
 export interface SelfSignedOptions {
   /** The common name of subject and issuer. */
   readonly name: string
-  /** DNS names and IPv4 or IPv6 addresses that it is good for. */
+  /** DNS names and IPv4 or IPv6 addresses of the certificate. */
   readonly hosts: readonly string[]
   /** Milliseconds since the epoch. */
   readonly notBefore: number
@@ -43,10 +43,7 @@ const OID = {
 
 const TRUE = Buffer.from([0x01, 0x01, 0xff])
 
-/**
- * Makes a P-256 key and a certificate for a server that only those trust who are given it (RFC 5280). It signs itself and
- * nothing else: it is no authority.
- */
+/** Creates a P-256 key and a certificate for a server, trusted only by clients that receive it (RFC 5280). It is self-signed and not a CA. */
 export function createSelfSigned({ name, hosts, notBefore, notAfter, serial }: SelfSignedOptions): SelfSigned {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const algorithm = sequence(derOid(OID.ecdsaWithSha256))
@@ -86,7 +83,7 @@ function altName(host: string): Buffer {
   return der(IP_ADDRESS, kind === 4 ? Buffer.from(host.split('.').map(Number)) : bytesOfIPv6(host))
 }
 
-/** The URL parser writes an address in its shortest form; `::` stands for the groups that are missing. */
+/** The URL parser shortens addresses; `::` replaces missing groups. */
 function bytesOfIPv6(host: string): Buffer {
   const [head = '', tail = ''] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::')
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
@@ -95,7 +92,7 @@ function bytesOfIPv6(host: string): Buffer {
   return Buffer.from([...before, ...zeros, ...after].flatMap((group) => [group >> 8, group & 255]))
 }
 
-/** In whole seconds; until 2049 with two digits of the year, as RFC 5280, section 4.1.2.5, has it. */
+/** Encodes whole seconds; until 2049 with a two-digit year (RFC 5280, section 4.1.2.5). */
 function time(ms: number): Buffer {
   const digits = new Date(ms).toISOString().slice(0, 'YYYY-MM-DDThh:mm:ss'.length).replace(/[-T:]/g, '')
   const isShort = digits < '2050'

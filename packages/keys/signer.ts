@@ -3,7 +3,7 @@ import type { AlgorithmName } from './algorithms.ts'
 import { readKeyFile, readPrivateKey } from './files.ts'
 import { type PublicJwk, type PublicKey, publicKeyOf } from './jwk.ts'
 
-/** Something that signs. A key in a file answers at once; a remote one will answer a promise. */
+/** Signs bytes. A key in a file is synchronous; a remote one returns promises. */
 export interface Signer {
   readonly alg: AlgorithmName
   /** RFC 7638 thumbprint of the public half. */
@@ -13,18 +13,18 @@ export interface Signer {
   sign(bytes: Uint8Array): Uint8Array | Promise<Uint8Array>
 }
 
-/** A signer that answers at once. */
+/** A synchronous signer. */
 export interface LocalSigner extends Signer {
   sign(bytes: Uint8Array): Uint8Array
 }
 
-/** Opens the signing key that a URI or path names. Throws one line that names it; schemes other than files are not built. */
+/** Opens the signing key that a URI or path names. Throws one line that names it; only files are supported. */
 export async function openSigner(uriOrPath: string): Promise<LocalSigner> {
   const { file, text } = await readKeyFile(uriOrPath)
   return signerOf(readPrivateKey(text, file), file)
 }
 
-/** A signer over a private key. `name` is for the message when the key's type is not built. */
+/** Creates a signer for a private key. `name` is for messages when the type of the key is not supported. */
 export function signerOf(key: KeyObject, name: string): LocalSigner {
   const publicKey = publicKeyOf(key)
   if (publicKey === null) {
@@ -36,12 +36,12 @@ export function signerOf(key: KeyObject, name: string): LocalSigner {
   return { alg: algorithm.name, kid, publicJwk: jwk, publicKey, sign: (bytes) => algorithm.sign(bytes, key) }
 }
 
-/** A key that lives as long as the process: for development and tests. */
+/** Creates a key that lives as long as the process, for development and tests. */
 export function ephemeralSigner(algorithm: AlgorithmName = 'EdDSA'): LocalSigner {
   return signerOf(newPrivateKey(algorithm), 'ephemeral key')
 }
 
-/** Size of the RSA keys that we make, in bits. */
+/** Size of generated RSA keys in bits. */
 const RSA_BITS = 2048
 
 function newPrivateKey(algorithm: AlgorithmName): KeyObject {

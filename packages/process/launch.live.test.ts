@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const PROGRAM = path.join(import.meta.dirname, 'fixtures', 'program.mjs')
 
-/** The first Node on the PATH that is too old to run TypeScript, without the folders that npm adds. */
+/** Returns the first Node on the PATH that is too old to run TypeScript, without the folders that npm adds. */
 function findOlderNode(): string | null {
   for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
     const node = path.join(folder, 'node')
@@ -41,7 +41,7 @@ function start(command: string, argv: string[], env: Record<string, string> = {}
   return { child, output: () => output, sees, ended }
 }
 
-/** The process that runs the program itself, from the first line that it prints. */
+/** Returns the process that runs the program itself, from its first output line. */
 function pidOf(running: Running): number {
   return JSON.parse(running.output().split('\n')[0] ?? '').pid
 }
@@ -79,7 +79,7 @@ for (const { name, node, skip } of nodes) {
       assert.deepEqual(argv, ['exit', '7'])
     })
 
-    test('a program that throws exits with 1 and says why', async () => {
+    test('a program that throws exits with 1 and prints the reason', async () => {
       const running = start(node, [PROGRAM, 'throw'])
       assert.equal((await running.ended).code, 1)
       assert.match(running.output(), /the program failed/)
@@ -93,14 +93,14 @@ for (const { name, node, skip } of nodes) {
       assert.match(running.output(), /draining\ndrained SIGTERM/)
     })
 
-    test('a kill -9 of what was started leaves no process behind', async () => {
+    test('a kill -9 of the started process leaves no process behind', async () => {
       const running = start(node, [PROGRAM, 'drain', '0'])
       await running.sees('ready')
       running.child.kill('SIGKILL')
       assert.ok(await isGone(pidOf(running)))
     })
 
-    test('a program that listens for nothing ends with its launcher', async () => {
+    test('a program without a signal handler ends with its launcher', async () => {
       const running = start(node, [PROGRAM, 'plain'])
       await running.sees('pid')
       running.child.kill('SIGKILL')
@@ -117,7 +117,7 @@ for (const { name, node, skip } of nodes) {
   })
 }
 
-test('without npm a program outlives the shell that started it, as a daemon must', async () => {
+test('without npm a program outlives the shell that started it, like a daemon', async () => {
   const shell = start('/bin/sh', ['-c', `"${process.execPath}" "${PROGRAM}" drain 0; true`])
   await shell.sees('ready')
   shell.child.kill('SIGKILL')
@@ -134,7 +134,7 @@ test('the same Ctrl-C from terminal and npm drains once; a later second signal e
   assert.match(running.output(), /\}\ndraining\nstill draining\n$/)
 })
 
-test('a drain that takes long is ended by signals that go on', async () => {
+test('a long drain is ended by further signals', async () => {
   const running = start(process.execPath, [PROGRAM, 'drain', '600000'])
   await running.sees('ready')
   while (running.child.exitCode === null && running.child.signalCode === null) {
@@ -144,7 +144,7 @@ test('a drain that takes long is ended by signals that go on', async () => {
   assert.deepEqual(await running.ended, { code: 130, signal: null })
 })
 
-test('a drain that fails is told and ends the process with 1', async () => {
+test('a failed drain is reported and ends the process with 1', async () => {
   const running = start(process.execPath, [PROGRAM, 'fail', '0'])
   await running.sees('ready')
   running.child.kill('SIGTERM')

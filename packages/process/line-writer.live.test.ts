@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { TestClock } from '@plat/core'
 import { GATHER_MS, LineWriter } from './line-writer.ts'
 
-test('a lone line is written at once, those that come right behind it together, in order', async () => {
+test('a lone line is written at once, lines right after it together, in order', async () => {
   const clock = new TestClock()
   const writes: string[] = []
   const writer = new LineWriter({ write: (lines) => void writes.push(lines) }, clock)
@@ -20,7 +20,7 @@ test('a lone line is written at once, those that come right behind it together, 
   assert.deepEqual(writes, ['1\n', '2\n3\n', '4\n'])
 })
 
-test('a flood of lines does not gather in memory', () => {
+test('a flood of lines does not accumulate in memory', () => {
   const writes: string[] = []
   const writer = new LineWriter({ write: (lines) => void writes.push(lines) }, new TestClock())
   const line = `${'x'.repeat(1023)}\n`
@@ -31,7 +31,7 @@ test('a flood of lines does not gather in memory', () => {
   )
 })
 
-test('a process that ends while lines gather writes what it has said', () => {
+test('a process that ends while lines are buffered writes them', () => {
   const url = pathToFileURL(`${import.meta.dirname}/line-writer.ts`).href
   const program = `import { writeSync } from 'node:fs'
     import { LineWriter } from ${JSON.stringify(url)}

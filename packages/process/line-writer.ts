@@ -1,24 +1,24 @@
 import { type Clock, systemClock } from '@plat/core'
 
-/** Where log lines go in the end. */
+/** Destination of log lines. */
 export interface LineSink {
   write(lines: string): void
 }
 
-/** How long lines gather behind one that was written, in milliseconds. SIGKILL may take so much. */
+/** How long lines are buffered after one that was written, in milliseconds. SIGKILL may lose that much. */
 export const GATHER_MS = 10
-/** So many UTF-16 units are written without gathering any longer. */
+/** Number of buffered UTF-16 units that are written without further delay. */
 const GATHER_UNITS = 64 * 1024
 
-/** Writers with lines that are not written yet; an ending process writes them first. */
+/** Writers with buffered lines, which are flushed when the process ends. */
 const gathering = new Set<LineWriter>()
 process.on('exit', () => {
   for (const writer of gathering) writer.flush()
 })
 
 /**
- * Writes a lone line at once, and what comes within `GATHER_MS` behind it in one further write: a busy service pays one system call
- * for many lines, and a quiet one's lines are there before whatever comes next.
+ * Writes a lone line at once, and the lines of the next `GATHER_MS` in one further write: a busy service pays one system call for many lines, and a
+ * quiet one writes without delay.
  */
 export class LineWriter implements LineSink {
   readonly #sink: LineSink

@@ -23,7 +23,7 @@ function logInto(level: string) {
 
 const JWT = `eyJ${'hbGciOiJFZERTQSJ9'}.${'eyJzdWIiOiJhIn0'}.${'c2lnbmF0dXJl'}`
 
-test('a line is JSON with level, time, service, fields and message, and is there at once', () => {
+test('a line is JSON with level, time, service, fields and message, and is written at once', () => {
   const { log, lines, file } = logInto('info')
   log.info({ port: 8080 }, 'listening')
   const [line] = lines()
@@ -33,7 +33,7 @@ test('a line is JSON with level, time, service, fields and message, and is there
   assert.equal(statSync(file).mode & 0o777, 0o600)
 })
 
-test('a level that does not exist means info', () => {
+test('an unknown level means info', () => {
   const { log, lines } = logInto('chatty')
   log.debug({}, 'unseen')
   log.info({}, 'seen')
@@ -67,7 +67,7 @@ test('secrets by name, at any depth and in any spelling, never reach a line', ()
   assert.ok(text().includes('[removed]'))
 })
 
-test('tokens inside messages, strings and errors are cut out', () => {
+test('tokens inside messages, strings and errors are removed', () => {
   const { log, text, lines } = logInto('info')
   log.warn({ note: `got ${JWT}`, error: new Error('no', { cause: new Error(`Bearer ${JWT}`) }) }, `bad token ${JWT}`)
   assert.ok(!text().includes(JWT))
@@ -76,7 +76,7 @@ test('tokens inside messages, strings and errors are cut out', () => {
   assert.match(JSON.stringify(line?.error), /"message":"no".*"cause":\{.*Bearer \[removed\]/)
 })
 
-test('what only sounds like a secret stays: counts, kinds and places', () => {
+test('values that only resemble secrets stay: counts, kinds and places', () => {
   const { log, lines } = logInto('info')
   log.info({ maxTokens: 12, tokenURL: 'https://a/b', trustedTokens: null, at: new Date(0), big: 1n }, 'x')
   const { maxTokens, tokenURL, trustedTokens, at, big } = lines()[0] ?? {}

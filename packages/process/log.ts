@@ -3,18 +3,18 @@ import { type Logger, pino } from 'pino'
 import { LineWriter } from './line-writer.ts'
 import { withoutSecrets } from './redact.ts'
 
-/** Structured log lines. `fields` never carry a secret by intention; what looks like one is cut out all the same. */
+/** Structured log lines. Callers never pass secrets in `fields`; values that look like one are removed anyway. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
-  /** A log whose every line carries `fields` as well. */
+  /** Returns a log that adds `fields` to every line. */
   child(fields: object): Log
 }
 
 export interface LogOptions {
-  /** Stands in every line as `service`. */
+  /** Member `service` of every line. */
   service: string
   /** `debug`, `info`, `warn` or `error`; anything else means `info` (docs/spec/gateway.md, `logLevel`). */
   level?: string
@@ -25,7 +25,7 @@ export interface LogOptions {
 const STDOUT_FD = 1
 const LEVELS: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
-/** JSON lines `{"level","time","service",…,"msg"}`. They are written at once, or together with others a few milliseconds later. */
+/** Writes JSON lines `{"level","time","service",…,"msg"}`, at once or together with others a few milliseconds later. */
 export function createLog({ service, level = 'info', destination = STDOUT_FD }: LogOptions): Log {
   const options = {
     level: LEVELS.has(level) ? level : 'info',
@@ -37,7 +37,7 @@ export function createLog({ service, level = 'info', destination = STDOUT_FD }: 
   return wrap(pino(options, new LineWriter(sink)))
 }
 
-/** pino's member of the time. Many lines share a millisecond: its text is made once. */
+/** pino's time member. Many lines share a millisecond: its text is cached. */
 function stamps(clock: Clock): () => string {
   let at = Number.NaN
   let text = ''
@@ -54,7 +54,7 @@ function stamps(clock: Clock): () => string {
 function wrap(logger: Logger): Log {
   return {
     debug: (fields, message) => {
-      // The most frequent level is most often off, and then costs no copy.
+      // The most frequent level is usually disabled, and then costs no copy.
       if (logger.isLevelEnabled('debug')) logger.debug(withoutSecrets(fields), withoutSecrets(message))
     },
     info: (fields, message) => logger.info(withoutSecrets(fields), withoutSecrets(message)),
@@ -64,7 +64,7 @@ function wrap(logger: Logger): Log {
   }
 }
 
-/** For tests and for parts that must be quiet. */
+/** For tests and silent parts. */
 export const silentLog: Log = {
   debug: () => {},
   info: () => {},

@@ -35,7 +35,7 @@ function setUp(t: TestContext) {
   return { seconds, lines, state }
 }
 
-test('a late event loop for three seconds starts the overload, and it lasts until the lower threshold', async (t) => {
+test('an event loop delay of three seconds starts the overload, which lasts until the lower threshold', async (t) => {
   const { seconds, lines } = setUp(t)
   const [high, between] = [
     { ...calm, delayMs: 500 },
@@ -54,7 +54,7 @@ test('a late event loop for three seconds starts the overload, and it lasts unti
 
 const full = { ...calm, memory: 0.9 }
 
-test('memory that is still short after a collection starts the overload at once, and it lasts until the lower threshold', async (t) => {
+test('memory that is still short after a collection starts the overload at once, which lasts until the lower threshold', async (t) => {
   const { seconds, lines, state } = setUp(t)
   assert.equal(await seconds(5, { ...calm, memory: 0.85 }), false, 'between the thresholds nothing starts')
   assert.equal(state.collections, 0)
@@ -65,7 +65,7 @@ test('memory that is still short after a collection starts the overload at once,
   assert.deepEqual(lines, ['overloaded: new work is refused', 'no longer overloaded: new work is accepted'])
 })
 
-test('memory that a collection frees starts nothing; without one, three readings do', async (t) => {
+test('memory freed by a collection starts nothing; without a collection, three readings do', async (t) => {
   const { seconds, state } = setUp(t)
   state.afterCollection = calm
   assert.equal(await seconds(1, full), false)

@@ -90,7 +90,7 @@ export class Overload implements OverloadState {
     const isShort = memory >= (this.#memory.active ? MEMORY_LEAVE : MEMORY_ENTER)
     const isCollected = isShort && this.#collect()
     if (isCollected) memory = this.#source.memory()
-    // What is in use after a collection will not go away by itself: one reading is enough.
+    // Memory in use after a collection will not be freed later: one reading is enough.
     this.#memory.read(memory, isCollected)
     this.#update()
   }

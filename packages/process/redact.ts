@@ -1,10 +1,10 @@
-/** What stands in a log line where a secret would have stood. */
+/** Replacement of a secret in a log line. */
 const REMOVED = '[removed]'
 
-/** Deeper members of a field are dropped: a log line is no place for a document. */
+/** Deeper members of a field are dropped, to bound the size of a line. */
 const MAX_DEPTH = 6
 
-/** Longest string in a log line, in UTF-16 units. */
+/** Maximum length of a string in a log line, in UTF-16 units. */
 const MAX_TEXT = 8192
 
 /** Member names, lower case without `-` and `_`, whose values never reach a log. */
@@ -27,31 +27,31 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
 const SECRET_ENDINGS = ['token', 'tokens', 'secret', 'secrets', 'password', 'apikey']
 
 /**
- * Three base64url parts of which the first begins a JSON object, and credentials of the HTTP schemes. A run of base64url is searched from
- * its start alone: from each `eyJ` in it the search would be quadratic.
+ * Three base64url parts of which the first begins a JSON object, and credentials of the HTTP schemes. A run of base64url is searched from its start
+ * only: searching from each `eyJ` in it would be quadratic.
  */
 const TOKEN_IN_TEXT =
   /(?<![\w-])((?:(?!eyJ)[\w-])*)eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(Bearer|DPoP|Basic) +[\w.~+/=-]{8,}/g
 
-/** What `TOKEN_IN_TEXT` cannot match without: looking for it is cheap, and nearly no text has it. */
+/** Required by every match of `TOKEN_IN_TEXT`: a cheap test that almost all text fails. */
 const TOKEN_SIGN = /eyJ|Bearer |DPoP |Basic /
 
-/** Field names that were asked about, with the answer. Names are the program's own; deeper ones may be a caller's, hence the cap. */
-const judgedNames = new Map<string, boolean>()
+/** Cache of checked field names. Names come from the program; nested ones may come from a caller, hence the cap. */
+const checkedNames = new Map<string, boolean>()
 const MAX_JUDGED_NAMES = 1024
 
 function isSecretName(name: string): boolean {
-  const known = judgedNames.get(name)
+  const known = checkedNames.get(name)
   if (known !== undefined) return known
   const plain = name.toLowerCase().replaceAll(/[-_]/g, '')
   const secret = SECRET_NAMES.has(plain) || SECRET_ENDINGS.some((ending) => plain.endsWith(ending))
-  if (judgedNames.size < MAX_JUDGED_NAMES) judgedNames.set(name, secret)
+  if (checkedNames.size < MAX_JUDGED_NAMES) checkedNames.set(name, secret)
   return secret
 }
 
 /**
- * The same value without what a log must not hold: members named like a credential, text that looks like a token.
- * Numbers under such names stay (counts of tokens are no secrets); errors become `{name, message, stack}` with their cause.
+ * Returns a copy without secrets: members named like a credential, and text that looks like a token. Numbers under such names stay (counts of tokens
+ * are not secret); errors become `{name, message, stack}` with their cause.
  */
 export function withoutSecrets(text: string): string
 export function withoutSecrets(fields: object): object
@@ -60,7 +60,7 @@ export function withoutSecrets(value: string | object): string | object {
   return isClean(value) ? value : cleanObject(value, 0)
 }
 
-/** Whether a line's fields are plain values with nothing to remove, as nearly all are: then they need no copy. */
+/** Returns whether the fields of a line are plain values with nothing to remove, as usual: then they need no copy. */
 function isClean(fields: object): boolean {
   if (fields instanceof Error || Array.isArray(fields)) return false
   for (const name in fields) {

@@ -1,25 +1,25 @@
 import { type Clock, systemClock } from '@plat/core'
 
-/** Why the process is asked to end. `parent`: the npm that started it is gone. */
+/** Reason for the shutdown. `parent`: the npm that started the process is gone. */
 export type ShutdownReason = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'parent'
 
-/** Exit status by the convention 128 + signal number, for a process that is asked a second time. */
+/** Exit status by the convention 128 + signal number, for a second signal. */
 const SECOND_SIGNAL_STATUS = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const
 
-/** npm and the terminal both deliver one Ctrl-C: what comes this soon after the first is the same wish. In milliseconds. */
+/** npm and the terminal both deliver one Ctrl-C: signals this soon after the first count as the same request. In milliseconds. */
 const SAME_WISH_MS = 500
 
-/** Who started the process; asked for early, since a parent that is gone by the time somebody listens is missed as well. */
+/** Parent process, read early, so that a parent that ends before `onShutdown` is detected as well. */
 const PARENT = process.ppid
 
-/** How often `process.ppid` is asked for, in milliseconds. */
+/** Interval at which `process.ppid` is checked, in milliseconds. */
 const PARENT_CHECK_MS = 1000
 
 /**
- * Calls `drain` once, at the first SIGTERM, SIGINT or SIGHUP. A second signal ends the process at once, and so does a
- * drain that throws (status 1). When an npm script started the process (`npm_lifecycle_event` is set), the death of the
- * parent drains as well, so that a killed npm leaves nothing behind; a daemon under nohup lives on.
- * @returns stops listening
+ * Calls `drain` once, at the first SIGTERM, SIGINT or SIGHUP. A second signal ends the process at once, and so does a drain that throws (status 1).
+ * When an npm script started the process (`npm_lifecycle_event` is set), the death of the parent drains as well, so that a killed npm leaves nothing
+ * behind; a daemon under nohup keeps running.
+ * Returns a function that removes the signal handlers.
  */
 export function onShutdown(
   drain: (why: ShutdownReason) => Promise<void>,

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { startErrorLine } from './start-error.ts'
 
-test('what a full, read-only or failing disk refuses is one line with the file, the cause and the next step', () => {
+test('a full, read-only or failing disk gives one line with the file, the cause and the next step', () => {
   const failed = (code: string, syscall = 'open') =>
     Object.assign(new Error(`${code}: something, open '/x/audit.jsonl'`), { code, syscall, path: '/x/audit.jsonl' })
   assert.equal(
@@ -25,11 +25,11 @@ test('what a full, read-only or failing disk refuses is one line with the file, 
   assert.equal(startErrorLine(new TypeError('x is not a function')), null)
 })
 
-test('a program that cannot start says so in one line without a stack, and exits 1', (t) => {
+test('a program that cannot start prints one line without a stack, and exits 1', (t) => {
   const dir = mkdtempSync(path.join(tmpdir(), 'plat-'))
   t.after(() => rmSync(dir, { recursive: true }))
   mkdirSync(path.join(dir, 'resources'))
-  // A directory where the lock belongs: the lock cannot be opened, and no plat up is running.
+  // A directory in place of the lock file: the lock cannot be opened, and no plat up is running.
   mkdirSync(path.join(dir, '.plat', 'lock'), { recursive: true, mode: 0o700 })
   const plat = path.resolve(import.meta.dirname, '../../apps/cli/bin/plat.mjs')
   const run = () => spawnSync(process.execPath, [plat, 'up', dir, '-listen', '127.0.0.1:0'], { encoding: 'utf8' })

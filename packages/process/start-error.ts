@@ -1,4 +1,4 @@
-/** What to do about a file that cannot be opened or written, by the system's error code. */
+/** Explanation and next step for a file that cannot be opened or written, by the system's error code. */
 const NEXT_STEPS: Readonly<Record<string, readonly [what: string, step: string]>> = {
   ENOSPC: ['the disk is full', 'free some space, then start again'],
   EDQUOT: ['the disk quota is used up', 'free some space or raise the quota, then start again'],
@@ -14,19 +14,19 @@ const NEXT_STEPS: Readonly<Record<string, readonly [what: string, step: string]>
   ENFILE: ['too many open files on this machine', 'raise fs.file-max, then start again'],
 }
 
-/** Primary result codes of SQLite (which holds the locks) for the same causes. */
+/** Primary result codes of SQLite (which implements the locks) for the same causes. */
 const SQLITE_CODES: Readonly<Record<number, string>> = { 8: 'EROFS', 10: 'EIO', 13: 'ENOSPC', 14: 'CANTOPEN' }
 
 /**
- * The one line for an error that keeps a program from starting, without a stack: the environment's fault, or a refusal of ours. Returns null for
- * an error that only a bug throws; its stack is worth showing.
+ * Returns the one line for an error that prevents the start, without a stack: a problem of the environment, or a refusal. Returns null for other
+ * errors, which are bugs and need their stack.
  */
 export function startErrorLine(error: unknown): string | null {
   if (!(error instanceof Error)) return null
   return storageErrorLine(error) ?? (isBug(error) ? null : error.message.split('\n', 1)[0] || error.name)
 }
 
-/** What is wrong with a file and the next step; null when it is no error of a file system. `path` is used where the error names none. */
+/** Returns the problem of a file and the next step; null when it is not a file system error. `path` is used when the error names none. */
 export function storageErrorLine(error: Error, path = ''): string | null {
   const code = storageCode(error)
   const known = NEXT_STEPS[code]
@@ -44,7 +44,7 @@ function storageCode(error: Error): string {
   return isOfFiles && !NETWORK_CALLS.has(String(error.syscall)) ? String(error.code) : ''
 }
 
-/** Of these EACCES and EPERM say something of ports and addresses. */
+/** For these system calls EACCES and EPERM are about ports and addresses. */
 const NETWORK_CALLS: ReadonlySet<string> = new Set(['listen', 'bind', 'connect'])
 
 function isBug(error: Error): boolean {

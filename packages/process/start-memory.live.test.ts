@@ -4,7 +4,7 @@ import { test } from 'node:test'
 
 const MODULE = new URL('./start-memory.ts', import.meta.url).href
 
-/** Makes what a start leaves behind, gives it back, and tells the heap before and after in bytes, and whether a collector is left lying about. */
+/** Allocates like a start, releases it, and prints the heap before and after in bytes, and whether a global gc remains. */
 const PROGRAM = `
   import { giveBackStartMemory } from ${JSON.stringify(MODULE)}
   let left = []
@@ -15,7 +15,7 @@ const PROGRAM = `
   console.log(JSON.stringify({ before, after: process.memoryUsage().heapTotal, gc: typeof globalThis.gc }))
 `
 
-test('what starting left behind is given back, and no collector is left for others to call', () => {
+test('memory of the start is released, and no gc function remains callable', () => {
   const ran = spawnSync(process.execPath, ['--input-type=module', '-e', PROGRAM], { encoding: 'utf8' })
   assert.equal(ran.status, 0, ran.stderr)
   const { before, after, gc } = JSON.parse(ran.stdout)

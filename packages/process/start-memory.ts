@@ -1,13 +1,13 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** The engine's own collector, as `--expose-gc` gives it. */
+/** The engine's garbage collector, as with `--expose-gc`. */
 type Collect = (options: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void
 
 /**
- * Gives back the memory that loading and starting took and serving does not need: source texts, what was parsed and thrown away, and the
- * room for new objects that the engine made for it. About 35 MB of a service at rest. The process stands still meanwhile, for up to
- * a tenth of a second, once: call it when the service listens and hears signals.
+ * Releases memory that loading and starting used and serving does not need: source texts, discarded parse results, and the young generation that
+ * grew meanwhile. About 35 MB of an idle service. Blocks the process once, for up to a tenth of a second: call it when the service listens and
+ * handles signals.
  */
 export function giveBackStartMemory(): void {
   setFlagsFromString('--expose-gc')

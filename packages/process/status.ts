@@ -1,8 +1,8 @@
 import { buildInfo } from '@plat/core'
 
-/** What a service says before it runs, or instead of running. Each answers the exit status. */
+/** Output of a service before or instead of running. Each function returns the exit status. */
 
-/** Flags that cannot be read: what is wrong and how it is done, on stderr; 2, and 0 where help was asked for. */
+/** Prints invalid flags with the usage text on stderr; returns 2, or 0 when help was requested. */
 export function printUsage(refused: {
   readonly message: string
   readonly usage: string
@@ -13,13 +13,13 @@ export function printUsage(refused: {
   return refused.help ? 0 : 2
 }
 
-/** A configuration that cannot be: every problem a line, on stderr; 1. */
+/** Prints every problem of a configuration as a line on stderr; returns 1. */
 export function refuseStart(problems: readonly string[]): number {
   process.stderr.write(problems.map((line) => `${line}\n`).join(''))
   return 1
 }
 
-/** `plat-identity 1.2.3 (commit …, built …, node26.10.0, linux/amd64)`; 0. */
+/** Prints `plat-identity 1.2.3 (commit …, built …, node26.10.0, linux/amd64)`; returns 0. */
 export function printVersion(component: string): number {
   const { version, commit, buildDate, goVersion, platform } = buildInfo(component)
   process.stdout.write(

@@ -43,12 +43,12 @@ export interface SessionClaims {
   readonly notBefore: number | null
   readonly expiresAt: number
   readonly jti: string
-  /** Tenant of the key that verified the token, as the key document names it; empty without tenants. */
+  /** Tenant of the verifying key, as in the key document; empty without tenants. */
   readonly tenant: string
   readonly namespace: string
   readonly agent: string
   readonly session: string
-  /** Innermost `act.sub` without `user:`. The agent stands in `sub`, the user in `act`: the reverse of RFC 8693. */
+  /** Innermost `act.sub` without `user:`. `sub` holds the agent, `act` the user: the reverse of RFC 8693. */
   readonly user: string | null
   /** SPIFFE IDs of the delegating agents, nearest first. */
   readonly actors: readonly string[]
@@ -69,11 +69,11 @@ export interface SessionClaims {
   readonly jkt: string | null
   /** RFC 7638 thumbprint of the key that verified the token, whatever `kid` its header says; empty where no verifier did. */
   readonly keyThumbprint: string
-  /** The claims as they stand in the token. */
+  /** The undecoded claims of the token. */
   readonly members: Readonly<Record<string, unknown>>
 }
 
-/** Decodes the payload of a session token that this key verified. Says nothing about time, issuer and audience: the verifier asks those. */
+/** Decodes the payload of a session token verified by this key. Does not check time, issuer and audience: the verifier does. */
 export function decodeClaims(members: Members, keyThumbprint = '', tenant = ''): SessionClaims | TokenFault {
   return readingClaims(() => readClaims(members, keyThumbprint, tenant))
 }
@@ -142,12 +142,12 @@ function sessionList(members: Members, name: string): readonly SessionName[] {
   })
 }
 
-/** The agent of a token, under which its shares of pools are counted. */
+/** Returns the agent of a token, whose shares of pools it uses. */
 export function agentOf({ namespace, agent }: Pick<SessionClaims, 'namespace' | 'agent'>): string {
   return `${namespace}/${agent}`
 }
 
-/** The claims that say where a token comes from. */
+/** The claims that state where a token comes from. */
 export type Descendant = Pick<
   SessionClaims,
   'trustDomain' | 'namespace' | 'agent' | 'actors' | 'lineage' | 'parentSession' | 'forkRoot'
@@ -162,8 +162,8 @@ export interface Ancestry {
 }
 
 /**
- * The sessions that a token descends from, by name: a `jti` names one token, and its session may have refreshed it since. Tokens of brokers
- * without `plat_lineage` name parent and root by session alone; they are of the same agent then.
+ * Returns the sessions that a token descends from, by name: a `jti` names one token, and its session may have refreshed it since. Tokens of brokers
+ * without `plat_lineage` name parent and root by session only; these are then of the same agent.
  */
 export function ancestryOf(claims: Descendant): Ancestry {
   const { trustDomain, namespace, agent, lineage, parentSession, forkRoot, actors } = claims

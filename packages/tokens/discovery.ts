@@ -14,16 +14,16 @@ const FETCH_TIMEOUT_MS = 5_000
 
 export interface DiscoveryOptions {
   readonly issuer: string
-  /** Where its metadata is, when it is not below the issuer; empty: it is. */
+  /** URL of the metadata, if not below the issuer; empty: below it. */
   readonly discoveryURL?: string
   readonly dialer: KeyFetcher
-  /** Null: the system's roots alone. */
+  /** Null: only the system's roots. */
   readonly caPEM: string | null
 }
 
 /**
- * What an issuer publishes of itself: OpenID Connect Discovery 1.0, else RFC 8414. Rejects when neither document is there and when it is
- * of another issuer.
+ * Fetches the metadata of an issuer: OpenID Connect Discovery 1.0, else RFC 8414. Rejects when neither document exists or it belongs to another
+ * issuer.
  */
 export async function discoverIssuer({ issuer, discoveryURL, dialer, caPEM }: DiscoveryOptions): Promise<Members> {
   const limits = { maxBytes: MAX_METADATA_BYTES, timeoutMs: FETCH_TIMEOUT_MS, ...(caPEM !== null && { caPEM }) }
@@ -38,7 +38,7 @@ export async function discoverIssuer({ issuer, discoveryURL, dialer, caPEM }: Di
   throw new Error('the issuer publishes no metadata: set its addresses')
 }
 
-/** An address of the metadata. Throws when there is none, or one that is less protected than the issuer's own. */
+/** Returns a URL of the metadata. Throws when it is missing, or less protected than the issuer's. */
 export function endpointOf(metadata: Members, name: string): string {
   const address = metadata[name]
   if (typeof address !== 'string' || !isHttpUrl(address)) throw new Error(`the metadata names no "${name}"`)
@@ -49,7 +49,7 @@ export function endpointOf(metadata: Members, name: string): string {
 }
 
 export interface IssuerKeysOptions extends DiscoveryOptions {
-  /** Empty: discovery, anew before each fetch. */
+  /** Empty: discovery before each fetch. */
   readonly jwksURL: string
   readonly refreshSeconds: number
   readonly algorithms: readonly AlgorithmName[]
@@ -57,7 +57,7 @@ export interface IssuerKeysOptions extends DiscoveryOptions {
   readonly log: Log
 }
 
-/** The keys of an issuer, from `jwksURL` or else by discovery. */
+/** Returns the keys of an issuer, from `jwksURL` or by discovery. */
 export function issuerKeys(options: IssuerKeysOptions): KeySource {
   const { issuer, jwksURL, refreshSeconds, dialer, clock, log, caPEM } = options
   const algorithms = new Set(options.algorithms)

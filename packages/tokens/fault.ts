@@ -21,7 +21,7 @@ export function fault(reason: AuthReason, message: string): TokenFault {
   return { kind: 'fault', reason, message }
 }
 
-/** Tells a fault from whatever else a reader of tokens answers. */
+/** Distinguishes a fault from other results of token readers. */
 export function isFault(value: object): value is TokenFault {
   return 'kind' in value && value.kind === 'fault'
 }

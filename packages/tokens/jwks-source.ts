@@ -4,16 +4,16 @@ import { isObject } from './jws.ts'
 import { KeySet, type KeySource } from './keyset.ts'
 import { type DocumentKey, type KeyTenants, readKeyTenants } from './tenants/key-tenants.ts'
 
-/** docs/spec/broker-api.md, "Limits": an unknown `kid` asks at most this often; a failed refresh is tried again as often. Milliseconds. */
+/** docs/spec/broker-api.md, "Limits": minimum time between refreshes for unknown `kid`s, and between retries. Milliseconds. */
 const ASK_AT_MOST_EVERY_MS = 10_000
-/** Largest key document, in bytes. */
+/** Maximum size of a key document in bytes. */
 const MAX_JWKS_BYTES = 1024 * 1024
-/** Keys in one document, those of other uses included. */
+/** Maximum number of keys in a document, including those of other uses. */
 const MAX_KEYS = 1024
 /** Deadline of one fetch, in milliseconds. */
 const FETCH_TIMEOUT_MS = 5_000
 
-/** What the guarded dialer offers for small documents. */
+/** Fetches small documents through the guarded dialer. */
 export interface KeyFetcher {
   fetchBytes(
     url: string,
@@ -22,7 +22,7 @@ export interface KeyFetcher {
   ): Promise<{ readonly status: number; readonly bytes: Uint8Array }>
 }
 
-/** What a key source tells of its fetches. */
+/** Log messages of a key source. */
 export interface KeyLog {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -30,22 +30,21 @@ export interface KeyLog {
 
 export interface JwksSourceOptions {
   readonly url: string
-  /** Finds the address anew before each fetch where only the issuer's (`url`) is known: discovery. */
+  /** Finds the URL before each fetch when only the issuer (`url`) is known: discovery. */
   readonly locate?: () => Promise<string>
-  /** CA certificates (PEM) that are trusted for this address, beside the system's. */
+  /** CA certificates (PEM) trusted for this URL in addition to the system's. */
   readonly caPEM?: string
   readonly refreshSeconds: number
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: KeyLog
-  /** Keys of others are passed over. Default: EdDSA alone. */
+  /** Keys of other algorithms are ignored. Default: EdDSA only. */
   readonly algorithms?: ReadonlySet<AlgorithmName>
 }
 
 /**
- * Keys of a JWKS address (RFC 7517): refreshed on time, and at once for an unknown `kid`. Keys of the algorithms that are enabled
- * are taken, others ignored.
- * A refresh that fails keeps the keys; a key that a good document no longer holds is gone.
+ * Keys of a JWKS URL (RFC 7517): refreshed periodically, and at once for an unknown `kid`. Keys of other algorithms than the enabled ones are
+ * ignored. A failed refresh keeps the keys; a key missing in a valid document is removed.
  */
 export function jwksSource(options: JwksSourceOptions): KeySource {
   return new JwksSource(options)
@@ -86,7 +85,7 @@ class JwksSource implements KeySource {
     return this.#ask()
   }
 
-  /** Resolves after the first answer, good or bad: a broker that starts later is found by the next refresh. */
+  /** Resolves after the first fetch, successful or not: a broker that starts later is found by the next refresh. */
   async start(): Promise<void> {
     const { clock, refreshSeconds } = this.#options
     this.#stop = clock.every(ASK_AT_MOST_EVERY_MS, () => {
@@ -124,14 +123,14 @@ class JwksSource implements KeySource {
   }
 }
 
-/** A key document (RFC 7517) as a verifier uses it. */
+/** A parsed key document (RFC 7517). */
 export interface KeyDocument {
-  /** The keys of known types under the `kid` that the document gives them (their thumbprint when it gives none). */
+  /** Keys of known types with their `kid` (the thumbprint if the document has none). */
   readonly entries: readonly (readonly [kid: string, key: PublicKey])[]
   readonly tenants: KeyTenants
 }
 
-/** Reads a key document. Throws when it is no JWK set, or states tenants that contradict each other. */
+/** Parses a key document. Throws when it is not a JWK set, or contradicts itself about tenants. */
 export function readJwks(bytes: Uint8Array): KeyDocument {
   const document = parseStrict(bytes)
   if (!isObject(document) || !Array.isArray(document.keys)) throw new Error('no JWK set')

@@ -15,7 +15,7 @@ const verifier = createVerifier({
   clock: systemClock,
 })
 
-/** A member that looks like a claim, with a value of any kind: what passes the signature must still not crash. */
+/** A claim-like member with a value of any kind: after the signature it must still not cause a crash. */
 const claimNames = ['iss', 'sub', 'aud', 'iat', 'nbf', 'exp', 'jti', 'act', 'scope', 'cnf', 'plat_ns', 'plat_groups']
 const claims = fc.dictionary(fc.constantFrom(...claimNames), fc.anything({ withNullPrototype: false }), { maxKeys: 8 })
 const token = fc.oneof(
@@ -33,12 +33,12 @@ function signed(members: object): string {
   try {
     return signJws(signer, {}, members)
   } catch {
-    // What JSON cannot carry (a bigint) cannot be signed either.
+    // Values that JSON cannot represent (a bigint) cannot be signed either.
     return signJws(signer, {}, {})
   }
 }
 
-/** No text makes the strict reader or the verifier throw, and none of these makes it say yes. */
+/** No text makes the strict parser or the verifier throw, and none is accepted. */
 export const target = fuzzTarget('tokens: strict JWS and session claims', {
   'none of these is a token': fc.property(token, (text) => {
     const answer = verifier.verify(text)

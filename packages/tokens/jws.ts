@@ -2,13 +2,13 @@ import { decodeBase64url, encodeBase64url, parseStrict } from '@plat/core'
 import type { LocalSigner, Signer } from '@plat/keys'
 import { fault, type TokenFault } from './fault.ts'
 
-/** Longest token in characters. Node takes 16 KiB of headers in all, so a longer one could not be presented. */
+/** Maximum token length in characters. Node limits all headers to 16 KiB, so a longer one could not be presented. */
 export const MAX_TOKEN_CHARS = 12 * 1024
 
-/** Nesting of a token's JSON: the `act` chain and `plat_substrate` need far less. */
+/** Maximum nesting of a token's JSON: the `act` chain and `plat_substrate` need far less. */
 const MAX_TOKEN_DEPTH = 40
 
-/** A compact JWS (RFC 7515) that is well formed. Nothing in it is trusted before its signature was checked. */
+/** A well-formed compact JWS (RFC 7515). Untrusted until its signature is verified. */
 export interface Jws {
   readonly header: {
     readonly alg: string
@@ -18,19 +18,19 @@ export interface Jws {
     readonly members: Readonly<Record<string, unknown>>
   }
   readonly payload: Readonly<Record<string, unknown>>
-  /** The bytes that are signed. */
+  /** The signed bytes. */
   readonly input: Uint8Array
   readonly signature: Uint8Array
 }
 
-/** A compact JWS whose payload has not been looked at: it may be anything. */
+/** A compact JWS whose payload is not parsed: it may be anything. */
 export interface CompactJws extends Omit<Jws, 'payload'> {
   readonly payload: Uint8Array
 }
 
 /**
- * Reads a token strictly: a compact JWS with a JSON object in it, UTF-8 and without duplicate members. So one signed
- * content has exactly one text, and its hash may be a cache key.
+ * Parses a token strictly: a compact JWS with a JSON object, in UTF-8 and without duplicate members. So each signed content has exactly one text,
+ * and its hash can be a cache key.
  */
 export function parseJws(text: string): Jws | TokenFault {
   const jws = parseCompact(text)
@@ -39,14 +39,14 @@ export function parseJws(text: string): Jws | TokenFault {
   return payload === null ? notCanonical : { ...jws, payload }
 }
 
-/** Headers that were read, by their segment: those of one key's tokens are all alike. */
+/** Cache of parsed headers by segment: the tokens of one key have equal headers. */
 const knownHeaders = new Map<string, Jws['header']>()
-/** So many are kept, then all are forgotten. */
+/** Maximum number of cached headers; then all are dropped. */
 const MAX_KNOWN_HEADERS = 64
-/** Longest segment that is kept: a longer one carries a key, as proofs of possession do, and is hardly met again. */
+/** Maximum length of a cached segment: a longer one contains a key, as in DPoP proofs, and rarely repeats. */
 const MAX_KNOWN_CHARS = 160
 
-/** Reads a compact JWS strictly: exactly three segments of canonical base64url (no padding, no white space, no unused bits). */
+/** Parses a compact JWS strictly: exactly three segments of canonical base64url (no padding, white space or unused bits). */
 export function parseCompact(text: string): CompactJws | TokenFault {
   if (text.length > MAX_TOKEN_CHARS) return fault('malformed', 'token is too long')
   const segments = text.split('.', 4)
@@ -77,7 +77,7 @@ function readHeader(segment: string): Jws['header'] | TokenFault {
   if (typeof alg !== 'string') return fault('malformed', 'token header has no "alg"')
   if (kid !== null && typeof kid !== 'string') return fault('malformed', 'token header "kid" is not a string')
   if (typ !== null && typeof typ !== 'string') return fault('malformed', 'token header "typ" is not a string')
-  // RFC 7515 section 4.1.11: what is critical must be understood, and nothing here is.
+  // RFC 7515 section 4.1.11: a critical extension must be understood, and none is supported.
   if ('crit' in members || 'b64' in members) return fault('malformed', 'token header has critical members')
   const header = { alg, kid, typ: typ === null ? null : mediaType(typ), members }
   if (segment.length <= MAX_KNOWN_CHARS) {
@@ -87,7 +87,7 @@ function readHeader(segment: string): Jws['header'] | TokenFault {
   return header
 }
 
-/** RFC 7515 section 4.1.9: media types compare without case, and `application/` may be left out. */
+/** RFC 7515 section 4.1.9: media types are case-insensitive, and `application/` is optional. */
 function mediaType(typ: string): string {
   return typ.toLowerCase().replace(/^application\//, '')
 }
@@ -116,12 +116,12 @@ export function signJws(signer: Signer, header: object, claims: object): string 
   return signature.then((bytes) => segments(input, encodeBase64url(bytes)))
 }
 
-/** In one piece, unlike what `+` makes: `JSON.stringify` of an answer with a text in pieces takes twice as long. */
+/** A flat string, unlike the result of `+`: `JSON.stringify` takes twice as long for a composed string. */
 function segments(...texts: readonly string[]): string {
   return texts.join('.')
 }
 
-/** Headers that hold nothing but what the signer says. */
+/** Headers that contain only the members of the signer. */
 const plainHeaders = new WeakMap<Signer, string>()
 
 function encodedHeader(signer: Signer, header: object): string {

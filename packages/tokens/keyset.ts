@@ -2,27 +2,27 @@ import type { AlgorithmName, PublicKey } from '@plat/keys'
 import { CLASSICAL } from './algorithms.ts'
 import { joinTenants, type KeyTenants, noKeyTenants, type TenantLookup } from './tenants/key-tenants.ts'
 
-/** Where a verifier finds the keys that it trusts. */
+/** Source of the trusted keys of a verifier. */
 export interface KeySource {
-  /** Grows with every change of the keys: what was verified with the old ones is verified again. */
+  /** Increases with every change of the keys: tokens verified with old ones are verified again. */
   readonly revision: number
-  /** How many keys are trusted now. */
+  /** Number of trusted keys. */
   readonly size: number
-  /** Which tenant each key signs for. Where no source names tenants, every key signs for every namespace. */
+  /** Tenant of each key. When no source names tenants, every key signs for every namespace. */
   readonly tenants: TenantLookup
-  /** The key of this `kid`; for null the only key there is (docs/spec/broker-api.md, "Session token"), and null when there are several. */
+  /** Returns the key with this `kid`; for null the only key (docs/spec/broker-api.md, "Session token"), and null when there are several. */
   find(kid: string | null): PublicKey | null
-  /** Asks the origin again because a key is unknown; null when there is nothing to ask, or not yet. Never rejects. */
+  /** Fetches the keys because one is unknown; null when there is no origin, or it is too early. Never rejects. */
   refresh(): Promise<void> | null
   /** Loads the keys for the first time. */
   start(): Promise<void>
   close(): void
 }
 
-/** Keys in memory, by `kid`. Keys of other algorithms than those of session tokens are passed over. */
+/** Keys in memory, by `kid`. Keys of other algorithms than those of session tokens are ignored. */
 export class KeySet implements KeySource {
   #keys: ReadonlyMap<string, PublicKey> = new Map()
-  /** The key where there is exactly one. */
+  /** The key when there is exactly one. */
   #only: PublicKey | null = null
   #tenants = noKeyTenants
   #revision = 0
@@ -58,7 +58,7 @@ export class KeySet implements KeySource {
 
   close(): void {}
 
-  /** Replaces all keys and their tenants. Of two with one `kid` the first is kept. True when anything changed. */
+  /** Replaces all keys and their tenants. Of two with one `kid` the first is kept. Returns whether anything changed. */
   replace(entries: readonly (readonly [kid: string, key: PublicKey])[], tenants = noKeyTenants): boolean {
     const next = new Map<string, PublicKey>()
     for (const [kid, key] of entries) {
@@ -85,12 +85,12 @@ export function staticSource(keys: readonly PublicKey[], algorithms = CLASSICAL)
   return new KeySet(keys, algorithms)
 }
 
-/** Several sources as one; a `kid` is looked for in their order. */
+/** Combines several sources; a `kid` is searched in their order. */
 export function joinSources(sources: readonly KeySource[]): KeySource {
   const size = () => sources.reduce((total, source) => total + source.size, 0)
   return {
     tenants: joinTenants(sources),
-    // Asked for each token.
+    // Called for each token.
     get revision() {
       let sum = 0
       for (const source of sources) sum += source.revision
@@ -108,8 +108,8 @@ export function joinSources(sources: readonly KeySource[]): KeySource {
       return null
     },
     refresh() {
-      const asked = sources.map((source) => source.refresh()).filter((one) => one !== null)
-      return asked.length === 0 ? null : Promise.all(asked).then(() => {})
+      const requested = sources.map((source) => source.refresh()).filter((one) => one !== null)
+      return requested.length === 0 ? null : Promise.all(requested).then(() => {})
     },
     start: async () => void (await Promise.all(sources.map((source) => source.start()))),
     close() {

@@ -3,13 +3,13 @@ import { fault, type TokenFault } from './fault.ts'
 import { isObject } from './jws.ts'
 import type { TimedClaims } from './verifier.ts'
 
-/** Audiences that a token names at most. */
+/** Maximum number of audiences of a token. */
 const MAX_AUDIENCES = 16
 
 /** The payload of a token. */
 export type Members = Readonly<Record<string, unknown>>
 
-/** Thrown by the readers of single claims, where it saves a test after every member; `readingClaims` answers it as a fault. */
+/** Thrown by readers of single claims, to avoid a check after every member; `readingClaims` converts it to a fault. */
 export class InvalidClaimError extends Error {
   readonly reason: 'malformed' | 'binding'
 
@@ -19,7 +19,7 @@ export class InvalidClaimError extends Error {
   }
 }
 
-/** What `read` makes of the claims, or the fault of the first bad one. */
+/** Returns the result of `read`, or the fault of the first invalid claim. */
 export function readingClaims<C>(read: () => C): C | TokenFault {
   try {
     return read()
@@ -29,7 +29,7 @@ export function readingClaims<C>(read: () => C): C | TokenFault {
   }
 }
 
-/** A claim that must be there: well-formed text, not empty. */
+/** Returns a required claim: well-formed text, not empty. */
 export function textClaim(members: Members, name: string): string {
   const value = members[name]
   if (typeof value !== 'string' || value === '' || !value.isWellFormed()) {
@@ -38,12 +38,12 @@ export function textClaim(members: Members, name: string): string {
   return value
 }
 
-/** Null when the claim is absent. */
+/** Returns null when the claim is absent. */
 export function optionalClaim(members: Members, name: string): string | null {
   return members[name] === undefined ? null : textClaim(members, name)
 }
 
-/** Space-separated entries; an absent or empty claim is the empty list. */
+/** Returns space-separated entries; an absent or empty claim gives the empty list. */
 export function wordsClaim(members: Members, name: string): readonly string[] {
   const value = members[name]
   if (value === undefined || value === '') return []
@@ -52,12 +52,12 @@ export function wordsClaim(members: Members, name: string): readonly string[] {
   return entries
 }
 
-/** Well-formed text, not empty. */
+/** Checks for well-formed text, not empty. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.isWellFormed()
 }
 
-/** Integers only: `1e400` is infinite, and a fraction is nobody's date. */
+/** Integers only: `1e400` is infinite, and a fraction is not a valid date. */
 export function secondsClaim(members: Members, name: string): number {
   const value = members[name]
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
@@ -66,7 +66,7 @@ export function secondsClaim(members: Members, name: string): number {
   return value
 }
 
-/** What a token says of its own validity; one without `iat` may be of any age. */
+/** Reads the times of a token; one without `iat` may be of any age. */
 export function timedClaims(payload: Members): TimedClaims {
   return {
     issuer: textClaim(payload, 'iss'),
@@ -86,7 +86,9 @@ export function audienceClaim(value: unknown): readonly string[] {
   return list
 }
 
-/** Thumbprint of the key that `cnf` binds the token to, null without one. RFC 7800: a confirmation that is not understood must not be passed over. */
+/**
+ * Returns the thumbprint of the key that `cnf` binds the token to, null without one. RFC 7800: an unknown confirmation method must not be ignored.
+ */
 export function boundKeyClaim(cnf: unknown): string | null {
   if (cnf === undefined) return null
   if (!isObject(cnf) || typeof cnf.jkt !== 'string' || Object.keys(cnf).length !== 1 || !isThumbprint(cnf.jkt)) {
@@ -102,7 +104,7 @@ export function isThumbprint(value: string): boolean {
   return decodeBase64url(value)?.length === THUMBPRINT_BYTES
 }
 
-/** The configured claim, or the first of the usual ones. An address that the provider says is not verified names nobody. */
+/** Returns the configured claim, or the first of the usual ones. An email address that the provider marks as unverified identifies no user. */
 export function userClaim(payload: Members, usernameClaim: string): string {
   if (usernameClaim === 'email' && payload.email_verified === false)
     throw new InvalidClaimError('claim "email" is not verified')
@@ -115,7 +117,7 @@ export function userClaim(payload: Members, usernameClaim: string): string {
   return plainClaim(textClaim(payload, 'sub'), 'sub')
 }
 
-/** A claim by its name, or by a dotted path where no claim has the whole name: `realm_access.roles`. */
+/** Returns a claim by its name, or by a dotted path when no claim has the whole name: `realm_access.roles`. */
 export function claimAt(payload: Members, path: string): unknown {
   if (Object.hasOwn(payload, path)) return payload[path]
   let value: unknown = payload
@@ -123,14 +125,14 @@ export function claimAt(payload: Members, path: string): unknown {
   return value
 }
 
-/** The same, which must be well-formed text. */
+/** Like `claimAt` for well-formed text. */
 export function textClaimAt(payload: Members, path: string): string {
   const value = claimAt(payload, path)
   if (!isText(value)) throw new InvalidClaimError(`claim "${path}" is missing or no string`)
   return value
 }
 
-/** Names go into records and headers: no control characters. */
+/** Rejects control characters, because names go into records and headers. */
 export function plainClaim(text: string, claim: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   if (/[\u0000-\u001f\u007f]/.test(text)) throw new InvalidClaimError(`claim "${claim}" has control characters`)

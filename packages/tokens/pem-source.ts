@@ -7,19 +7,19 @@ import { type KeyDocument, readJwks } from './jwks-source.ts'
 import { KeySet, type KeySource } from './keyset.ts'
 import { KeyTenants, noKeyTenants } from './tenants/key-tenants.ts'
 
-/** How often key files are looked at, in milliseconds. */
+/** Interval at which key files are checked, in milliseconds. */
 const RELOAD_EVERY_MS = 10_000
 
 export interface PemSourceOptions {
   readonly clock: Clock
   readonly log: Log
-  /** A file that holds a key of another is refused. Default: EdDSA alone. */
+  /** A file with a key of another algorithm is refused. Default: EdDSA only. */
   readonly algorithms?: ReadonlySet<AlgorithmName>
 }
 
 /**
- * Public keys in PEM or JWKS files, read again when they change. A file that is missing or broken at the start fails it; later the
- * keys that were read last stay, and a warning names the file.
+ * Public keys in PEM or JWKS files, reloaded when they change. A missing or malformed file at start is an error; later the previous keys stay, and a
+ * warning names the file.
  */
 export function pemSource(paths: readonly string[], options: PemSourceOptions): KeySource {
   const { clock, log, algorithms = CLASSICAL } = options
@@ -33,7 +33,7 @@ export function pemSource(paths: readonly string[], options: PemSourceOptions): 
       clock,
       onBytes(bytes) {
         byPath.set(path, readSessionKeys(bytes, path, algorithms))
-        // In the order in which the paths are given, whichever was read first.
+        // In the order of the paths, whichever was read first.
         const documents = paths.map((each) => byPath.get(each)).filter((one) => one !== undefined)
         const entries = documents.flatMap((one) => one.entries)
         set.replace(entries, KeyTenants.merge(documents.map(({ tenants }) => tenants)))
@@ -78,7 +78,7 @@ function readSessionKeys(bytes: Uint8Array | null, path: string, algorithms: Rea
   return document
 }
 
-/** PEM gives no `kid` and no tenant: the thumbprint is the `kid`. */
+/** PEM has no `kid` and no tenant: the thumbprint is the `kid`. */
 function readPem(text: string, path: string): KeyDocument {
   const keys: readonly PublicKey[] = readPublicKeys(text, path)
   return { entries: keys.map((key) => [key.kid, key]), tenants: noKeyTenants }

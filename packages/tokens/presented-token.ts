@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto'
 import { isObject } from './jws.ts'
 
-/** Characters of a token that tell it from most others: 72 random bits. */
+/** Characters of a token that distinguish it from most others: 72 random bits. */
 const FINGERPRINT_CHARS = 13
-/** Of the hash FNV-1a with 32 bits. */
+/** Prime of the hash FNV-1a with 32 bits. */
 const FNV_PRIME = 16_777_619
 
-/** A token that may be shown more than once: what its text alone says is worked out once. Nothing in it is trusted yet. */
+/** A token that may be presented repeatedly: values derived from its text are cached. Untrusted until verified. */
 export class PresentedToken {
   readonly text: string
-  /** 32 bits of the signature's text. Those of other tokens differ, mostly: good for telling quickly what is not known. */
+  /** 32 bits of the signature's text, mostly different for other tokens: quickly rules out unknown ones. */
   readonly fingerprint: number
   #digest: string | null = null
   #issuer: string | null | undefined
@@ -25,14 +25,14 @@ export class PresentedToken {
     return this.#digest
   }
 
-  /** `iss` as the token says it; null: it says none. Whoever verifies the token reads it again, strictly. */
+  /** Unverified `iss` of the token; null without one. The verifier parses the token again, strictly. */
   get claimedIssuer(): string | null {
     if (this.#issuer === undefined) this.#issuer = issuerOf(this.text)
     return this.#issuer
   }
 }
 
-/** Of the signature's last characters: all but the very last are random, whatever the token says. */
+/** Hashes the last characters of the signature: all but the very last are random, whatever the token. */
 function fingerprintOf(text: string): number {
   let bits = 0
   for (let at = Math.max(0, text.length - FINGERPRINT_CHARS); at < text.length; at++) {

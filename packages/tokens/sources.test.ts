@@ -16,7 +16,7 @@ const entry = (signer: LocalSigner, more: object = {}) => ({
   ...more,
 })
 
-/** A key document that a test can change, break and count the fetches of. */
+/** A key document that a test can change and break, with a count of fetches. */
 function setUp() {
   const clock = new TestClock()
   const origin: { keys: object[]; status: number; fetches: number } = { keys: [], status: 200, fetches: 0 }
@@ -30,7 +30,7 @@ function setUp() {
   return { clock, origin, source }
 }
 
-test('OKP keys of a document are trusted, every other key is passed over', async () => {
+test('OKP keys of a document are trusted, every other key is ignored', async () => {
   // Shows D1.jwks.okpKeys, D1.jwks.otherKeysIgnored.
   const { origin, source } = setUp()
   const key = ephemeralSigner()
@@ -44,7 +44,7 @@ test('OKP keys of a document are trusted, every other key is passed over', async
   source.close()
 })
 
-test('the document is asked again on time, and a key that it dropped is gone', async () => {
+test('the document is fetched periodically, and a key that it dropped is removed', async () => {
   // Shows D1.jwks.refreshSeconds.
   const { clock, origin, source } = setUp()
   const [old, fresh] = [ephemeralSigner(), ephemeralSigner()]
@@ -64,7 +64,7 @@ test('the document is asked again on time, and a key that it dropped is gone', a
   assert.equal(origin.fetches, 2)
 })
 
-test('an unknown kid asks at once, at most every 10 s, and all who wait share one answer', async () => {
+test('an unknown kid causes a fetch, at most every 10 s, and all waiting callers share it', async () => {
   // Shows D1.jwks.refreshOnUnknownKid, D1.limit.unknownKidRefresh.
   const { clock, origin, source } = setUp()
   await source.start()
@@ -74,16 +74,16 @@ test('an unknown kid asks at once, at most every 10 s, and all who wait share on
   await clock.advance(9_999)
   assert.equal(source.refresh(), null)
   await clock.advance(1)
-  const asked = source.refresh()
-  assert.ok(asked)
-  assert.equal(source.refresh(), asked)
-  await asked
+  const requested = source.refresh()
+  assert.ok(requested)
+  assert.equal(source.refresh(), requested)
+  await requested
   assert.ok(source.find(key.kid))
   assert.equal(origin.fetches, 2)
   source.close()
 })
 
-test('a refresh that fails keeps the keys and is tried again after 10 s', async () => {
+test('a failed refresh keeps the keys and is retried after 10 s', async () => {
   const { clock, origin, source } = setUp()
   const key = ephemeralSigner()
   origin.keys = [entry(key)]
@@ -110,7 +110,7 @@ test('a broker that starts later is found', async () => {
   source.close()
 })
 
-test('PEM files are read again when they change, and a broken one keeps the old key', async () => {
+test('PEM files are reloaded when they change, and a malformed one keeps the old key', async () => {
   const dir = tempFolder()
   const clock = new TestClock()
   const file = path.join(dir, 'pub.pem')
@@ -136,7 +136,7 @@ test('PEM files are read again when they change, and a broken one keeps the old 
   source.close()
 })
 
-test('several sources count as one: two keys in two of them leave a token without kid unknown', () => {
+test('several sources are combined: two keys in two of them leave a token without kid unknown', () => {
   const [a, b] = [ephemeralSigner().publicKey, ephemeralSigner().publicKey]
   const joined = joinSources([staticSource([a]), staticSource([b])])
   assert.equal(joined.size, 2)

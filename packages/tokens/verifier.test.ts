@@ -40,7 +40,7 @@ function claimsOf(answer: VerificationResult | Promise<VerificationResult>): Ses
   return answer
 }
 
-test('every claim of a full token comes out decoded', () => {
+test('every claim of a full token is decoded', () => {
   // Shows D1.claim.actNested, D1.claim.plat_parent_jti, D1.claim.plat_delegator_jti.
   const { issuer, verifier } = setUp()
   const caller = `spiffe://${TEST_TRUST_DOMAIN}/ns/default/agent/planner/session/p`
@@ -77,7 +77,7 @@ test('every kind of invalid token is refused for its reason', () => {
   for (const { name, token, reason: expected } of issuer.invalid()) assert.equal(reason(token), expected, name)
 })
 
-test('expiry has the leeway and not a second more, remembered or not', async () => {
+test('expiry has exactly the configured leeway, cached or not', async () => {
   const { clock, issuer, reason } = setUp()
   const token = issuer.token()
   for (const time of ['met', 'remembered', 'recalled']) assert.equal(reason(token), 'valid', time)
@@ -87,7 +87,7 @@ test('expiry has the leeway and not a second more, remembered or not', async () 
   assert.equal(reason(token), 'expired')
 })
 
-test('a token is remembered when it is met again: one that comes once leaves no claims behind', () => {
+test('a token is cached when it is presented again: one presented once leaves no claims behind', () => {
   const { issuer, verifier } = setUp()
   const token = issuer.token()
   const [first, second, third] = [verifier.verify(token), verifier.verify(token), verifier.verify(token)].map(claimsOf)
@@ -95,7 +95,7 @@ test('a token is remembered when it is met again: one that comes once leaves no 
   assert.equal(second, third)
 })
 
-test('a remembered token is forgotten at its expiry, not five minutes later', async () => {
+test('a cached token is dropped at its expiry, not five minutes later', async () => {
   const { clock, issuer, reason } = setUp()
   const now = Math.floor(clock.now() / 1000)
   const token = issuer.token({ exp: now + 10 })
@@ -104,7 +104,7 @@ test('a remembered token is forgotten at its expiry, not five minutes later', as
   assert.equal(reason(token), 'expired')
 })
 
-test('a token without kid passes with one trusted key only', () => {
+test('a token without kid is accepted with a single trusted key only', () => {
   // Shows D1.header.noKidOnlyWithOneKey.
   const { issuer, options, reason } = setUp()
   const token = issuer.token({}, { kid: undefined })
@@ -117,7 +117,7 @@ test('a token without kid passes with one trusted key only', () => {
   })
 })
 
-test('a key that is no longer trusted takes its remembered tokens with it', () => {
+test('cached tokens of a key that is no longer trusted are refused', () => {
   const { issuer, options } = setUp()
   const keys = new KeySet([issuer.signer.publicKey])
   const verifier = createVerifier({ ...options, keys })
@@ -130,7 +130,7 @@ test('a key that is no longer trusted takes its remembered tokens with it', () =
   }
 })
 
-test('a remembered token is not valid for an audience that it was not asked for', () => {
+test('a cached token is not valid for another audience', () => {
   const { issuer, verifier } = setUp()
   const token = issuer.token()
   for (let times = 0; times < 3; times++) claimsOf(verifier.verify(token))
@@ -138,7 +138,7 @@ test('a remembered token is not valid for an audience that it was not asked for'
   assert.ok('reason' in answer && answer.reason === 'audience')
 })
 
-test('issuer and trust domain are not asked when they are not configured', () => {
+test('issuer and trust domain are not checked when they are not configured', () => {
   const { issuer, clock } = setUp()
   const open = createVerifier({ keys: issuer.keys, issuer: '', audience: TEST_AUDIENCE, leewaySeconds: 0, clock })
   const sub = 'spiffe://elsewhere/ns/default/agent/assistant/session/s1'
@@ -179,7 +179,7 @@ test('the algorithm of a header must be that of the key that it names', () => {
   assert.deepEqual(verifier.verify(issuer.token({}, { alg: 'ML-DSA-65' })), refused)
 })
 
-test('keys for ES256 and RS256 verify no session, whatever a source is told', () => {
+test('keys for ES256 and RS256 verify no session, whatever a source states', () => {
   const { issuer, options } = setUp()
   for (const name of ['ES256', 'RS256'] as const) {
     const signer = ephemeralSigner(name)
@@ -192,7 +192,7 @@ test('keys for ES256 and RS256 verify no session, whatever a source is told', ()
   }
 })
 
-test('headers that name keys are passed over: nothing is fetched and the trusted key decides', () => {
+test('headers that name keys are ignored: nothing is fetched and the trusted key decides', () => {
   const { issuer, reason } = setUp()
   const token = issuer.token(
     {},
@@ -201,7 +201,7 @@ test('headers that name keys are passed over: nothing is fetched and the trusted
   assert.equal(reason(token), 'valid')
 })
 
-test('a JWS that is written reads back as it was', () => {
+test('a JWS that is written parses to the same content', () => {
   const signer = ephemeralSigner()
   const jws = parseJws(signJws(signer, { typ: 'JWT' }, { a: 'ü' }))
   assert.ok('payload' in jws)

@@ -7,19 +7,19 @@ import { type Jws, parseJws } from './jws.ts'
 import type { KeySource } from './keyset.ts'
 import { PresentedToken } from './presented-token.ts'
 
-/** Places for marks of tokens that were verified once, four bytes each; a power of two. */
+/** Number of slots for marks of tokens verified once, four bytes each; a power of two. */
 const MET_PLACES = 4096
-/** Places for marks of tokens that are remembered, a byte each; a power of two, and many more than there are tokens. */
+/** Number of slots for marks of cached tokens, one byte each; a power of two, far more than there are tokens. */
 const KNOWN_PLACES = 32_768
-/** Verified tokens that are remembered at most, about 3 KB each. */
+/** Maximum number of cached tokens, about 3 KB each. */
 const MAX_REMEMBERED = 8192
-/** How long a verified token is remembered at most, in milliseconds; never beyond its expiry. */
+/** Maximum time a verified token is cached, in milliseconds; never beyond its expiry. */
 const REMEMBER_MS = 5 * 60 * 1000
 
-/** Tokens that are signed as well and never an identity: transaction tokens (docs/spec/broker-api.md), DPoP proofs (RFC 9449). */
+/** Signed tokens that are never an identity: transaction tokens (docs/spec/broker-api.md), DPoP proofs (RFC 9449). */
 const OTHER_TOKEN_TYPES: ReadonlySet<string> = new Set(['txntoken+jwt', 'dpop+jwt'])
 
-/** What every kind of token says of its own validity. Times are Unix seconds. */
+/** Validity claims of every kind of token. Times are Unix seconds. */
 export interface TimedClaims {
   readonly issuer: string
   readonly audiences: readonly string[]
@@ -34,7 +34,7 @@ interface CommonOptions {
   readonly issuer?: string
   /** Skew granted on `exp`, `nbf` and `iat`, in seconds. */
   readonly leewaySeconds: number
-  /** Tokens of others are refused before a key is looked for. Default: EdDSA alone. */
+  /** Tokens of other algorithms are refused before a key is searched. Default: EdDSA only. */
   readonly algorithms?: ReadonlySet<AlgorithmName>
   readonly clock: Clock
 }
@@ -42,28 +42,28 @@ interface CommonOptions {
 export interface VerifierOptions extends CommonOptions {
   /** One of the token's `aud` must be this. */
   readonly audience: string
-  /** The trust domain that `sub` must be of; any when absent. */
+  /** Required trust domain of `sub`; any when absent. */
   readonly trustDomain?: string
 }
 
-/** How tokens of another kind than ours are read. */
+/** Options for tokens of another kind than session tokens. */
 export interface JwtVerifierOptions<C extends TimedClaims> extends CommonOptions {
-  /** One of the token's `aud` must be this; null: whoever asks judges the audiences. */
+  /** One of the token's `aud` must be this; null: the caller checks the audiences. */
   readonly audience: string | null
-  /** Whether a token with this `typ` (lower case, null when absent) is of this kind at all. */
+  /** Returns whether tokens with this `typ` (lower case, null when absent) are of this kind. */
   takesType(typ: string | null): boolean
-  /** Reads what was signed by the key with this thumbprint. */
+  /** Decodes the payload signed by the key with this thumbprint. */
   decode(jws: Jws, keyThumbprint: string): C | TokenFault
 }
 
-/** What a verifier answers: claims or a fault, at once unless a key had to be asked for. */
+/** Result of a verifier: claims or a fault, synchronously unless keys had to be fetched. */
 export type VerificationResult<C = SessionClaims> = C | TokenFault
 
 export interface Verifier<C = SessionClaims> {
-  /** Verifies a token for `audience` (the configured one when absent). A plain value when its key is known. */
+  /** Verifies a token for `audience` (default: the configured one). Synchronous when its key is known. */
   verify(token: string | PresentedToken, audience?: string): VerificationResult<C> | Promise<VerificationResult<C>>
   trustedKeys(): number
-  /** Forgets every verified token. */
+  /** Drops every cached token. */
   clear(): void
 }
 
@@ -73,7 +73,10 @@ interface Remembered<C> {
   readonly until: number
 }
 
-/** A verifier of session tokens (docs/spec/broker-api.md), each signed by a key of its namespace's tenant. Create it once: it remembers the tokens that it has verified twice. */
+/**
+ * Creates a verifier of session tokens (docs/spec/broker-api.md), each signed by a key of its namespace's tenant. Create it once: it caches the
+ * tokens that it has verified twice.
+ */
 export function createVerifier({ trustDomain, ...options }: VerifierOptions): Verifier {
   const { keys } = options
   return createJwtVerifier({
@@ -83,7 +86,7 @@ export function createVerifier({ trustDomain, ...options }: VerifierOptions): Ve
       const tenant = keys.tenants.ofKey(keyThumbprint)
       const claims = decodeClaims(payload, keyThumbprint, tenant)
       if (isFault(claims)) return claims
-      // A tenant that signs its own tokens must not sign those of another tenant, nor those of namespaces without a tenant.
+      // A tenant with its own key must not sign tokens of another tenant, nor of namespaces without a tenant.
       if (keys.tenants.ofNamespace(claims.namespace) !== tenant) return foreignKey
       if (trustDomain === undefined || claims.trustDomain === trustDomain) return claims
       return fault('binding', 'token is of another trust domain')
@@ -91,19 +94,19 @@ export function createVerifier({ trustDomain, ...options }: VerifierOptions): Ve
   })
 }
 
-/** A verifier of tokens that somebody else defines, by the same rules: keys, algorithms, times, memory. */
+/** Creates a verifier of tokens in a foreign format, with the same rules for keys, algorithms, times and caching. */
 export function createJwtVerifier<C extends TimedClaims>(options: JwtVerifierOptions<C>): Verifier<C> {
   return new JwtVerifier(options)
 }
 
 /**
- * Which tokens were verified before. Most tokens of a broker are verified once: keeping their claims would cost the collector more
- * than it spares. Two tokens may share a mark, rarely; then one is remembered a verification early.
+ * Marks of tokens verified before. Most tokens of a broker are verified once: caching their claims would cost more garbage collection than it saves.
+ * Rarely two tokens share a mark; then one is cached a verification early.
  */
 class MetTokens {
   readonly #marks = new Int32Array(MET_PLACES)
 
-  /** Whether this token was met lately; it is from now on. */
+  /** Returns whether this token was presented recently, and marks it. */
   again({ fingerprint }: PresentedToken): boolean {
     const place = fingerprint & (MET_PLACES - 1)
     const met = this.#marks[place] === fingerprint
@@ -112,10 +115,10 @@ class MetTokens {
   }
 }
 
-/** Verified tokens by SHA-256 of the whole token: the strict reader leaves a signed content only one text. */
+/** Verified tokens by SHA-256 of the whole token: strict parsing leaves each signed content only one text. */
 class KnownTokens<C> {
   readonly #claims = new Map<string, Remembered<C>>()
-  /** Places of the fingerprints of those that are here: what is not marked needs no hash and no look. */
+  /** Slots of the fingerprints of cached tokens: an unmarked token needs no hash and no look-up. */
   readonly #marks = new Uint8Array(KNOWN_PLACES)
 
   get size(): number {
@@ -134,16 +137,16 @@ class KnownTokens<C> {
 
 class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   readonly #options: JwtVerifierOptions<C>
-  /** What a header may say. */
+  /** Algorithms accepted in a header. */
   readonly #algorithms: ReadonlySet<string>
   readonly #met = new MetTokens()
   /**
-   * From the second time on: what was verified lately, and what was before that. A whole half is forgotten at once, because a `Map` that
-   * loses its first entry each time walks over all it lost.
+   * Cache of tokens presented at least twice, in a young and an old half. A whole half is dropped at once, because a `Map` that deletes its first
+   * entry repeatedly skips all deleted ones.
    */
   #young = new KnownTokens<C>()
   #old = new KnownTokens<C>()
-  /** When the young half becomes the old one, however little is in it; milliseconds since the epoch. */
+  /** When the young half becomes the old one, however few entries it has; milliseconds since the epoch. */
   #turnsAt = 0
   #revision = -1
 
@@ -203,16 +206,16 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     const { keys } = this.#options
     const key = keys.find(jws.header.kid)
     if (key !== null) return this.#verifyWith(key, jws, audience, shown)
-    const asked = keys.refresh()
-    if (asked === null) return unknownKey
-    return asked.then(() => {
+    const requested = keys.refresh()
+    if (requested === null) return unknownKey
+    return requested.then(() => {
       const found = keys.find(jws.header.kid)
       return found === null ? unknownKey : this.#verifyWith(found, jws, audience, shown)
     })
   }
 
   #verifyWith(key: PublicKey, jws: Jws, audience: string | null, shown: PresentedToken | null): VerificationResult<C> {
-    // The key decides what verifies it; what the header says may only agree.
+    // The key determines the algorithm; the header must agree.
     if (key.algorithm.name !== jws.header.alg) return fault('signature', 'token algorithm is not that of its key')
     if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return fault('signature', 'token signature is wrong')
     const claims = this.#options.decode(jws, key.kid)

@@ -8,10 +8,10 @@ import { before, test } from 'node:test'
 import { type AlgorithmName, type PublicKey, publicKeyOf, readPublicJwk } from '@plat/keys'
 import { isFault, isObject, parseCompact } from './index.ts'
 
-// Project Wycheproof (Apache-2.0): known attacks on signatures, as a Go module whose content is pinned by its checksum.
-// Needs Go on the machine and, the first time, its module proxy.
+// Project Wycheproof (Apache-2.0): known attacks on signatures, as a Go module pinned by its checksum. Requires Go and, the first time, its module
+// proxy.
 const MODULE = 'github.com/c2sp/wycheproof@v0.0.0-20260902155932-3fa63dd0344a'
-/** Found on the PATH. */
+/** On the PATH. */
 const GO = 'go'
 const CHECKSUM = 'h1:pNbL2nztRsWfW/ispAwsvcDFxs9Id38uIsR2/Up5G2c='
 
@@ -27,7 +27,7 @@ before(() => {
   folder = path.join(module.Dir, 'testvectors_v1')
 })
 
-/** Every case of a file with its group. */
+/** Yields every case of a file with its group. */
 function* casesOf(file: string): Generator<{ readonly group: Members; readonly vector: Members }> {
   const document: unknown = JSON.parse(readFileSync(path.join(folder, file), 'utf8'))
   assert.ok(isObject(document) && Array.isArray(document.testGroups))
@@ -44,7 +44,7 @@ function bytes(value: unknown): Buffer {
   return Buffer.from(String(value), 'hex')
 }
 
-/** The key of a group in DER; null when it is none that we would load. */
+/** Returns the key of a group in DER; null when it is not supported. */
 function keyOf({ publicKeyDer }: Members): PublicKey | null {
   try {
     return publicKeyOf(createPublicKey({ key: bytes(publicKeyDer), format: 'der', type: 'spki' }))
@@ -54,8 +54,8 @@ function keyOf({ publicKeyDer }: Members): PublicKey | null {
 }
 
 /**
- * Signatures over bytes: our table of algorithms must answer as Wycheproof does. Answers how many cases there were.
- * Turned around are two valid ones of each ML-DSA file: they are for a context, and RFC 9964 section 4 leaves it empty.
+ * Checks signatures over bytes: the table of algorithms must agree with Wycheproof. Returns the number of cases. Inverted are two valid ones of each
+ * ML-DSA file: they use a context, which RFC 9964 section 4 leaves empty.
  */
 function judge(file: string, name: AlgorithmName): number {
   let count = 0
@@ -69,7 +69,7 @@ function judge(file: string, name: AlgorithmName): number {
   return count
 }
 
-test('every Ed25519, P-256 and ML-DSA signature of Wycheproof is judged as Wycheproof says', () => {
+test('every Ed25519, P-256 and ML-DSA signature of Wycheproof gets the expected result', () => {
   assert.equal(judge('ed25519_test.json', 'EdDSA'), 151)
   assert.equal(judge('ecdsa_secp256r1_sha256_p1363_test.json', 'ES256'), 262)
   assert.equal(judge('mldsa_44_verify_test.json', 'ML-DSA-44'), 180)
@@ -77,18 +77,18 @@ test('every Ed25519, P-256 and ML-DSA signature of Wycheproof is judged as Wyche
   assert.equal(judge('mldsa_87_verify_test.json', 'ML-DSA-87'), 241)
 })
 
-/** Verifies a JWS as we verify tokens: a strict reader, a key that knows its algorithm, and a header that may only agree. */
+/** Verifies a JWS as tokens are verified: strict parsing, a key that determines its algorithm, and a header that must agree. */
 function holds(key: PublicKey, text: unknown): boolean {
   const jws = typeof text === 'string' ? parseCompact(text) : null
   if (jws === null || isFault(jws)) return false
   return jws.header.alg === key.algorithm.name && key.algorithm.verify(jws.input, key.key, jws.signature)
 }
 
-/** The other cases say nothing about us: for HMAC, RSA-PSS, SHA-384, SHA-512 and P-521 no key is ever loaded. */
+/** The other cases do not apply: keys for HMAC, RSA-PSS, SHA-384, SHA-512 and P-521 are never loaded. */
 const isOfOurAlgorithms = ({ public: key }: Members) =>
   isObject(key) && (key.crv === 'P-256' || (key.kty === 'RSA' && (key.alg === 'RS256' || key.alg === undefined)))
 
-test('every JWS of Wycheproof with a key that we can load is judged as Wycheproof says', () => {
+test('every JWS of Wycheproof with a supported key gets the expected result', () => {
   let agreed = 0
   const left = new Map<string, number>()
   for (const { group, vector } of casesOf('json_web_signature_test.json')) {
@@ -118,12 +118,12 @@ test('every JWS of Wycheproof with a key that we can load is judged as Wycheproo
 })
 
 /**
- * Left out of the base64 cases: 367 and 370 are byte for byte the valid vector, and 372 and 373 are called valid with a
- * character in them that is not of the alphabet, which RFC 7515 section 2 does not allow.
+ * Excluded base64 cases: 367 and 370 are byte for byte the valid vector, and 372 and 373 count as valid with a character outside the alphabet, which
+ * RFC 7515 section 2 does not allow.
  */
 const NOT_AS_NAMED: ReadonlySet<unknown> = new Set([367, 370, 372, 373])
 
-test('base64 that is not canonical is refused before a key is looked for', () => {
+test('base64 that is not canonical is refused before a key is searched', () => {
   let count = 0
   for (const { group, vector } of casesOf('json_web_signature_test.json')) {
     const { tcId, comment, jws, result } = vector

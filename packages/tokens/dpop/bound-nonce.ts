@@ -5,9 +5,8 @@ import { base32 } from '@plat/core'
 export const NONCE_BYTES = 20
 
 /**
- * The nonce that is bound to a key: a hash of the key's thumbprint (RFC 7638) and of a salt that is good once. Evidence over it is evidence for
- * this key alone. Whoever makes evidence computes it from its own key and the salt that it was sent, and makes none over another nonce: so
- * nobody can have it attest for a key that is not its own.
+ * Returns the nonce bound to a key: a hash of the key's thumbprint (RFC 7638) and a one-time salt. Evidence over it is evidence for this key only. A
+ * prover computes it from its own key and the received salt, and signs no other nonce, so an attacker cannot make it attest for another key.
  */
 export function boundNonce(salt: string, jkt: string): string {
   return base32(hash('sha256', `plat-bound-nonce:${salt}:${jkt}`, 'buffer').subarray(0, NONCE_BYTES))

@@ -1,7 +1,7 @@
 /**
- * The form in which two `htu` are compared (RFC 9449, section 4.3, item 9; RFC 3986, sections 6.2.2 and 6.2.3): scheme and
- * host in lower case, no default port, percent-encoding in capitals and only where it is needed, no dot segments, an empty
- * path as `/`, and neither query nor fragment. Null for what is no http or https URL.
+ * Normalizes an `htu` for comparison (RFC 9449, section 4.3, item 9; RFC 3986, sections 6.2.2 and 6.2.3): scheme and host in lower case, no default
+ * port, percent-encoding in upper case and only where needed, no dot segments, an empty path as `/`, and neither query nor fragment. Returns null
+ * for a URL that is not http or https.
  */
 export function normalHtu(text: string): string | null {
   if (!/^https?:\/\//i.test(text) || text.length > MAX_HTU_CHARS || UNSAFE.test(text)) return null
@@ -12,7 +12,7 @@ export function normalHtu(text: string): string | null {
 
 /** Longest `htu` that is read, in characters. */
 const MAX_HTU_CHARS = 2048
-/** A URL in a header has none of these; the parser would drop, trim or turn them into something else. */
+/** A URL in a header has none of these; the parser would drop, trim or convert them. */
 const UNSAFE = /[^\x21-\x7e]|\\/
 
 const UNRESERVED = /[A-Za-z0-9._~-]/

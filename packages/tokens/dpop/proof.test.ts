@@ -30,7 +30,7 @@ function messageOf(answer: ReturnType<ReturnType<typeof setUp>['check']>): strin
   return answer.kind === 'proofFault' ? answer.message : 'it was accepted'
 }
 
-test('a proof by an Ed25519 key and one by a P-256 key hold, and say the thumbprint of their key', () => {
+test('proofs by an Ed25519 key and a P-256 key are valid and give the thumbprint of the key', () => {
   // Shows D1.auth.dpop.EdDSA, D1.auth.dpop.ES256.
   for (const alg of ['EdDSA', 'ES256'] as const) {
     const { prover, check } = setUp(alg)
@@ -40,7 +40,7 @@ test('a proof by an Ed25519 key and one by a P-256 key hold, and say the thumbpr
   }
 })
 
-test('the proof of RFC 9449, section 4.2, holds at its own time and nowhere else', () => {
+test('the proof of RFC 9449, section 4.2, is valid only at its own time', () => {
   const text =
     'eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg'
   const clock = new TestClock(1562262616_000)
@@ -52,7 +52,7 @@ test('the proof of RFC 9449, section 4.2, holds at its own time and nowhere else
   assert.equal(later.check({ ...request, url: 'https://server.example.com/token' }).kind, 'proofFault')
 })
 
-test('exactly one header with exactly one proof is taken', () => {
+test('exactly one header with exactly one proof is accepted', () => {
   const { prover, check } = setUp()
   const [one, two] = [prover.proof(URL_HERE, TOKEN), prover.proof(URL_HERE, TOKEN)]
   assert.match(messageOf(check([])), /missing/)
@@ -64,7 +64,7 @@ test('exactly one header with exactly one proof is taken', () => {
   assert.match(messageOf(check(['x'.repeat(4097)])), /too long/)
 })
 
-test('a header that is not that of a proof is refused', () => {
+test('a header without the form of a proof is refused', () => {
   const { prover, checkChanged } = setUp()
   const secret = { ...generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' }) }
   const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
@@ -100,7 +100,7 @@ test('a header that is not that of a proof is refused', () => {
   }
 })
 
-test('a proof that anybody could have made is refused', () => {
+test('a proof not signed by its own key is refused', () => {
   const { prover, check } = setUp()
   const [header = '', payload = '', signature = ''] = prover.proof(URL_HERE, TOKEN).split('.')
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -144,7 +144,7 @@ test('a proof for another request is refused', () => {
   }
 })
 
-test('the same URL in another spelling is the same', () => {
+test('other spellings of the same URL match', () => {
   const { checkChanged } = setUp()
   for (const htu of [
     'HTTPS://ID.example/v1/token/bind',
@@ -161,7 +161,7 @@ test('the same URL in another spelling is the same', () => {
   assert.notEqual(normalHtu('http://h/a%2fb'), normalHtu('http://h/a/b'))
 })
 
-test('normalising twice changes nothing, whatever the text', () => {
+test('normalization is idempotent for any text', () => {
   fc.assert(
     fc.property(fc.oneof(fc.webUrl({ withQueryParameters: true }), fc.string()), (text) => {
       const once = normalHtu(text)
@@ -170,7 +170,7 @@ test('normalising twice changes nothing, whatever the text', () => {
   )
 })
 
-test('a proof is for the time around its making: 60 s back, 5 s ahead', () => {
+test('a proof is valid around its creation: 60 s back, 5 s ahead', () => {
   const { clock, checkChanged } = setUp()
   const now = clock.now() / 1000
   for (const iat of [now - 60, now, now + 5]) assertProof(checkChanged({ claims: { iat } }))
@@ -186,7 +186,7 @@ test('a proof without a usable id is refused', () => {
   }
 })
 
-test('a hash of the token is asked for where it is required, and is right wherever it is present', () => {
+test('a hash of the token is checked when present, and must be present when required', () => {
   // Shows D1.bind.ath.
   const { prover, check } = setUp()
   const without = [prover.proof(URL_HERE)]
@@ -197,7 +197,7 @@ test('a hash of the token is asked for where it is required, and is right wherev
   assert.match(messageOf(check(ofOther, { ath: 'optional' })), /"ath"/)
 })
 
-test('of a hundred uses of one proof at the same time one is fresh', async () => {
+test('of a hundred concurrent uses of one proof exactly one is fresh', async () => {
   const { prover, verifier, check } = setUp()
   const proof = check([prover.proof(URL_HERE, TOKEN)])
   assertProof(proof)
@@ -205,7 +205,7 @@ test('of a hundred uses of one proof at the same time one is fresh', async () =>
   assert.equal(answers.filter((answer) => answer === null).length, 1)
 })
 
-test('a proof cannot be replayed at any moment of its life, one from the near future neither', async () => {
+test('a proof cannot be replayed at any moment of its life, including one from the near future', async () => {
   const { clock, prover, verifier, check } = setUp()
   const headers = [prover.proof(URL_HERE, TOKEN, { claims: { iat: clock.now() / 1000 + 5 } })]
   const first = check(headers)
@@ -227,7 +227,7 @@ test('two keys may use the same id', async () => {
   }
 })
 
-test('a caller that makes keys without end cannot fill the store for the others', async () => {
+test('a caller that creates unlimited keys cannot fill the store for others', async () => {
   const clock = new TestClock()
   const pool = new SharedPool({ name: 'holder_proofs', total: 100, shares: [50] })
   const store = memoryReplayStore(clock, pool)

@@ -8,30 +8,30 @@ import type { ReplayStore } from './replay.ts'
 /** docs/spec/broker-api.md: DPoP proofs use these. */
 export const DPOP_ALGORITHMS = ['EdDSA', 'ES256'] as const
 
-/** Age of a proof at most, in seconds. */
+/** Maximum age of a proof, in seconds. */
 export const PROOF_WINDOW_SECONDS = 60
-/** How far a proof may be ahead of our clock, in seconds. */
+/** Maximum clock skew of a proof from the future, in seconds. */
 export const PROOF_SKEW_SECONDS = 5
-/** Longest `jti`, in characters: it is kept. */
+/** Maximum length of a `jti` in characters: it is stored. */
 const MAX_JTI_CHARS = 256
-/** Longest proof, in characters. A proof carries a key of 32 or 64 bytes and a handful of claims. */
+/** Maximum length of a proof in characters. A proof contains a key of 32 or 64 bytes and a few claims. */
 const MAX_PROOF_CHARS = 4096
 
-/** The request that a proof has to be for. */
+/** The request that a proof must match. */
 export interface ProvenRequest {
-  /** The values of header `DPoP` as they came: exactly one is right. */
+  /** Values of header `DPoP` as received: exactly one is valid. */
   readonly headers: readonly string[]
   /** Upper case. */
   readonly method: string
-  /** The URL that the client meant: from the configured public URL, because a caller chooses its Host header. */
+  /** The intended URL, from the configured public URL, because the client controls its Host header. */
   readonly url: string
-  /** The access token that goes with it, exactly as received; `ath` is its hash. */
+  /** The access token of the request, exactly as received; `ath` is its hash. */
   readonly accessToken: string
-  /** `required` where the token is presented in a header; where it is in the body, `ath` is verified when present. */
+  /** `required` when the token is presented in a header; when it is in the body, `ath` is verified if present. */
   readonly ath: 'required' | 'optional'
 }
 
-/** A proof that holds. It counts only once `use` found it fresh. */
+/** A verified proof. It is accepted only after `use` found it fresh. */
 export interface DpopProof {
   readonly kind: 'proof'
   /** RFC 7638 thumbprint of the key that signed it. */
@@ -41,20 +41,20 @@ export interface DpopProof {
   readonly issuedAt: number
 }
 
-/** A proof that does not hold: error `invalid_dpop_proof`. One line for the caller. */
+/** An invalid proof: error `invalid_dpop_proof`. One line for the caller. */
 export interface ProofFault {
   readonly kind: 'proofFault'
-  /** `replayed`: it was right, but it was used before. */
+  /** `replayed`: valid, but used before. */
   readonly why: 'invalid' | 'replayed'
   readonly message: string
 }
 
 export interface ProofVerifier {
-  /** Everything but replay: signature, request, time, token. */
+  /** Checks everything except replay: signature, request, time, token. */
   check(request: ProvenRequest): DpopProof | ProofFault
   /**
-   * Uses the proof up. Call it last, when nothing else refuses: what is refused anyway must not fill the store. `caller` has a share of
-   * the store: the narrowest name that was verified, such as the agent of the token.
+   * Uses the proof up. Call it last, when nothing else refuses, so that refused proofs do not fill the store. `caller` has a share of the store: the
+   * narrowest verified name, such as the agent of the token.
    */
   use(proof: DpopProof, caller: string): Promise<ProofFault | null>
 }
@@ -94,7 +94,7 @@ class DpopVerifier implements ProofVerifier {
   }
 
   async use({ jkt, jti, issuedAt }: DpopProof, caller: string): Promise<ProofFault | null> {
-    // A proof from the near future is alive for longer: it is kept until its own end, not for a window from now.
+    // A proof from the near future lives longer: it is stored until its own end, not for a window from now.
     const until = (issuedAt + this.#windowSeconds + PROOF_SKEW_SECONDS) * 1000
     const verdict = await this.#options.replays.use({ jkt, jti, until, caller })
     if (verdict === 'fresh') return null
@@ -121,13 +121,13 @@ class DpopVerifier implements ProofVerifier {
     if (typeof iat !== 'number' || !Number.isSafeInteger(iat)) return bad('"iat" of the proof is missing or no integer')
     const now = this.#options.clock.now() / 1000
     if (iat > now + PROOF_SKEW_SECONDS) return bad('"iat" of the proof is in the future')
-    // `iat` has whole seconds: with a window of 0 a proof of this second is still taken.
+    // `iat` has whole seconds: with a window of 0 a proof of this second is still accepted.
     if (iat < Math.floor(now) - this.#windowSeconds) return bad('"iat" of the proof is too long ago')
     return { kind: 'proof', jkt, jti, issuedAt: iat }
   }
 }
 
-/** The key in the header, when the header is that of a proof. */
+/** Returns the key in the header, when the header is that of a proof. */
 function keyOf({ header }: Jws): PublicKey | ProofFault {
   if (header.typ !== 'dpop+jwt') return bad('"typ" of the proof must be dpop+jwt')
   if (!DPOP_ALGORITHMS.some((name) => name === header.alg)) {
@@ -135,7 +135,7 @@ function keyOf({ header }: Jws): PublicKey | ProofFault {
   }
   const key = readPublicJwk(header.members.jwk)
   if (key === null) return bad('"jwk" of the proof is no public key that is accepted')
-  // The algorithm is that of the key; what the header says may only agree.
+  // The key determines the algorithm; the header must agree.
   return key.algorithm.name === header.alg ? key : bad('"alg" of the proof is not for the key in "jwk"')
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, ExpiringMap, SharedPool } from '@plat/core'
 
-/** What became of a proof's id: `fresh` exactly once, `seen` after that, `full` when nothing more can be remembered. */
+/** Result of using a proof's id: `fresh` exactly once, `seen` after that, `full` when no more can be stored. */
 export type ReplayVerdict = 'fresh' | 'seen' | 'full'
 
 /** A proof that is being used. */
@@ -8,23 +8,23 @@ export interface UsedProof {
   /** RFC 7638 thumbprint of its key. */
   readonly jkt: string
   readonly jti: string
-  /** Milliseconds since the epoch: the proof is too old by itself from then on. */
+  /** Milliseconds since the epoch: from then on the proof is too old anyway. */
   readonly until: number
-  /** Whose share of the store it takes. Not the key: a caller makes as many keys as it likes. */
+  /** Whose share of the store is used. Not the key: a caller can create any number of keys. */
   readonly caller: string
 }
 
-/** Remembers the ids of proofs. `use` must be atomic: of two equal proofs at the same time one is fresh. */
+/** Stores the ids of used proofs. `use` must be atomic: of two equal concurrent proofs one is fresh. */
 export interface ReplayStore {
   use(proof: UsedProof): ReplayVerdict | Promise<ReplayVerdict>
 }
 
-/** Ids of proofs in the memory of one process, about 200 bytes each. A full store refuses: what is not remembered could be replayed. */
+/** Stores ids in the memory of one process, about 200 bytes each. A full store refuses: an id that is not stored could be replayed. */
 export function memoryReplayStore(clock: Clock, pool = new SharedPool({ name: 'holder_proofs' })): ReplayStore {
   const seen = new ExpiringMap<true>({ clock, cap: pool })
   return {
     use({ jkt, jti, until, caller }) {
-      // A thumbprint has no full stop, so no other pair gives the same key.
+      // A thumbprint contains no full stop, so the key is unique for the pair.
       const verdict = seen.insert(`${jkt}.${jti}`, true, until, caller)
       return verdict === 'inserted' ? 'fresh' : verdict === 'taken' ? 'seen' : 'full'
     },

@@ -42,7 +42,7 @@ test('a key signs for the namespaces of its tenant, and that of the broker for t
   }
 })
 
-test('a namespace that moves to another tenant is refused with the previous key, remembered tokens included', async (t) => {
+test('a namespace that moves to another tenant is refused with the previous key, also for cached tokens', async (t) => {
   const { signers, document } = testTenants(NAMESPACES)
   let current: object = document
   const keys = sourceOf(() => current)
@@ -57,7 +57,7 @@ test('a namespace that moves to another tenant is refused with the previous key,
   assert.equal(isFault(answer) && answer.reason, 'binding')
 })
 
-test('the tenant of a key counts whichever source has the key', async (t) => {
+test('the tenant of a key applies whichever source has the key', async (t) => {
   const { signers, document } = testTenants(NAMESPACES)
   const documented = sourceOf(() => document)
   t.after(() => documented.close())
@@ -67,7 +67,7 @@ test('the tenant of a key counts whichever source has the key', async (t) => {
   assert.equal(isFault(answer) && answer.reason, 'binding')
 })
 
-test('a document whose tenants contradict each other is not used, and the previous keys stay', async (t) => {
+test('a document with contradictory tenants is not used, and the previous keys stay', async (t) => {
   const { signers, document } = testTenants(NAMESPACES)
   const [key] = Object.values(document)[0]
   const wrong: Readonly<Record<string, object>> = {

@@ -1,11 +1,11 @@
 import { isObject } from '../jws.ts'
 
-/** Tenants that one key document names at most. */
+/** Maximum number of tenants in a key document. */
 const MAX_TENANTS = 1024
 
 /**
- * Which tenant each key signs for, and which tenant each namespace belongs to, as the broker's key document states them
- * (`plat_tenant` of a key, `plat_tenants` of the set). The empty text is the broker itself: keys and namespaces without a tenant.
+ * Tenant of each key and of each namespace, as stated by the broker's key document (`plat_tenant` of a key, `plat_tenants` of the set). The empty
+ * string is the broker itself: keys and namespaces without a tenant.
  */
 export class KeyTenants {
   readonly #byKey: ReadonlyMap<string, string>
@@ -16,7 +16,7 @@ export class KeyTenants {
     this.#byNamespace = byNamespace
   }
 
-  /** Several documents as one; the first that names the tenant of a key or a namespace counts. */
+  /** Merges documents; the first that names the tenant of a key or a namespace wins. */
   static merge(all: readonly KeyTenants[]): KeyTenants {
     // Later entries of a `Map` replace earlier ones, so the first document comes last.
     const reversed = all.toReversed()
@@ -39,7 +39,7 @@ export class KeyTenants {
   }
 }
 
-/** The tenants of several key sources: the first source that names a tenant counts. */
+/** Merges the tenants of key sources: the first source that names a tenant wins. */
 export function joinTenants(sources: readonly { readonly tenants: TenantLookup }[]): TenantLookup {
   const first = (find: (tenants: TenantLookup) => string) => {
     for (const source of sources) {
@@ -64,7 +64,7 @@ export interface DocumentKey {
   readonly jwk: Readonly<Record<string, unknown>>
 }
 
-/** Reads the tenants of a key document. Throws when they contradict themselves: a wrong binding is worse than the previous one. */
+/** Reads the tenants of a key document. Throws when they contradict each other: a wrong binding is worse than the previous one. */
 export function readKeyTenants(
   { plat_tenants: listed }: Readonly<Record<string, unknown>>,
   keys: readonly DocumentKey[],

@@ -7,20 +7,20 @@ import type { Members } from '../members.ts'
 /** `typ` of a transaction token's header (OAuth Transaction Tokens draft). */
 export const TRANSACTION_TYPE = 'txntoken+jwt'
 
-/** Longest `txn`, in characters: it is kept. */
+/** Maximum length of a `txn` in characters: it is stored. */
 const MAX_TXN_CHARS = 256
 
-/** What a transaction token says of the call that it was made for. */
+/** Claims of a transaction token about its call. */
 export interface TransactionClaims {
-  /** Unique id of the transaction: that of the call in the ledger. */
+  /** Unique id of the transaction: the id of the call in the ledger. */
   readonly txn: string
   /** The calling session, as if it had presented a session token: `jti` is that of its token (`tctx.jti`). */
   readonly caller: SessionClaims
 }
 
 /**
- * Decodes the payload of a transaction token that was verified. It is read by the decoder of session tokens, so that `act`, groups and
- * taints mean the same and have the same limits. Says nothing about time, audience and trust domain.
+ * Decodes the payload of a verified transaction token, with the decoder of session tokens, so that `act`, groups and taints have the same meaning
+ * and limits. Does not check time, audience and trust domain.
  */
 export function decodeTransaction(payload: Members, keyThumbprint = ''): TransactionClaims | TokenFault {
   const { txn, sub, tctx } = payload
