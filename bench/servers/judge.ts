@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type Clock, systemClock } from '@plat/core'
+import { buildInfo, type Clock, systemClock } from '@plat/core'
 import { type Call, type Identity, Snapshots, type TaintView, type Target, unresolved } from '@plat/gateway/call'
+import { createGatewayMetrics } from '@plat/gateway/metrics'
 import { createPolicies } from '@plat/gateway/policy'
 import { createServers } from '@plat/gateway/servers'
 import { silentLog } from '@plat/process'
@@ -65,10 +66,11 @@ async function judged(prefix: string, setUp: SetUp): Promise<() => void> {
   writeFileSync(files.policyFile, JSON.stringify(policyFileOf(setUp.rules)))
   writeFileSync(files.upstreamsFile, JSON.stringify(upstreamsFileOf(setUp.servers)))
   const snapshots = new Snapshots()
-  const parts = { snapshots, clock: stillClock, log: silentLog }
+  const metrics = createGatewayMetrics(buildInfo('gateway'), {})
+  const parts = { snapshots, clock: stillClock, log: silentLog, metrics }
   const config = { ...files, upstreams: {}, policyReloadSeconds: 2 }
-  const servers = createServers({ ...parts, config, credentials: noCredentials, metrics: { configured() {} } })
-  const policies = createPolicies({ ...parts, config, metrics: { loaded() {}, reloaded() {}, cedar() {}, tried() {} } })
+  const servers = createServers({ ...parts, config, credentials: noCredentials })
+  const policies = createPolicies({ ...parts, config })
   await Promise.all([servers.check(), policies.check()])
   servers.close()
   policies.close()

@@ -1,8 +1,8 @@
 import { type Listener, type ListenOptions, listen, mountProbes, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { compose, type GatewayOptions } from './compose.ts'
-import { poolMetrics } from './counting.ts'
 import type { ServerPins } from './decide/pins/index.ts'
+import { createPoolMetrics } from './metrics.ts'
 import { tlsOf } from './operate/listeners/index.ts'
 import { logPosture } from './operate/posture/index.ts'
 import { FINAL_WRITE_MS } from './pipeline/live.ts'
@@ -35,7 +35,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const listeners: Listener[] = []
   const tls = tlsOf(config.tls)
   const origins = new Set([...config.corsOrigins, ...parts.origins])
-  const pools = poolMetrics(parts.metrics)
+  const pools = createPoolMetrics(parts.metrics)
   const common = { clock, ids, log, hosts: parts.hosts, origins, ...connectionLimitsOf(config) }
   const open = async (more: Partial<ListenOptions> & { readonly address: string }) => {
     const listener = await listen({ ...common, ...more })

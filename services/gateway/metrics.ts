@@ -1,6 +1,6 @@
 import { isUnset } from '@plat/config'
-import type { BuildInfo } from '@plat/core'
-import { createRegistry, type Registry } from '@plat/metrics'
+import type { BuildInfo, PoolObservers, PoolOf } from '@plat/core'
+import { createPoolMeter, createRegistry, type Registry } from '@plat/metrics'
 import { gatewayMetricRows } from './metric-rows.ts'
 
 export type GatewayMetrics = Registry<typeof gatewayMetricRows>
@@ -11,6 +11,11 @@ export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): Gat
   for (const block of FEATURE_BLOCKS) if (config[block]?.enabled === true) features.add(block)
   if ((config.a2a?.routesFile ?? '') !== '') features.add('a2a')
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
+}
+
+/** The pools that callers share. */
+export function createPoolMetrics(metrics: GatewayMetrics): PoolObservers<PoolOf<'gateway'>> {
+  return createPoolMeter(metrics.gauge('plat_gateway_pool_used'), metrics.counter('plat_gateway_pool_refusals_total'))
 }
 
 /** Keys of gateway.json without which a feature's series are not there. */

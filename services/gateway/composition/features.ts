@@ -10,26 +10,6 @@ import { isDenial, type Snapshot } from '../call/index.ts'
 import { createCaptures, REDACT_ALL } from '../content/captures/index.ts'
 import { createEraser, createScreens } from '../content/dlp/index.ts'
 import { createGuards } from '../content/guards/index.ts'
-import {
-  agentMetrics,
-  anchorMetrics,
-  authMetrics,
-  budgetMetrics,
-  bundleMetrics,
-  captureMetrics,
-  collectorMetrics,
-  dlpMetrics,
-  guardMetrics,
-  modelMetrics,
-  offlineMetrics,
-  pinMetrics,
-  policyMetrics,
-  regoMetrics,
-  revocationMetrics,
-  serverMetrics,
-  sinkMetrics,
-  taintMetrics,
-} from '../counting.ts'
 import { createApprovals } from '../decide/approvals/index.ts'
 import { createBudgets, pricingSlot } from '../decide/budgets/index.ts'
 import { createPins } from '../decide/pins/index.ts'
@@ -88,19 +68,15 @@ type Judges = Awaited<ReturnType<typeof startJudges>>
 
 /** Who calls, and who may not any more. What is recorded from here on is told to notifiers too. */
 async function startCallers(shared: Shared) {
-  const { config, metrics, audit, keep } = shared
+  const { config, audit, keep } = shared
   const { identity, dpop } = config
   const notifications = keep(await createNotifications(shared))
   audit.onUnavailable((reason) => notifications.auditUnavailable(reason))
   const ledgers = listened(audit.ledgers, notifications)
   const keepsTokens = config.tokenExchangeURL !== ''
-  const authenticator = keep(
-    await createAuthenticator({ ...shared, config: identity, dpop, keepsTokens, metrics: authMetrics(metrics) }),
-  )
+  const authenticator = keep(await createAuthenticator({ ...shared, config: identity, dpop, keepsTokens }))
   const forgetTokens = () => authenticator.clear()
-  const revocations = keep(
-    await createRevocations({ ...shared, forgetTokens, ledgers, metrics: revocationMetrics(metrics) }),
-  )
+  const revocations = keep(await createRevocations({ ...shared, forgetTokens, ledgers }))
   shared.readiness.add('revocations', () => revocations.isKnown())
   return { notifications, ledgers, authenticator, revocations }
 }
@@ -109,15 +85,13 @@ async function startCallers(shared: Shared) {
 async function startCarriers(shared: Shared, { ledgers }: Callers) {
   const { config, metrics, audit, keep } = shared
   const { signer } = audit
-  const offline = keep(await createOffline({ ...shared, ledgers, signer, metrics: offlineMetrics(metrics) }))
-  const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
+  const offline = keep(await createOffline({ ...shared, ledgers, signer }))
+  const collector = keep(await createAuditCollector({ ...shared, ledgers, signer }))
   const { checkpoints } = audit
-  const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints, metrics: anchorMetrics(metrics) }))
+  const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints }))
   const evidence = createEvidence({ ...shared, checkpoints, ledgers })
   const problemsOf = problemsOfBundle(config)
-  const bundles = keep(
-    await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of(''), metrics: bundleMetrics(metrics) }),
-  )
+  const bundles = keep(await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of('') }))
   keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMeter(metrics) }))
   return { offline, collector, anchors, evidence, bundles }
 }
@@ -129,23 +103,18 @@ async function startTargets(shared: Shared, { authenticator, revocations, ledger
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const clears = (snapshot: Snapshot) => snapshot.get(registrySlot).clears
-  const taint = keep(await createTaint({ ...shared, clears, metrics: taintMetrics(metrics) }))
-  const screens = createScreens(config.dlpProfiles, dlpMetrics(metrics))
+  const taint = keep(await createTaint({ ...shared, clears }))
+  const screens = createScreens(config.dlpProfiles, metrics)
   const memory = keep(await createMemory({ ...shared, labels: taint, screens, ledgers }))
   const builtins = [...(await startBuiltins(shared)), memory.server].filter((server) => server !== null)
   const missingScopes = authenticator.scopes.missing
-  const servers = keep(
-    createServers({ ...shared, missingScopes, credentials, builtins, metrics: serverMetrics(metrics) }),
-  )
-  const models = keep(
-    createModels({ ...shared, labelsOf: (caller) => taint.seen(caller), metrics: modelMetrics(metrics) }),
-  )
+  const servers = keep(createServers({ ...shared, missingScopes, credentials, builtins }))
+  const models = keep(createModels({ ...shared, labelsOf: (caller) => taint.seen(caller) }))
   const agents = keep(
     await createAgents({
       ...shared,
       namedIn: namedInCall,
       labels: taint,
-      metrics: agentMetrics(metrics),
     }),
   )
   return { vault, credentials, taint, memory, servers, models, agents }
@@ -153,7 +122,7 @@ async function startTargets(shared: Shared, { authenticator, revocations, ledger
 
 /** What looks into calls and remembers what it saw. */
 async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers, { taint }: Targets) {
-  const { config, metrics, keep } = shared
+  const { config, keep } = shared
   const labelsOf: typeof taint.labelsOf = (caller) => taint.labelsOf(caller)
   const transactions = await createTxnTokens({
     ...shared,
@@ -161,14 +130,13 @@ async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers
     labelsOf,
   })
   const redact = createEraser(config.dlpProfiles, config.captureArgs.dlpProfile)
-  const captures = keep(await createCaptures({ ...shared, redact, metrics: captureMetrics(metrics) }))
+  const captures = keep(await createCaptures({ ...shared, redact }))
   const guards = keep(
     createGuards({
       ...shared,
       taint: (identity, labels) => taint.add(identity, labels),
       labelsOf,
       ledgers,
-      metrics: guardMetrics(metrics),
     }),
   )
   return { transactions, captures, guards }
@@ -176,10 +144,9 @@ async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers
 
 /** What decides: rules, people, money. And what calls take beside money. */
 async function startJudges(shared: Shared, { ledgers, notifications, offline, models }: Callers & Carriers & Targets) {
-  const { config, snapshots, windowClock: clock, log, metrics, audit, keep } = shared
-  const rego = createRego({ ...shared, ...regoMetrics(metrics) })
-  const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
-  const pending = metrics.gauge('plat_gateway_approvals_pending')
+  const { config, windowClock: clock, audit, keep } = shared
+  const rego = createRego(shared)
+  const policies = keep(createPolicies({ ...shared, clock, rego }))
   const ciba = await createCiba(shared)
   const recorded = audit.recent()
   const approvals = keep(
@@ -192,15 +159,12 @@ async function startJudges(shared: Shared, { ledgers, notifications, offline, mo
       confirmer: ciba && keep(ciba),
       ledgers,
       recorded,
-      metrics: { pending: (count) => pending.set({}, count) },
     }),
   )
   notifications.begin((id) => approvals.view(id), recorded)
   const demandOf = createDemand(models.route)
   const { placed } = audit
-  const budgets = keep(
-    await createBudgets({ ...shared, clock, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }),
-  )
+  const budgets = keep(await createBudgets({ ...shared, clock, ledgers, placed, demandOf }))
   const energy = keep(createEnergy({ ...shared, answered: createAnswered(models.route) }))
   return { policies, approvals, budgets, energy }
 }
@@ -258,22 +222,21 @@ async function startUsage(
 
 /** Streams the ledger to the sinks. They come first: what is recorded while everything else stops still goes out. */
 export async function startSinks(shared: Shared) {
-  const { audit, metrics, keep } = shared
+  const { audit, keep } = shared
   const head = () => audit.ledgers.of('').head()
   const clouds = keep(createCloudLoans(shared))
-  keep(await startAuditSinks({ ...shared, head, clouds, metrics: sinkMetrics(metrics) }))
+  keep(await startAuditSinks({ ...shared, head, clouds }))
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */
 export async function startPins(shared: Shared, { servers, notifications }: Features, mcp: RequestingPlane) {
-  const { audit, metrics, keep } = shared
+  const { audit, keep } = shared
   return keep(
     await createPins({
       ...shared,
       rules: (snapshot, key) => servers.upstream(snapshot, key)?.pins ?? null,
       list: (call) => mcp.listTools(call),
       ledgers: listened(audit.ledgers, notifications),
-      metrics: pinMetrics(metrics),
     }),
   )
 }

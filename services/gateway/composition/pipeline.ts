@@ -1,10 +1,17 @@
 import { createDlp } from '../content/dlp/index.ts'
-import { dlpMetrics, runnerMetrics, svidMetrics } from '../counting.ts'
 import { pricingSlot } from '../decide/budgets/index.ts'
 import type { PinsFeature } from '../decide/pins/index.ts'
 import { policySlot } from '../decide/policy/index.ts'
 import { bindToSvid } from '../operate/listeners/index.ts'
-import { createRunner, matrix, type Runner, resolveByPlane, scopeOnlyModels, stages } from '../pipeline/index.ts'
+import {
+  createRunner,
+  createRunnerMetrics,
+  matrix,
+  type Runner,
+  resolveByPlane,
+  scopeOnlyModels,
+  stages,
+} from '../pipeline/index.ts'
 import { a2aTexts, createAgentRedactReview, createBindReview } from '../planes/a2a/index.ts'
 import { createExecRedactReview, execTexts } from '../planes/exec/index.ts'
 import { createListReview, createMessageRedactReview, createPinReview, mcpTexts } from '../planes/mcp/index.ts'
@@ -26,7 +33,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
   const { offline } = features
   const { config, audit, live, overload, snapshots, clock, log, metrics, keep } = shared
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
-  const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
+  const svids = { mode, trustDomains, clock, metrics }
   const meters = [createMeter(budgets.price), budgets.toolMeter]
   const dlp = createRedaction(shared, features)
   return keep(
@@ -70,7 +77,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
       bytes: shared.bytes,
       snapshots,
       clock,
-      metrics: runnerMetrics(metrics),
+      metrics: createRunnerMetrics(metrics),
       policyRevision: (snapshot) => snapshot.get(policySlot).revision,
       prices: (snapshot) => snapshot.get(pricingSlot),
       estimate: features.energy.estimate,
@@ -116,6 +123,6 @@ function createRedaction({ config, metrics }: Shared, { servers, models }: Featu
       return place?.dlpProfile ?? null
     },
     texts: { mcp: mcpTexts, model: modelTexts, a2a: a2aTexts, builtin: execTexts },
-    count: dlpMetrics(metrics),
+    metrics,
   })
 }

@@ -1,5 +1,4 @@
 import { isDenial } from '../call/index.ts'
-import { abandonedMetrics, failoverMetrics } from '../counting.ts'
 import type { Plane } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
 import { bindingOf, createMcpPlane, type RequestingPlane } from '../planes/mcp/index.ts'
@@ -10,14 +9,14 @@ import type { Shared } from './shared.ts'
 
 /** `/llm/<route>/v1`. */
 export function modelPlane(shared: Shared, { models, budgets }: Features): Plane {
-  const { config, metrics } = shared
+  const { config } = shared
   const attemptTimeoutMs = (config.modelRouting.attemptTimeoutSeconds || config.upstreamTimeoutSeconds) * 1000
   return createModelPlane({
     ...limitsOf(shared),
     attemptTimeoutMs,
     routes: models,
     residencyFault: shared.residency.fault,
-    metrics: failoverMetrics(metrics),
+    metrics: shared.metrics,
     affords: budgets.affords,
     limits: budgets.limits,
   })
@@ -40,7 +39,7 @@ export async function mcpPlane(shared: Shared, { servers, credentials }: Feature
     log,
     origins: new Set(config.corsOrigins),
     resourceBaseURL: config.identity.resourceBaseURL || null,
-    metrics: abandonedMetrics(metrics),
+    metrics,
     pools,
   })
 }

@@ -1,6 +1,5 @@
 import { createDialer, type RawRoute, type TunnelRequest } from '@plat/http'
 import { createBrowserGate } from '../builtin/web/index.ts'
-import { egressMetrics, execMetrics } from '../counting.ts'
 import type { Plane, Runner } from '../pipeline/index.ts'
 import { createConnectPlane, placeOf } from '../planes/connect/index.ts'
 import { createExecPlane, isExec } from '../planes/exec/index.ts'
@@ -30,7 +29,7 @@ export function execRoutes({ exec }: Sandboxes, runner: Runner): readonly RawRou
 }
 
 function startEgress(shared: Shared, { authenticator }: Pick<Features, 'authenticator'>) {
-  const { config, residency, clock, log, metrics, keep } = shared
+  const { config, residency, clock, log, keep } = shared
   if (!config.egress.enabled) return null
   const { allowedCIDRs } = config.web
   const dialer = keep(residency.dialer(createDialer({ clock, log, allowedCIDRs })))
@@ -41,17 +40,14 @@ function startEgress(shared: Shared, { authenticator }: Pick<Features, 'authenti
     taints: config.web.taintLabels,
     gate: createBrowserGate(config.web, (snapshot, agent) => snapshot.get(registrySlot).browser(agent)),
     missingScopes: authenticator.scopes.missing,
-    counted: egressMetrics(metrics),
   })
   return { plane, stage }
 }
 
 async function startExec(shared: Shared, { authenticator }: Pick<Features, 'authenticator'>) {
-  const { config, dialer, clock, metrics, keep } = shared
+  const { config, dialer, clock, keep } = shared
   if (!config.exec.enabled) return null
-  const exec = keep(
-    await createExec({ ...shared, missingScopes: authenticator.scopes.missing, counted: execMetrics(metrics) }),
-  )
+  const exec = keep(await createExec({ ...shared, missingScopes: authenticator.scopes.missing }))
   const plane: Plane = createExecPlane({
     dialer,
     clock,

@@ -15,11 +15,10 @@ import { type Log, Overload, type OverloadState } from '@plat/process'
 import type { Limits } from '@plat/state'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
-import { configSyncMetrics, poolMetrics, residencyMetrics, stateMetrics } from '../counting.ts'
 import { type OpeningLimits, openLimits } from '../decide/budgets/index.ts'
 import { createResidency, type ResidencyFeature } from '../decide/residency/index.ts'
 import { createAudit } from '../evidence/audit/index.ts'
-import { createGatewayMetrics, type GatewayMetrics } from '../metrics.ts'
+import { createGatewayMetrics, createPoolMetrics, type GatewayMetrics } from '../metrics.ts'
 import { openBundleFolder } from '../operate/config-bundle/index.ts'
 import { openConfigSync } from '../operate/config-sync/index.ts'
 import type { HeldResources } from '../operate/resource-api/index.ts'
@@ -76,16 +75,16 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build, config)
   const snapshots = new Snapshots()
-  const pools = poolMetrics(metrics)
+  const pools = createPoolMetrics(metrics)
   const meters = { meter: pools.of('upstream_connections'), lookupMeter: pools.of('name_lookups') }
   const dialer = keep(createDialer({ clock, log, ...meters }))
   // What is in force is in its place before anybody reads it.
   const bundleFolder = await openBundleFolder(options)
-  const sync = await openConfigSync({ ...options, dialer, metrics: configSyncMetrics(metrics) })
+  const sync = await openConfigSync({ ...options, dialer, metrics })
   if (sync !== null) keep(sync)
-  const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
+  const residency = keep(createResidency({ config, snapshots, clock, log, metrics }))
   await residency.check()
-  const state = keep(await openStateBackend({ ...options, ...stateMetrics(metrics) }))
+  const state = keep(await openStateBackend({ ...options, metrics }))
   const { leadership, shared, secret } = state
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)

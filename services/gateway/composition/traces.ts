@@ -1,5 +1,4 @@
 import { createEraser } from '../content/dlp/index.ts'
-import { otelMetrics } from '../counting.ts'
 import { createOtel, type OtelFeature } from '../evidence/otel/index.ts'
 import { createModelWords } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
@@ -7,13 +6,12 @@ import type { Shared } from './shared.ts'
 
 /** Traces of calls: what is said in them is redacted by the configuration's profiles. */
 export function startTraces(shared: Shared, { models }: Pick<Features, 'models'>): OtelFeature {
-  const { config, metrics, keep } = shared
+  const { config, keep } = shared
   return keep(
     createOtel({
       ...shared,
       models: createModelWords(models.route),
       erase: createEraser(config.dlpProfiles, config.otel.genAI.contentDlpProfile),
-      metrics: otelMetrics(metrics),
     }),
   )
 }

@@ -1,6 +1,7 @@
 import type { Decision } from '../call/index.ts'
+import type { GatewayMetrics } from '../metrics.ts'
 
-/** What the runner counts. `compose` maps each to its row of the metric table. */
+/** What the runner counts. */
 export interface RunnerMetrics {
   /** Once per verdict over a call; server `unknown` before it is resolved. */
   decided(action: Decision['action'], server: string): void
@@ -15,4 +16,18 @@ export interface RunnerMetrics {
 /** What the runner says when something breaks. Fields hold no argument, token or secret. */
 export interface RunnerLog {
   error(fields: object, message: string): void
+}
+
+/** Returns the series of the runner. */
+export function createRunnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
+  const decisions = metrics.counter('plat_gateway_decisions_total')
+  const requests = metrics.counter('plat_gateway_requests_total')
+  const latency = metrics.histogram('plat_gateway_upstream_latency_seconds')
+  const upstreamErrors = metrics.counter('plat_gateway_upstream_errors_total')
+  return {
+    decided: (action, server) => decisions.inc({ action, server }),
+    answered: (server, method, status) => requests.inc({ server, method, code: status }),
+    upstream: (server, seconds) => latency.observe({ server }, seconds),
+    upstreamFailed: (server) => upstreamErrors.inc({ server }),
+  }
 }

@@ -9,6 +9,7 @@ import { testCall, testTarget } from '../call/testing/call.ts'
 import { testIdentity } from '../call/testing/identity.ts'
 import type { Plane } from '../pipeline/plane.ts'
 import { setUp } from '../pipeline/runner/testing/fixture.ts'
+import { recordedMetrics } from '../testing/metrics.ts'
 import { Forwarding } from './a2a/forward.ts'
 import { A2aBody, A2aRequest } from './a2a/request.ts'
 import { createConnectPlane } from './connect/index.ts'
@@ -97,7 +98,7 @@ function modelForwards(
       inOrder: (_, route) => route.endpoints,
     },
     residencyFault: () => null,
-    metrics: { movedOn: () => void failed.count++, skipped() {} },
+    metrics: recordedMetrics((name) => void (name.includes('failovers') && failed.count++)).metrics,
     affords: () => true,
     limits: new LocalLimits({ clock }),
   })

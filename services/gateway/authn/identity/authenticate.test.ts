@@ -9,7 +9,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { signJws } from '@plat/tokens'
 import type { AuthenticatorConfig } from './index.ts'
-import { BROKER_KEYS, startAuthenticator, wire } from './testing.ts'
+import { BROKER_KEYS, startAuthenticator, wire } from './testing/fixture.ts'
 
 const setUp = (t: TestContext, config: Partial<AuthenticatorConfig> = {}) => startAuthenticator(t, { config })
 

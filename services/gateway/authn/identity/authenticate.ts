@@ -15,14 +15,16 @@ import {
   pemSource,
 } from '@plat/tokens'
 import { type Denial, deny, type Identity, type WireRequest } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import { Credentials } from './authorization-header.ts'
 import { bearerChallenge, type ChallengeParameters, dpopChallenge } from './challenge.ts'
 import type { TrustedIssuerConfig } from './config.ts'
-import { type DpopConfig, DpopGate, type DpopOutcome, type DpopRefusal, type Presented } from './dpop.ts'
+import { type DpopConfig, DpopGate, type DpopRefusal, type Presented } from './dpop.ts'
 import { createFailureLog, type FailureLog } from './failures.ts'
 import { openTrustedIssuers, type TrustedIssuers } from './issuers/issuers.ts'
 import { createScopeRules, type ScopeRules } from './issuers/scopes.ts'
 import { createMetadataRoute } from './metadata.ts'
+import { type AuthMetrics, createAuthMetrics } from './metrics.ts'
 import { Resources } from './resource.ts'
 import { TokenVerifiers, type Vouched } from './token-verifiers.ts'
 
@@ -42,16 +44,6 @@ export interface AuthenticatorConfig {
   readonly trustedIssuers: readonly TrustedIssuerConfig[]
 }
 
-/** What authentication counts. `compose` maps each to its row of the metric table. */
-export interface AuthMetrics {
-  /** `plat_gateway_auth_failures_total{reason}` */
-  failed(reason: AuthReason): void
-  /** `plat_gateway_trusted_keys` */
-  trustedKeys(count: number): void
-  /** `plat_gateway_dpop_requests_total{outcome}` */
-  proven(outcome: DpopOutcome): void
-}
-
 export interface AuthenticatorOptions {
   readonly config: AuthenticatorConfig
   readonly dpop: DpopConfig
@@ -60,7 +52,7 @@ export interface AuthenticatorOptions {
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: AuthMetrics
+  readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'dpop_proofs'> | undefined
 }
 
@@ -92,7 +84,8 @@ const COUNT_KEYS_EVERY_MS = 10_000
 
 /** Starts the key sources of the configuration. Rejects when a key file cannot be used; a JWKS address may come up later. */
 export async function createAuthenticator(options: AuthenticatorOptions): Promise<Authenticator> {
-  const { config, clock, dialer, log, metrics } = options
+  const { config, clock, dialer, log } = options
+  const metrics = createAuthMetrics(options.metrics)
   const algorithms = config.acceptMLDSA ? CLASSICAL_AND_ML_DSA : CLASSICAL
   const keys = joinSources(keySources(options, algorithms))
   const { issuer, audience, leewaySeconds } = config
@@ -110,7 +103,7 @@ export async function createAuthenticator(options: AuthenticatorOptions): Promis
     stopCounting()
     everyKey.close()
   }
-  return new TokenAuthenticator(options, { vouchers, issuers, resources, tenantOf, stop })
+  return new TokenAuthenticator(options, { vouchers, issuers, resources, tenantOf, metrics, stop })
 }
 
 function keySources({ config, dialer, clock, log }: AuthenticatorOptions, algorithms: typeof CLASSICAL): KeySource[] {
@@ -129,6 +122,7 @@ interface Parts {
   readonly issuers: TrustedIssuers
   readonly resources: Resources
   readonly tenantOf: (namespace: string) => string
+  readonly metrics: AuthMetrics
   readonly stop: () => void
 }
 
@@ -141,8 +135,8 @@ class TokenAuthenticator implements Authenticator {
   readonly #dpop: DpopGate
   readonly #failures: FailureLog
 
-  constructor({ config, dpop, metrics, pools, clock, log }: AuthenticatorOptions, parts: Parts) {
-    const { issuers, resources } = parts
+  constructor({ config, dpop, pools, clock, log }: AuthenticatorOptions, parts: Parts) {
+    const { issuers, resources, metrics } = parts
     this.scopes = createScopeRules(issuers)
     this.metadata = createMetadataRoute({ issuers, resources, dpopRequired: dpop.require })
     this.#parts = parts

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
 import { signJws } from '@plat/tokens'
 import { Credentials } from './authorization-header.ts'
-import { startAuthenticator, wire } from './testing.ts'
+import { startAuthenticator, wire } from './testing/fixture.ts'
 
 /** Requests that come over one connection. */
 function connection() {

@@ -4,7 +4,7 @@ import { testProver } from '@plat/testkit/dpop'
 import { Check, Default } from 'typebox/value'
 import { isDenial } from '../../call/index.ts'
 import { dpopBlock } from './config.ts'
-import { startAuthenticator, type TestAuthenticatorSetup } from './testing.ts'
+import { startAuthenticator, type TestAuthenticatorSetup } from './testing/fixture.ts'
 
 const URL_OF_NOTES = 'https://gateway.example/mcp/notes'
 

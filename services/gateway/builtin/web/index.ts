@@ -11,6 +11,7 @@ import {
   type ToolLabels,
   type ToolResult,
 } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { webBlock } from './config.ts'
 import { type AgentDomains, type GateConfig, Gates } from './domain-filter.ts'
 import { Follower } from './read/follow.ts'
@@ -23,7 +24,8 @@ export type { AgentDomains, Domains } from './domain-filter.ts'
 export type WebConfig = Readonly<Static<typeof webBlock.schema>>
 
 /** How a call of a web tool ended: with an answer, a failure that the model was told of, or a refusal. */
-export type WebResult = 'ok' | 'error' | 'denied'
+type WebResult = 'ok' | 'error' | 'denied'
+type CountCall = (tool: string, result: WebResult) => void
 
 export interface WebParts {
   readonly config: WebConfig
@@ -33,8 +35,7 @@ export interface WebParts {
   /** The dialer of pages: the ranges are the exceptions from what it refuses. Asked for once. */
   readonly dialPages: (allowedCIDRs: readonly string[]) => Dialer
   readonly clock: Clock
-  /** `plat_gateway_web_calls_total`. */
-  readonly counted: (tool: string, result: WebResult) => void
+  readonly metrics: GatewayMetrics
 }
 
 export interface WebFeature {
@@ -48,11 +49,13 @@ const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
 
 /** The built-in web tool (docs/spec/gateway.md, `web`). Rejects when `web.search.caFile` cannot be read. */
 export async function createWeb(parts: WebParts): Promise<WebFeature> {
-  const { config, agentDomains, counted } = parts
+  const { config, agentDomains, metrics } = parts
   if (!config.enabled) return { server: null, close() {} }
   const gates = new Gates(config, agentDomains)
   const dialer = parts.dialPages(config.allowedCIDRs)
-  const tools = (await toolsOf(parts, gates, dialer)).map((tool) => counting(tool, counted))
+  const calls = metrics.counter('plat_gateway_web_calls_total')
+  const count: CountCall = (tool, result) => calls.inc({ tool, result })
+  const tools = (await toolsOf(parts, gates, dialer)).map((tool) => counting(tool, count))
   const labels: ToolLabels = { ...NO_LABELS, taints: config.taintLabels }
   return {
     close: () => dialer.close(),
@@ -99,10 +102,10 @@ async function toolsOf(
   return [fetch, createSearchTool({ gates, dialer: configured, config: search, backend, caPEM, userAgent, timeoutMs })]
 }
 
-function counting(tool: BuiltinTool, counted: WebParts['counted']): BuiltinTool {
+function counting(tool: BuiltinTool, count: CountCall): BuiltinTool {
   const ended = (result: ToolResult | Denial | null): void => {
     if (result === null) return
-    counted(tool.name, isDenial(result) ? 'denied' : result.isError ? 'error' : 'ok')
+    count(tool.name, isDenial(result) ? 'denied' : result.isError ? 'error' : 'ok')
   }
   return {
     ...tool,

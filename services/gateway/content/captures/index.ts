@@ -4,7 +4,8 @@ import { openCipher } from '@plat/keys'
 import { type Capture, capturePath, openCapture } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
-import { type CaptureOutcome, Captures } from './captures.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
+import { Captures } from './captures.ts'
 
 export { REDACT_ALL } from './config.ts'
 
@@ -24,8 +25,7 @@ export interface CapturesParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  /** `plat_gateway_arg_captures_total`. */
-  readonly metrics: { captured(outcome: CaptureOutcome): void }
+  readonly metrics: GatewayMetrics
 }
 
 /** Copies of the arguments of calls, for whoever holds the key. */
@@ -42,6 +42,7 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
   const { config, redact, clock, ids, log, metrics } = parts
   const { enabled, dir, key, namespaces, retentionDays } = config.captureArgs
   if (!enabled) return { onArguments: undefined, read: async () => null, close: async () => {} }
+  const outcomes = metrics.counter('plat_gateway_arg_captures_total')
   const cipher = await openKey(key)
   const captures = new Captures({
     dir,
@@ -51,7 +52,7 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
     clock,
     ids,
     observer: parts.pools?.of('capture_bytes'),
-    onOutcome: (outcome) => metrics.captured(outcome),
+    onOutcome: (outcome) => outcomes.inc({ outcome }),
     onFault: (error) => log.error({ error: reasonOf(error) }, 'arguments could not be captured'),
   })
   void captures.sweep()

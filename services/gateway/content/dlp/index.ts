@@ -1,18 +1,19 @@
 import { type Call, type Denial, isDenial, type Redactor } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { Bindings, type BindingsConfig } from './bindings.ts'
-import { type CountHit, Redaction } from './redaction.ts'
+import { createHitCounter } from './metrics.ts'
+import { Redaction } from './redaction.ts'
 import { createRedactStage, type RedactOptions } from './stage.ts'
 
 export { createEraser } from './eraser.ts'
-export type { CountHit } from './redaction.ts'
 export { createScreens } from './screens.ts'
 
 export interface DlpOptions extends Pick<RedactOptions, 'texts'> {
   readonly config: BindingsConfig
   /** `dlpProfile` of the server or route that a call goes to; null: it names none. */
   readonly ownProfile: (call: Call<'target'>) => string | null
-  readonly count: CountHit
+  readonly metrics: GatewayMetrics
 }
 
 /** Data-loss prevention (docs/spec/gateway.md): profiles of detectors over what agents send and what they are sent. */
@@ -22,7 +23,8 @@ export interface Dlp {
   redactor(call: Call<'identity' | 'target'>): Redactor | Denial | null
 }
 
-export function createDlp({ config, ownProfile, texts, count }: DlpOptions): Dlp {
+export function createDlp({ config, ownProfile, texts, metrics }: DlpOptions): Dlp {
+  const count = createHitCounter(metrics)
   const bindings = new Bindings(config)
   const profileOf = (call: Call<'identity' | 'target'>) =>
     bindings.profileOf(call.facts.target, ownProfile(call), call.facts.identity.namespace)

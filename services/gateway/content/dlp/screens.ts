@@ -1,5 +1,7 @@
 import type { Denial, RedactionScope } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import { NO_PROFILE } from './config.ts'
+import { createHitCounter } from './metrics.ts'
 import { compileProfile, type Direction, type Profile, type ProfileConfig } from './profile.ts'
 import { type CountHit, type DirectionName, Redaction } from './redaction.ts'
 
@@ -16,8 +18,9 @@ const OPEN: Screen = { taken: (json) => json, given: (json) => json }
 /** Profiles by the names that resources give, compiled when they are first asked for. Null: `dlpProfiles` has none of this name. */
 export function createScreens(
   profiles: Readonly<Record<string, ProfileConfig>>,
-  count: CountHit,
+  metrics: GatewayMetrics,
 ): (name: string) => Screen | null {
+  const count = createHitCounter(metrics)
   const known = new Map<string, Screen>([[NO_PROFILE, OPEN]])
   return (name) => {
     const found = known.get(name)

@@ -1,7 +1,8 @@
 import type { Denial, Identity, Target } from '../../call/index.ts'
 import { callerOf, deny } from '../../call/index.ts'
 import type { GuardTarget } from './config.ts'
-import type { Guard, GuardVerdict } from './guard.ts'
+import type { Guard } from './guard.ts'
+import type { GuardMetrics } from './metrics.ts'
 
 /** What a call is, as far as guards ask. */
 export interface GuardedCall {
@@ -16,12 +17,7 @@ export interface GuardsOptions {
   readonly labelsOf: (identity: Identity) => readonly string[]
   /** A text passed that a guard could not read: audited. */
   readonly onUnread: (call: GuardedCall, guard: string, target: GuardTarget) => void
-  readonly metrics: {
-    /** `plat_gateway_guard_checks_total`. */
-    checked(guard: string, target: GuardTarget, outcome: Exclude<GuardVerdict, 'busy'>): void
-    /** `plat_gateway_guard_blocked_total`. */
-    blocked(guard: string, target: GuardTarget): void
-  }
+  readonly metrics: Pick<GuardMetrics, 'checked' | 'blocked'>
 }
 
 const WORDS: Readonly<Record<GuardTarget, string>> = {

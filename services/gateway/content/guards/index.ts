@@ -4,10 +4,12 @@ import { reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import type { GuardConfig } from './config.ts'
 import { Guard } from './guard.ts'
 import { type GuardedCall, Guards, type GuardsOptions } from './guards.ts'
+import { createGuardMetrics } from './metrics.ts'
 import { createGuardReview } from './review.ts'
 import { createGuardStage, type GuardLabels } from './stage.ts'
 import { typeOf } from './types/types.ts'
@@ -21,10 +23,7 @@ export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
   readonly ledgers: Ledgers
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: GuardsOptions['metrics'] & {
-    /** `plat_gateway_guard_latency_seconds`. */
-    took(guard: string, seconds: number): void
-  }
+  readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'guard_texts'>
 }
 
@@ -39,7 +38,8 @@ export interface GuardsFeature {
 
 /** Injection classifiers (docs/spec/gateway.md, `guards[]`). */
 export function createGuards(parts: GuardsParts): GuardsFeature {
-  const { config, env, dialer, extraCA, ledgers, clock, log, metrics, taint, labelsOf, pools } = parts
+  const { config, env, dialer, extraCA, ledgers, clock, log, taint, labelsOf, pools } = parts
+  const metrics = createGuardMetrics(parts.metrics)
   const observer = pools?.of('guard_texts')
   const connection = extraCA === null ? {} : { caPEM: extraCA }
   const guards = config.guards.map(

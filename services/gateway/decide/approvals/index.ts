@@ -3,6 +3,7 @@ import type { Ledgers, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals, Leadership } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import { Approvals, type ApprovalsOptions, type DecidedCall } from './approvals.ts'
 import type { ApprovalQuorumConfig } from './config.ts'
 import { createDecisions, type Decisions } from './decisions.ts'
@@ -43,10 +44,7 @@ export interface ApprovalsParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly metrics: {
-    /** `plat_gateway_approvals_pending`. */
-    pending(count: number): void
-  }
+  readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'pending_approvals'>
 }
 
@@ -130,11 +128,12 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
 /** Shows how many approvals are pending, in their own series and in that of pools. */
 function meterPending({ metrics, pools }: ApprovalsParts): Pick<ApprovalsOptions, 'onPending' | 'onRefused'> {
   let pending = 0
+  const gauge = metrics.gauge('plat_gateway_approvals_pending')
   const observer = pools?.of('pending_approvals')
   observer?.watch(() => pending)
   return {
     onPending(count) {
-      metrics.pending(count)
+      gauge.set({}, count)
       pending = count
     },
     onRefused: (bound) => observer?.refused(bound),

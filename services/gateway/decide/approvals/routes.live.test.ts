@@ -7,6 +7,7 @@ import { silentLog } from '@plat/process'
 import { fileJournals, soleLeadership } from '@plat/state'
 import { createAdmin, marksOf } from '../../admin/index.ts'
 import { inNamespaces, tokenMode } from '../../testing/admin.ts'
+import { recordedMetrics } from '../../testing/metrics.ts'
 import { createApprovals } from './index.ts'
 import type { Quorum } from './quorum/quorum.ts'
 import { callOf } from './testing/call.ts'
@@ -47,7 +48,7 @@ async function served({
   readonly quorum?: Quorum
 }) {
   const { ledgers, records } = recordingLedgers()
-  const pending: number[] = []
+  const { metrics, of } = recordedMetrics()
   const parts = { ledgers, clock: systemClock, ids: systemIds(systemClock), log: silentLog }
   const approvals = await createApprovals({
     ...parts,
@@ -65,7 +66,7 @@ async function served({
     asking: () => [],
     recorded: [],
     confirmer: null,
-    metrics: { pending: (count) => pending.push(count) },
+    metrics,
   })
   closers.push(() => approvals.close())
   const admin = createAdmin({ ...frame, env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers, log: silentLog })
@@ -91,7 +92,7 @@ async function served({
     assert.ok('until' in verdict)
     return verdict.approvalId
   }
-  return { ask, hold, records, pending }
+  return { ask, hold, records, pending: of('plat_gateway_approvals_pending') }
 }
 
 const known = (name: string) => ({ names: [name], subject: { issuer: 'https://login.example', subject: name } })
@@ -101,7 +102,7 @@ test('approvals are listed newest first, by state, and shown in the promised sha
   // Of ids made in the same millisecond the order is by chance.
   const ids = [await hold('a'), await hold('b'), await hold('c')].toSorted()
   // Shows D3.metric.plat_gateway_approvals_pending.
-  assert.equal(pending.at(-1), 3)
+  assert.equal(pending.at(-1), '3')
   const { answer } = await ask('GET', '?state=pending&limit=2')
   assert.ok(Array.isArray(answer.items))
   assert.deepEqual(

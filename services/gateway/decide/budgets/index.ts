@@ -11,6 +11,7 @@ import {
 } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Call, Snapshots, Usage } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { Alerts } from './alerts.ts'
 import { type Charging, createCharging } from './book/charge.ts'
@@ -18,11 +19,12 @@ import { type Counters, localCounters, sharedCounters } from './book/counters.ts
 import { keepTotals } from './book/keeper.ts'
 import { Spending } from './book/spending.ts'
 import { readTotals, type SavedTotals } from './book/totals.ts'
-import { BudgetItem, type Cap, everySession, type Scope } from './caps/budget.ts'
+import { BudgetItem, type Cap, everySession } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import { watchBudgets } from './caps/watch.ts'
 import type { DemandOf, PricedModel } from './demand.ts'
 import { createPrice, createToolMeter } from './meter.ts'
+import { type BudgetMetrics, createBudgetMetrics } from './metrics.ts'
 import { createAffords } from './pricing/dearest.ts'
 import { pricingSlot, watchPricing } from './pricing/pricing.ts'
 import { alertRecord } from './record.ts'
@@ -33,18 +35,6 @@ export type { Charging } from './book/charge.ts'
 export { budgetCurrencyOf } from './currency.ts'
 export type { DemandOf } from './demand.ts'
 export { pricingSlot } from './pricing/pricing.ts'
-
-/** What the feature tells metrics; compose maps it to rows. */
-export interface BudgetMetrics {
-  /** `plat_gateway_metered_cost_usd`: all that was ever metered, in the currency. */
-  metered(total: number): void
-  /** `plat_gateway_budget_denied_total{scope}`. */
-  denied(scope: Scope): void
-  /** `plat_gateway_budget_alerts_total{scope, percent}`. */
-  alerted(scope: Scope, percent: number): void
-  /** `plat_gateway_rate_limited_total`. */
-  rateLimited(): void
-}
 
 interface BudgetsConfig {
   readonly auditPath: string
@@ -114,7 +104,7 @@ export interface BudgetsOptions extends OpeningLimits {
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: BudgetMetrics
+  readonly metrics: GatewayMetrics
 }
 
 export interface Budgets {
@@ -137,7 +127,8 @@ export interface Budgets {
 
 /** Budgets, rates and prices (docs/spec/gateway.md, "Revocations, budgets, cost"). */
 export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
-  const { config, counters, demandOf, snapshots, clock, log, metrics } = options
+  const { config, counters, demandOf, snapshots, clock, log } = options
+  const metrics = createBudgetMetrics(options.metrics)
   const pricing = watchPricing({ config, snapshots, clock, log })
   const budgets = watchBudgets({ config, session: capOf(config.sessionBudgetUSD), snapshots, clock, log })
   const calendar = new WindowCalendar(config.budgetTimezone)
@@ -148,10 +139,9 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
     metrics.metered(totalMicros / 1e6)
   }
   metered(0)
-  tellAlerts(options, currency)
-  const path = statePath(config)
+  tellAlerts(options, metrics, currency)
   const everyMs = config.finopsSaveSeconds * 1000
-  const keeper = keepTotals({ ...options, path, everyMs, totalMicros: () => totalMicros })
+  const keeper = keepTotals({ ...options, path: statePath(config), everyMs, totalMicros: () => totalMicros })
   return {
     stage: createReserveStage({
       limits: counters.limits,
@@ -224,7 +214,7 @@ async function tellReached(
   }
 }
 
-function tellAlerts({ ledgers, alerts, log, metrics }: BudgetsOptions, currency: () => string): void {
+function tellAlerts({ ledgers, alerts, log }: BudgetsOptions, metrics: BudgetMetrics, currency: () => string): void {
   alerts.begin(async (alert) => {
     const { budget, percent } = alert
     const record = alertRecord(alert, currency())

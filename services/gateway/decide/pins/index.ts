@@ -4,6 +4,7 @@ import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Snapshot, Snapshots } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { PinBook, type PinNotice } from './book.ts'
 import { offeredTools } from './definition.ts'
@@ -19,7 +20,7 @@ export type { ListTools } from './stage.ts'
 export type { ServerPins } from './view.ts'
 
 /** What `plat_gateway_tool_pin_events_total` counts. */
-export type PinMetric = 'learned' | 'drifted' | 'hidden' | 'denied' | 'held'
+type PinMetric = 'learned' | 'drifted' | 'hidden' | 'denied' | 'held'
 
 export interface PinsParts {
   readonly config: { readonly pinStorePath: string; readonly pinCacheSeconds: number }
@@ -30,8 +31,7 @@ export interface PinsParts {
   readonly ledgers: Ledgers
   readonly clock: Clock
   readonly log: Log
-  /** `server` is the name that the caller used, or `<ns>/<name>` where no caller is known. */
-  readonly metrics: { event(server: string, event: PinMetric): void }
+  readonly metrics: GatewayMetrics
 }
 
 /** Where a list is offered. */
@@ -57,11 +57,12 @@ export interface PinsFeature {
  */
 export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const { config, journals, rules, list, snapshots, ledgers, clock, log, metrics } = parts
+  const count = createEventCounter(metrics)
   const journal = await journals.open({ name: 'pins', path: config.pinStorePath, decode: decodePinEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
   const tell = ({ server, t, tool, digest }: PinNotice) => {
     // The series of one server have one name, which is that of its calls.
-    metrics.event(server.slice(server.indexOf('/') + 1), t)
+    count(server.slice(server.indexOf('/') + 1), t)
     if (t !== 'drifted') return
     log.warn({ server, tool, digest }, 'a tool is not as it was pinned')
     const record = { kind: 'alert', alert: 'pin.drift', server, tool, digest } as const
@@ -94,7 +95,7 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
       list,
       cacheMs: config.pinCacheSeconds * 1000,
       onFault: failed('the tools of a server could not be listed'),
-      onRefused: (server, event) => metrics.event(server, event),
+      onRefused: count,
     }),
     shows({ snapshot, facts }, tools) {
       const { key, server } = facts.target
@@ -105,7 +106,7 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
       const refused = new Set(
         offered.filter((_, at) => treatment(found, standings[at] ?? 'unpinned') === 'refuse').map(({ name }) => name),
       )
-      for (const _ of refused) metrics.event(server, 'hidden')
+      for (const _ of refused) count(server, 'hidden')
       return tools.map((tool) => !refused.has(nameOf(tool)))
     },
     async close() {
@@ -118,4 +119,10 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
 /** Empty for what is no tool: whoever filters by policy hides it. */
 function nameOf(tool: unknown): string {
   return typeof tool === 'object' && tool !== null && 'name' in tool && typeof tool.name === 'string' ? tool.name : ''
+}
+
+/** `server` is the name that the caller used, or `<ns>/<name>` where no caller is known. */
+function createEventCounter(metrics: GatewayMetrics): (server: string, event: PinMetric) => void {
+  const events = metrics.counter('plat_gateway_tool_pin_events_total')
+  return (server, event) => events.inc({ server, event })
 }

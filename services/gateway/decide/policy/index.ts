@@ -3,12 +3,14 @@ import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { cedarInstalled, loadCedar } from '@plat/resources/cedar'
 import type { Call, Snapshot, Snapshots } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { type ApprovalRule, askingRules } from './approval-rules.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
 import type { Rego } from './engines/rego.ts'
 import { judgeTool } from './judge.ts'
+import { createPolicyMetrics } from './metrics.ts'
 import { type Listing, questionOf, questionOfList } from './policy-input.ts'
 import { createPolicyStage, policySlot } from './stage.ts'
 
@@ -19,24 +21,12 @@ export type { ListedTool, Listing, PolicyInput } from './policy-input.ts'
 export { createSimulation } from './simulate/routes.ts'
 export { createPolicyStage, policySlot } from './stage.ts'
 
-/** What the feature tells metrics; compose maps it to rows. */
-export interface PolicyMetrics {
-  /** `plat_gateway_policies_loaded` and `plat_gateway_policy_revision`. */
-  loaded(policies: number, generation: number): void
-  /** `plat_gateway_policy_reloads_total{result}`. */
-  reloaded(result: 'ok' | 'error'): void
-  /** `plat_gateway_cedar_available` and `plat_gateway_cedar_policies_unavailable`. */
-  cedar(available: boolean, unavailablePolicies: number): void
-  /** `plat_gateway_dryrun_decisions_total{policy,would}`. */
-  tried(policy: string, would: string): void
-}
-
 export interface PoliciesOptions {
   readonly config: { readonly policyFile: string; readonly policyReloadSeconds: number }
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: PolicyMetrics
+  readonly metrics: GatewayMetrics
   /** Asked beside them; null: no such engine is configured. Closed with the feature. */
   readonly rego?: Rego | null
   /** The Cedar engine, asked for when a policy has a Cedar text. */
@@ -63,7 +53,8 @@ export interface Policies {
  * start everything is denied; a bad file later leaves the good one in force.
  */
 export function createPolicies(options: PoliciesOptions): Policies {
-  const { config, snapshots, clock, log, metrics, rego = null, cedar = loadCedar } = options
+  const { config, snapshots, clock, log, rego = null, cedar = loadCedar } = options
+  const metrics = createPolicyMetrics(options.metrics)
   const path = config.policyFile
   const failed = (problems: readonly string[]) => {
     metrics.reloaded('error')

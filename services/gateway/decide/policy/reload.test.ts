@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { Snapshots } from '../../call/index.ts'
+import { recordedMetrics } from '../../testing/metrics.ts'
 import { createPolicies, policySlot } from './index.ts'
 
 const file = (generation: number, action: string) =>
@@ -28,7 +29,7 @@ const file = (generation: number, action: string) =>
 
 test('policies are read at start and on change; a missing or bad file keeps what is in force', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  const told: unknown[] = []
+  const { metrics, changes } = recordedMetrics()
   const snapshots = new Snapshots()
   const clock = new TestClock()
   const policyFile = join(dir, 'policies.json')
@@ -37,7 +38,7 @@ test('policies are read at start and on change; a missing or bad file keeps what
     snapshots,
     clock,
     log: silentLog,
-    metrics: { loaded: (...all) => told.push(all), reloaded: (result) => told.push(result), cedar() {}, tried() {} },
+    metrics,
   })
   const revision = () => snapshots.current.get(policySlot).revision
   try {
@@ -54,7 +55,20 @@ test('policies are read at start and on change; a missing or bad file keeps what
     await writeFile(policyFile, file(3, 'deny'))
     await policies.check()
     assert.equal(revision(), 'sha256:3')
-    assert.deepEqual(told, [[0, 0], 'error', [1, 1], 'ok', 'error', 'error', [1, 3], 'ok'])
+    const loaded = (policies: number, generation: number) => [
+      `plat_gateway_policies_loaded ${policies}`,
+      `plat_gateway_policy_revision ${generation}`,
+    ]
+    const reloaded = (result: string) => `plat_gateway_policy_reloads_total ${result}`
+    assert.deepEqual(
+      changes.filter((change) => !change.includes('_cedar_')),
+      [
+        ...[...loaded(0, 0), reloaded('error')],
+        ...[...loaded(1, 1), reloaded('ok')],
+        ...[reloaded('error'), reloaded('error')],
+        ...[...loaded(1, 3), reloaded('ok')],
+      ],
+    )
   } finally {
     policies.close()
     await rm(dir, { recursive: true })

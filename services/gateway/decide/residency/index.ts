@@ -4,6 +4,7 @@ import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { UpstreamPlacement } from '@plat/resources/sovereignty'
 import type { Snapshot, Snapshots } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { residentDialer } from './dialer.ts'
 import { closedRules, type Rules, readRules, residencySlot } from './rules.ts'
@@ -21,8 +22,7 @@ export interface ResidencyOptions {
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
-  /** `plat_gateway_audit_retention_below_ai_act`. */
-  readonly retentionBelowLaw: (below: boolean) => void
+  readonly metrics: GatewayMetrics
 }
 
 type Resolve = Stage<'resolve', 'identity', 'target'>
@@ -57,7 +57,7 @@ const unbound: ResidencyFeature = {
 }
 
 /** Data may go nowhere until the file was read; a bad file later leaves the good one in force. */
-function boundTo({ config, snapshots, clock, log, retentionBelowLaw }: ResidencyOptions): ResidencyFeature {
+function boundTo({ config, snapshots, clock, log, metrics }: ResidencyOptions): ResidencyFeature {
   const path = config.sovereigntyPolicyFile
   const publish = (rules: Rules) => snapshots.publish(residencySlot, rules)
   const failed = (problems: readonly string[]) => {
@@ -74,7 +74,8 @@ function boundTo({ config, snapshots, clock, log, retentionBelowLaw }: Residency
       if ('problems' in read) return failed(read.problems)
       publish(read.rules)
       const { auditRetentionDays: days } = read.rules
-      retentionBelowLaw(days !== null && days < LEAST_RETENTION_DAYS)
+      const isBelow = days !== null && days < LEAST_RETENTION_DAYS
+      metrics.gauge('plat_gateway_audit_retention_below_ai_act').set({}, Number(isBelow))
       log.info({ path }, 'sovereignty rules loaded')
     },
     onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),

@@ -9,6 +9,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import { Collector } from '../../evidence/otel/export/post.ts'
 import { Rekor } from '../../evidence/transparency/rekor.ts'
 import { sendOnce } from '../../operate/notifications/targets/target.ts'
+import { testMetrics } from '../../testing/metrics.ts'
 import { createRego } from '../policy/engines/rego.ts'
 import { residentDialer } from './dialer.ts'
 import { serverOn } from './testing.ts'
@@ -49,7 +50,7 @@ test('questions to a policy engine and checkpoints for a log go only where their
   const question = async (jurisdiction: string, url = server.url) => {
     const rego = { url, timeoutMs: 60_000, enforcement: 'enforce', bearerTokenFile: '', jurisdiction } as const
     const config = { policy: { rego }, policyReloadSeconds: 2 }
-    const engine = createRego({ ...outside, config, extraCA: null, evaluated() {} })
+    const engine = createRego({ ...outside, config, extraCA: null, metrics: testMetrics() })
     const input = { args: null, identity: testIdentity, target: testTarget, taints: [], method: 'tools/call', now: 0 }
     const allow = {
       action: 'allow',

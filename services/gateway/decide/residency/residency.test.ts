@@ -9,6 +9,7 @@ import { type Call, deny, isDenial, Snapshots, type Target, unresolved } from '.
 import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { stage } from '../../pipeline/stage.ts'
+import { recordedMetrics, testMetrics } from '../../testing/metrics.ts'
 import { createResidency } from './index.ts'
 import type { PlacesOf } from './stage.ts'
 
@@ -43,13 +44,13 @@ async function setUp(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
   const snapshots = new Snapshots()
-  const below: boolean[] = []
+  const { metrics, of } = recordedMetrics()
   const residency = createResidency({
     config: { sovereigntyPolicyFile, policyReloadSeconds: 2 },
     snapshots,
     clock,
     log: silentLog,
-    retentionBelowLaw: (is) => void below.push(is),
+    metrics,
   })
   t.after(async () => {
     residency.close()
@@ -64,7 +65,7 @@ async function setUp(t: TestContext) {
     assert.ok(typeof verdict === 'object' && !(verdict instanceof Promise))
     return isDenial(verdict) ? `${verdict.code}: ${verdict.reason}` : 'reached'
   }
-  return { residency, snapshots, says, reaches, below, file: sovereigntyPolicyFile }
+  return { residency, snapshots, says, reaches, of, file: sovereigntyPolicyFile }
 }
 
 test('a target that does not comply is refused with residency_denied, and says why', async (t) => {
@@ -153,15 +154,15 @@ test('a call that lasts is ended when the rules change against it', async (t) =>
 
 test('audit records that are kept for less than six months are told', async (t) => {
   // Shows D3.metric.plat_gateway_audit_retention_below_ai_act.
-  const { says, below } = await setUp(t)
+  const { says, of } = await setUp(t)
   for (const auditRetentionDays of [183, 184, undefined]) await says({ auditRetentionDays })
-  assert.deepEqual(below, [true, false, false])
+  assert.deepEqual(of('plat_gateway_audit_retention_below_ai_act'), ['1', '0', '0'])
 })
 
 test('without a file stage and dialer are handed back as they are', () => {
   const config = { sovereigntyPolicyFile: '', policyReloadSeconds: 2 }
   const snapshots = new Snapshots()
-  const residency = createResidency({ config, snapshots, clock, log: silentLog, retentionBelowLaw() {} })
+  const residency = createResidency({ config, snapshots, clock, log: silentLog, metrics: testMetrics() })
   const inner = finds(target('US'))
   assert.equal(residency.resolve(inner, itself), inner)
   assert.equal(residency.fault(snapshots.current, target('US')), null)

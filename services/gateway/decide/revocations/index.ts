@@ -3,14 +3,14 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeEvent } from './format.ts'
+import { createRevocationMetrics } from './metrics.ts'
 import { type MirroredRevocation, mirroredRevocation } from './mirrored.ts'
-import { type RevocationMetrics, Revocations, type RevocationsParts } from './revocations.ts'
+import { Revocations, type RevocationsParts } from './revocations.ts'
 import { createRevocationRoutes } from './routes.ts'
 import { createRevokedStage } from './stage.ts'
-
-export type { RevocationMetrics } from './revocations.ts'
 
 export interface RevocationsOptions {
   readonly config: {
@@ -28,7 +28,7 @@ export interface RevocationsOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly metrics: RevocationMetrics
+  readonly metrics: GatewayMetrics
 }
 
 /** The kill switch, as it concerns what users left here. */
@@ -62,7 +62,7 @@ export interface RevocationsFeature {
  * Rejects when the journal cannot be read or another process has it; without a good file every call is denied.
  */
 export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {
-  const { config, journals, ledgers, live, forgetTokens, clock, ids, log, metrics } = options
+  const { config, journals, ledgers, live, forgetTokens, clock, ids, log } = options
   const path = config.revocationsJournalPath || `${config.auditPath}.revocations.jsonl`
   const journal = await journals.open({ name: 'revocations', path, decode: decodeEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
@@ -77,7 +77,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     // Nobody waits: the ledger keeps the order, and whoever revoked is told after the record of the request, which comes next.
     record: (record) =>
       void ledgers.of('').append(record).catch(failed('a revocation could not be recorded in the ledger')),
-    metrics,
+    metrics: createRevocationMetrics(options.metrics),
   })
   const close = async () => {
     revocations.close()

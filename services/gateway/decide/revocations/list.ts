@@ -2,6 +2,9 @@ import type { Clock } from '@plat/core'
 import { type Denial, deny, type Identity, type SessionRef } from '../../call/index.ts'
 import type { Revocation, RevocationTarget } from './format.ts'
 
+/** Where an entry comes from: made through the admin API, or read from the `revocationsFile`. */
+export type RevocationSource = 'breakglass' | 'file'
+
 /** What a revocation can name, from the narrowest to the widest. */
 export const scopes = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all'] as const
 export type RevocationScope = (typeof scopes)[number]

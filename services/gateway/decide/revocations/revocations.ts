@@ -5,7 +5,8 @@ import type { Journal } from '@plat/state'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import { ListFile } from './file.ts'
 import type { DecodedFile, Revocation, RevocationEvent } from './format.ts'
-import { RevocationList, type RevocationScope } from './list.ts'
+import { RevocationList, type RevocationSource } from './list.ts'
+import type { RevocationMetrics } from './metrics.ts'
 import { Copies } from './mirrored.ts'
 import { fileRecord, liftRecord, revokeRecord } from './record.ts'
 import { type Added, StoredRevocations } from './stored-revocations.ts'
@@ -21,23 +22,8 @@ const NO_LIST = deny('revocations_unavailable', 'the list of revocations cannot 
   retryAfterMs: RETRY_MS,
 })
 
-/** Where an entry stands: put there by people through the admin API, or by the `revocationsFile`. */
-export type RevocationSource = 'breakglass' | 'file'
-
 export interface ListedRevocation extends Revocation {
   readonly source: RevocationSource
-}
-
-/** What the feature tells metrics; `counting.ts` maps each to its row. */
-export interface RevocationMetrics {
-  /** `plat_gateway_revoked_total`: once for each call that a revocation refused or ended. */
-  revoked(scope: RevocationScope): void
-  /** `plat_gateway_revocations_active` */
-  active(source: RevocationSource, count: number): void
-  /** `plat_gateway_revocation_propagation_seconds` and its maximum: from the making of an entry until it was in force here. */
-  propagated(seconds: number): void
-  /** `plat_gateway_revocation_list_ok`, asked whenever it is shown. */
-  listOk(ask: () => boolean): void
 }
 
 export interface RevocationsParts {

@@ -2,6 +2,7 @@ import { type Clock, type PoolObservers, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { Denial, Identity, SessionRef } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { sessionKey } from './callees.ts'
 import { decodeTaintEvent } from './events.ts'
@@ -16,12 +17,7 @@ export interface TaintParts {
   readonly clock: Clock
   readonly log: Log
   readonly pools?: PoolObservers<'tainted_sessions'>
-  readonly metrics: {
-    /** `plat_gateway_taint_events_total`. */
-    changed(op: 'added' | 'cleared', label: string): void
-    /** `plat_gateway_tainted_sessions`. */
-    sessions(count: number): void
-  }
+  readonly metrics: GatewayMetrics
 }
 
 /** Labels of sessions, which policies match. */
@@ -58,14 +54,17 @@ export async function createTaint({
   pools,
   metrics,
 }: TaintParts): Promise<TaintFeature> {
+  const events = metrics.counter('plat_gateway_taint_events_total')
+  const sessions = metrics.gauge('plat_gateway_tainted_sessions')
+  sessions.set({}, 0)
   const journal = await journals.open({ name: 'taints', path: config.taintStorePath, decode: decodeTaintEvent })
   const taints = await Taints.open({
     journal,
     clock,
     observer: pools?.of('tainted_sessions'),
     retentionMs: config.taintRetentionSeconds * 1000,
-    onChange: (op, label) => metrics.changed(op, label),
-    onSessions: (count) => metrics.sessions(count),
+    onChange: (op, label) => events.inc({ op, label }),
+    onSessions: (count) => sessions.set({}, count),
     onFault: (error) => log.error({ error: reasonOf(error) }, 'taint labels could not be kept'),
   })
   return {

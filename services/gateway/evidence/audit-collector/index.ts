@@ -5,8 +5,10 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type KeySource, pemSource } from '@plat/tokens'
 import type { AdminRoutes } from '../../admin/index.ts'
-import { Collector, type CollectorMetrics, type KnownEdge } from './collector.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
+import { Collector, type KnownEdge } from './collector.ts'
 import { DropFolder } from './drop.ts'
+import { createCollectorMetrics } from './metrics.ts'
 import { EdgePositions } from './positions.ts'
 import { createCollectorRoutes } from './routes.ts'
 import { EdgeStore } from './store.ts'
@@ -29,7 +31,7 @@ export interface AuditCollectorOptions {
   readonly signer: () => Promise<Signer>
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: CollectorMetrics
+  readonly metrics: GatewayMetrics
 }
 
 /** Takes segments of edges. */
@@ -64,7 +66,7 @@ export async function createAuditCollector(options: AuditCollectorOptions): Prom
     ledger: ledgers.of(''),
     clock,
     log,
-    metrics,
+    metrics: createCollectorMetrics(metrics),
   })
   if (dropDir !== '') {
     const drop = new DropFolder({ dir: dropDir, everyMs: pollSeconds * 1000, maxSegmentBytes, collector, clock, log })

@@ -2,11 +2,11 @@ import { mkdir } from 'node:fs/promises'
 import type { Clock, Ids } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { SinkConfig } from './config.ts'
+import { createSinkMetrics } from './metrics.ts'
 import { type Clouds, createReceiver } from './receivers/receivers.ts'
-import { Sink, type SinkMetrics } from './sink.ts'
-
-export type { SinkMetrics } from './sink.ts'
+import { Sink } from './sink.ts'
 
 /** How often the lag is told anew, in milliseconds: it grows while a receiver is silent. */
 const LAG_EVERY_MS = 1_000
@@ -22,7 +22,7 @@ export interface AuditSinksParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly metrics: SinkMetrics
+  readonly metrics: GatewayMetrics
 }
 
 /**
@@ -31,6 +31,7 @@ export interface AuditSinksParts {
  */
 export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close(): Promise<void> }> {
   const { config, clock } = parts
+  const metrics = createSinkMetrics(parts.metrics)
   const dir = `${config.auditPath}.sinks`
   if (config.auditSinks.length > 0) await mkdir(dir, { recursive: true, mode: FOLDER_MODE })
   const sinks: Sink[] = []
@@ -45,6 +46,7 @@ export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close()
           config: one,
           dir,
           receiver: createReceiver(one, parts),
+          metrics,
         }),
       )
     }

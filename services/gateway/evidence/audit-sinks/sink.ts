@@ -5,6 +5,7 @@ import { SinkBackoff } from './backoff.ts'
 import { batchBytesOf, type SinkConfig } from './config.ts'
 import { type DeliveredPosition, readCursor, writeCursor } from './cursor.ts'
 import { type DeadLetter, DeadLetters } from './dead-letters.ts'
+import type { SinkMetrics } from './metrics.ts'
 import type { Delivery, Item, Receiver } from './receivers/receiver.ts'
 
 /** A record that is refused alone so many times, with pauses between, is given up: receivers refuse for passing reasons too. */
@@ -13,13 +14,6 @@ const REFUSALS = 3
 const LAST_WORDS_MS = 2_000
 
 /** What a sink counts (docs/spec/gateway.md, metrics). */
-export interface SinkMetrics {
-  lag(sink: string, records: number): void
-  delivered(sink: string, records: number): void
-  failed(sink: string): void
-  deadLettered(sink: string): void
-}
-
 export interface SinkParts {
   readonly config: SinkConfig
   readonly receiver: Receiver

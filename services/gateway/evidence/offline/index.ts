@@ -4,36 +4,19 @@ import type { Signer } from '@plat/keys'
 import { type Ledgers, ledgerPage } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type KeySource, pemSource } from '@plat/tokens'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { type ApproverCheck, createApproverCheck } from './approvers.ts'
 import { CollectorContact } from './collector-contact.ts'
 import { Edge } from './edge.ts'
 import { type ForwardConfig, Forwarder } from './forwarder.ts'
+import { createOfflineMetrics, type OfflineGauges, type OfflineMetrics } from './metrics.ts'
 import { ReceiptFolder } from './receipts.ts'
 import { Sealer } from './sealer.ts'
 import { Spool } from './spool.ts'
 import { AT_EASE, createOfflineStage, type OfflineRule } from './stage.ts'
 
 export type { ApproverCheck } from './approvers.ts'
-
-/** What an edge tells metrics: each is asked whenever it is shown. */
-export interface OfflineGauges {
-  unforwardedRecords(): number
-  oldestUnforwardedSeconds(): number
-  /** Seconds since the epoch; 0: nothing was acknowledged yet. */
-  lastAck(): number
-  ackedSeq(): number
-  spoolBytes(): number
-  spoolMaxBytes(): number
-  spoolFull(): boolean
-  connected(): boolean
-}
-
-export interface OfflineMetrics {
-  gauges(gauges: OfflineGauges): void
-  forwardFailed(): void
-  denied(rule: OfflineRule): void
-}
 
 export interface OfflineOptions {
   readonly config: {
@@ -64,7 +47,7 @@ export interface OfflineOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly metrics: OfflineMetrics
+  readonly metrics: GatewayMetrics
 }
 
 /** An edge that works while it is disconnected. */
@@ -80,7 +63,8 @@ export interface OfflineFeature {
  * when a key of a collector cannot be.
  */
 export async function createOffline(options: OfflineOptions): Promise<OfflineFeature> {
-  const { config, ledgers, signer, clock, log, metrics } = options
+  const { config, ledgers, signer, clock, log } = options
+  const metrics = createOfflineMetrics(options.metrics)
   const { offline } = config
   const staged = { highRiskTools: offline.highRiskTools, onDenied: (rule: OfflineRule) => metrics.denied(rule) }
   if (!offline.enabled) {
@@ -124,7 +108,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
   started.adopt(here, (one) => one.close())
   metrics.gauges(gaugesOf(here, spool, offline.spoolMaxBytes, () => head().seq))
   await here.start()
-  startExchange(options, { ledgerId, spool, contact }, started)
+  startExchange(options, { ledgerId, spool, contact, metrics }, started)
   const open = started.move()
   const connected = () => here.connected
   return {
@@ -136,8 +120,13 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
 
 /** The ways in which segments leave and receipts come, as far as they are configured. */
 function startExchange(
-  { config: { offline }, signer, dialer, clock, ids, log, metrics }: OfflineOptions,
-  { ledgerId, spool, contact }: { ledgerId: string; spool: Spool; contact: CollectorContact },
+  { config: { offline }, signer, dialer, clock, ids, log }: OfflineOptions,
+  {
+    ledgerId,
+    spool,
+    contact,
+    metrics,
+  }: { ledgerId: string; spool: Spool; contact: CollectorContact; metrics: OfflineMetrics },
   started: AsyncDisposableStack,
 ): void {
   const { edgeId: edge, forward, receiptDropDir } = offline

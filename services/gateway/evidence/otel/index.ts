@@ -2,6 +2,7 @@ import type { BuildInfo, Clock, Ids, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Call, Fact, Outcome, RequestContext } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { Review } from '../../pipeline/stage.ts'
 import type { OtelConfig } from './config.ts'
@@ -9,12 +10,13 @@ import type { Erase } from './content.ts'
 import { TracedPlane, type Tracing } from './context/plane.ts'
 import { PassingTrace } from './context/trace.ts'
 import { envelope } from './export/encode.ts'
-import { Exporter, type ExporterMetrics } from './export/exporter.ts'
+import { Exporter } from './export/exporter.ts'
 import { Collector } from './export/post.ts'
+import { createOtelMetrics } from './metrics.ts'
 import type { ModelWords } from './models.ts'
 import { createNotesReview } from './notes.ts'
 import type { CallFacts } from './spans/of-call.ts'
-import { type CallMetrics, Tracer } from './tracer.ts'
+import { Tracer } from './tracer.ts'
 
 export type { ModelWords } from './models.ts'
 
@@ -28,7 +30,7 @@ export interface OtelParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly metrics: ExporterMetrics & CallMetrics
+  readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'spans' | 'span_bytes'>
 }
 
@@ -63,7 +65,8 @@ const passing: Tracing = {
 }
 
 function exporting(parts: OtelParts): OtelFeature {
-  const { build, models, dialer, metrics } = parts
+  const { build, models, dialer } = parts
+  const metrics = createOtelMetrics(parts.metrics)
   const config = parts.config.otel
   const resource = {
     ...config.resourceAttributes,
@@ -74,6 +77,7 @@ function exporting(parts: OtelParts): OtelFeature {
     ...parts,
     config,
     collector: new Collector(config, dialer),
+    metrics,
     envelope: envelope(resource, { name: 'plat-gateway', version: build.version }),
   })
   const tracer = new Tracer({ ...parts, config, exporter, metrics })

@@ -11,17 +11,11 @@ import {
   type StoredCheckpoint,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import type { AnchorMetrics } from './metrics.ts'
 import { type Rekor, type Statement, TransparencyLogError } from './rekor.ts'
 
 /** Longest pause after a failure, in milliseconds, where anchors are made at an interval. */
 const RETRY_MS = 60_000
-
-export interface AnchorMetrics {
-  /** The last record that an anchor covers, and when it was made, in seconds since the epoch. */
-  anchored(upTo: number, seconds: number): void
-  made(): void
-  failed(): void
-}
 
 export interface AnchorerParts {
   readonly url: string

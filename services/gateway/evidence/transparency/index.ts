@@ -5,11 +5,11 @@ import { type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
 import type { Ledgers, Rec, StoredCheckpoint } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
-import { Anchorer, type AnchorMetrics } from './anchorer.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
+import { Anchorer } from './anchorer.ts'
+import { createAnchorMetrics } from './metrics.ts'
 import { detailsOf, Rekor } from './rekor.ts'
 import { createAnchorRoutes } from './routes.ts'
-
-export type { AnchorMetrics } from './anchorer.ts'
 
 export interface TransparencyOptions {
   readonly config: {
@@ -33,7 +33,7 @@ export interface TransparencyOptions {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: AnchorMetrics
+  readonly metrics: GatewayMetrics
 }
 
 export interface Transparency {
@@ -67,7 +67,7 @@ export async function createTransparency(options: TransparencyOptions): Promise<
     last: checkpoints.lastAnchor(),
     clock,
     log,
-    metrics,
+    metrics: createAnchorMetrics(metrics),
   })
   anchorer.start()
   return { routes: createAnchorRoutes(anchorer), close: () => anchorer.close() }

@@ -12,7 +12,6 @@ import { silentLog } from '@plat/process'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { anchorMetrics } from '../../counting.ts'
 import { createGatewayMetrics } from '../../metrics.ts'
 import { started, TOKEN } from '../../testing/started.ts'
 import { createAudit } from '../audit/index.ts'
@@ -220,7 +219,7 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
     const audit = await createAudit({ ...shared, env: {}, config: audited })
     const { ledgers, checkpoints } = audit
     const parts = { config: { transparencyLog }, ledgers, checkpoints, dialer, clock, log: silentLog }
-    const anchors = await createTransparency({ ...parts, metrics: anchorMetrics(metrics) })
+    const anchors = await createTransparency({ ...parts, metrics })
     const close = async () => {
       await anchors.close()
       await audit.close()

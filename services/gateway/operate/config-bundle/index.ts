@@ -7,9 +7,11 @@ import type { Ledger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type KeySource, pemSource } from '@plat/tokens'
 import type { AdminRoutes } from '../../admin/index.ts'
-import { type BundleMetrics, Bundles, type BundlesOptions } from './bundles.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
+import { Bundles, type BundlesOptions } from './bundles.ts'
 import type { ConfigBundleConfig } from './config.ts'
 import { DropFolder } from './drop.ts'
+import { createBundleMetrics } from './metrics.ts'
 import { Puller } from './pull.ts'
 import { createBundleRoutes } from './routes.ts'
 import { BundleStore } from './store.ts'
@@ -44,7 +46,7 @@ export interface ConfigBundleOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly metrics: BundleMetrics
+  readonly metrics: GatewayMetrics
 }
 
 /** Configuration from signed bundles (docs/spec/gateway.md, `configBundle`). */
@@ -62,7 +64,8 @@ export async function createConfigBundle(options: ConfigBundleOptions): Promise<
   if (store === null) return { routes: { mount() {} }, async close() {} }
   await using started = new AsyncDisposableStack()
   const keys = started.adopt(await openKeys(configBundle, options), (source) => source.close())
-  const bundles = new Bundles({ ...options, config: configBundle, store, keys, record: recorder(options) })
+  const metrics = createBundleMetrics(options.metrics)
+  const bundles = new Bundles({ ...options, config: configBundle, store, keys, record: recorder(options), metrics })
   started.defer(() => bundles.idle())
   if (dropDir !== '') {
     const drop = new DropFolder({ dir: dropDir, everyMs: pollSeconds * 1000, maxBytes, bundles, clock, log })

@@ -12,6 +12,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
 import { tempFolder } from '@plat/testkit/local'
 import { checkGatewayConfig, typedConfig } from '../../config.ts'
+import { recordedMetrics, testMetrics } from '../../testing/metrics.ts'
 import { openConfigSync } from './index.ts'
 
 const MAP = '/api/v1/namespaces/plat-system/configmaps/plat-policies'
@@ -42,6 +43,11 @@ async function setUp(t: TestContext, options: { readonly optional?: boolean; rea
   const { config } = typedConfigOf({ enabled: true, apiServer: server.url, tokenFile, items })
   const clock = new TestClock()
   const counted: string[] = []
+  const { metrics } = recordedMetrics((name, change) => {
+    const [configMap, at] = change.split(' ')
+    const result = name.includes('errors') ? 'failed' : at === String(clock.now() / 1000)
+    counted.push(`${configMap} ${result}`)
+  })
   const warned: string[] = []
   const dialer = createDialer({ clock, log: silentLog })
   t.after(() => dialer.close())
@@ -52,10 +58,7 @@ async function setUp(t: TestContext, options: { readonly optional?: boolean; rea
       dialer,
       clock,
       log: { ...silentLog, warn: (fields, message) => void warned.push(`${message} ${JSON.stringify(fields)}`) },
-      metrics: {
-        succeeded: (name, at) => void counted.push(`${name} ${at === clock.now() / 1000}`),
-        failed: (name) => void counted.push(`${name} failed`),
-      },
+      metrics,
     })
     t.after(() => sync?.close())
     return sync
@@ -184,7 +187,7 @@ test('a missing namespace, API server or token is an error that names it', async
   const { config } = typedConfigOf({ enabled: true, items: [{ configMap: 'a', key: 'b', path: '/c' }] })
   const clock = new TestClock()
   const dialer = createDialer({ clock, log: silentLog })
-  const parts = { config, env: {}, dialer, clock, log: silentLog, metrics: { succeeded() {}, failed() {} } }
+  const parts = { config, env: {}, dialer, clock, log: silentLog, metrics: testMetrics() }
   await assert.rejects(openConfigSync(parts), /^Error: configSync: not in a cluster: /)
 })
 
@@ -206,7 +209,7 @@ test('an API server is verified by the authorities of caFile, and by no others',
     const items = [{ configMap: 'plat-policies', key: 'policies.json', path: file }]
     const { config } = typedConfigOf({ enabled: true, apiServer: server.url, tokenFile, items, ...own })
     const env = { POD_NAMESPACE: 'plat-system' }
-    const parts = { config, env, dialer, clock: systemClock, log: silentLog, metrics: { succeeded() {}, failed() {} } }
+    const parts = { config, env, dialer, clock: systemClock, log: silentLog, metrics: testMetrics() }
     const sync = await openConfigSync(parts)
     await sync?.close()
   }

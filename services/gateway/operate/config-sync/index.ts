@@ -2,15 +2,9 @@ import { access } from 'node:fs/promises'
 import { type Clock, PeriodicTask, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { ConfigSyncConfig, SyncedItem } from './config.ts'
 import type { SyncedConfigMap } from './config-map.ts'
-
-/** Metrics, each with the name of the ConfigMap as label. */
-export interface ConfigSyncMetrics {
-  /** `at`: seconds since the epoch. */
-  succeeded(configMap: string, at: number): void
-  failed(configMap: string): void
-}
 
 export interface ConfigSyncParts {
   readonly config: { readonly configSync: ConfigSyncConfig }
@@ -18,7 +12,7 @@ export interface ConfigSyncParts {
   readonly dialer: Dialer
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: ConfigSyncMetrics
+  readonly metrics: GatewayMetrics
 }
 
 /**
@@ -94,12 +88,12 @@ class ConfigSync {
     const began = clock.now()
     try {
       await map.look()
-      metrics.succeeded(name, began / 1000)
+      metrics.gauge('plat_gateway_configsync_last_success_timestamp_seconds').set({ configmap: name }, began / 1000)
       this.#faults.delete(name)
       if (before !== undefined) log.info({ configMap: name }, 'the ConfigMap is read again')
     } catch (error) {
       const reason = reasonOf(error)
-      metrics.failed(name)
+      metrics.counter('plat_gateway_configsync_errors_total').inc({ configmap: name })
       this.#faults.set(name, reason)
       if (reason !== before)
         log.warn({ configMap: name, error: reason }, 'a ConfigMap cannot be read: files stay as they are')

@@ -1,3 +1,3 @@
 export { createProfiling } from './profiling.ts'
-export { bindToSvid, type SvidOptions } from './svid.ts'
+export { bindToSvid } from './svid.ts'
 export { tlsOf } from './tls.ts'

@@ -1,6 +1,8 @@
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { type Clock, parseSessionSpiffeId, type SessionName } from '@plat/core'
+import type { Counter } from '@plat/metrics'
 import { type Denial, deny, type Identity, isDenial, type RequestContext } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 
 /** Result of comparing a client certificate with the session of the token (`plat_gateway_svid_checks_total{result}`). */
 export type SvidResult = 'match' | 'mismatch' | 'absent' | 'untrusted'
@@ -11,7 +13,7 @@ export interface SvidOptions {
   /** docs/spec/gateway.md: `tls.svidTrustDomains`; empty: any of the bundle. */
   readonly trustDomains: readonly string[]
   readonly clock: Clock
-  checked(result: SvidResult): void
+  readonly metrics: GatewayMetrics
 }
 
 type Authenticate = (arrival: RequestContext) => Identity | Denial | Promise<Identity | Denial>
@@ -50,17 +52,19 @@ export function bindToSvid(authenticate: Authenticate, options: SvidOptions): Au
 class SvidCheck {
   readonly #options: SvidOptions
   readonly #trusted: ReadonlySet<string>
+  readonly #checks: Counter<'result'>
   /** Result for each connection: its certificate never changes. */
   readonly #known = new WeakMap<TLSSocket, Svid | 'absent' | 'untrusted'>()
 
   constructor(options: SvidOptions) {
     this.#options = options
     this.#trusted = new Set(options.trustDomains)
+    this.#checks = options.metrics.counter('plat_gateway_svid_checks_total')
   }
 
   refusal({ wire }: RequestContext, identity: Identity): Denial | null {
     const result = this.#compare(socketOf(wire.body), identity)
-    this.#options.checked(result)
+    this.#checks.inc({ result })
     if (result === 'match' || (result === 'absent' && this.#options.mode === 'optional')) return null
     const message = REASONS[result]
     const challenge = `Bearer realm="plat", error="invalid_token", error_description="${message}"`

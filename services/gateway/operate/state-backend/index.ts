@@ -11,6 +11,7 @@ import {
   soleLeadership,
 } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { StateBackendConfig } from './config.ts'
 import { createStateRoutes } from './routes.ts'
 
@@ -21,12 +22,7 @@ export interface StateBackendOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  /** `plat_gateway_state_backend_info`. */
-  readonly uses: (type: StateBackendConfig['type']) => void
-  /** `plat_gateway_leader`. */
-  readonly leads: (job: string, leads: boolean) => void
-  /** `plat_gateway_state_lost`. */
-  readonly lost: (isLost: boolean) => void
+  readonly metrics: GatewayMetrics
 }
 
 /** Storage of state, shared by replicas or local to one. */
@@ -47,11 +43,11 @@ export interface StateBackend {
 
 /** Opens `stateBackend` (docs/spec/gateway.md). Rejects with one line that names `stateBackend.dsnFile` and never quotes it. */
 export async function openStateBackend(options: StateBackendOptions): Promise<StateBackend> {
-  const { config, clock, uses, leads } = options
+  const { config, clock, metrics } = options
   const { type } = config.stateBackend
-  uses(type)
+  metrics.gauge('plat_gateway_state_backend_info').set({ type }, 1)
   if (type === 'postgres') return openShared(options)
-  const leadership = soleLeadership(leads)
+  const leadership = soleLeadership(leaderGauge(metrics))
   return {
     journals: fileJournals(clock),
     leadership,
@@ -64,8 +60,10 @@ export async function openStateBackend(options: StateBackendOptions): Promise<St
   }
 }
 
-async function openShared({ config, clock, ids, log, leads, lost }: StateBackendOptions): Promise<StateBackend> {
+async function openShared({ config, clock, ids, log, metrics }: StateBackendOptions): Promise<StateBackend> {
   const { dsnFile, schema, maxConns, pollMillis, leader, counters } = config.stateBackend
+  const leads = leaderGauge(metrics)
+  const lost = (isLost: boolean) => metrics.gauge('plat_gateway_state_lost').set({}, Number(isLost))
   lost(false)
   try {
     const state = await openPostgresState({
@@ -97,4 +95,9 @@ async function openShared({ config, clock, ids, log, leads, lost }: StateBackend
   } catch (error) {
     throw new Error(`stateBackend.dsnFile ${dsnFile}: ${reasonOf(error)}`)
   }
+}
+
+function leaderGauge(metrics: GatewayMetrics): (job: string, leads: boolean) => void {
+  const leader = metrics.gauge('plat_gateway_leader')
+  return (job, leads) => leader.set({ job }, Number(leads))
 }

@@ -15,6 +15,7 @@ import {
   type Snapshot,
   type WireRequest,
 } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
 import { member } from '../wire/json.ts'
@@ -23,9 +24,10 @@ import { answerBuiltin, shownTools } from './builtin/answer.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { idOf, type McpRequest } from './message.ts'
+import { createAbandonedMetrics } from './metrics.ts'
 import { type Reader, read } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
-import { AbandonedCalls, type AbandonedMetrics } from './upstream/abandoned.ts'
+import { AbandonedCalls } from './upstream/abandoned.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'
 import type { Credentials, Forwarder, McpUpstream } from './upstream/open.ts'
 import { listTools } from './upstream/tools.ts'
@@ -35,7 +37,6 @@ export { createMessageRedactReview } from './redact/review.ts'
 export { mcpTexts } from './redact/texts.ts'
 export { loadSealKeys } from './seal/key.ts'
 export { bindingOf, createSealer, type Sealer } from './seal/seal.ts'
-export type { AbandonedMetrics } from './upstream/abandoned.ts'
 export type { McpUpstream } from './upstream/open.ts'
 
 /** What ends work that is under way; `DELETE` ends a session. */
@@ -70,7 +71,7 @@ export interface McpPlaneOptions {
   readonly origins: ReadonlySet<string>
   /** docs/spec/gateway.md: `identity.resourceBaseURL`; null when empty. */
   readonly resourceBaseURL: string | null
-  readonly metrics: AbandonedMetrics
+  readonly metrics: GatewayMetrics
   readonly pools?: PoolObservers<'abandoned_calls'>
 }
 
@@ -114,7 +115,8 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL
-    this.abandoned = new AbandonedCalls(options.clock, options.metrics, options.pools?.of('abandoned_calls'))
+    const metrics = createAbandonedMetrics(options.metrics)
+    this.abandoned = new AbandonedCalls(options.clock, metrics, options.pools?.of('abandoned_calls'))
   }
 
   read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {

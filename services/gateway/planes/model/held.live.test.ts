@@ -9,6 +9,7 @@ import { type Call, deny, type Frame, isDenial, type Target } from '../../call/i
 import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
+import { testMetrics } from '../../testing/metrics.ts'
 import { chat as chatDialect } from './dialects/chat.ts'
 import { createModelPlane } from './index.ts'
 import { readModelBody } from './request.ts'
@@ -36,7 +37,7 @@ before(async () => {
       inOrder: (_, { endpoints }) => endpoints,
     },
     residencyFault: () => null,
-    metrics: { movedOn() {}, skipped() {} },
+    metrics: testMetrics(),
     affords: () => true,
     limits: new LocalLimits({ clock: systemClock }),
   })

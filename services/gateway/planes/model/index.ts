@@ -12,6 +12,7 @@ import {
   type Snapshot,
   type Target,
 } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
 import { STREAM_HEADERS } from '../wire/headers.ts'
@@ -22,11 +23,13 @@ import { dialectOfPath } from './dialects/all.ts'
 import { chat } from './dialects/chat.ts'
 import { TemplateCache } from './events/templates.ts'
 import { ModelFrame } from './frame.ts'
+import type { SkipReason } from './methods.ts'
+import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
 import { translatedFor } from './translate/translated.ts'
 import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
-import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './upstream/failover.ts'
+import { type Failover, type Turn, tryInTurn } from './upstream/failover.ts'
 import { type Circuits, type EndpointForward, type Forwarder, Forwarding } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
 
@@ -35,7 +38,6 @@ export { createMeter } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'
 export { createModelWords } from './telemetry/words.ts'
-export type { FailoverMetrics } from './upstream/failover.ts'
 
 /** A route as the plane needs it. */
 export interface ModelRoute {
@@ -57,7 +59,7 @@ export interface ModelRoutes {
 
 export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials' | 'templates'> {
   readonly routes: ModelRoutes
-  readonly metrics: FailoverMetrics
+  readonly metrics: GatewayMetrics
   /** Counts the requests of endpoints. */
   readonly limits: Pick<Limits, 'take'>
   /** Why the data of a call must not go to a place; null: it may. */
@@ -98,7 +100,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.circuits = options.routes.circuits
     this.credentials = options.routes.credentials
     this.rates = new EndpointRates(options.clock, options.limits)
-    this.metrics = options.metrics
+    this.metrics = createFailoverMetrics(options.metrics)
     this.#affords = options.affords
     this.extraCA = options.extraCA
     this.maxBodyBytes = options.maxBodyBytes

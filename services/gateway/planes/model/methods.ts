@@ -10,3 +10,4 @@ export const MODEL_METHODS = [
 ] as const
 /** Why an endpoint of a route was not asked, as metrics name it. */
 export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'rate', 'residency', 'dialect', 'rate'] as const
+export type SkipReason = (typeof SKIP_REASONS)[number]

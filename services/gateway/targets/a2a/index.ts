@@ -4,6 +4,7 @@ import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { type CardRequest, type CardResponse, Cards } from './card/cards.ts'
 import { RemoteCards } from './card/remote.ts'
@@ -14,7 +15,7 @@ import { CalleeTaints, type SessionLabels } from './labels.ts'
 import { createPushRule } from './push.ts'
 import { buildAgents, type ExposedAgent } from './registry.ts'
 import { createAgentRoute } from './route.ts'
-import { agentsSlot, type CountCall, createAgentResolve, type NamedIn } from './stage.ts'
+import { agentsSlot, createAgentResolve, type NamedIn } from './stage.ts'
 import { Bindings } from './tasks/bindings.ts'
 import { decodeBindingEvent } from './tasks/events.ts'
 
@@ -38,12 +39,7 @@ export interface AgentsOptions {
   readonly log: Log
   /** Of tasks and contexts. */
   readonly pools?: PoolObservers<'task_bindings'>
-  readonly metrics: {
-    /** `plat_gateway_a2a_routes` */
-    routes(count: number): void
-    /** `plat_gateway_a2a_calls_total` */
-    readonly called: CountCall
-  }
+  readonly metrics: GatewayMetrics
 }
 
 /** Agents that call one another through the gateway (docs/spec/gateway.md, `a2a`; docs/spec/crds.md, `Agent.spec.a2a`). */
@@ -69,6 +65,7 @@ export interface AgentsFeature {
  */
 export async function createAgents(options: AgentsOptions): Promise<AgentsFeature> {
   const { config, journals, snapshots, clock, log, metrics, pools } = options
+  const calls = metrics.counter('plat_gateway_a2a_calls_total')
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
   const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey)
@@ -93,7 +90,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
   const { labels, namedIn } = options
   const callees = new CalleeTaints({ labels, bindings: owners, namedIn })
   const watch = isOn ? followRoutes(options) : null
-  if (isOn) metrics.routes(0)
+  if (isOn) metrics.gauge('plat_gateway_a2a_routes').set({}, 0)
   return {
     stage: createAgentResolve({
       snapshots,
@@ -101,7 +98,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
       owns: (identity, server, kind, id) => owners.owns(identity, server, kind, id),
       pushRule: createPushRule(a2a.pushNotificationHosts),
       maxDelegationDepth: a2a.maxDelegationDepth,
-      count: metrics.called,
+      count: (hop, kind, decision) => calls.inc({ hop, kind, decision }),
     }),
     review: callees.review,
     owners: {
@@ -138,7 +135,7 @@ function followRoutes({ config, snapshots, clock, log, metrics }: AgentsOptions)
       if (decoded !== null && !decoded.ok) return failed(decoded.problems)
       const agents = buildAgents(decoded?.file ?? null)
       snapshots.publish(agentsSlot, agents)
-      metrics.routes(agents.size)
+      metrics.gauge('plat_gateway_a2a_routes').set({}, agents.size)
       log.info({ path, agents: agents.size }, 'agents loaded')
     },
     onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),

@@ -9,6 +9,7 @@ import {
   type Target,
   unresolved,
 } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 
 /** What policies match, and the second half of the scope. */
@@ -24,8 +25,7 @@ export interface EgressOptions {
   readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
   /** `web.taintLabels`: a tunnel brings them, since its content cannot be read. */
   readonly taints: readonly string[]
-  /** `plat_gateway_egress_requests_total` */
-  readonly counted: (decision: 'allow' | 'deny') => void
+  readonly metrics: GatewayMetrics
 }
 
 /**
@@ -33,7 +33,9 @@ export interface EgressOptions {
  * the lists of domains, which are asked again whenever they change while the tunnel is open.
  */
 export function createEgressResolve(options: EgressOptions): Stage<'resolve', 'identity', 'target'> {
-  const { snapshots, missingScopes, counted } = options
+  const { snapshots, missingScopes, metrics } = options
+  const requests = metrics.counter('plat_gateway_egress_requests_total')
+  const count = (decision: 'allow' | 'deny') => requests.inc({ kind: 'connect', decision })
   return stage({
     name: 'resolve',
     needs: ['identity'],
@@ -44,10 +46,10 @@ export function createEgressResolve(options: EgressOptions): Stage<'resolve', 'i
       const scope = missingScopes(call.facts.identity, SERVER, host)
       const no = scope === null ? shut(options, call, call.snapshot) : lacking(scope)
       if (no === null) return { target: targetOf(host, options.taints) }
-      counted('deny')
+      count('deny')
       return no
     },
-    settle: (_, { result }) => counted(result === 'denied' ? 'deny' : 'allow'),
+    settle: (_, { result }) => count(result === 'denied' ? 'deny' : 'allow'),
     still: (call) => (snapshots.current === call.snapshot ? null : shut(options, call, snapshots.current)),
   })
 }

@@ -11,6 +11,7 @@ import {
   type Target,
   unresolved,
 } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { ExecConfig } from './config.ts'
 import { endpointOf } from './endpoint.ts'
@@ -38,8 +39,7 @@ export interface ExecOptions {
   readonly log: Log
   /** Which scopes a caller lacks; null: none. */
   readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
-  /** `plat_gateway_exec_total` */
-  readonly counted: (result: ExecResult) => void
+  readonly metrics: GatewayMetrics
 }
 
 /** The code-interpreter proxy (docs/spec/gateway.md, `exec`). */
@@ -67,7 +67,8 @@ export async function createExec(options: ExecOptions): Promise<ExecFeature> {
 }
 
 /** The scope, then the one tool of `plat-exec`. Whose sandbox is meant was asked when the request was read. */
-function createExecResolve({ config, missingScopes, counted }: ExecOptions): ExecFeature['stage'] {
+function createExecResolve({ config, missingScopes, metrics }: ExecOptions): ExecFeature['stage'] {
+  const runs = metrics.counter('plat_gateway_exec_total')
   const target = targetOf(config.exec)
   return stage({
     name: 'resolve',
@@ -77,12 +78,12 @@ function createExecResolve({ config, missingScopes, counted }: ExecOptions): Exe
     admit(call) {
       const scope = missingScopes(call.facts.identity, SERVER, TOOL)
       if (scope === null) return { target }
-      counted('denied')
+      runs.inc({ result: 'denied' })
       return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
     },
     settle(_, outcome) {
       const result = resultOf(outcome)
-      if (result !== null) counted(result)
+      if (result !== null) runs.inc({ result })
     },
   })
 }

@@ -3,7 +3,8 @@ import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
-import type { Call, Identity, Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
+import type { Call, Identity, Snapshot, Snapshots, Target } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { Choice, type ChoiceOptions } from './choice.ts'
 import { Circuits } from './circuits.ts'
@@ -11,6 +12,7 @@ import { type CloudConfig, regional } from './credentials/cloud.ts'
 import { EndpointCredentials } from './credentials/credentials.ts'
 import { decodeModels } from './decode.ts'
 import type { RouteEndpoint } from './endpoint.ts'
+import { createModelMetrics, type ModelMetrics } from './metrics.ts'
 import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
@@ -44,16 +46,7 @@ export interface ModelsOptions {
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
-  readonly metrics: {
-    /** `plat_gateway_model_routes` */
-    routes(count: number): void
-    /** `plat_gateway_model_requests_total`, `plat_gateway_model_tokens_total` */
-    settled(route: string, outcome: Outcome): void
-    /** `plat_gateway_model_circuits_open` */
-    circuitsOpen(count: number): void
-    /** `plat_gateway_model_endpoint_failures_total` */
-    endpointFailed(route: string, endpoint: string): void
-  }
+  readonly metrics: GatewayMetrics
 }
 
 export interface Models {
@@ -84,7 +77,8 @@ export interface Models {
  * their API keys. A bad file later leaves the good one in force.
  */
 export function createModels(options: ModelsOptions): Models {
-  const { config, snapshots, clock, log, metrics } = options
+  const { config, snapshots, clock, log } = options
+  const metrics = createModelMetrics(options.metrics)
   const path = config.modelsFile
   const everyMs = config.policyReloadSeconds * 1000
   const cloud = regional(config.cloudCredentials, options.env)
@@ -92,7 +86,7 @@ export function createModels(options: ModelsOptions): Models {
   const clouds = { awsRegion: cloud.aws.region, awsSuffix: cloud.aws.partitionDNSSuffix }
   const isReady = (endpoint: RouteEndpoint) => credentials.isReady(endpoint)
   const choice = new Choice(config.modelRouting)
-  const circuits = circuitsOf(options)
+  const circuits = circuitsOf(options, metrics)
   const publish = async (routes: Routes) => {
     // Credentials first: a route is not served before its own are there.
     await credentials.follow(routes.endpoints)
@@ -138,7 +132,7 @@ export function createModels(options: ModelsOptions): Models {
   }
 }
 
-function circuitsOf({ config, clock, metrics }: ModelsOptions): Circuits {
+function circuitsOf({ config, clock }: ModelsOptions, metrics: ModelMetrics): Circuits {
   const { failureThreshold, cooldownSeconds } = config.modelRouting
   return new Circuits({
     clock,

@@ -11,6 +11,7 @@ import { until } from '@plat/testkit/until'
 import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
+import { recordedMetrics } from '../../testing/metrics.ts'
 import { noClouds } from './credentials/testing.ts'
 import { decodeModels } from './decode.ts'
 import { createModels, type ModelsOptions } from './index.ts'
@@ -64,13 +65,7 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
   if (file) await write(file)
   const clock = new TestClock()
   const snapshots = new Snapshots()
-  const counts: number[] = []
-  const metrics = {
-    routes: (count: number) => void counts.push(count),
-    settled() {},
-    circuitsOpen() {},
-    endpointFailed() {},
-  }
+  const { metrics, of } = recordedMetrics()
   const modelRouting = {
     failureThreshold: 3,
     cooldownSeconds: 30,
@@ -97,7 +92,7 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
     if (isDenial(answer)) return answer.code
     return 'target' in answer ? answer.target : assert.fail('no target')
   }
-  return { dir, write, clock, snapshots, made, ask, counts }
+  return { dir, write, clock, snapshots, made, ask, counts: of('plat_gateway_model_routes') }
 }
 
 const routes = {
@@ -233,7 +228,7 @@ test('file routes win over static ones, belong to their agent, and a missing fil
   const { ask, made, snapshots, counts } = await started(t, { models, file })
   assert.equal(made.route(snapshots.current, 'default.a')?.endpoints[0].upstream, 'http://file.example/v1')
   assert.equal(await ask('default.b'), 'forbidden')
-  assert.equal(counts.at(-1), 3)
+  assert.equal(counts.at(-1), '3')
   const without = await started(t, { models, file: null })
   assert.equal(
     without.made.route(without.snapshots.current, 'default.a')?.endpoints[0].upstream,

@@ -2,6 +2,7 @@ import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { BuiltinServer, Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
+import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeUpstreams } from './decode.ts'
 import { buildRegistry, type Registry, type Upstream } from './registry.ts'
@@ -25,8 +26,7 @@ export interface ServersOptions {
   readonly builtins?: readonly BuiltinServer[]
   readonly clock: Clock
   readonly log: Log
-  /** `plat_gateway_upstreams_configured`. */
-  readonly metrics: { configured(upstreams: number): void }
+  readonly metrics: GatewayMetrics
 }
 
 export interface Servers {
@@ -49,7 +49,7 @@ export function createServers(options: ServersOptions): Servers {
   const path = config.upstreamsFile
   const publish = (registry: Registry) => {
     snapshots.publish(registrySlot, registry)
-    metrics.configured(registry.size)
+    metrics.gauge('plat_gateway_upstreams_configured').set({}, registry.size)
   }
   const failed = (problems: readonly string[]) =>
     log.error({ path, problems }, 'upstreamsFile is refused: the servers known before stay')

@@ -19,6 +19,7 @@ import {
 } from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
+import { recordedMetrics } from '../../testing/metrics.ts'
 import { createServers } from './index.ts'
 import { buildRegistry, type Upstream } from './registry.ts'
 import { createResolveStage, registrySlot } from './stage.ts'
@@ -161,14 +162,14 @@ test('the registry is read at start and on change; a missing or bad file keeps t
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const upstreamsFile = join(dir, 'upstreams.json')
   const snapshots = new Snapshots()
-  const told: number[] = []
+  const { metrics, of } = recordedMetrics()
   const servers = createServers({
     config: { upstreamsFile, upstreams: { fixed: 'http://fixed/mcp' }, policyReloadSeconds: 2 },
     snapshots,
     credentials: { missing: () => null, follow: async () => {} },
     clock,
     log: silentLog,
-    metrics: { configured: (count) => told.push(count) },
+    metrics,
   })
   const server = {
     url: 'http://notes/mcp',
@@ -189,7 +190,7 @@ test('the registry is read at start and on change; a missing or bad file keeps t
     await rm(upstreamsFile)
     await servers.check()
     assert.equal(servers.upstream(snapshots.current, 'default/notes')?.url, 'http://notes/mcp')
-    assert.deepEqual(told, [1, 2])
+    assert.deepEqual(of('plat_gateway_upstreams_configured'), ['1', '2'])
   } finally {
     servers.close()
     await rm(dir, { recursive: true })

@@ -10,7 +10,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
 import { type Denial, type Identity, isDenial } from '../../../call/index.ts'
 import type { TrustedIssuerConfig } from '../config.ts'
-import { startAuthenticator } from '../testing.ts'
+import { startAuthenticator } from '../testing/fixture.ts'
 import { dnsLabel } from './claims.ts'
 
 const ISSUER = 'https://login.example/realm'

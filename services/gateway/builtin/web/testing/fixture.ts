@@ -8,7 +8,8 @@ import { closed, listening } from '@plat/testkit/local'
 import { type Caller, isDenial, Snapshots } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { checkGatewayConfig, typedConfig } from '../../../config.ts'
-import { createWeb, type Domains, type WebConfig, type WebResult } from '../index.ts'
+import { recordedMetrics } from '../../../testing/metrics.ts'
+import { createWeb, type Domains, type WebConfig } from '../index.ts'
 
 /** What a call of a tool came to: its texts, `error: …` for a failure, or the code and the reason of a denial. */
 export type ToolResult = readonly string[] | string
@@ -40,7 +41,8 @@ export interface WebSetup {
 export async function setUpWeb(t: TestContext, setup: WebSetup = {}): Promise<WebFixture> {
   const { answer = () => {}, clock = systemClock } = setup
   const asked: string[] = []
-  const counted: string[] = []
+  const { metrics, of } = recordedMetrics()
+  const counted = of('plat_gateway_web_calls_total')
   const sites = createServer((request, response) => {
     asked.push(`${request.headers.host?.split(':', 1)[0]}${request.url}`)
     answer(request, response)
@@ -62,7 +64,7 @@ export async function setUpWeb(t: TestContext, setup: WebSetup = {}): Promise<We
     dialer,
     dialPages: (allowedCIDRs) => createDialer({ clock, lookup, log: silentLog, allowedCIDRs }),
     clock,
-    counted: (tool: string, result: WebResult) => void counted.push(`${tool} ${result}`),
+    metrics,
   })
   t.after(() => {
     web.close()

@@ -10,6 +10,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { Snapshots } from '../../../call/index.ts'
 import { testTarget } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
+import { recordedMetrics } from '../../../testing/metrics.ts'
 import { compilePolicies } from '../compile.ts'
 import { createPolicies } from '../index.ts'
 import { judge, judgeTool } from '../judge.ts'
@@ -195,12 +196,12 @@ test('a policy in dryRun decides nothing and tells what it would have said; an a
   ])
 })
 
-/** Reads one policyFile as the gateway does; what was counted and logged. */
+/** Reads one policyFile as the gateway does. `counted`: whether the engine is available, and policies that need it in vain. */
 async function read(t: TestContext, file: PolicyFile, cedar = loadCedar) {
   const dir = tempFolder()
   const policyFile = join(dir, 'policies.json')
   await writeFile(policyFile, JSON.stringify(file))
-  const counted: (readonly [boolean, number])[] = []
+  const { metrics, of } = recordedMetrics()
   const errors: object[] = []
   const snapshots = new Snapshots()
   const policies = createPolicies({
@@ -209,11 +210,12 @@ async function read(t: TestContext, file: PolicyFile, cedar = loadCedar) {
     clock: new TestClock(),
     log: { ...silentLog, error: (fields) => void errors.push(fields) },
     cedar,
-    metrics: { loaded() {}, reloaded() {}, tried() {}, cedar: (...all) => void counted.push(all) },
+    metrics,
   })
   t.after(() => policies.close())
   await policies.check()
-  return { counted, errors, snapshots }
+  const [available, unavailable] = [of('plat_gateway_cedar_available'), of('plat_gateway_cedar_policies_unavailable')]
+  return { counted: available.map((is, at) => [is === '1', Number(unavailable[at])]), errors, snapshots }
 }
 
 test('a text that does not compile denies alone, is told and is counted', async (t) => {

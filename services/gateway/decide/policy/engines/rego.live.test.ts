@@ -10,6 +10,7 @@ import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testki
 import type { Decision } from '../../../call/index.ts'
 import { testTarget } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
+import { recordedMetrics } from '../../../testing/metrics.ts'
 import type { PolicyInput } from '../policy-input.ts'
 import { createRego, type Rego } from './rego.ts'
 
@@ -43,7 +44,7 @@ const native = (action: Decision['action'], more: Partial<Decision> = {}): Decis
 interface RegoFixture {
   readonly engine: ScriptedUpstream
   readonly clock: TestClock
-  readonly counted: string[]
+  readonly counted: readonly string[]
   readonly rego: Rego
 }
 
@@ -54,7 +55,7 @@ async function setUp(
   const engine = await startScriptedUpstream()
   const clock = new TestClock()
   const dialer = createDialer({ clock, log: silentLog })
-  const counted: string[] = []
+  const { metrics, of } = recordedMetrics()
   const enforcement = own.enforcement === 'dryRun' ? 'dryRun' : 'enforce'
   const { bearerTokenFile = '' } = own
   const rego = createRego({
@@ -66,7 +67,7 @@ async function setUp(
     dialer,
     clock,
     log: silentLog,
-    evaluated: (outcome) => void counted.push(outcome),
+    metrics,
   })
   t.after(async () => {
     rego?.close()
@@ -74,7 +75,7 @@ async function setUp(
     await engine.close()
   })
   assert.ok(rego !== null)
-  return { engine, clock, counted, rego }
+  return { engine, clock, counted: of('plat_gateway_rego_evaluations_total'), rego }
 }
 
 test('the stricter of rules and engine wins; both are named', async (t) => {

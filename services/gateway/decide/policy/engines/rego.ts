@@ -2,9 +2,11 @@ import { hash } from 'node:crypto'
 import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
+import type { Counter } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
 import type { Decision } from '../../../call/index.ts'
+import type { GatewayMetrics } from '../../../metrics.ts'
 import type { PolicyInput } from '../policy-input.ts'
 import { actionsIn, verdictIn } from './answer.ts'
 import { jsonListQuestion, jsonQuestion } from './input.ts'
@@ -25,8 +27,7 @@ export interface RegoOptions {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly log: Log
-  /** `plat_gateway_rego_evaluations_total`. */
-  readonly evaluated: (outcome: 'ok' | 'error') => void
+  readonly metrics: GatewayMetrics
 }
 
 /** docs/spec/gateway.md, `policy.rego`. */
@@ -60,12 +61,14 @@ class RemoteRego implements Rego {
   readonly #config: RegoConfig
   readonly #by: Deciding
   readonly #token: TokenFile | null
+  readonly #evaluations: Counter<'outcome'>
   /** Told already. */
   #fault: string | null = null
 
   constructor(options: RegoOptions) {
     const { bearerTokenFile, url } = options.config.policy.rego
     this.#options = options
+    this.#evaluations = options.metrics.counter('plat_gateway_rego_evaluations_total')
     this.#config = options.config.policy.rego
     // Who approves a call because the engine asks for it approves it under this engine alone.
     this.#by = { policy: NAME, rule: null, ruleSha256: hash('sha256', JSON.stringify([NAME, url]), 'hex') }
@@ -101,7 +104,7 @@ class RemoteRego implements Rego {
     const answer = await this.#exchange(question).catch(faultOf)
     const understood = typeof answer === 'string' ? null : read(answer)
     const fault = typeof answer === 'string' ? answer : understood === null ? 'gave an answer that is no verdict' : null
-    this.#options.evaluated(fault === null ? 'ok' : 'error')
+    this.#evaluations.inc({ outcome: fault === null ? 'ok' : 'error' })
     this.#tell(fault)
     return understood ?? `the policy engine (policy.rego) ${fault}`
   }

@@ -8,8 +8,9 @@ import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import type { SinkConfig } from '../config.ts'
 import type { AuditRecord } from '../formats/words.ts'
+import type { SinkMetrics } from '../metrics.ts'
 import type { Delivery, Item, Receiver } from '../receivers/receiver.ts'
-import { Sink, type SinkMetrics } from '../sink.ts'
+import { Sink } from '../sink.ts'
 
 /** A sink as gateway.json fills it in. */
 export function sinkConfig(own: Partial<SinkConfig> & Pick<SinkConfig, 'type'>): SinkConfig {

@@ -7,6 +7,7 @@ import { deny, type Identity, NO_CREDENTIAL, Snapshots, type Target } from '../.
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { createLiveCalls, createRunner, matrix } from '../../../pipeline/index.ts'
 import { admitted, stage } from '../../../pipeline/stage.ts'
+import { testMetrics } from '../../../testing/metrics.ts'
 import { createListReview, createMcpPlane, createSealer, type McpPlaneOptions, type McpUpstream } from '../index.ts'
 
 /** A gateway around the plane: a real listener, runner and dialer; who calls and what is allowed comes from the test. */
@@ -51,7 +52,7 @@ export async function startPlane({
     extraCA: null,
     origins: new Set(['http://console.example']),
     resourceBaseURL: null,
-    metrics: { abandoned() {}, abandonedAborted() {} },
+    metrics: testMetrics(),
     ...options,
   })
   const runner = createRunner({

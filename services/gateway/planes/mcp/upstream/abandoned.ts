@@ -1,6 +1,7 @@
 import { type Clock, LinkedMap, type PoolBound, type PoolObserver, poolTable } from '@plat/core'
 import type { Identity } from '../../../call/index.ts'
 import type { UpstreamExchange } from '../../wire/exchange.ts'
+import type { AbandonedMetrics } from '../metrics.ts'
 
 /** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
 const MAX_AGE_MS = 300_000
@@ -9,14 +10,6 @@ const {
   total: MAX_OF_ALL,
   shares: [{ max: MAX_OF_AGENT }, { max: MAX_OF_SESSION }],
 } = poolTable.abandoned_calls
-
-/** The count of abandoned calls, and how many were aborted because of a share. */
-export interface AbandonedMetrics {
-  /** `plat_gateway_mcp_abandoned_calls`. */
-  abandoned(count: number): void
-  /** `plat_gateway_mcp_abandoned_aborted_total`. */
-  abandonedAborted(): void
-}
 
 /**
  * Calls that run on at an upstream without a client. Before 2026-07-28 a client that leaves has not cancelled, so an upstream with

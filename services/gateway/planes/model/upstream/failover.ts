@@ -11,20 +11,11 @@ import {
   UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames } from '../../wire/events.ts'
-import type { SKIP_REASONS } from '../methods.ts'
+import type { SkipReason } from '../methods.ts'
+import type { FailoverMetrics } from '../metrics.ts'
 import type { ModelEndpoint } from './endpoint.ts'
 import type { Circuits, Forwarding } from './forward.ts'
 import { type EndpointRates, tooManyRequests } from './rates.ts'
-
-/** Why an endpoint was not asked. */
-export type SkipReason = (typeof SKIP_REASONS)[number]
-
-export interface FailoverMetrics {
-  /** `plat_gateway_model_failovers_total`: one endpoint failed and the next one was asked. */
-  movedOn(route: string, from: string, to: string): void
-  /** `plat_gateway_model_endpoint_skipped_total` */
-  skipped(route: string, endpoint: string, reason: SkipReason): void
-}
 
 /** What trying endpoints needs beside the call. */
 export interface Failover {

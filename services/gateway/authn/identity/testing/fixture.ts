@@ -4,8 +4,9 @@ import type { TestContext } from 'node:test'
 import { TestClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { TEST_AUDIENCE, TEST_ISSUER, type TestIssuer, testIssuer } from '@plat/testkit/identity'
-import type { Denial, Identity, WireRequest } from '../../call/index.ts'
-import { type Authenticator, type AuthenticatorConfig, createAuthenticator, type DpopOutcome } from './index.ts'
+import type { Denial, Identity, WireRequest } from '../../../call/index.ts'
+import { recordedMetrics } from '../../../testing/metrics.ts'
+import { type Authenticator, type AuthenticatorConfig, createAuthenticator } from '../index.ts'
 
 /** An authenticator in a world of its own: its clock, its broker, and documents at addresses. */
 export interface TestAuthenticator {
@@ -15,16 +16,14 @@ export interface TestAuthenticator {
   /** What a request with these headers is answered; the path is `/mcp/notes` unless told. */
   answer(headers: IncomingHttpHeaders, path?: string): Promise<Identity | Denial>
   /** Reasons of refusals, in order. */
-  readonly failed: AuthReasons
-  readonly proven: DpopOutcome[]
+  readonly failed: string[]
+  readonly proven: string[]
   readonly lines: { fields: object; message: string }[]
   /** Addresses that were fetched. */
   readonly fetched: { url: string; caPEM: string | undefined }[]
   /** The gauge of trusted keys. */
   trusted(): number
 }
-
-type AuthReasons = Parameters<Parameters<typeof createAuthenticator>[0]['metrics']['failed']>[0][]
 
 export interface TestAuthenticatorSetup {
   readonly config?: Partial<AuthenticatorConfig>
@@ -45,14 +44,12 @@ export async function startAuthenticator(
 ): Promise<TestAuthenticator> {
   const clock = new TestClock()
   const issuer = testIssuer({ clock })
-  const failed: AuthReasons = []
-  const proven: DpopOutcome[] = []
+  const { metrics, of } = recordedMetrics()
   const lines: TestAuthenticator['lines'] = []
   const fetched: TestAuthenticator['fetched'] = []
   const line = (fields: object, message: string) => void lines.push({ fields, message })
   const log: Log = { debug: () => {}, info: () => {}, warn: line, error: line, child: () => log }
   const all: typeof documents = { [BROKER_KEYS]: () => issuer.jwks(), ...documents }
-  let trusted = -1
   const auth = await createAuthenticator({
     config: { ...brokerOnly, ...config },
     dpop: { require: false, maxAgeSeconds: 60, publicURL: '', ...dpop },
@@ -65,17 +62,16 @@ export async function startAuthenticator(
     },
     clock,
     log,
-    metrics: {
-      failed: (reason) => failed.push(reason),
-      trustedKeys: (count) => {
-        trusted = count
-      },
-      proven: (outcome) => proven.push(outcome),
-    },
+    metrics,
   })
   t.after(() => auth.close())
   const answer = async (headers: IncomingHttpHeaders, path?: string) => auth.authenticate(wire(headers, path))
-  return { clock, issuer, auth, answer, failed, proven, lines, fetched, trusted: () => trusted }
+  return {
+    ...{ clock, issuer, auth, answer, lines, fetched },
+    failed: of('plat_gateway_auth_failures_total'),
+    proven: of('plat_gateway_dpop_requests_total'),
+    trusted: () => Number(of('plat_gateway_trusted_keys').at(-1)),
+  }
 }
 
 const brokerOnly: AuthenticatorConfig = {

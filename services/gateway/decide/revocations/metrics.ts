@@ -1,0 +1,31 @@
+import type { GatewayMetrics } from '../../metrics.ts'
+import type { RevocationScope, RevocationSource } from './list.ts'
+
+/** What revocations count. */
+export interface RevocationMetrics {
+  /** `plat_gateway_revoked_total`: once for each call that a revocation refused or ended. */
+  revoked(scope: RevocationScope): void
+  /** `plat_gateway_revocations_active` */
+  active(source: RevocationSource, count: number): void
+  /** `plat_gateway_revocation_propagation_seconds` and its maximum: from the making of an entry until it was in force here. */
+  propagated(seconds: number): void
+  /** `plat_gateway_revocation_list_ok`, asked whenever it is shown. */
+  listOk(ask: () => boolean): void
+}
+
+export function createRevocationMetrics(metrics: GatewayMetrics): RevocationMetrics {
+  const revoked = metrics.counter('plat_gateway_revoked_total')
+  const active = metrics.gauge('plat_gateway_revocations_active')
+  const propagation = metrics.summary('plat_gateway_revocation_propagation_seconds')
+  let longest = 0
+  metrics.gauge('plat_gateway_revocation_propagation_max_seconds').from(() => longest)
+  return {
+    revoked: (scope) => revoked.inc({ scope }),
+    active: (source, count) => active.set({ source }, count),
+    propagated(seconds) {
+      propagation.observe({}, seconds)
+      longest = Math.max(longest, seconds)
+    },
+    listOk: (ask) => metrics.gauge('plat_gateway_revocation_list_ok').from(() => Number(ask())),
+  }
+}

@@ -1,0 +1,53 @@
+import type { GatewayMetrics } from '../../metrics.ts'
+import type { OfflineRule } from './stage.ts'
+
+/** What an edge tells metrics: each is asked whenever it is shown. */
+export interface OfflineGauges {
+  unforwardedRecords(): number
+  oldestUnforwardedSeconds(): number
+  /** Seconds since the epoch; 0: nothing was acknowledged yet. */
+  lastAck(): number
+  ackedSeq(): number
+  spoolBytes(): number
+  spoolMaxBytes(): number
+  spoolFull(): boolean
+  connected(): boolean
+}
+
+/** What an edge counts. */
+export interface OfflineMetrics {
+  gauges(gauges: OfflineGauges): void
+  forwardFailed(): void
+  denied(rule: OfflineRule): void
+}
+
+export function createOfflineMetrics(metrics: GatewayMetrics): OfflineMetrics {
+  const errors = metrics.counter('plat_gateway_audit_forward_errors_total')
+  const denials = metrics.counter('plat_gateway_offline_denials_total')
+  const gauge = (name: ForwardGauge, read: () => number) =>
+    metrics.gauge(`plat_gateway_audit_forward_${name}`).from(read)
+  return {
+    gauges(edge) {
+      gauge('unforwarded_records', () => edge.unforwardedRecords())
+      gauge('oldest_unforwarded_age_seconds', () => edge.oldestUnforwardedSeconds())
+      gauge('last_ack_timestamp_seconds', () => edge.lastAck())
+      gauge('acked_seq', () => edge.ackedSeq())
+      gauge('spool_bytes', () => edge.spoolBytes())
+      gauge('spool_max_bytes', () => edge.spoolMaxBytes())
+      gauge('spool_full', () => Number(edge.spoolFull()))
+      gauge('connected', () => Number(edge.connected()))
+    },
+    forwardFailed: () => errors.inc({}),
+    denied: (rule) => denials.inc({ rule }),
+  }
+}
+
+type ForwardGauge =
+  | 'unforwarded_records'
+  | 'oldest_unforwarded_age_seconds'
+  | 'last_ack_timestamp_seconds'
+  | 'acked_seq'
+  | 'spool_bytes'
+  | 'spool_max_bytes'
+  | 'spool_full'
+  | 'connected'

@@ -1,0 +1,24 @@
+import type { GatewayMetrics } from '../../metrics.ts'
+
+/** What anchors in the transparency log count. */
+export interface AnchorMetrics {
+  /** The last record that an anchor covers, and when it was made, in seconds since the epoch. */
+  anchored(upTo: number, seconds: number): void
+  made(): void
+  failed(): void
+}
+
+export function createAnchorMetrics(metrics: GatewayMetrics): AnchorMetrics {
+  const seq = metrics.gauge('plat_gateway_audit_anchor_seq')
+  const last = metrics.gauge('plat_gateway_audit_anchor_last_success_timestamp_seconds')
+  const made = metrics.counter('plat_gateway_audit_anchors_total')
+  const errors = metrics.counter('plat_gateway_audit_anchor_errors_total')
+  return {
+    anchored(upTo, seconds) {
+      seq.set({}, upTo)
+      last.set({}, seconds)
+    },
+    made: () => made.inc({}),
+    failed: () => errors.inc({}),
+  }
+}
