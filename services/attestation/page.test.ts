@@ -50,7 +50,7 @@ test('the page names every code that is refused with, and every series', () => {
   ])
   assert.deepEqual(firstColumn('Errors').sort(), [...new Set(codes)].sort())
   const series = attestationMetrics.map((row) => row.name).sort()
-  const shown = firstColumn('Watch it').map((text) => text.replace(/\{.*/, ''))
+  const shown = firstColumn('Metrics').map((text) => text.replace(/\{.*/, ''))
   assert.deepEqual(shown.sort(), series)
   const registry = createRegistry(attestationMetrics, { component: 'attestation', build: BUILD })
   for (const name of series) assert.ok(registry.expose().includes(`# HELP ${name} `), name)
