@@ -1,0 +1,80 @@
+import { marksOf } from '../admin/index.ts'
+import { createCiba } from '../authn/ciba/index.ts'
+import { isDenial } from '../call/index.ts'
+import { REDACT_ALL } from '../content/captures/index.ts'
+import { createEraser } from '../content/dlp/index.ts'
+import { createApprovals } from '../decide/approvals/index.ts'
+import { createBudgets } from '../decide/budgets/index.ts'
+import { createPins } from '../decide/pins/index.ts'
+import { createPolicies, createRego, createSimulation } from '../decide/policy/index.ts'
+import { createEnergy } from '../evidence/energy/index.ts'
+import { listened } from '../operate/notifications/index.ts'
+import type { RequestingPlane } from '../planes/mcp/index.ts'
+import { createAnswered, createDemand } from '../planes/model/index.ts'
+import { registrySlot } from '../targets/servers/index.ts'
+import type { Callers } from './callers.ts'
+import type { Content } from './content.ts'
+import type { Evidence } from './evidence.ts'
+import type { Shared } from './shared.ts'
+import type { Targets } from './targets.ts'
+
+export type Decisions = Awaited<ReturnType<typeof startDecisions>>
+
+/** Policies, approvals and budgets; and estimates of energy, which use the routes of models as well. */
+export async function startDecisions(
+  shared: Shared,
+  { ledgers, notifications, offline, models }: Callers & Evidence & Targets,
+) {
+  const { config, windowClock: clock, audit, keep } = shared
+  const rego = createRego(shared)
+  const policies = keep(createPolicies({ ...shared, clock, rego }))
+  const ciba = await createCiba(shared)
+  const recorded = audit.recent()
+  const approvals = keep(
+    await createApprovals({
+      ...shared,
+      asking: (call) => policies.asking(call),
+      personOf: (user) => marksOf({ names: [user], subject: null }, config.adminAuth.people),
+      redactAll: createEraser(config.dlpProfiles, REDACT_ALL),
+      mayApprove: offline.mayApprove,
+      confirmer: ciba && keep(ciba),
+      ledgers,
+      recorded,
+    }),
+  )
+  notifications.begin((id) => approvals.view(id), recorded)
+  const demandOf = createDemand(models.route)
+  const { placed } = audit
+  const budgets = keep(await createBudgets({ ...shared, clock, ledgers, placed, demandOf }))
+  const energy = keep(createEnergy({ ...shared, answered: createAnswered(models.route) }))
+  return { policies, approvals, budgets, energy }
+}
+
+/** Evaluates policies that are not in force for calls of the ledger. */
+export function startSimulation({ config, snapshots }: Shared, { captures }: Pick<Content, 'captures'>) {
+  return createSimulation({
+    auditPath: config.auditPath,
+    captured: (namespace, argsSha256) => captures.read(namespace, argsSha256),
+    sinksOf(identity, server, tool) {
+      const found = snapshots.current.get(registrySlot).resolve(identity, server)
+      return isDenial(found) ? [] : found.labels.of(tool).sinks
+    },
+  })
+}
+
+/** Pins list the tools of servers, so they start after the MCP plane. */
+export async function startPins(
+  shared: Shared,
+  { servers, notifications }: Pick<Targets, 'servers'> & Pick<Callers, 'notifications'>,
+  mcp: RequestingPlane,
+) {
+  const { audit, keep } = shared
+  return keep(
+    await createPins({
+      ...shared,
+      rules: (snapshot, key) => servers.upstream(snapshot, key)?.pins ?? null,
+      list: (call) => mcp.listTools(call),
+      ledgers: listened(audit.ledgers, notifications),
+    }),
+  )
+}

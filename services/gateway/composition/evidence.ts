@@ -1,0 +1,36 @@
+import { followLicense, licenseMeter } from '@plat/license'
+import { createAuditCollector } from '../evidence/audit-collector/index.ts'
+import { startAuditSinks } from '../evidence/audit-sinks/index.ts'
+import { createEvidence } from '../evidence/objects/index.ts'
+import { createOffline } from '../evidence/offline/index.ts'
+import { createTransparency } from '../evidence/transparency/index.ts'
+import { createConfigBundle } from '../operate/config-bundle/index.ts'
+import { createCloudLoans } from '../targets/models/index.ts'
+import { problemsOfBundle } from './bundled.ts'
+import type { Callers } from './callers.ts'
+import type { Shared } from './shared.ts'
+
+export type Evidence = Awaited<ReturnType<typeof startEvidence>>
+
+/** Streams the ledger to the sinks. They start first and close last: records of the shutdown are delivered as well. */
+export async function startSinks(shared: Shared) {
+  const { audit, keep } = shared
+  const head = () => audit.ledgers.of('').head()
+  const clouds = keep(createCloudLoans(shared))
+  keep(await startAuditSinks({ ...shared, head, clouds }))
+}
+
+/** Forwards, collects and anchors the ledger; reads configuration bundles and the licence. */
+export async function startEvidence(shared: Shared, { ledgers }: Callers) {
+  const { config, metrics, audit, keep } = shared
+  const { signer } = audit
+  const offline = keep(await createOffline({ ...shared, ledgers, signer }))
+  const collector = keep(await createAuditCollector({ ...shared, ledgers, signer }))
+  const { checkpoints } = audit
+  const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints }))
+  const evidence = createEvidence({ ...shared, checkpoints, ledgers })
+  const problemsOf = problemsOfBundle(config)
+  const bundles = keep(await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of('') }))
+  keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMeter(metrics) }))
+  return { offline, collector, anchors, evidence, bundles }
+}
