@@ -19,6 +19,7 @@ export {
   type JsonOptions,
   MAX_JSON_DEPTH,
   MAX_NUMBER_BYTES,
+  MESSAGE_LIMITS,
   parseStrict,
   skipSpace,
   skipString,

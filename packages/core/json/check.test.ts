@@ -58,6 +58,28 @@ test('names that escapes hide are compared with those before and after them', ()
   assert.ok(accepts(String.raw`{"\u0079":1,"z":{"y":1,"z":2}}`))
 })
 
+test('members are counted over all objects, and one more than allowed is refused by checking and by reading', () => {
+  const members = (count: number) => Array.from({ length: count }, (_, n) => `"m${n}":${n}`).join(',')
+  const options = { maxMembers: 30 }
+  for (const allowed of [
+    `{${members(30)}}`,
+    `[{${members(15)}},{${members(15)}}]`,
+    `{"a":{${members(28)}},"b":"c:d"}`,
+  ]) {
+    checkJson(Buffer.from(allowed), options)
+    assert.deepEqual(parseStrict(allowed, options), JSON.parse(allowed))
+  }
+  for (const refused of [
+    `{${members(31)}}`,
+    `[{${members(15)}},{${members(16)}}]`,
+    `{"a":{${members(28)}},"b":0,"c":1}`,
+  ]) {
+    assert.throws(() => checkJson(Buffer.from(refused), options), /^JsonError: too many members at byte \d+$/)
+    assert.throws(() => parseStrict(refused, options), /^JsonError: too many members at byte \d+$/)
+    assert.deepEqual(parseStrict(refused), JSON.parse(refused))
+  }
+})
+
 test('invalid UTF-8 is refused', () => {
   for (const bad of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82]]) {
     const text = Buffer.concat([bytes('"'), Buffer.from(bad), bytes('"')])

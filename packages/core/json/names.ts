@@ -10,6 +10,7 @@ const NOTHING = new Uint8Array(0)
  */
 export class MemberNames {
   #bytes: Uint8Array = NOTHING
+  #left = 0
   /** Whether there is an escape anywhere: most inputs have none. */
   #escapes = false
   /** Per depth: is it an object, and how many names are listed. */
@@ -21,9 +22,10 @@ export class MemberNames {
   readonly #starts: number[] = []
   readonly #ends: number[] = []
 
-  /** Begins another input. */
-  reset(bytes: Uint8Array): void {
+  /** Begins another input, of at most `maxMembers` members in all objects together. */
+  reset(bytes: Uint8Array, maxMembers: number): void {
     this.#bytes = bytes
+    this.#left = maxMembers
     this.#escapes = bufferOf(bytes).indexOf(BACKSLASH) !== -1
   }
 
@@ -39,12 +41,18 @@ export class MemberNames {
     if (this.#sets !== null) this.#sets[depth] = null
   }
 
+  /** True once more members were seen than the input may have. */
+  get isFull(): boolean {
+    return this.#left < 0
+  }
+
   isObject(depth: number): boolean {
     return this.#objects[depth] === true
   }
 
   /** Notes the name in bytes `start` to `end` (without quotes); true when the object had it already. */
   seen(depth: number, start: number, end: number): boolean {
+    this.#left--
     const count = this.#counts[depth] ?? 0
     const set = this.#sets?.[depth]
     if (set) return this.#seenIn(set, start, end)

@@ -1,4 +1,4 @@
-import { parseStrict } from '@plat/core'
+import { MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import type { Frame } from '../../call/index.ts'
 import { eventData, withEventData } from '../wire/sse.ts'
 
@@ -37,7 +37,7 @@ export class A2aFrame implements Frame {
   /** The response, parsed on first use. Throws a `JsonError` where it is not strict JSON; undefined where there is none. */
   get value(): unknown {
     if (!this.#parsed) {
-      this.#value = this.json === null ? undefined : parseStrict(this.json)
+      this.#value = this.json === null ? undefined : parseStrict(this.json, MESSAGE_LIMITS)
       this.#parsed = true
     }
     return this.#value

@@ -1,4 +1,4 @@
-import { JsonError, parseStrict, pathOfTarget } from '@plat/core'
+import { JsonError, MESSAGE_LIMITS, parseStrict, pathOfTarget } from '@plat/core'
 import type { Body } from '../../call/index.ts'
 import { isObject, parsedOrUndefined } from '../wire/json.ts'
 
@@ -54,7 +54,7 @@ export class ExecBody implements Body {
 export function execBody(bytes: Uint8Array, maxTimeoutSeconds: number): ExecBody | string {
   let value: unknown
   try {
-    value = parseStrict(bytes)
+    value = parseStrict(bytes, MESSAGE_LIMITS)
   } catch (error) {
     if (error instanceof JsonError) return `the body is not strict JSON: ${error.message}`
     throw error

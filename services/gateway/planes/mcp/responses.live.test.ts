@@ -54,6 +54,23 @@ test('what is not the one response to the request fails the call, and nothing of
   }
 })
 
+test('a message of 100,000 members passes, and one with more is refused in both directions', async () => {
+  const members = (count: number) => Array.from({ length: count }, (_, n) => `"${n.toString(36)}":0`).join(',')
+  const request = (count: number) => {
+    const text = call('add')
+    const own = text.split('":').length - 1
+    return text.replace('"arguments":{}', `"arguments":{${members(count - own)}}`)
+  }
+  const result = (count: number) =>
+    `{"jsonrpc":"2.0","id":7,"result":{"content":[],"structuredContent":{${members(count - 5)}}}}`
+  upstream.answers(json(result(100_000)))
+  assert.ok((await (await ask({ body: request(100_000) })).text()) === result(100_000))
+  const refused = await ask({ body: request(100_001) })
+  assert.match(await refused.text(), /the body is not strict JSON: too many members at byte \d+/)
+  upstream.answers(json(result(100_001)))
+  assert.equal((await errorOf(await ask({ body: call('add') }))).error, 'upstream_error')
+})
+
 test('invalid UTF-8 fails the call', async () => {
   const body = Buffer.from('{"jsonrpc":"2.0","id":7,"result":{"content":[],"marker":"\xff"}}', 'latin1')
   upstream.answers((_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(body))

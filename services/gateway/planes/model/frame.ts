@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { JsonError, parseStrict } from '@plat/core'
+import { JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import type { Frame } from '../../call/index.ts'
 import { isObject, type JsonObject, parsedOrUndefined } from '../wire/json.ts'
 import { eventData } from '../wire/sse.ts'
@@ -88,7 +88,7 @@ function isOneLine(event: Uint8Array): boolean {
 /** Throws `InvalidResponseError`. */
 function readJson(json: Uint8Array): unknown {
   try {
-    return parseStrict(json)
+    return parseStrict(json, MESSAGE_LIMITS)
   } catch (error) {
     if (error instanceof JsonError) throw new InvalidResponseError('what is not strict JSON')
     throw error

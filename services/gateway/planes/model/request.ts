@@ -1,4 +1,4 @@
-import { JsonError, parseStrict } from '@plat/core'
+import { JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
 import { isObject, type JsonObject } from '../wire/json.ts'
 import type { Dialect } from './dialects/dialect.ts'
@@ -60,7 +60,7 @@ export class ModelBody implements Body {
 export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | Denial {
   let value: unknown
   try {
-    value = parseStrict(bytes)
+    value = parseStrict(bytes, MESSAGE_LIMITS)
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     return deny('invalid_request', `the body is not strict JSON: ${error.message}`)

@@ -1,4 +1,4 @@
-import { JsonError, parseStrict } from '@plat/core'
+import { JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Denial, deny } from '../../call/index.ts'
 
 export type JsonObject = { readonly [member: string]: unknown }
@@ -32,7 +32,7 @@ const PARSE_ERROR = -32700
 /** What a posted message says, when its bytes are JSON in which no two readers can see different things. */
 export function strictMessage(bytes: Uint8Array): { readonly value: unknown } | Denial {
   try {
-    return { value: parseStrict(bytes) }
+    return { value: parseStrict(bytes, MESSAGE_LIMITS) }
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     return deny('invalid_request', `the body is not strict JSON: ${error.message}`, { data: { rpc: PARSE_ERROR } })

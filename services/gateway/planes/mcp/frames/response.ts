@@ -1,4 +1,4 @@
-import { canonicalJson, JsonError, parseLossless, parseStrict } from '@plat/core'
+import { canonicalJson, JsonError, MESSAGE_LIMITS, parseLossless, parseStrict } from '@plat/core'
 import { UpstreamError } from '../../../call/index.ts'
 import { isObject, type JsonObject } from '../../wire/json.ts'
 import { eventData } from '../../wire/sse.ts'
@@ -109,7 +109,7 @@ function parsed(json: Uint8Array): JsonObject {
 
 function strictValue(json: Uint8Array): unknown {
   try {
-    return parseStrict(json)
+    return parseStrict(json, MESSAGE_LIMITS)
   } catch (error) {
     if (error instanceof JsonError)
       throw new InvalidResponseError(`a message that is not strict JSON: ${error.message}`)
