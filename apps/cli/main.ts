@@ -23,7 +23,9 @@ import { addValidate } from './validate/command.ts'
 /** The whole command line in one table; what a command needs is loaded when it runs. */
 export function program(child: readonly string[] = []): Command {
   const plat = new Command('plat')
-    .description('plat governs AI agents: it knows who calls, decides whether they may, and proves what happened.')
+    .description(
+      'plat governs AI agents: it authenticates callers, decides which calls are allowed, and records them in a verifiable ledger.',
+    )
     .version(buildInfo('cli').version, '-v, --version', 'print the version')
     .exitOverride()
     .configureHelp({

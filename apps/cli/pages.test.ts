@@ -17,7 +17,7 @@ function linesOf(page: string): readonly string[] {
   )
 }
 
-/** What is wrong with a command line; null when such a command, with such flags, is there. */
+/** The problem of a command line. Returns null if the command and its flags exist. */
 function wrongIn(line: string): string | null {
   const words = doubleDashes(line.match(/"[^"]*"|\S+/g) ?? [])
   let command: Command = program()

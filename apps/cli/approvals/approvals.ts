@@ -11,7 +11,7 @@ export interface ApprovalsOptions {
   readonly output: Format
 }
 
-/** `plat approvals list`: what waits for a decision, or with `all` everything of the last day. */
+/** `plat approvals list`: pending approvals, or with `all` all approvals of the last day. */
 export async function approvalsList(
   options: ApprovalsOptions & { readonly all?: boolean },
   output: Output,
@@ -19,7 +19,7 @@ export async function approvalsList(
   const { env } = await findHome(options.dir)
   const approvals = options.all === true ? await adminList(env, '/v1/approvals', isApprovalView) : await pending(env)
   if (approvals.length === 0 && options.output === 'table') {
-    output.out(options.all === true ? 'no approvals' : 'nothing waits for a decision')
+    output.out(options.all === true ? 'no approvals' : 'no pending approvals')
     return 0
   }
   const now = systemClock.now()
@@ -57,7 +57,7 @@ export async function approvalsDecide(
 
 export type Verdict = 'approve' | 'deny'
 
-/** What waits now, oldest first: whoever has waited longest is asked for first. */
+/** Pending approvals, oldest first. */
 export async function pending(env: HomeEnv): Promise<ApprovalView[]> {
   return (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).reverse()
 }
@@ -76,7 +76,7 @@ function pathOf(id: string): string {
 async function one(env: HomeEnv, method: 'GET' | 'POST', path: string, body?: object): Promise<ApprovalView> {
   const answer = await admin(env, method, path, body)
   if (isApprovalView(answer)) return answer
-  throw new CommandError('the gateway answered with something that is no approval')
+  throw new CommandError('the response of the gateway is not an approval')
 }
 
 function printApproval(output: Output, format: Format, approval: ApprovalView): void {
@@ -95,7 +95,7 @@ function printApproval(output: Output, format: Format, approval: ApprovalView): 
   printObject(output, format, Object.fromEntries(told))
 }
 
-/** How many of those who must approve have done so, and of which groups they must be. */
+/** The number of given and required approvals, and the required groups. */
 export function missing({ quorum: { given, needed, approverGroups, userConfirmation } }: ApprovalView): string {
   const of = approverGroups.length === 0 ? '' : ` of ${approverGroups.join(', ')}`
   const user = userConfirmation === null ? '' : `, the user's own confirmation is ${userConfirmation.state}`
@@ -113,7 +113,7 @@ export function wanted({ server, tool, method }: ApprovalView): string {
   return plain(`${server}/${tool ?? method}`)
 }
 
-/** What can be seen of the arguments: their text, their shape, or how large they are. */
+/** The visible part of the arguments: their text, their shape, or their size. */
 export function previewText({ preview, argsBytes }: ApprovalView, max: number): string {
   if (preview === null) return `${argsBytes} bytes, not shown`
   const text = plain(preview.text)
@@ -121,18 +121,18 @@ export function previewText({ preview, argsBytes }: ApprovalView, max: number): 
   return preview.truncated && cut === text ? `${cut}…` : cut
 }
 
-/** Everything that can be seen of the arguments, and in words whether that is all. */
+/** The whole preview of the arguments, with a note if it is truncated. */
 export function wholePreview(approval: ApprovalView): string {
   const text = previewText(approval, Number.POSITIVE_INFINITY)
   return isCut(approval) ? `${text} [cut: not all of ${approval.argsBytes} bytes are shown (approvalPreview)]` : text
 }
 
-/** Whether approvers see only a part of what the gateway lets them see. */
+/** Whether approvers see only a part of the preview. */
 export function isCut({ preview }: ApprovalView): boolean {
   return preview?.truncated === true
 }
 
-/** Whole seconds until nobody can decide any more. */
+/** Whole seconds until the approval expires. */
 export function secondsLeft({ expiresAt }: ApprovalView, now: number): number {
   return Math.max(0, Math.ceil((Date.parse(expiresAt) - now) / 1000))
 }

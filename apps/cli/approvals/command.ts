@@ -2,21 +2,21 @@ import type { Command } from 'commander'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
-/** How `plat approvals` is written. */
+/** Declares `plat approvals`. */
 export function addApprovals(plat: Command): void {
-  const approvals = plat.command('approvals').description('calls that wait for a person')
+  const approvals = plat.command('approvals').description('pending approvals')
   const load = () => import('./approvals.ts')
   approvals
     .command('list')
-    .summary('what waits for a decision')
+    .summary('list pending approvals')
     .addOption(dir())
-    .option('--all', 'also what is decided, used or expired, of the last day')
+    .option('--all', 'include decided, used and expired approvals of the last day')
     .addOption(format())
     .action(async (options) => exitWith((await load()).approvalsList(options, terminal)))
   approvals
     .command('show')
     .argument('<id>', 'as approvals list shows it')
-    .summary('everything that is known of one')
+    .summary('show all details of an approval')
     .addOption(dir())
     .addOption(format())
     .action(async (id: string, options) => exitWith((await load()).approvalsShow({ ...options, id }, terminal)))
@@ -26,7 +26,7 @@ export function addApprovals(plat: Command): void {
       .argument('<id>', 'as approvals list shows it')
       .summary(verdict === 'approve' ? 'let the call pass, once' : 'refuse the call')
       .addOption(dir())
-      .option('--reason <text>', 'kept in the ledger; of a denial the agent hears it')
+      .option('--reason <text>', 'stored in the ledger; the reason of a denial is sent to the agent')
       .addOption(format())
       .action(async (id: string, options) =>
         exitWith((await load()).approvalsDecide({ ...options, id, verdict }, terminal)),
@@ -34,9 +34,9 @@ export function addApprovals(plat: Command): void {
   }
   approvals
     .command('watch')
-    .summary('keep this open in a second terminal: who wants what, and one key decides')
+    .summary('show pending approvals as they arrive, and decide each with one key')
     .description(
-      'Shows each call that waits. Keys: a approve, d deny, s skip, q quit. Without a terminal: one line each.',
+      'Shows each pending approval. Keys: a approve, d deny, s skip, q quit. Without a terminal: one line each.',
     )
     .addOption(dir())
     .addOption(format())

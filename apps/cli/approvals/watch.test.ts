@@ -88,7 +88,7 @@ test('one question at a time, with everything one must know; one key decides it 
   await cards.press('d')
   assert.deepEqual(gateway.decided, ['approve one', 'deny two'])
   await cards.refresh()
-  assert.match(seen(), /nothing waits/s)
+  assert.match(seen(), /no pending approvals/s)
 })
 
 test('a key that comes before the question could be read decides nothing', async () => {
@@ -113,13 +113,13 @@ test('s skips, what somebody else decided goes away, and q and Ctrl-C end', asyn
   assert.match(seen(), /skipped.*"two"/s)
   gateway.waiting = [approval('one')]
   await cards.refresh()
-  assert.match(seen(), /no longer waiting.*nothing waits/s)
+  assert.match(seen(), /no longer waiting.*no pending approvals/s)
   assert.deepEqual(gateway.decided, [])
   assert.equal(await cards.press('q'), false)
   assert.equal(await cards.press('\u0003'), false)
 })
 
-test('a gateway that is away is waited for; a refusal is told and the next question comes', async () => {
+test('the watch waits for an unreachable gateway; a refusal is shown and the next approval follows', async () => {
   const { clock, gateway, cards, seen } = watching()
   gateway.waiting = [approval('one')]
   gateway.fails = new GatewayUnreachableError('the gateway does not answer')
@@ -136,7 +136,7 @@ test('a gateway that is away is waited for; a refusal is told and the next quest
   await assert.rejects(cards.refresh(), /a bug/)
 })
 
-test('without a terminal each question is one line, once, and a gateway that is away is told once', async () => {
+test('without a terminal each approval is one line, once, and an unreachable gateway is reported once', async () => {
   const gateway = new Gateway()
   const out: string[] = []
   const err: string[] = []

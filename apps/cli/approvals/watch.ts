@@ -16,11 +16,11 @@ import {
   wholePreview,
 } from './approvals.ts'
 
-/** How often the gateway is asked, in milliseconds. */
+/** Polling interval, in milliseconds. */
 const LOOK_EVERY_MS = 1_000
-/** A key that comes sooner after a question appeared was meant for the one before it, in milliseconds. */
+/** Keys within this time after an approval appears are ignored, in milliseconds: they were meant for the one before. */
 const READ_FIRST_MS = 400
-/** Questions that were shown or skipped, of which the oldest are forgotten. */
+/** Maximum number of remembered approvals. */
 const SEEN_MAX = 10_000
 
 /** `plat approvals watch`: until `q` or Ctrl-C. */
@@ -56,7 +56,7 @@ function keys(press: (key: string) => void): () => void {
   }
 }
 
-/** Looks once a second until `ended`; what breaks ends the watch, a gateway that is away does not. */
+/** Polls until `ended`. An error ends the watch, except an unreachable gateway. */
 async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): Promise<void> {
   let over = false
   const end = ended.finally(() => {
@@ -76,14 +76,14 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
   }
 }
 
-/** A gateway that starts again may have another address: the file that says where it is is read each time. */
+/** A restarted gateway may have another address, so its env file is read each time. */
 async function fromHome<T>(home: PlatFolder, job: (env: HomeEnv) => Promise<T>): Promise<T> {
   const env = await readHomeEnv(home)
   if (env === null) throw new GatewayUnreachableError(`${home.env} is gone; start plat up again`)
   return job(env)
 }
 
-/** Where questions come from and decisions go. */
+/** The source of pending approvals, and the receiver of decisions. */
 export interface Source {
   /** Oldest first. */
   list(): Promise<readonly ApprovalView[]>
@@ -96,7 +96,7 @@ const KEYS: ReadonlyMap<string, Verdict> = new Map([
 ])
 const CTRL_C = '\u0003'
 
-/** One question at a time, for a person at a terminal. */
+/** Shows one approval at a time, for a person at a terminal. */
 export class Cards {
   readonly #source: Source
   readonly #line: (text: string) => void
@@ -124,7 +124,7 @@ export class Cards {
     this.#draw()
   }
 
-  /** False: the person has had enough. */
+  /** Returns false if the person quits. */
   async press(key: string): Promise<boolean> {
     if (key === 'q' || key === CTRL_C) {
       this.#line('\n')
@@ -174,9 +174,7 @@ export class Cards {
       this.#shownAt = this.#clock.now()
       this.#line(`${card(first)}\n`)
     }
-    this.#line(
-      this.#shown === null ? 'nothing waits for a decision (q quits)' : this.#prompt(this.#shown, open.length - 1),
-    )
+    this.#line(this.#shown === null ? 'no pending approvals (q quits)' : this.#prompt(this.#shown, open.length - 1))
   }
 
   #prompt(shown: ApprovalView, more: number): string {
@@ -185,7 +183,7 @@ export class Cards {
   }
 }
 
-/** One line for each question as it comes, for logs and programs; deciding is for `approvals approve`. */
+/** Prints one line per new approval, for logs and programs; decide with `approvals approve`. */
 export class Lines {
   readonly #source: Source
   readonly #output: Output

@@ -9,7 +9,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { CommandError } from '../shared/output.ts'
 import { auditArguments } from './arguments.ts'
 
-test('arguments shows what was captured to whoever has the key, and to nobody else', async () => {
+test('captured arguments are shown only with the right key', async () => {
   const dir = tempFolder()
   const [key, other, file] = [join(dir, 'key'), join(dir, 'other'), join(dir, 'x.cap')]
   for (const name of [key, other]) await writeFile(name, randomBytes(32).toString('base64'))

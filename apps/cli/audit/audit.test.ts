@@ -75,7 +75,7 @@ test('verify answers 6 for a ledger whose last records were cut off, without bei
   writeFileSync(path, `${lines.slice(0, -2).join('\n')}\n`)
   assert.equal(await auditVerify({ path, output: 'table' }, output), 6)
   assert.match(printed[0] ?? '', /^truncated: .*\.head covers 11 records, the ledger has 9$/)
-  assert.match(printed.join('\n'), /Look for the missing end in backups and sinks/)
+  assert.match(printed.join('\n'), /Look for them in backups and sinks/)
 })
 
 test('verify answers 2 when a file cannot be read', async () => {
@@ -120,7 +120,7 @@ test('repair keeps the damaged part and leaves a valid ledger; a running writer 
 })
 
 test('verify takes the key of HMAC checkpoints from the environment, and several kept checkpoints', async () => {
-  const secret = 'a key of the test that nobody knows'
+  const secret = 'a secret key of this test'
   await appendCheckpoint(path, { signer: null, pq: null, hmacKey: hmacKeyOf(secret) })
   const verified = (env: NodeJS.ProcessEnv) => auditVerify({ path, output: 'table' }, output, { env })
   assert.equal(await verified({ PLAT_AUDIT_HMAC_KEY: secret }), 0)
@@ -147,7 +147,7 @@ test('proof prints what verify-proof proves, with the public key alone', async (
   assert.equal(await judged({ key }), 0)
   assert.match(
     printed.join(),
-    /^valid: record 7, hash [0-9a-f]{64}, stands in ledger [0-9a-f-]{36}, signed with its first 11 records$/,
+    /^valid: record 7, hash [0-9a-f]{64}, is in ledger [0-9a-f-]{36}, signed with its first 11 records$/,
   )
   assert.equal(await judged({ key: other }), 3)
   assert.equal(await judged({}, { PLAT_AUDIT_HMAC_KEY: 'any' }), 4)

@@ -43,8 +43,8 @@ export function addAudit(plat: Command): void {
     .argument('[path]', 'the ledger file (default: that of the running plat)')
     .summary('show the latest records, one line each')
     .addOption(dir())
-    .option('-f, --follow', 'go on as records come in')
-    .option('-n, --lines <count>', 'how many records to begin with', '20')
+    .option('-f, --follow', 'print new records as they are written')
+    .option('-n, --lines <count>', 'number of records to start with', '20')
     .addOption(format())
     .action(async (path: string | undefined, options) => {
       const [{ auditTail }, { ledgerPath }] = await Promise.all([
@@ -58,7 +58,7 @@ export function addAudit(plat: Command): void {
   audit
     .command('repair')
     .argument('<path>', 'the ledger file; the gateway must not be running')
-    .summary('set damage aside, with a record of it, so that the gateway starts again')
+    .summary('move damage aside and record it, so that the gateway can start')
     .action(async (path: string) => {
       const { auditRepair } = await import('./repair.ts')
       await exitWith(auditRepair({ path }, terminal))
@@ -69,7 +69,7 @@ function addArguments(audit: Command): void {
   audit
     .command('arguments')
     .argument('<file>', 'a file of captureArgs.dir: <namespace>/<xx>/<argsSha256>.cap')
-    .summary('show the arguments of a call as they were captured')
+    .summary('show the captured arguments of a call')
     .requiredOption('--key <uri>', 'the key that captureArgs.key names')
     .addOption(format())
     .action(async (file: string, options) => {
@@ -83,10 +83,10 @@ function addProof(audit: Command): void {
     .command('proof')
     .argument('<seq>', 'the number of the record, as tail shows it')
     .argument('[path]', 'the ledger file (default: that of the running plat)')
-    .summary('print a record with the proof that it stands in the ledger')
+    .summary('print a record with its proof of inclusion in the ledger')
     .description(
-      'Prints a record, a signed checkpoint that covers it, and the hashes between them. Whoever has the public key can\n' +
-        'check it without the ledger: plat audit verify-proof.',
+      'Prints a record, a signed checkpoint that covers it, and the hashes between them. With the public key it can be\n' +
+        'verified without the ledger: plat audit verify-proof.',
     )
     .addOption(dir())
     .addOption(format())

@@ -11,7 +11,7 @@ export interface AuditProofOptions {
   readonly output: Format
 }
 
-/** Prints one record with what proves that it stands in the ledger; whoever has the public key needs nothing else. */
+/** Prints one record with its proof of inclusion, which can be verified with only the public key. */
 export async function auditProof({ path, seq, output: format }: AuditProofOptions, output: Output): Promise<number> {
   if (!/^\d{1,15}$/.test(seq)) throw new CommandError(`${seq}: give the number of a record`, EXIT_CODES.usage)
   const receipt = await receiptFromLedger(path, Number(seq)).catch((error: unknown) => {
@@ -29,7 +29,7 @@ export async function auditProof({ path, seq, output: format }: AuditProofOption
 }
 
 export interface VerifyProofOptions {
-  /** What `plat audit proof` or `/v1/audit/proof/{seq}` answered. */
+  /** Output of `plat audit proof` or `/v1/audit/proof/{seq}`. */
   readonly file: string
   readonly key?: string
   readonly output: Format
@@ -56,9 +56,7 @@ export async function auditVerifyProof(
       return EXIT_CODES.unproven
     }
     if (format === 'table') {
-      output.out(
-        `valid: record ${seq}, hash ${hash}, stands in ledger ${ledgerId}, signed with its first ${size} records`,
-      )
+      output.out(`valid: record ${seq}, hash ${hash}, is in ledger ${ledgerId}, signed with its first ${size} records`)
     } else printObject(output, format, { verdict: 'valid', seq, hash, ledgerId, size })
     return EXIT_CODES.valid
   } catch (error) {

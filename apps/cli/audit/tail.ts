@@ -69,7 +69,7 @@ function happened(rec: TailLine['rec']): string {
   return kind
 }
 
-/** What a record that is no call is about. */
+/** The subject of a record that does not belong to a call. */
 function detail(rec: TailLine['rec']): string {
   if (rec.kind === 'gap') return `${String(rec.count)} records missing: ${text(rec.reason)}`
   if (rec.kind === 'recovered') return `${String(rec.bytes)} bytes kept in ${text(rec.file)}`

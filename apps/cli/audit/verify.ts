@@ -15,7 +15,7 @@ export interface AuditVerifyOptions {
   readonly output: Format
 }
 
-/** What a verification looks at beside its options. */
+/** Environment of a verification. */
 export interface VerifyAround {
   readonly screen?: ProgressScreen
   /** Where the key of HMAC checkpoints is read from. */
@@ -26,22 +26,22 @@ export interface VerifyAround {
 const LONG_LEDGER_BYTES = 64 * 1024 * 1024
 
 const BESIDE =
-  'Checked with what lies beside the ledger (.head, .checkpoints, .jwks), as far as it is there; whoever can write the folder can replace it. ' +
-  'Give copies that were kept elsewhere with --key and --checkpoint.'
+  'Checked with the files beside the ledger (.head, .checkpoints, .jwks) that exist; write access to the folder allows replacing them. ' +
+  'Use --key and --checkpoint for copies that are stored elsewhere.'
 
 /** What to do about each finding. */
 const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
   valid: '',
   broken:
-    'Keep the file as it is. Compare it with a copy; `plat audit repair` lets the gateway go on and keeps the damaged part.',
+    'Keep the file unchanged. Compare it with a copy; `plat audit repair` lets the gateway start and keeps the damaged part.',
   torn: 'Nothing that was acknowledged is missing. The next start of the gateway keeps the torn bytes aside and records it.',
   unproven:
-    'The chain is whole, but whoever can write the file could have written these records. The next checkpoint covers them.',
+    'The chain is complete, but anyone with write access to the file could have added these records. The next checkpoint covers them.',
   forked: 'There are two histories. Keep both files and find out who could write to the ledger.',
-  truncated: 'Records that were durable are gone. Look for the missing end in backups and sinks.',
+  truncated: 'Durable records are missing. Look for them in backups and sinks.',
 }
 
-/** Verifies a ledger and says what was found; the exit code tells the findings apart (0, 3, 4, 5, 6; 2 for unusable files). */
+/** Verifies a ledger and prints the result. Returns the exit code of the finding (0, 3, 4, 5, 6; 2 for unusable files). */
 export async function auditVerify(
   options: AuditVerifyOptions,
   output: Output,

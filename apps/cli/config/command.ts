@@ -34,15 +34,15 @@ function addBundle(config: Command): void {
   config
     .command('bundle')
     .argument('<folder>', 'the files of the bundle')
-    .summary('make a signed configuration bundle')
+    .summary('create a signed configuration bundle')
     .description(
       'Packs the files of a folder and signs them, for gateways with configBundle. The revision must grow with each bundle.',
     )
     .requiredOption('--revision <number>', 'higher than that of every bundle before')
-    .requiredOption('--issuer <name>', 'who makes it, as configBundle.trustedIssuers names it')
+    .requiredOption('--issuer <name>', 'the issuer, as in configBundle.trustedIssuers')
     .requiredOption('--key <file...>', 'private keys that sign it; of a hybrid pair both')
-    .option('--expires <duration>', 'how long it may be applied, such as 24h; default always')
-    .option('--out <file>', 'where it goes', 'bundle.tar.gz')
+    .option('--expires <duration>', 'how long it can be applied, such as 24h (default: no limit)')
+    .option('--out <file>', 'output file', 'bundle.tar.gz')
     .addOption(format())
     .action(async (folder: string, { key: keys, expires = '', ...options }: BundleOptions) => {
       const { makeBundle } = await import('./bundle.ts')

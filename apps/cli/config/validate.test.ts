@@ -92,7 +92,7 @@ test('a file that cannot be read answers 3', async () => {
 const CASES = path.join(import.meta.dirname, '../../../services/gateway/fixtures/config')
 const WORDS = path.join(import.meta.dirname, 'fixtures/validate.txt')
 
-/** What the validator says about each configuration of the gateway's tests, where only what stands under /there exists. */
+/** Result of the validator for each configuration of the gateway's tests. Only files below /there exist. */
 function everyVerdict(): string {
   const exists = (file: string) => file.startsWith('/there/')
   const verdicts = readdirSync(CASES)

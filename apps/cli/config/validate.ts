@@ -27,7 +27,7 @@ export async function validateConfigFile({ path, strict, write }: ValidateOption
   return 0
 }
 
-/** The problems of a text as this validator weighs them. `exists`: whether a named file is there; asks the disk by default. */
+/** The problems of a text with their severity. `exists` tests whether a named file exists; by default on the disk. */
 export function judgeConfig(text: string, strict: boolean, exists?: (path: string) => boolean): readonly Problem[] {
   const options = { readMisspelt: strict, ...(exists !== undefined && { exists }) }
   const { problems } = checkGatewayConfig(text, options)

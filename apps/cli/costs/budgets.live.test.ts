@@ -66,7 +66,7 @@ async function spent(): Promise<Record<string, number>> {
   return Object.fromEntries(items.map((item: { id: string; spent: object }) => [item.id, amount(item)]))
 }
 
-test('budgets of resources are validated, kept, shown, and told in conditions where they are refused', async () => {
+test('budgets of resources are validated, enforced and shown, and refused ones have a condition', async () => {
   // Shows D2.budget.currency, D2.budget.currency.equalsGateway, D2.budget.perSessionUSD, D2.budget.perDayUSD,
   // D2.budget.perMonthUSD, D2.agent.budget, D2.error.budgetCurrency, D2.model.tokensPerMinute.
   assert.deepEqual(await validate(), { code: 0, text: `resources OK: ${join(dir, 'resources')}` })

@@ -6,10 +6,10 @@ import { terminal } from '../shared/output.ts'
 export function addCosts(plat: Command): void {
   plat
     .command('costs')
-    .summary('show what agents cost, by session and route')
+    .summary('show the cost of agents by session and route')
     .description(
-      'Adds up what agents cost, by session and route. Reads the ledger; no gateway has to run. Money of calls under ' +
-        'way, or whose process died, stands under HELD: the next start of the gateway counts it as spent.',
+      'Adds up the cost of agents by session and route. Reads the ledger; no gateway has to run. HELD is money of calls in ' +
+        'progress, or whose process was killed: the next start of the gateway counts it as spent.',
     )
     .option('--ledger <file>', 'the ledger file (default: that of the running plat)')
     .addOption(dir())
@@ -20,10 +20,10 @@ export function addCosts(plat: Command): void {
     })
   plat
     .command('budgets')
-    .summary('show what is spent and left of every budget')
+    .summary('show spent and remaining amounts of every budget')
     .description(
-      'Shows what is spent and left of every budget in the day, month or session that runs now, and when it begins anew. ' +
-        'Of a budget that each session has for itself, the sessions that have used it.',
+      'Shows the spent and remaining amount of every budget in its current day, month or session, and when it resets. ' +
+        'For budgets per session, lists the sessions that have used it.',
     )
     .addOption(dir())
     .addOption(format())

@@ -7,7 +7,7 @@ export interface CostsOptions {
   readonly output: Format
 }
 
-/** What the calls of one session to one route or tool used and cost. Money in micro-units of the currency. */
+/** Usage and cost of the calls of one session to one route or tool. Money in millionths of the currency. */
 interface CostRow {
   readonly session: string
   /** A model route, or `<server>/<tool>`. */
@@ -111,7 +111,7 @@ type Members = Readonly<{ [member: string]: unknown }>
 /** Adds up records in the order in which they were written. */
 class Book {
   readonly #rows = new Map<string, CostRow>()
-  /** What calls hold whose outcome has not come, by call. */
+  /** Holds of calls without an outcome, by call. */
   readonly #open = new Map<string, { readonly row: CostRow; readonly micros: number }>()
 
   see(rec: Members): void {
@@ -137,7 +137,7 @@ class Book {
     const held = this.#open.get(call)
     this.#open.delete(call)
     if (held !== undefined) held.row.heldMicros -= held.micros
-    // A call whose process died has no cost of its own: what it held counts whole.
+    // A call whose process was killed has no cost; its whole hold counts.
     const cost = typeof rec.costMicros === 'number' ? rec.costMicros : moneyOf(settledOf(rec))
     const usage = isMembers(rec.usage) ? rec.usage : {}
     if (cost === 0 && held === undefined && rec.usage === undefined) return

@@ -4,13 +4,13 @@ import { terminal } from '../shared/output.ts'
 
 /** How `plat evidence` is written. */
 export function addEvidence(plat: Command): void {
-  const evidence = plat.command('evidence').description('records of the ledger with what proves them, for auditors')
+  const evidence = plat.command('evidence').description('ledger records with their proofs, for auditors')
   evidence
     .command('create')
     .summary('seal records with their proofs into one object')
     .description(
-      'Has the gateway seal the records of a session, an agent, a namespace or a time into one object, which proves them to\n' +
-        'whoever has the public keys of checkpoints, without the ledger and without the gateway.',
+      'Creates one object with the records of a session, an agent, a namespace or a time span. It can be verified with the\n' +
+        'public keys of the checkpoints, without the ledger and the gateway.',
     )
     .option('--session <name>', 'records of this session alone')
     .option('--agent <name>', 'records of this agent alone')
@@ -26,7 +26,7 @@ export function addEvidence(plat: Command): void {
     })
   evidence
     .command('list')
-    .summary('list what was sealed, the newest first')
+    .summary('list objects, newest first')
     .addOption(dir())
     .addOption(format())
     .action(async (options) => {
@@ -46,7 +46,7 @@ export function addEvidence(plat: Command): void {
   evidence
     .command('verify')
     .argument('<file>', 'an evidence object')
-    .summary('check an object, without ledger and gateway')
+    .summary('verify an object, without ledger and gateway')
     .description('Exit codes: 0 proven, 2 a file cannot be read, 3 changed or forged, or not signed by the given key.')
     .requiredOption('--key <file>', 'public keys (PEM, JWK or JWK set) of the checkpoints')
     .option('--log-key <file>', 'public keys of the transparency log that checkpoints are anchored in')

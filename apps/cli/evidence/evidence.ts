@@ -4,7 +4,7 @@ import { adminBytes, adminList, adminLong } from '../shared/admin-api.ts'
 import { findHome } from '../shared/home.ts'
 import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
 
-/** What the admin API says of an object. */
+/** An object as listed by the admin API. */
 interface EvidenceView {
   readonly id: string
   readonly at: string

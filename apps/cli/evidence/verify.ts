@@ -42,7 +42,7 @@ export async function evidenceVerify(
 }
 
 const ANCHORED: Readonly<Record<string, string>> = {
-  true: 'its checkpoint stands in the transparency log',
+  true: 'its checkpoint is in the transparency log',
   false: 'its checkpoint is anchored in no transparency log',
   null: 'its checkpoint is anchored in a transparency log, whose signature -log-key would check',
 }

@@ -9,7 +9,7 @@ export function addKeys(plat: Command): void {
     .description('signing keys')
     .command('generate')
     .argument('[dir]', 'where key.pem and pub.pem go', '.')
-    .summary('make an Ed25519 key pair')
+    .summary('create an Ed25519 key pair')
     .addOption(format())
     .action(async (folder: string, options: { output: Format }) => {
       const { keysGenerate } = await import('./generate.ts')

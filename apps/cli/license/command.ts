@@ -6,15 +6,15 @@ import { terminal } from '../shared/output.ts'
 export function addLicense(plat: Command): void {
   plat
     .command('license')
-    .description('the licence')
+    .description('the license')
     .command('show')
     .argument('[file]', 'a licence (default: licenseFile of the running plat)')
-    .summary('how a licence stands, and what it says')
+    .summary('show the state and content of a license')
     .description(
-      'Says how a licence stands, and what it says. A licence switches paid features alone, and this version has none.\n' +
-        'Exit codes: 0 none, valid or in its grace, 3 invalid or expired.',
+      'Shows the state and content of a license. A license only enables paid features, and this version has none.\n' +
+        'Exit codes: 0 none, valid or in its grace period, 3 invalid or expired.',
     )
-    .addOption(new Option('--key <file>', 'PEM file of whoever issues licences (default: the key of this build)'))
+    .addOption(new Option('--key <file>', 'public key (PEM) of the license issuer (default: the key of this build)'))
     .addOption(dir())
     .addOption(format())
     .action(async (path: string | undefined, options) => {

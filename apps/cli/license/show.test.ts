@@ -48,7 +48,7 @@ test('a licence is shown with what it says, and the exit code says whether it co
   assert.deepEqual([over.code, over.state, over.nodes], [3, 'expired', 'unlimited'])
 })
 
-test('a licence of somebody whom this build does not know is none, and neither is a file that is not there', async () => {
+test('a license of an untrusted issuer and a missing file are invalid', async () => {
   const { code, state, edition, reason } = await shown({ path: licence() })
   assert.deepEqual([code, state, edition], [3, 'invalid', 'community'])
   assert.match(reason, /no key of anybody who issues licences/)

@@ -18,7 +18,7 @@ export interface LicenseShowOptions {
   /** A licence; undefined: that of the running plat. */
   readonly path?: string | undefined
   readonly dir?: string | undefined
-  /** PEM file of whoever issues licences; undefined: the key of this build. */
+  /** Public key (PEM) of the license issuer. Default: the key of this build. */
   readonly key?: string | undefined
   readonly output: Format
   readonly clock?: Clock

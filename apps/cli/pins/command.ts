@@ -2,37 +2,37 @@ import type { Command } from 'commander'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
-/** How `plat pins` is written. */
+/** Declares `plat pins`. */
 export function addPins(plat: Command): void {
   const load = () => import('./pins.ts')
   const pins = plat
     .command('pins')
-    .summary('what servers say of their tools, held against what was agreed to')
+    .summary('compare tool definitions of servers with the accepted ones')
     .description(
-      'What servers say of their tools, held against what was agreed to.\n\n' +
-        'An agent does what the definition of a tool says, so a definition that changes is told, and in mode enforce ' +
-        'hidden or refused (toolPins of MCPServer and ToolPolicy). A definition is named by its digest: look, then accept.',
+      'Compares the tool definitions of servers with the accepted ones.\n\n' +
+        'An agent follows the definition of a tool, so a changed definition is reported, and in mode enforce hidden or ' +
+        'refused (toolPins of MCPServer and ToolPolicy). A definition is identified by its digest: review, then accept.',
     )
     .addHelpText(
       'after',
       `
 Examples:
-  $ plat pins list                    which servers changed a tool
-  $ plat pins show notes              each tool, and what it is held against
-  $ plat pins show notes read         what changed in its definition
-  $ plat pins accept notes read       the definition that is offered now is right`,
+  $ plat pins list                    servers with changed tools
+  $ plat pins show notes              each tool, with the definition it is compared with
+  $ plat pins show notes read         changes of its definition
+  $ plat pins accept notes read       accept the current definition`,
     )
   pins
     .command('list')
-    .summary('servers, and which of their tools changed')
+    .summary('list servers with their changed tools')
     .addOption(dir())
     .addOption(format())
     .action(async (options) => exitWith((await load()).pinsList(options, terminal)))
   pins
     .command('show')
     .argument('<server>', 'name, or namespace/name')
-    .argument('[tool]', 'shows what changed in the definition of one tool')
-    .summary('each tool of a server: pinned, drifted or unpinned')
+    .argument('[tool]', 'shows the changes of the definition of one tool')
+    .summary('show the tools of a server: pinned, drifted or unpinned')
     .addOption(dir())
     .addOption(format())
     .action(async (server: string, tool: string | undefined, options) =>
@@ -42,10 +42,10 @@ Examples:
     .command('accept')
     .argument('<server>', 'name, or namespace/name')
     .argument('[tools...]', 'tools to accept (default: all that changed or have no pin)')
-    .summary('pin the definitions that the server offers now')
+    .summary('accept the current definitions of a server')
     .description(
-      'Pins the definitions that the server offers now. Kept over restarts and recorded in the ledger. What resources ' +
-        'pin is not overruled: the command says what to write there.\n' +
+      'Accepts the current definitions of a server. Survives restarts and is recorded in the ledger. Pins in resources ' +
+        'are not overridden: the command prints the line to write there.\n' +
         'Exit codes: 0 accepted, 1 not all of them.',
     )
     .addOption(dir())

@@ -57,7 +57,7 @@ const show = (server: string, tool?: string) =>
 const accept = (server: string, ...tools: string[]) =>
   printed((output) => pinsAccept({ dir, server, tools, output: 'table' }, output))
 
-/** An agent asks a server for its tools. */
+/** Lists the tools of a server as an agent. */
 async function asked(server: string): Promise<void> {
   const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/${server}`, {
     method: 'POST',
@@ -123,7 +123,7 @@ test('programs get the report as JSON', async () => {
   assert.ok(listed.some(({ id }: { id: string }) => id === 'default/notes'))
 })
 
-test('an unknown server, an unknown tool and a name that is none are told in one line', async () => {
+test('an unknown server, an unknown tool and an invalid name are reported in one line', async () => {
   await assert.rejects(show('nobody'), /no such server/)
   await assert.rejects(show('notes', 'gone'), /has no tool of this name/)
   await assert.rejects(accept('notes', 'gone'), /has no tool "gone"; see plat pins show/)
@@ -135,6 +135,6 @@ test('a definition that is no Unicode text is never accepted, and the others are
   await asked('notes')
   const { code, text } = await accept('notes')
   assert.equal(code, 1)
-  assert.match(text, /^odd: its definition is no Unicode text/m)
+  assert.match(text, /^odd: its definition is not valid Unicode/m)
   assert.match((await show('notes')).text, /late\s+pinned[\s\S]*odd\s+unpinned/)
 })

@@ -104,7 +104,7 @@ export async function pinsAccept(
       )
     else if (!one.digest.startsWith(DIGEST))
       refused.push(
-        `${plain(one.tool)}: its definition is no Unicode text, so it has no digest to pin; tell the server's owner`,
+        `${plain(one.tool)}: its definition is not valid Unicode, so it has no digest to pin; contact the server's owner`,
       )
     else {
       await admin(env, 'POST', `${pathOf(before.id)}/accept`, { tool: one.tool, digest: one.digest })
@@ -122,7 +122,7 @@ export async function pinsAccept(
   return refused.length === 0 ? 0 : 1
 }
 
-/** What the condition Pinned of the MCPServer says. */
+/** The condition Pinned of the MCPServer. */
 function pinnedWord({ lastSeen, driftedTools, unpinnedTools }: ServerPins): string {
   if (driftedTools.length > 0) return 'no'
   if (lastSeen === null) return 'not seen'

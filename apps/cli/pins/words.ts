@@ -2,8 +2,8 @@ import { parseLossless } from '@plat/core'
 import { isRecord } from '@plat/resources'
 
 /**
- * What differs between two definitions in their canonical form, member by member: `- ` lines of the pinned one, `+ ` lines
- * of the offered one. Null stands for a definition that is not known.
+ * Returns the differences of two definitions in canonical form, member by member: `- ` lines of the pinned one, `+ ` lines of
+ * the offered one. Null is an unknown definition.
  */
 export function differingLines(pinned: string | null, offered: string | null): string[] {
   const before = members(pinned)
@@ -31,8 +31,8 @@ function indented(mark: string, text: string): string[] {
 }
 
 /**
- * Shows as its code what a terminal would hide, obey or lay over its neighbour: whoever decides must see each character that
- * the agent's model sees.
+ * Escapes characters that a terminal would hide, execute or combine with others, so that approvers see every character that
+ * the agent's model gets.
  */
 function visible(text: string): string {
   return text.replace(/[^\P{C}]|[^\P{Z} ]|\p{M}/gu, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`)

@@ -4,13 +4,13 @@ import { terminal } from '../shared/output.ts'
 
 /** How `plat policy` is written. */
 export function addPolicy(plat: Command): void {
-  const policy = plat.command('policy').summary('try policies out').description('Tries policies out.')
+  const policy = plat.command('policy').summary('simulate policies').description('Simulates policies.')
   policy
     .command('simulate')
-    .summary('judge recorded calls by policies that are not in force')
+    .summary('evaluate recorded calls with other policies')
     .description(
-      'Judges the calls that stand in the ledger by policies that are not in force, and tells what would change. The running ' +
-        'gateway is asked; nothing of it changes.\nExit codes: 0 nothing changes, 3 something does, or depends on arguments that were not kept.',
+      'Evaluates the calls in the ledger with other policies, and prints which decisions would change. The running gateway ' +
+        'does it, without any effect on it.\nExit codes: 0 no change, 3 some decisions change, or depend on arguments that were not captured.',
     )
     .requiredOption(
       '-f, --file <policies.json>',

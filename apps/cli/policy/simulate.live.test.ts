@@ -51,7 +51,7 @@ async function simulated(rules: readonly object[], more: Partial<Parameters<type
 const allow = { name: 'all', action: 'allow' }
 const deny = { name: 'no', action: 'deny', match: { tools: ['write'] } }
 
-test('plat policy simulate tells what would change, and its exit code says whether anything does', async () => {
+test('plat policy simulate prints decisions that would change, and sets its exit code', async () => {
   assert.deepEqual(await simulated([allow]), {
     code: 0,
     text: '2 calls: 2 same, 0 changed, 0 depend on their arguments',

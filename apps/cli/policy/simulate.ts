@@ -14,9 +14,9 @@ export interface PolicySimulateOptions {
   readonly output: Format
 }
 
-/** Calls that are listed; of what comes after them only the numbers are told. */
+/** Calls that are listed; further ones are only counted. */
 const MAX_LISTED = 10_000
-/** Something would change, or nobody can tell. */
+/** Exit code if a decision would change or is undetermined. */
 const CHANGES = 3
 /** A simulation over less than so much time needs no progress bar, in milliseconds. */
 const LONG_MS = 60_000

@@ -7,9 +7,9 @@ export function addPosture(plat: Command): void {
   plat
     .command('posture')
     .argument('[file]', 'a gateway.json (default: that of the running plat)')
-    .summary('what a valid gateway.json risks, and what to set')
+    .summary('report risks of a valid gateway.json, and how to avoid them')
     .description(
-      'Says what a valid gateway.json risks, and what to set. Risks whose ids stand in posture.accept are not told.\n' +
+      'Reports risks of a valid gateway.json, and how to avoid them. Risks whose IDs are in posture.accept are omitted.\n' +
         'Exit codes: 0 none, 3 some, or the file is invalid.',
     )
     .addOption(dir())

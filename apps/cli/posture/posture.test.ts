@@ -20,7 +20,7 @@ async function told(own: object) {
   return { code, ids: [...said.join('\n').matchAll(/"id": "([^"]+)"/g)].map(([, id]) => id ?? ''), said }
 }
 
-test('risks are told by id until they are accepted or mended, and the exit code says whether there are any', async () => {
+test('risks are reported by ID until they are accepted or fixed, and set the exit code', async () => {
   const first = await told({})
   assert.equal(first.code, 3)
   assert.ok(first.ids.includes('audit-open') && first.ids.includes('approvals-in-memory'))
@@ -33,7 +33,7 @@ test('risks are told by id until they are accepted or mended, and the exit code 
   assert.equal((await told({ posture: { accept: first.ids } })).code, 0)
 })
 
-test('an accepted risk that is none any more is named, and an invalid file is told as always', async () => {
+test('an accepted risk that no longer exists is reported, and so is an invalid file', async () => {
   const { said } = await told({ posture: { accept: ['slow-reload'] } })
   assert.match(said[0] ?? '', /^posture\.accept: slow-reload is no risk/)
   await assert.rejects(told({ posture: { accept: ['nonsense'] } }), /posture\.accept\[0\]: no such check/)

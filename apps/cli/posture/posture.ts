@@ -10,10 +10,10 @@ export interface PostureOptions {
   readonly output: Format
 }
 
-/** Exit code of a configuration that has risks that nobody accepted; an invalid one has the same. */
+/** Exit code of a configuration with risks that are not accepted, or that is invalid. */
 const RISKY = 3
 
-/** `plat posture`: the checks that a gateway tells at start, for a file. @returns 0 no risk, 3 some, or the file is invalid */
+/** `plat posture`: the risks that a gateway logs at startup, for a file. @returns 0 for no risk, 3 for some or an invalid file */
 export async function posture({ path, dir, output: format }: PostureOptions, output: Output): Promise<number> {
   const file = path ?? (await findHome(dir)).home.gatewayConfig
   const typed = gatewayConfig(file)

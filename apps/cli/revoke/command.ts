@@ -8,29 +8,31 @@ export function addRevoke(plat: Command): void {
   plat
     .command('revoke')
     .argument('<target>', 'all, or <scope>:<name>: session:<ns>/<agent>/<id>, agent:<ns>/<name>, namespace, user, jti')
-    .summary('the kill switch: nobody who is named may call any more, and live calls end')
-    .description('Nobody who is named may call any more: at once, over restarts, until -for is over or it is lifted.')
+    .summary('the kill switch: refuse all calls of a target, and abort running ones')
+    .description(
+      'Refuses all calls of a target: at once, across restarts, until -for has passed or the revocation is lifted.',
+    )
     .addOption(dir())
     .addOption(
-      new Option('--mode <mode>', 'a suspension is meant to be lifted, and agents are told so')
+      new Option('--mode <mode>', 'suspend is temporary, which callers can see by the error code')
         .choices(['revoke', 'suspend'])
         .default('revoke'),
     )
-    .option('--reason <text>', 'kept in the ledger and shown in the list; agents never hear it')
-    .option('--for <duration>', 'until it ends by itself, such as 1h')
+    .option('--reason <text>', 'stored in the ledger and shown in the list; never sent to agents')
+    .option('--for <duration>', 'expires after this time, such as 1h')
     .addOption(format())
     .action(async (target: string, options) => exitWith((await load()).revoke({ ...options, target }, terminal)))
-  const revocations = plat.command('revocations').description('who may not call')
+  const revocations = plat.command('revocations').description('revocations in force')
   revocations
     .command('list')
-    .summary('what is in force')
+    .summary('list revocations in force')
     .addOption(dir())
     .addOption(format())
     .action(async (options) => exitWith((await load()).revocationsList(options, terminal)))
   revocations
     .command('lift')
     .argument('<id>', 'as revocations list shows it')
-    .summary('let them call again')
+    .summary('lift a revocation')
     .addOption(dir())
     .action(async (id: string, options) => exitWith((await load()).revocationsLift({ ...options, id }, terminal)))
 }

@@ -47,10 +47,10 @@ test('plat revoke is in force when it returns and says how to undo it; lift undo
   const shown = (await printed((output) => revocationsList({ dir, output: 'table' }, output))).text
   assert.match(shown, /agent:default\/assistant\s+suspend\s+2\S+\s+breakglass\s+drill/)
   await printed((output) => revocationsLift({ dir, id: one?.id ?? '' }, output))
-  assert.match((await printed((output) => revocationsList({ dir, output: 'table' }, output))).text, /nobody/)
+  assert.match((await printed((output) => revocationsList({ dir, output: 'table' }, output))).text, /no revocations/)
 })
 
-test('a revoked name that no resource declares is told, with the agent that was meant', async () => {
+test('revoking an undeclared name prints a warning with the agent that may have been meant', async () => {
   const said: string[] = []
   const output: Output = { out() {}, err: (text) => said.push(text) }
   const asked = { dir, mode: 'revoke', for: '1h', output: 'table' } as const
@@ -69,7 +69,7 @@ test('an id that the gateway does not know is answered with the list that has th
   )
 })
 
-test('a gateway that refuses, or a target that cannot be read, is told in one line', async () => {
+test('a refusal of the gateway, or an invalid target, is reported in one line', async () => {
   const asked = { dir, mode: 'revoke', output: 'table' } as const
   const quiet: Output = { out() {}, err() {} }
   await assert.rejects(
@@ -79,7 +79,7 @@ test('a gateway that refuses, or a target that cannot be read, is told in one li
   await assert.rejects(revoke({ ...asked, target: 'all', for: 'soon' }, quiet), /-for: soon is not a duration/)
   await assert.rejects(revocationsLift({ dir, id: 'unknown' }, quiet), /no revocation with this id/)
   assert.throws(() => parseTarget('sesion:a/b/c'), /did you mean session/)
-  assert.throws(() => parseTarget('user:'), /names nobody/)
+  assert.throws(() => parseTarget('user:'), /no name/)
   assert.deepEqual(parseTarget('jti:a:b'), { jti: 'a:b' })
   assert.deepEqual(parseTarget('all'), { all: true })
 })

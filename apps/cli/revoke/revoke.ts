@@ -49,7 +49,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   return 0
 }
 
-/** `plat revocations list`: what is in force, newest first. */
+/** `plat revocations list`: revocations in force, newest first. */
 export async function revocationsList(
   options: { readonly dir?: string | undefined; readonly output: Format },
   output: Output,
@@ -57,7 +57,7 @@ export async function revocationsList(
   const { env } = await findHome(options.dir)
   const revocations = await adminList(env, '/v1/revocations', isRevocationView)
   if (revocations.length === 0 && options.output === 'table') {
-    output.out('nobody is revoked')
+    output.out('no revocations')
     return 0
   }
   printList(output, options.output, revocations, {
@@ -93,8 +93,8 @@ const SCOPES = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant']
 const HOW = 'write all, or jti:, session:<ns>/<agent>/<id>, agent:<ns>/<name>, namespace:, user: or tenant: and a name'
 
 /**
- * `all`, or `<scope>:<name>`; an agent without a namespace is of `default`. What the names may look like the gateway judges.
- * @throws CommandError that says how to write it.
+ * `all`, or `<scope>:<name>`; an agent without a namespace is of `default`. The gateway validates names.
+ * @throws CommandError with the syntax.
  */
 export function parseTarget(text: string): RevocationRequest['target'] {
   if (text === 'all') return { all: true }
@@ -104,13 +104,13 @@ export function parseTarget(text: string): RevocationRequest['target'] {
   if (!SCOPES.includes(scope)) {
     const meant = closest(scope, [...SCOPES, 'all'])
     const hint = meant === null ? HOW : `did you mean ${meant}?`
-    throw new CommandError(`${JSON.stringify(scope)} is nothing that can be revoked: ${hint}`, 2)
+    throw new CommandError(`${JSON.stringify(scope)} cannot be revoked: ${hint}`, 2)
   }
-  if (name === '') throw new CommandError(`${scope}: names nobody: ${HOW}`, 2)
+  if (name === '') throw new CommandError(`${scope}: no name: ${HOW}`, 2)
   return { [scope]: scope === 'agent' && !name.includes('/') ? `default/${name}` : name }
 }
 
-/** A misspelt name is revoked all the same, and the agent that was meant goes on: whoever reaches for the switch must see it. */
+/** A misspelled name is revoked all the same while the intended agent continues, so the user must get a warning. */
 async function unknownAgent(dir: string, { agent }: RevocationRequest['target']): Promise<string | null> {
   if (typeof agent !== 'string') return null
   return readAgent(dir, agent).then(

@@ -10,7 +10,7 @@ export function addRun(plat: Command, child: readonly string[]): void {
     .argument('<agent>', 'name, or namespace/name')
     .summary('run any local program as a governed agent')
     .description(
-      'Runs a program whose calls go through the gateway as this agent. The program gets addresses, never a token:\n' +
+      'Runs a program whose calls go through the gateway as this agent. The program gets URLs, never a token:\n' +
         '  PLAT_MCP_CONFIG    an mcp.json that names the MCP servers of the agent\n' +
         '  OPENAI_BASE_URL    the model of the agent; OPENAI_API_KEY goes with it\n' +
         '  ANTHROPIC_BASE_URL the same for Anthropic clients, with ANTHROPIC_AUTH_TOKEN\n' +

@@ -7,7 +7,7 @@ import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening } from '@plat/testkit/local'
 import { startForwarder } from './forwarder.ts'
 
-/** What a server received: path and Authorization of each request. */
+/** Path and Authorization of each received request. */
 interface Received {
   readonly requests: { readonly path: string | undefined; readonly authorization: string | undefined }[]
   readonly listener: RequestListener

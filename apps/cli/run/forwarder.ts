@@ -12,7 +12,7 @@ import { reasonOf } from '@plat/core'
 
 /** A loopback address that adds the session token to every call, so that the child never holds it. */
 export interface Forwarder {
-  /** `http://127.0.0.1:<port>/<secret>`: whoever knows it may call as this session, nobody else. */
+  /** `http://127.0.0.1:<port>/<secret>`. Only processes that know the secret can call as this session. */
   readonly url: string
   close(): Promise<void>
 }
@@ -33,7 +33,7 @@ const notForwarded = new Set([
   'host',
 ])
 
-/** Starts a forwarder to `gatewayURL` whose path begins with `secret`; `token` is asked for each call. */
+/** Starts a forwarder to `gatewayURL` whose path begins with `secret`; `token` is called for each request. */
 export async function startForwarder(options: {
   readonly gatewayURL: string
   readonly secret: string

@@ -60,7 +60,7 @@ export async function run(options: RunOptions, output: Output): Promise<number> 
 /** Gateways accept a token a little beyond its end, since clocks differ; the revocation lasts longer than that. In milliseconds. */
 const BEYOND_EXPIRY_MS = 5 * 60_000
 
-/** What the program leaves behind must not go on as this session, nor whoever copied its token. Told when it does not work. */
+/** Revokes the session, so that neither background processes nor a copied token can use it. Reports a failure. */
 async function revokeSession(
   env: HomeEnv,
   of: { readonly agent: AgentGrant; readonly session: string; readonly expiresAt: number },

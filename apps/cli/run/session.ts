@@ -15,7 +15,7 @@ export interface LiveSession {
 /** How soon a failed mint is tried again. */
 const RETRY_MS = 5_000
 
-/** Mints at once, then before each expiry; `failed` hears of mints that did not work (the old token serves on). */
+/** Mints at once, then before each expiry; `failed` is called for each mint that fails (the old token stays in use). */
 export async function openSession(options: {
   readonly clock: Clock
   readonly mint: () => Promise<Minted>

@@ -19,7 +19,7 @@ export class AdminRefusalError extends CommandError {
   }
 }
 
-/** Nobody answers at the gateway's address. */
+/** The gateway cannot be reached at its address. */
 export class GatewayUnreachableError extends CommandError {}
 
 /**

@@ -4,13 +4,13 @@ import { closest, parseDuration } from '@plat/core'
 import { grantsOf, parseResource } from '@plat/resources'
 import { CommandError } from './output.ts'
 
-/** What a session of an agent is granted, taken from the Agent resource (docs/spec/crds.md). */
+/** Grants of a session, from the Agent resource (docs/spec/crds.md). */
 export interface AgentGrant {
   readonly namespace: string
   readonly name: string
   readonly tier: string
   readonly scopes: readonly string[]
-  /** Names under which the agent reaches its MCP servers. */
+  /** Names by which the agent calls its MCP servers. */
   readonly tools: readonly string[]
   /** 0 leaves the lifetime to the broker. */
   readonly maxTTLSeconds: number
@@ -40,7 +40,7 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
   }
 }
 
-/** The agent that may have been meant, those that there are, or the file to write. */
+/** A hint: the agent that may have been meant, the existing agents, or the file to write. */
 async function whatThereIs(dir: string, asked: { namespace: string; name: string; path: string }): Promise<string> {
   const files = await readdir(join(dir, 'resources', 'agents'), { recursive: true }).catch(() => [])
   const known = files.filter((file) => file.endsWith('.yaml')).map((file) => file.slice(0, -'.yaml'.length))

@@ -1,10 +1,10 @@
 import { readBody, readJsonObject } from '@plat/core'
 import { CommandError } from './output.ts'
 
-/** Largest answer of the broker, in bytes. */
+/** Largest response of the broker, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** What the CLI asks the broker for: the mint request of docs/spec/broker-api.md, as far as the CLI uses it. */
+/** The part of the mint request that the CLI uses (docs/spec/broker-api.md). */
 export interface MintRequest {
   readonly namespace: string
   readonly agent: string
@@ -15,7 +15,7 @@ export interface MintRequest {
   readonly ttlSeconds: number
 }
 
-/** What the broker answers: the session token and when it expires (RFC 3339). */
+/** The mint response: the session token and its expiry (RFC 3339). */
 export interface Minted {
   readonly token: string
   readonly expiresAt: string
@@ -25,7 +25,7 @@ export interface Minted {
 
 /**
  * Mints a session token at `POST /v1/token` (docs/spec/broker-api.md).
- * @throws CommandError with the broker's own words, or how to start it when it does not answer.
+ * @throws CommandError with the broker's message, or with how to start it if it does not respond.
  */
 export async function mint(identityURL: string, brokerToken: string, request: MintRequest): Promise<Minted> {
   const response = await fetch(`${identityURL}/v1/token`, {
@@ -33,13 +33,12 @@ export async function mint(identityURL: string, brokerToken: string, request: Mi
     headers: { authorization: `Bearer ${brokerToken}`, 'content-type': 'application/json' },
     body: JSON.stringify(request),
   }).catch(() => {
-    throw new CommandError(`the identity broker at ${identityURL} does not answer; start it with plat up`)
+    throw new CommandError(`the identity broker at ${identityURL} does not respond; start it with plat up`)
   })
   const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
   const answer = bytes === null ? null : readJsonObject(bytes)
   if (response.ok && isMinted(answer)) return answer
-  const next =
-    response.status === 401 ? '; commands show the token of .plat/env: start plat up again if it changed' : ''
+  const next = response.status === 401 ? '; commands use the token of .plat/env: start plat up again if it changed' : ''
   throw new CommandError(`the identity broker refused: ${brokerError(answer) ?? `HTTP ${response.status}`}${next}`)
 }
 

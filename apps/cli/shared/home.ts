@@ -5,13 +5,13 @@ import { storageErrorLine } from '@plat/process'
 import { LockedError, lockFile } from '@plat/state'
 import { CommandError } from './output.ts'
 
-/** What `.plat/env` holds: addresses and tokens of the running plat, one KEY=VALUE a line. */
+/** Content of `.plat/env`: addresses and tokens of the running plat, one KEY=VALUE per line. */
 export interface HomeEnv {
   readonly PLAT_GATEWAY_URL: string
   readonly PLAT_IDENTITY_URL: string
   readonly PLAT_BROKER_TOKEN: string
   readonly PLAT_ADMIN_TOKEN: string
-  /** Where the admin API is: `adminListen`, else the same as the gateway. */
+  /** Address of the admin API: `adminListen`, else that of the gateway. */
   readonly PLAT_ADMIN_URL: string
 }
 
@@ -23,7 +23,7 @@ const envKeys = [
   'PLAT_ADMIN_TOKEN',
 ] as const
 
-/** The `.plat` folder of one directory: everything that plat keeps on a laptop. */
+/** The `.plat` folder of one directory: all files that plat stores on a laptop. */
 export interface PlatFolder {
   /** The directory whose resources are governed. */
   readonly dir: string
@@ -34,12 +34,12 @@ export interface PlatFolder {
   readonly auditKeys: string
   /** The key pair that signs the cards of agents. */
   readonly cardKeys: string
-  /** Certificate and key of the listener that kubectl asks. */
+  /** Certificate and key of the listener for kubectl. */
   readonly resourceKeys: string
-  /** What kubectl is pointed at. */
+  /** The kubeconfig for kubectl. */
   readonly kubeconfig: string
   readonly rendered: string
-  /** What the gateway shows MCP servers, copied from Secrets. */
+  /** Credentials for MCP servers, copied from Secrets. */
   readonly credentials: string
   /** Secrets as files: `<namespace>/<name>/<key>`, written by the user. */
   readonly secrets: string
@@ -51,7 +51,7 @@ export interface PlatFolder {
   readonly lock: string
 }
 
-/** Where things are, without touching the disk. */
+/** Paths in the folder. Does not access the disk. */
 export function homeOf(dir: string): PlatFolder {
   const at = (...parts: string[]) => join(resolve(dir), '.plat', ...parts)
   return {
@@ -74,12 +74,12 @@ export function homeOf(dir: string): PlatFolder {
   }
 }
 
-/** What git is to leave out: everything. Keys and tokens must not be committed by `git add -A`. */
+/** Makes git ignore the whole folder: `git add -A` must not stage keys and tokens. */
 const GITIGNORE = '# Made by plat up: keys, tokens and state.\n*\n'
 
 /**
- * Makes the folders, for the owner alone: keys and tokens live here.
- * @throws CommandError if `.plat` is there already and somebody else owns it or can read it.
+ * Creates the folders with access for the owner only, because they contain keys and tokens.
+ * @throws CommandError if `.plat` exists and another user owns it or can read it.
  */
 export async function makeHome(home: PlatFolder): Promise<void> {
   await checkPrivate(home)
@@ -101,7 +101,7 @@ async function checkPrivate(home: PlatFolder): Promise<void> {
   const uid = process.getuid?.()
   if (uid === undefined) return // Windows: the folder inherits the access list of the user's profile.
   for (const path of [dirname(home.env), home.env]) {
-    // The link as well as what it leads to: whoever owns the link chooses where it leads.
+    // Checks the link and its target: the owner of a link chooses its target.
     for (const stats of [await lstat(path).catch(absent), await stat(path).catch(absent)]) {
       if (stats === null) continue
       if (stats.uid !== uid)
@@ -123,8 +123,8 @@ function absent(error: unknown): Stats | null {
 }
 
 /**
- * Takes the folder for this process; the kernel gives it back when the process dies, however it dies.
- * @throws CommandError when another `plat up` has it.
+ * Locks the folder for this process; the kernel releases the lock when the process ends.
+ * @throws CommandError if another `plat up` holds it.
  */
 export function lockHome(home: PlatFolder): { release(): void } {
   try {
@@ -142,7 +142,7 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** Writes a file for the owner alone, whole or not at all. */
+/** Writes a file atomically, readable only by the owner. */
 export async function writePrivate(path: string, text: string): Promise<void> {
   const temporary = `${path}.tmp`
   await writeFile(temporary, text, { mode: 0o600 })
@@ -153,7 +153,7 @@ export async function writeHomeEnv(home: PlatFolder, env: HomeEnv): Promise<void
   await writePrivate(home.env, envKeys.map((key) => `${key}=${env[key]}\n`).join(''))
 }
 
-/** Reads the env file of this directory, or null when there is none yet. */
+/** Reads the env file of this directory. Returns null if there is none. */
 export async function readHomeEnv(home: PlatFolder): Promise<HomeEnv | null> {
   await checkPrivate(home)
   const text = await readFile(home.env, 'utf8').catch(() => null)
@@ -163,7 +163,7 @@ export async function readHomeEnv(home: PlatFolder): Promise<HomeEnv | null> {
   )
   const value = (key: string): string => {
     const found = values.get(key)
-    if (!found) throw new CommandError(`${home.env}: ${key} is missing; start plat up again to write the file anew`)
+    if (!found) throw new CommandError(`${home.env}: ${key} is missing; start plat up again to write the file`)
     return found
   }
   return {
@@ -171,14 +171,14 @@ export async function readHomeEnv(home: PlatFolder): Promise<HomeEnv | null> {
     PLAT_IDENTITY_URL: value('PLAT_IDENTITY_URL'),
     PLAT_BROKER_TOKEN: value('PLAT_BROKER_TOKEN'),
     PLAT_ADMIN_TOKEN: value('PLAT_ADMIN_TOKEN'),
-    // A file of an earlier version has none.
+    // Files of earlier versions lack it.
     PLAT_ADMIN_URL: values.get('PLAT_ADMIN_URL') || value('PLAT_GATEWAY_URL'),
   }
 }
 
 /**
- * Finds the home that commands talk to: `dir` when given, else the nearest folder upwards that holds `.plat/env`.
- * @throws CommandError that says how to start one.
+ * Finds the running plat: in `dir` if given, else in the nearest parent folder with `.plat/env`.
+ * @throws CommandError with how to start one.
  */
 export async function findHome(
   dir: string | undefined,

@@ -8,7 +8,7 @@ export const format = () =>
 
 export const dir = () => new Option('--dir <dir>', 'the directory of a running plat (default: the nearest one upwards)')
 
-/** Commander has no exit codes of its own for actions: the code travels in this error. */
+/** Carries the exit code of an action, because Commander has none. */
 export class ExitError extends Error {
   readonly code: number
 

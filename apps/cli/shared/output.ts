@@ -7,7 +7,7 @@ export type Format = 'table' | 'json' | 'yaml'
 
 export const formats: readonly Format[] = ['table', 'json', 'yaml']
 
-/** A mistake of the caller: one line on stderr that says what to do next, and an exit code. */
+/** An error of the user: one line on stderr with the next step, and an exit code. */
 export class CommandError extends Error {
   readonly exitCode: number
 
@@ -28,7 +28,7 @@ export const terminal: Output = {
   err: (text) => void process.stderr.write(`${text}\n`),
 }
 
-/** What an agent sent must not move the cursor of the one who decides over it. */
+/** Escapes control characters, so that text from agents cannot manipulate the terminal of an approver. */
 export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }
@@ -49,7 +49,7 @@ export function printObject(output: Output, format: Format, value: Readonly<Reco
   output.out(withoutPadding(table))
 }
 
-/** Prints a list: the items themselves as JSON or YAML, for people the columns that are named. */
+/** Prints a list: the items as JSON or YAML, or the given columns as a table. */
 export function printList<T extends object>(
   output: Output,
   format: Format,

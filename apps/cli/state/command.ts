@@ -7,9 +7,9 @@ export function addState(plat: Command): void {
   const state = plat.command('state').description('the state that several gateways share')
   state
     .command('adopt')
-    .summary('go on with a state database that went back in time')
+    .summary('accept a state database that was restored from an older state')
     .description(
-      'Confirms that all gateways go on with the state database as it is, after it was restored or lost something. Revoke again what is missing.',
+      'Confirms that all gateways may use the state database as it is, after a restore or data loss. Repeat missing revocations.',
     )
     .addOption(dir())
     .action(async (options) => exitWith((await import('./adopt.ts')).stateAdopt(options, terminal)))

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Output } from '../shared/output.ts'
 
-/** What a command printed, and its exit code. */
+/** Output and exit code of a command. */
 export async function printed(command: (output: Output) => Promise<number>): Promise<{ code: number; text: string }> {
   const lines: string[] = []
   const write = (text: string) => void lines.push(text)

@@ -2,15 +2,15 @@ import { type Command, Option } from 'commander'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { type Format, terminal } from '../shared/output.ts'
 
-/** How `plat token` is written. */
+/** Declares `plat token`. */
 export function addToken(plat: Command): void {
   plat
     .command('token')
     .description('session tokens')
     .command('mint')
     .argument('<agent>', 'name, or namespace/name')
-    .summary('mint a session token, for trying things by hand')
-    .description('Asks the broker of the running plat for a session token with the scopes of the agent.')
+    .summary('mint a session token for manual tests')
+    .description('Mints a session token with the scopes of the agent at the broker of the running plat.')
     .addOption(dir())
     .option('--session <id>', 'session id', 'by-hand')
     .option('--user <name>', 'the user it acts for (default: you)')

@@ -15,10 +15,10 @@ export interface TokenMintOptions {
   readonly format: Format
 }
 
-/** What expiresAt may lack for whole seconds and slow clocks, in milliseconds. */
+/** Tolerance of expiresAt for rounding to seconds and clock skew, in milliseconds. */
 const CLOCKS_MS = 5000
 
-/** Mints a session token for an agent of the running plat, with the agent's own scopes unless others are named. */
+/** Mints a session token for an agent of the running plat, with the scopes of the agent unless others are given. */
 export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
   const { home, env } = await findHome(options.dir)
   const agent = await readAgent(home.dir, options.agent)
@@ -34,7 +34,8 @@ export async function tokenMint(options: TokenMintOptions, output: Output): Prom
   })
   const { token, expiresAt, spiffeId, jti } = minted
   const shorterMs = options.ttl === undefined ? 0 : asked + ttlSeconds(options.ttl) * 1000 - Date.parse(expiresAt)
-  if (shorterMs > CLOCKS_MS) output.err(`-ttl: ${options.ttl} is more than the broker gives; the token ends sooner`)
+  if (shorterMs > CLOCKS_MS)
+    output.err(`-ttl: ${options.ttl} exceeds the limit of the broker; the token expires sooner`)
   printObject(output, options.format, { token, expiresAt, spiffeId, jti })
   return 0
 }

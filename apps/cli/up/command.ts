@@ -11,7 +11,7 @@ export function addUp(plat: Command): void {
     .description(
       'Starts the identity broker, the gateway and the loop that renders resources, in one process.\n' +
         'Resources are read from <dir>/resources/<plural>/<namespace>/<name>.yaml and again whenever they change; ' +
-        'state, keys and the ledger are kept in <dir>/.plat/. Stop with Ctrl-C; a later start goes on where it stopped.',
+        'state, keys and the ledger are stored in <dir>/.plat/. Stop with Ctrl-C; the next start uses them again.',
     )
     .option('--listen <address>', 'where the gateway listens', '127.0.0.1:8080')
     .option('--identity-listen <address>', 'where the identity broker listens', '127.0.0.1:8081')

@@ -57,7 +57,7 @@ async function written(url: string) {
   return { dir, put }
 }
 
-test('plat up shows servers the Secrets of .plat/secrets and tokens of its own broker, from the resources alone', async (t) => {
+test('plat up presents Secrets of .plat/secrets and exchanged tokens to servers, as the resources declare', async (t) => {
   const { dir, put } = await written(await echo(t))
   const up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
   t.after(async () => {

@@ -42,7 +42,7 @@ function mcpServer(name: string): Server {
   return { apiVersion: API_VERSION, kind: 'MCPServer', metadata, spec: { url: `http://${name}.example/mcp` } }
 }
 
-test('a client of Kubernetes finds resources by .plat/kubeconfig, writes them, and the gateway is told', async (t) => {
+test('a Kubernetes client reads and writes resources with .plat/kubeconfig, and the gateway applies them', async (t) => {
   // Shows D3.state.resourceAPI.enabled, D3.state.resourceAPI.dir.
   const up = await upIn(t)
   assert.equal((await stat(up.home.kubeconfig)).mode & 0o777, 0o600)
@@ -63,7 +63,7 @@ test('a client of Kubernetes finds resources by .plat/kubeconfig, writes them, a
   assert.match(await readFile(file, 'utf8'), /url: http:\/\/notes\.example\/mcp\n/)
   const upstreams = () => readFile(join(up.home.rendered, 'upstreams.json'), 'utf8')
   await until(async () => (await upstreams()).includes('notes.example'), 'the new server to be rendered')
-  await until(() => seen.includes('add notes'), 'the new server to be told')
+  await until(() => seen.includes('add notes'), 'the event of the new server')
 
   await assert.rejects(api.create(mcpServer('notes')), /already exists/)
   await assert.rejects(api.replace({ ...created, metadata: { ...created.metadata, resourceVersion: '1' } }), /modified/)
@@ -71,7 +71,7 @@ test('a client of Kubernetes finds resources by .plat/kubeconfig, writes them, a
   await api.patch(changed, undefined, undefined, 'test', undefined, PatchStrategy.MergePatch)
   await until(async () => (await upstreams()).includes('other.example'), 'the change to be rendered')
   await api.delete(mcpServer('notes'))
-  await until(() => seen.includes('delete notes'), 'the end of the server to be told')
+  await until(() => seen.includes('delete notes'), 'the event of the deleted server')
   assert.equal(existsSync(file), false)
 })
 

@@ -11,26 +11,26 @@ export interface KubectlOptions {
   readonly home: PlatFolder
   /** `127.0.0.1:0`. */
   readonly listen: string
-  /** The whole resource API; none: it is switched off. */
+  /** Routes of the resource API; empty if it is disabled. */
   readonly routes: readonly RawRoute[]
-  /** What the kubeconfig shows. */
+  /** The token in the kubeconfig. */
   readonly token: string
   readonly log: Log
   readonly clock: Clock
   readonly ids: Ids
 }
 
-/** How long the certificate is good for, in milliseconds: it is made anew at each start. */
+/** Lifetime of the certificate, in milliseconds. A new one is created at each start. */
 const VALID_MS = 10 * 365 * 24 * 60 * 60 * 1000
 
-/** How often its files are looked at, in milliseconds: nobody changes them. */
+/** How often its files are checked for changes, in milliseconds. They never change, so rarely. */
 const RELOAD_MS = 60 * 60 * 1000
 
 const SERIAL_BYTES = 15
 
 /**
- * Serves the resource API over TLS, because kubectl shows no token without it, and writes `.plat/kubeconfig`, which trusts the
- * certificate of this start alone. Without routes there is neither.
+ * Serves the resource API over TLS, because kubectl sends no token over plain HTTP, and writes `.plat/kubeconfig`, which trusts only
+ * the certificate of this start. Does neither if there are no routes.
  */
 export async function openKubectl(options: KubectlOptions): Promise<{ close(): Promise<void> }> {
   const { home, routes: raw, token, log, clock, ids } = options

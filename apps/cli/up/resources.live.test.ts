@@ -129,7 +129,7 @@ test('a shared server is found from the namespaces that it allows, by its short 
   assert.equal(await called('assistant', 'closed'), 'unknown_server', 'not shared')
 })
 
-test('an upstreamURL is an implicit server of its own agent, behind everything that has the name', async () => {
+test('an upstreamURL is an implicit server of its agent, used only if no other server has the name', async () => {
   // Shows D2.tools.upstreamURL and D2.tools.upstreamURL.implicitServer.
   assert.equal(await called('assistant', 'old'), '/old')
   assert.equal(await called('other', 'old'), 'unknown_server')
@@ -138,7 +138,7 @@ test('an upstreamURL is an implicit server of its own agent, behind everything t
   assert.equal(servers['default/assistant-old'].implicit, true)
 })
 
-test('an agent is governed by the ToolPolicy of its own namespace that it names, and denied without one', async () => {
+test('an agent is governed by the ToolPolicy of its namespace that it names, and denied without one', async () => {
   // Shows D2.agent.policyRef.
   assert.equal(await called('assistant', 'notes'), '/notes')
   for (const agent of ['denied', 'astray', 'free']) assert.equal(await called(agent, 'notes'), 'policy_denied', agent)
@@ -167,7 +167,7 @@ test('a session gets the scopes and the tier of its agent, or tools:<name> for e
   assert.ok(whole.left > 5 * MINUTE_MS, `${whole.left} ms`)
 })
 
-test('a server that does not speak the revision is not asked: -32022 with the versions that it speaks', async () => {
+test('a server that does not support the revision is not called: -32022 with the supported versions', async () => {
   // Shows D2.server.protocolVersions, D2.server.protocolVersions.refused and D2.error.protocolVersion.
   const { token } = await minted('assistant')
   const meta = {

@@ -7,7 +7,7 @@ import { auditVerify } from '../audit/verify.ts'
 import { revocationsList } from '../revoke/revoke.ts'
 import { screen, startUp } from './up.ts'
 
-test('with an adminListen of its own, plat up and the commands find the admin API there and nowhere else', async (t) => {
+test('with adminListen, plat up serves the admin API only there, and the commands use it', async (t) => {
   const dir = tempFolder()
   await mkdir(join(dir, 'resources'))
   await writeFile(join(dir, 'gateway.json'), '{"adminListen": "localhost:0"}')

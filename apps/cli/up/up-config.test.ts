@@ -6,7 +6,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { homeOf } from '../shared/home.ts'
 import { gatewayKeys } from './up-config.ts'
 
-test('approvals are kept in .plat, and the token may approve only where nobody else can reach it', async () => {
+test('approvals are stored in .plat, and the static token can approve only on loopback', async () => {
   const dir = tempFolder()
   const home = homeOf(dir)
   const keys = (listen: string) => gatewayKeys(home, { listen, identityURL: 'http://127.0.0.1:8081' })

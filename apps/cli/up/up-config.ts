@@ -6,7 +6,7 @@ import { parseAddress } from '@plat/http'
 import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
 
-/** gateway.json as keys and values; the gateway's own loader judges what they hold. */
+/** gateway.json as keys and values; the gateway's loader validates them. */
 type Keys = Record<string, unknown>
 
 interface Addresses {
@@ -15,12 +15,12 @@ interface Addresses {
 }
 
 /**
- * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, the prices of `<dir>/prices.json`, its
- * own broker, and a ledger that must be durable before a call passes.
+ * Defaults of `plat up` below the user's `<dir>/gateway.json`: every file in `.plat/`, the prices of `<dir>/prices.json`, the
+ * broker of this process, and a ledger record that is durable before a call is forwarded.
  */
 function defaults(home: PlatFolder, addresses: Addresses, own: Keys): Keys {
   const prices = join(home.dir, 'prices.json')
-  // A free port is not known before it is taken.
+  // A free port is not known before the listener is open.
   const publicURL = addresses.listen.endsWith(':0') ? null : `http://${addresses.listen}`
   return {
     listen: addresses.listen,
@@ -50,12 +50,12 @@ function defaults(home: PlatFolder, addresses: Addresses, own: Keys): Keys {
     taintStorePath: join(home.state, 'taints.jsonl'),
     notifyOutboxPath: join(home.state, 'notifications.jsonl'),
     resourceAPI: { enabled: true, dir: join(home.dir, 'resources') },
-    // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
+    // Only local users who can read .plat/env have the token, so on loopback it may approve.
     adminAuth: { devTokenApprovers: isLoopback(adminAddress(addresses, own)) },
   }
 }
 
-/** Where the admin API will be, by the user's own keys or by ours. */
+/** Address of the admin API, from the user's keys or the defaults. */
 function adminAddress({ listen }: Addresses, own: Keys): string {
   const named = [own.adminListen, own.listen].find((address) => typeof address === 'string' && address !== '')
   return typeof named === 'string' ? named : listen
@@ -66,7 +66,7 @@ function isLoopback(listen: string): boolean {
   return host !== undefined && (host === 'localhost' || host === '::1' || host.startsWith('127.'))
 }
 
-/** The user's keys over the defaults: objects are merged member by member, everything else is replaced. */
+/** Merges the user's keys over the defaults: objects member by member; all other values are replaced. */
 export async function gatewayKeys(home: PlatFolder, addresses: Addresses): Promise<Keys> {
   const path = join(home.dir, 'gateway.json')
   const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}

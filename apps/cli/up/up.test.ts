@@ -16,7 +16,7 @@ test('the terminal of a running plat says once what is refused, and once that it
   assert.deepEqual(said, [])
   refused = ['a.yaml:1: wrong']
   clock.advance(3000)
-  assert.deepEqual(said, ['refused, and denied until mended: a.yaml:1: wrong', 'mended: known from the start'])
+  assert.deepEqual(said, ['refused, and denied until fixed: a.yaml:1: wrong', 'fixed: known from the start'])
   refused = []
   stop()
   clock.advance(3000)

@@ -26,7 +26,7 @@ export interface UpOptions {
   readonly dir: string
   readonly listen: string
   readonly identityListen: string
-  /** Where `kubectl` is answered, over TLS. Default: any free port of the loopback. */
+  /** TLS listener for `kubectl`. Default: any free loopback port. */
   readonly resourcesListen?: string
   /** `file`: `.plat/logs/<service>.jsonl`; `json`: stdout. */
   readonly log: 'file' | 'json'
@@ -37,14 +37,14 @@ export interface Up {
   readonly home: PlatFolder
   readonly env: HomeEnv
   readonly store: ResourceStore
-  /** One line for each resource that is refused; agents under it are denied. */
+  /** One line for each refused resource; agents that depend on it are denied. */
   refused(): readonly string[]
   stop(): Promise<void>
 }
 
 const TOKEN_BYTES = 32
 
-/** Starts everything in order: state, broker, rendered files, gateway. What started is stopped again when a later step fails. */
+/** Starts everything in order: state, broker, rendered files, gateway. If a step fails, the earlier ones are stopped again. */
 export async function startUp(options: UpOptions): Promise<Up> {
   const home = homeOf(options.dir)
   if (!existsSync(resourcesOf(home))) {
@@ -115,7 +115,7 @@ async function startParts(context: {
   return { home, env, store, refused: () => render.refused(), stop }
 }
 
-/** The gateway, and its resource API once more as kubectl asks it. */
+/** Starts the gateway, and serves its resource API a second time for kubectl. */
 async function startServing(given: {
   readonly home: PlatFolder
   readonly options: UpOptions
@@ -148,7 +148,7 @@ function resourcesOf(home: PlatFolder): string {
   return join(home.dir, 'resources')
 }
 
-/** The gateway starts from the written file by its ordinary loader, so that a mistake in the user's own keys is told as always. */
+/** The gateway loads the written file as usual, so that errors in the user's keys are reported as usual. */
 function loadedConfig(home: PlatFolder): GatewayConfig {
   const loaded = loadGatewayConfig({ env: {}, flags: { config: home.gatewayConfig, listen: '' } })
   if (loaded.ok) return loaded.config
@@ -171,7 +171,7 @@ async function startRendering(
   return { store, render }
 }
 
-/** Tokens survive a restart, so that terminals and agents that hold them go on. */
+/** Tokens survive a restart, so that terminals and agents can continue to use them. */
 async function tokensOf(home: PlatFolder, ids: Ids): Promise<Pick<HomeEnv, 'PLAT_BROKER_TOKEN' | 'PLAT_ADMIN_TOKEN'>> {
   const known = await readHomeEnv(home)
   const fresh = () => Buffer.from(ids.random(TOKEN_BYTES)).toString('base64url')
@@ -181,14 +181,14 @@ async function tokensOf(home: PlatFolder, ids: Ids): Promise<Pick<HomeEnv, 'PLAT
   }
 }
 
-/** A taken port is one line that names the flag to change. */
+/** Reports a port in use in one line with the flag to change. */
 function portTaken(error: unknown, options: UpOptions): unknown {
   const cause = error instanceof Error ? error.cause : null
   if (!(cause instanceof Error) || !('code' in cause) || cause.code !== 'EADDRINUSE') return error
   const port = 'port' in cause ? String(cause.port) : ''
   const flags = { '-identity-listen': options.identityListen, '-resources-listen': options.resourcesListen }
   const [flag = '-listen'] = Object.entries(flags).find(([, address]) => address?.endsWith(`:${port}`)) ?? []
-  return new CommandError(`port ${port} is taken; choose another address with ${flag} 127.0.0.1:<port>`)
+  return new CommandError(`port ${port} is in use; choose another address with ${flag} 127.0.0.1:<port>`)
 }
 
 /** `plat up`: starts, prints the screen, and drains on a signal. */
@@ -206,21 +206,21 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
   })
 }
 
-/** How often the terminal is told what changed in the refused resources, in milliseconds. */
+/** How often changes of refused resources are reported, in milliseconds. */
 const TELL_EVERY_MS = 1000
 
-/** Whoever edits a resource while plat runs sees here what is refused of it, and that it is mended. The answer stops it. */
+/** Reports resources that are refused, or fixed, while plat runs. Returns a function that stops it. */
 export function tellRefused(running: Pick<Up, 'refused'>, output: Output, clock: Clock = systemClock): () => void {
   let known = new Set(running.refused())
   return clock.every(TELL_EVERY_MS, () => {
     const now = new Set(running.refused())
-    for (const line of now) if (!known.has(line)) output.err(`refused, and denied until mended: ${line}`)
-    for (const line of known) if (!now.has(line)) output.err(`mended: ${line}`)
+    for (const line of now) if (!known.has(line)) output.err(`refused, and denied until fixed: ${line}`)
+    for (const line of known) if (!now.has(line)) output.err(`fixed: ${line}`)
     known = now
   })
 }
 
-/** What a newcomer sees: addresses, what is governed, what is refused. */
+/** The start screen: addresses, governed resources and refused ones. */
 export async function screen(running: Up): Promise<string[]> {
   const count = async (kind: 'Agent' | 'MCPServer' | 'ToolPolicy') => (await running.store.list(kind, {})).items
   const name = (items: readonly { metadata: { namespace?: string | undefined; name: string } }[]) =>
@@ -239,6 +239,6 @@ export async function screen(running: Up): Promise<string[]> {
     `  agents       ${name(await count('Agent'))}`,
     `  MCP servers  ${name(await count('MCPServer'))}`,
     `  policies     ${name(await count('ToolPolicy'))}`,
-    ...(refused.length > 0 ? ['', '  refused, and denied until mended:', ...refused.map((line) => `    ${line}`)] : []),
+    ...(refused.length > 0 ? ['', '  refused, and denied until fixed:', ...refused.map((line) => `    ${line}`)] : []),
   ]
 }

@@ -10,7 +10,7 @@ export function addValidate(plat: Command): void {
     .summary('check the resources of a directory before they are in force')
     .description(
       'Prints what plat up would refuse of the resources of a directory, one line each, and starts nothing. ' +
-        'What works here and would be too large for a cluster is a warning. ' +
+        'Resources that are too large for a cluster cause a warning. ' +
         'Exit codes: 0 valid, 3 something is refused.',
     )
     .action(async (dir: string) => {
