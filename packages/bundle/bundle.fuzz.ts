@@ -17,7 +17,7 @@ const signature = signJws(
   { iss: 'o', revision: 1, iat: 1, digest },
 )
 
-/** One change of the bytes: a piece is cut out, and anything stands there instead. */
+/** One change of the bytes: a piece is replaced by any bytes. */
 const change = fc.record({
   at: fc.nat(2600),
   cut: fc.nat(20),
@@ -31,7 +31,7 @@ function changed(bytes: Buffer, list: readonly { at: number; cut: number; bytes:
   return Buffer.from(text, 'latin1')
 }
 
-/** The checksum of the header at `at` put right, so that the fields behind it are reached. */
+/** Corrects the checksum of the header at `at`, so that later fields are parsed. */
 function sealed(bytes: Buffer, at: number): Buffer {
   const header = bytes.subarray(at, at + 512)
   if (header.length < 512) return bytes

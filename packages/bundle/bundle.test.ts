@@ -36,7 +36,7 @@ function keysOf(...signers: readonly LocalSigner[]) {
   return { find: (kid: string) => signers.find((one) => one.kid === kid)?.publicKey ?? null }
 }
 
-/** An archive of these entries whose signatures sign the statement of `signed`. */
+/** Creates an archive of these entries whose signatures cover `signed`. */
 function archive(entries: readonly Entry[], signed: readonly Entry[] = entries): Buffer {
   const claims = { iss: 'ops', revision: 7, iat: 1000, digest: digestOf(signed) }
   const jws = signJws(signer, { typ: 'plat-config-bundle+jws' }, claims)
@@ -46,13 +46,13 @@ function archive(entries: readonly Entry[], signed: readonly Entry[] = entries):
 test('what was written is read', async () => {
   const times = { notBefore: 900, expiresAt: 2000 }
   const bundle = await read(writeBundle({ statement: { ...statement, ...times }, files }, [signer]))
-  const { digest, ...said } = bundle.statement
-  assert.deepEqual(said, { ...statement, ...times })
+  const { digest, ...stated } = bundle.statement
+  assert.deepEqual(stated, { ...statement, ...times })
   assert.equal(digest, digestOf(files))
   assert.deepEqual(textOf(bundle.files), textOf(files))
 })
 
-test('the same content is the same bundle, whoever signs it', async () => {
+test('equal content gives equal bundle ids, with any signers', async () => {
   const one = await read(writeBundle({ statement, files }, [signer]))
   const other = await read(writeBundle({ statement, files }, [ephemeralSigner('ES256')]))
   const next = await read(writeBundle({ statement: { ...statement, revision: 8 }, files }, [signer]))
@@ -62,7 +62,7 @@ test('the same content is the same bundle, whoever signs it', async () => {
 
 const kinds: readonly AlgorithmName[] = ['EdDSA', 'ES256', 'RS256', 'ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87']
 
-test('every kind of key signs, and a library that is not ours verifies the classical ones', async () => {
+test('every kind of key signs, and an independent library verifies the classical ones', async () => {
   for (const kind of kinds) {
     const key = ephemeralSigner(kind)
     const bundle = await read(writeBundle({ statement, files }, [key]))
@@ -82,7 +82,7 @@ function readAll(bytes: Uint8Array): readonly Entry[] {
   return typeof entries === 'string' ? assert.fail(entries) : entries
 }
 
-test('a policy asks for a signature of each of its kinds', async () => {
+test('a policy requires a signature of each of its kinds', async () => {
   const pq = ephemeralSigner('ML-DSA-65')
   const stranger = ephemeralSigner('ML-DSA-65')
   const verdicts = async (signers: readonly LocalSigner[]) => {
@@ -97,7 +97,7 @@ test('a policy asks for a signature of each of its kinds', async () => {
   assert.deepEqual(await verdicts([]).catch(() => 'malformed'), 'malformed')
 })
 
-test('files that are not those that were signed are refused', async () => {
+test('files that differ from the signed ones are refused', async () => {
   const [first, second] = files
   assert.ok(first !== undefined && second !== undefined)
   const other = { name: first.name, bytes: Buffer.from('{"version":2}') }
@@ -112,7 +112,7 @@ test('files that are not those that were signed are refused', async () => {
   }
 })
 
-test('files that are unpacked and hashed in several pieces are read as they were signed', async () => {
+test('files that are unpacked and hashed in several pieces equal the signed ones', async () => {
   const bytes = Buffer.alloc(3 * MAX + 12_345, 'plat')
   for (const size of [MAX - 1, MAX, MAX + 1, bytes.length]) {
     const large = [{ name: 'large', bytes: bytes.subarray(0, size) }, ...files]
@@ -127,14 +127,14 @@ test('files that are unpacked and hashed in several pieces are read as they were
   }
 })
 
-test('a bundle larger than it may be is not unpacked', async () => {
+test('a bundle above the size limit is not unpacked', async () => {
   const bomb = gzipSync(archive([{ name: 'zeros', bytes: Buffer.alloc(5 * MAX) }]))
   assert.ok(bomb.length < 50_000)
   assert.equal(await reason(bomb), 'size')
   assert.equal(await reason(gzipSync(archive(files)), 100), 'size')
 })
 
-test('a bundle that is cut is incomplete, and what is no archive is malformed', async () => {
+test('a truncated bundle is incomplete, and other bytes are malformed', async () => {
   const whole = writeBundle({ statement, files }, [signer])
   assert.equal(await reason(whole.subarray(0, whole.length - 9)), 'incomplete')
   assert.equal(await reason(Buffer.from('hello')), 'malformed')
@@ -142,7 +142,7 @@ test('a bundle that is cut is incomplete, and what is no archive is malformed', 
   assert.equal(await reason(gzipSync(archive(files).subarray(0, 2048))), 'malformed')
 })
 
-test('signatures are one compact JWS a line, of one statement and of our type', async () => {
+test('signatures are one compact JWS per line, of one statement and of the bundle type', async () => {
   const claims = { iss: 'ops', revision: 7, iat: 1000, digest: digestOf(files) }
   const typ = 'plat-config-bundle+jws'
   const signed = (...lines: readonly string[]) =>
@@ -166,7 +166,7 @@ test('signatures are one compact JWS a line, of one statement and of our type', 
   }
 })
 
-test('names that leave the folder, hide in it or cannot be told apart are refused', () => {
+test('ambiguous, hidden and escaping names are refused', () => {
   for (const name of ['a', 'a.json', 'a/b/c/d.json', 'A-b_c.1']) assert.equal(isEntryName(name), true, name)
   const bad = [
     '',
@@ -189,7 +189,7 @@ test('names that leave the folder, hide in it or cannot be told apart are refuse
   assert.throws(() => writeTar([{ name: '../a', bytes: Buffer.alloc(0) }]), /cannot be the name/)
 })
 
-/** The archive with a changed first header, its checksum put right. */
+/** Returns the archive with a modified first header and a correct checksum. */
 function withHeader(change: (header: Buffer) => void): string {
   const tar = writeTar([{ name: 'a', bytes: Buffer.from('x') }])
   const header = tar.subarray(0, 512)
@@ -201,7 +201,7 @@ function withHeader(change: (header: Buffer) => void): string {
   return typeof read === 'string' ? read : 'taken'
 }
 
-test('links, folders, devices and extended headers are refused, and so is a name in pieces', () => {
+test('links, folders, devices and extended headers are refused, and so is a split name', () => {
   assert.equal(
     withHeader(() => {}),
     'taken',
@@ -239,7 +239,7 @@ test('links, folders, devices and extended headers are refused, and so is a name
   )
 })
 
-test('an archive has each name once, so many files, an end, and nothing behind it', () => {
+test('an archive has unique names, a limited number of files, an end, and nothing after it', () => {
   const one = { name: 'a', bytes: Buffer.from('x') }
   assert.equal(readTar(writeTar([one, one]), 10), 'the archive has a twice')
   assert.equal(readTar(writeTar([one, { ...one, name: 'b' }]), 1), 'the archive has more than 1 files')
@@ -252,7 +252,7 @@ test('an archive has each name once, so many files, an end, and nothing behind i
   assert.equal(readTar(broken, 10), 'the archive has a header whose checksum is wrong')
 })
 
-test('whatever files there are, they are read as they were written', () => {
+test('any files read back as written', () => {
   const name = fc.stringMatching(/^[a-z][a-z0-9._-]{0,20}(\/[a-z0-9][a-z0-9.]{0,9}){0,3}$/)
   const entry = fc.record({ name, bytes: fc.uint8Array({ maxLength: 1500 }).map((bytes) => Buffer.from(bytes)) })
   const entries = fc.uniqueArray(entry, { selector: (one) => one.name, maxLength: 8 })

@@ -14,24 +14,24 @@ const MAX_SIGNATURES = 8
 /** Largest file of signatures, in bytes: eight of the largest kind are smaller. */
 const MAX_SIGNATURES_BYTES = 64 * 1024
 
-/** A bundle as it was read. Nothing in it is trusted before `isSigned`. */
+/** A parsed bundle. Untrusted before `isSigned`. */
 export interface Bundle {
   readonly statement: BundleStatement
-  /** SHA-256 of the signed statement, as hex: bundles of one id are the same, whoever else signed them. */
+  /** SHA-256 of the signed statement, as hex: equal for equal content, with any signers. */
   readonly id: string
   readonly signatures: readonly Jws[]
-  /** What the statement is about; each is a view of the unpacked archive. */
+  /** The files covered by the statement; each is a view of the unpacked archive. */
   readonly files: readonly Entry[]
 }
 
-/** Why bytes are no bundle. `incomplete`: the archive was cut, or somebody is still copying it. `digest`: the files are not those of the statement. */
+/** Why bytes are not a bundle. `incomplete`: the archive is truncated, or still being copied. `digest`: the files do not match the statement. */
 export interface BundleFault {
   readonly kind: 'fault'
   readonly reason: 'incomplete' | 'malformed' | 'size' | 'digest'
   readonly message: string
 }
 
-/** Unpacks a bundle in memory: neither it nor what is in it may be larger than `maxBytes`. */
+/** Unpacks a bundle in memory: neither it nor its content may exceed `maxBytes`. */
 export async function readBundle(bytes: Uint8Array, maxBytes: number): Promise<Bundle | BundleFault> {
   if (bytes.length > maxBytes) return fault('size', `the bundle has more than ${maxBytes} bytes`)
   const archive = await unpacked(bytes, maxBytes)
@@ -50,7 +50,7 @@ export async function readBundle(bytes: Uint8Array, maxBytes: number): Promise<B
   return { statement, id: hash('sha256', payloadOf(input)), signatures, files }
 }
 
-/** Bytes that are unpacked in one piece. */
+/** Number of bytes unpacked at once. */
 const PIECE_BYTES = 1024 * 1024
 
 async function unpacked(bytes: Uint8Array, maxBytes: number): Promise<Buffer | BundleFault> {
@@ -74,7 +74,7 @@ async function unpacked(bytes: Uint8Array, maxBytes: number): Promise<Buffer | B
   return joined(pieces, size)
 }
 
-/** Copies piece by piece: in one go 64 MiB take 40 ms. */
+/** Copies in pieces: 64 MiB at once take 40 ms. */
 async function joined(pieces: readonly Buffer[], size: number): Promise<Buffer> {
   const whole = Buffer.allocUnsafeSlow(size)
   const slices = new Slices()
@@ -88,7 +88,7 @@ async function joined(pieces: readonly Buffer[], size: number): Promise<Buffer> 
 
 type Signatures = readonly [Jws, ...(readonly Jws[])]
 
-/** All of them sign one statement. */
+/** Parses the signatures, which must all cover one statement. */
 export function readSignatures(bytes: Uint8Array): Signatures | string {
   if (bytes.length > MAX_SIGNATURES_BYTES) return `${SIGNATURES} is larger than ${MAX_SIGNATURES_BYTES} bytes`
   const lines = Buffer.from(bytes).toString('latin1').replace(/\n$/, '').split('\n')
@@ -101,12 +101,12 @@ export function readSignatures(bytes: Uint8Array): Signatures | string {
   }
   const [first, ...more] = read
   if (first === undefined) return `${SIGNATURES} is empty`
-  const said = payloadOf(first.input)
-  if (more.some(({ input }) => payloadOf(input) !== said)) return `${SIGNATURES} signs more than one statement`
+  const stated = payloadOf(first.input)
+  if (more.some(({ input }) => payloadOf(input) !== stated)) return `${SIGNATURES} signs more than one statement`
   return [first, ...more]
 }
 
-/** The statement as it was signed, in base64url: the header before it differs with each key. */
+/** Returns the signed statement in base64url: the header before it differs with each key. */
 function payloadOf(input: Uint8Array): string {
   const text = Buffer.from(input).toString('latin1')
   return text.slice(text.indexOf('.') + 1)

@@ -4,7 +4,7 @@ import type { Jws } from '@plat/tokens'
 /** Which signatures a bundle must have (docs/spec/gateway.md, `configBundle.signaturePolicy`). */
 export type SignaturePolicy = 'classical' | 'hybrid' | 'pq'
 
-/** The kinds of keys that a policy asks a signature of each of. */
+/** Kinds of keys from which each policy requires a signature. */
 const KINDS: Readonly<Record<SignaturePolicy, readonly Kind[]>> = {
   classical: ['classical'],
   hybrid: ['classical', 'pq'],
@@ -18,19 +18,19 @@ const ALGORITHMS: Readonly<Record<Kind, readonly AlgorithmName[]>> = {
   pq: ['ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'],
 }
 
-/** The algorithms that a policy asks a signature of, one of each list. */
+/** Returns the algorithms required by a policy: one signature from each list. */
 export function algorithmsOf(policy: SignaturePolicy): readonly (readonly AlgorithmName[])[] {
   return KINDS[policy].map((kind) => ALGORITHMS[kind])
 }
 
-/** Where trusted keys are found, by their thumbprint. */
+/** Trusted keys by thumbprint. */
 export interface BundleKeys {
   find(kid: string): PublicKey | null
 }
 
 /**
- * Whether trusted keys signed as the policy asks. Signatures of keys that are not trusted say nothing: whoever changes keys signs with
- * the old and the new one.
+ * Returns whether trusted keys signed as the policy requires. Signatures of other keys are ignored: during a key change, bundles are signed with the
+ * old and the new key.
  */
 export function isSigned(signatures: readonly Jws[], keys: BundleKeys, policy: SignaturePolicy): boolean {
   const good = signatures.filter(({ header, input, signature }) => {

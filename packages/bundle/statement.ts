@@ -6,17 +6,17 @@ import type { Entry } from './tar.ts'
 /** `typ` of the signatures. */
 export const TYPE = 'plat-config-bundle+jws'
 
-/** What whoever signs a bundle says of it. Times are Unix seconds. */
+/** Signed statement about a bundle. Times are Unix seconds. */
 export interface BundleStatement {
   /** `iss`: who made it. */
   readonly issuer: string
-  /** Grows with each bundle; a lower one than that in force is a replay. */
+  /** Increases with each bundle; a lower revision than the active one is a replay. */
   readonly revision: number
   /** `iat` */
   readonly issuedAt: number
-  /** `nbf`; null: it may be applied at once. */
+  /** `nbf`; null: may be applied at once. */
   readonly notBefore: number | null
-  /** `exp`: until when it may be applied; null: always. What is applied stays. */
+  /** `exp`: end of the period in which it may be applied; null: none. An applied bundle stays active. */
   readonly expiresAt: number | null
   /** SHA-256 of its files, see `digestOf`. */
   readonly digest: string

@@ -12,7 +12,7 @@ function folder(t: TestContext): string {
   return dir
 }
 
-test('what the tar of the system packs is read, in both formats that it writes for short names', (t) => {
+test("archives of the system's tar are read, in both formats that it writes for short names", (t) => {
   const dir = folder(t)
   mkdirSync(path.join(dir, 'a'))
   writeFileSync(path.join(dir, 'a/b.json'), '{}')
@@ -31,7 +31,7 @@ test('what the tar of the system packs is read, in both formats that it writes f
   }
 })
 
-test('links and folders that the tar of the system packs are refused', (t) => {
+test("links and folders in archives of the system's tar are refused", (t) => {
   const dir = folder(t)
   symlinkSync('/etc/passwd', path.join(dir, 'link'))
   mkdirSync(path.join(dir, 'folder'))
@@ -40,7 +40,7 @@ test('links and folders that the tar of the system packs are refused', (t) => {
   assert.match(String(pack('folder')), /the archive names "folder\/"/)
 })
 
-test('the tar of the system unpacks what is written', (t) => {
+test("the system's tar unpacks written archives", (t) => {
   const dir = folder(t)
   const bytes = Buffer.from('ä'.repeat(700))
   execFileSync('tar', ['-C', dir, '-xf', '-'], { input: writeTar([{ name: 'a/b.txt', bytes }]) })

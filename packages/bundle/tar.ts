@@ -1,6 +1,6 @@
 /** Bytes of a header, and what every entry is padded to. */
 const BLOCK = 512
-/** Zeros behind the end of an archive, in bytes: programs fill the last record up. */
+/** Maximum number of zero bytes after the end of an archive: programs pad the last record. */
 const MAX_TAIL = 64 * 1024
 /** Longest path that one header holds without extensions. */
 const MAX_NAME_CHARS = 100
@@ -8,7 +8,7 @@ const MAX_NAME_CHARS = 100
 /** A path below a folder: plain segments, none of which begins with a dot, so that it neither leaves the folder nor hides in it. */
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_][A-Za-z0-9._-]*){0,3}$/
 
-/** Fields of a header (POSIX.1-1988, ustar): where they stand. */
+/** Offsets of header fields (POSIX.1-1988, ustar). */
 const field = {
   name: [0, 100],
   size: [124, 136],
@@ -29,14 +29,14 @@ export interface Entry {
   readonly bytes: Uint8Array
 }
 
-/** May a file of an archive have this name? */
+/** Returns whether a file of an archive may have this name. */
 export function isEntryName(name: string): boolean {
   return name.length <= MAX_NAME_CHARS && NAME.test(name)
 }
 
 /**
- * The files of an uncompressed tar archive, in its order; a string says why it is none that is taken. Regular files with plain names
- * are, at most `maxEntries`: no links, folders, devices or extended headers, no name twice, nothing behind the end but zeros.
+ * Returns the files of an uncompressed tar archive, in order, or a string that says what is wrong. Accepts at most `maxEntries` regular files with
+ * plain names: no links, folders, devices or extended headers, no duplicate name, only zeros after the end.
  */
 export function readTar(archive: Buffer, maxEntries: number): readonly Entry[] | string {
   const entries: Entry[] = []
@@ -75,7 +75,7 @@ function readHeader(header: Buffer): { readonly name: string; readonly size: num
   return size === null ? `${name} has no size` : { name, size }
 }
 
-/** An archive of these files, the same for the same files. Throws on a name that no archive may hold. */
+/** Returns an archive of these files, the same for equal files. Throws on an invalid name. */
 export function writeTar(entries: readonly Entry[]): Buffer {
   const blocks = entries.flatMap(({ name, bytes }) => {
     if (!isEntryName(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a file in a bundle`)
@@ -107,7 +107,7 @@ function checksum(header: Buffer): number {
   return sum
 }
 
-/** Null: it is no octal number. */
+/** Returns null when the text is not an octal number. */
 function octal(text: string): number | null {
   const [, digits] = /^ *([0-7]{1,11})[\0 ]*$/.exec(text) ?? []
   return digits === undefined ? null : Number.parseInt(digits, 8)

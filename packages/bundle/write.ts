@@ -5,13 +5,13 @@ import { MAX_FILES, SIGNATURES } from './read.ts'
 import { type BundleStatement, digestOf, statementMembers, TYPE } from './statement.ts'
 import { type Entry, writeTar } from './tar.ts'
 
-/** What a bundle is made of. */
+/** Content of a bundle. */
 export interface BundleContent {
   readonly statement: Omit<BundleStatement, 'digest'>
   readonly files: readonly Entry[]
 }
 
-/** A bundle that all of these keys sign. Throws on a name that it cannot hold, and on too many files. */
+/** Returns a bundle signed by all of these keys. Throws on an invalid name, and on too many files. */
 export function writeBundle({ statement, files }: BundleContent, signers: readonly LocalSigner[]): Buffer {
   if (files.length > MAX_FILES) throw new Error(`a bundle holds at most ${MAX_FILES} files`)
   const claims = statementMembers({ ...statement, digest: digestOf(files) })

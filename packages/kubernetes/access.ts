@@ -3,21 +3,21 @@ import path from 'node:path'
 import { reasonOf } from '@plat/core'
 import type { DialOptions } from '@plat/http'
 
-/** What a request to the API server presents. */
+/** Credentials of a request to the API server. */
 export interface Credentials {
   /** Names in lower case; empty with a client certificate. */
   readonly headers: Readonly<Record<string, string>>
-  /** The same object as long as nothing changed: connections are kept by it. */
+  /** The same object until a change: it is the key of connections. */
   readonly trust: Pick<DialOptions, 'caPEM' | 'clientCert' | 'serverName'>
 }
 
-/** An API server, and who we are there. */
+/** An API server with credentials for it. */
 export interface Access {
   /** `https://10.0.0.1:443` */
   readonly server: string
-  /** The namespace that we stand in; null: none is said. */
+  /** Namespace of the process; null when unknown. */
   readonly namespace: string | null
-  /** Asked for each request: tokens and certificates are rotated. Rejects with one line naming the file. */
+  /** Called for each request, because tokens and certificates are rotated. Rejects with one line naming the file. */
   credentials(): Promise<Credentials>
 }
 
@@ -28,21 +28,21 @@ export interface AccessOptions {
   readonly env: NodeJS.ProcessEnv
   /** Default: where Kubernetes mounts it. */
   readonly dir?: string
-  /** In the place of what the cluster says; empty or absent: what it says. */
+  /** Replaces the address of the cluster; empty or absent: that of the cluster. */
   readonly apiServer?: string
   readonly tokenFile?: string
   readonly caFile?: string
 }
 
 /**
- * The API server of the cluster that this process runs in, but for what is said of it. Rejects with one line where something is neither said
- * nor mounted.
+ * Returns the API server of the cluster that this process runs in; options override what is mounted. Rejects with one line when something is neither
+ * given nor mounted.
  */
 export async function clusterAccess(options: AccessOptions): Promise<Access> {
   const { env, dir = SERVICE_ACCOUNT_DIR, apiServer = '', tokenFile = '', caFile = '' } = options
   const file = (name: string) => path.join(dir, name)
   const server = apiServer === '' ? serverOf(env) : new URL(apiServer).origin
-  // Elsewhere than in a cluster nothing is mounted: an API server that is named there may show a certificate that everybody trusts.
+  // Outside a cluster nothing is mounted: an API server given there may have a publicly trusted certificate.
   const mounted = apiServer === '' || (await isThere(file('ca.crt'))) ? file('ca.crt') : ''
   const access = fileAccess({ server, tokenFile: tokenFile || file('token'), caFile: caFile || mounted })
   await access.credentials()
@@ -50,14 +50,14 @@ export async function clusterAccess(options: AccessOptions): Promise<Access> {
   return { ...access, namespace: namespace.trim() || null }
 }
 
-/** An API server with the file of a token, and that of its authorities; those of the system where it is empty. */
+/** Returns an API server with files for its token and its CA; an empty CA file means the system's. */
 export function fileAccess(named: {
   readonly server: string
   readonly tokenFile: string
   readonly caFile: string
 }): Access {
   const { server, tokenFile, caFile } = named
-  // Over plain HTTP nobody shows a certificate.
+  // Plain HTTP has no certificate.
   const authorities = server.startsWith('https:') && caFile !== '' ? { caFile } : {}
   return { server, namespace: null, credentials: fileCredentials({ tokenFile, ...authorities }) }
 }
@@ -81,7 +81,7 @@ function isThere(name: string): Promise<boolean> {
   )
 }
 
-/** Files that credentials come from; absent: none of that kind. */
+/** Credential files; absent: none of that kind. */
 export interface CredentialFiles {
   readonly tokenFile?: string
   readonly caFile?: string
@@ -89,7 +89,7 @@ export interface CredentialFiles {
   readonly keyFile?: string
 }
 
-/** Credentials that are read again for each request; what stands in `fixed` counts where no file does. */
+/** Credentials that are read again for each request; `fixed` applies where there is no file. */
 export function fileCredentials(
   files: CredentialFiles,
   fixed: { readonly token?: string; readonly trust?: Credentials['trust'] } = {},
@@ -114,7 +114,7 @@ export function fileCredentials(
   }
 }
 
-/** What can stand in a header. */
+/** Characters allowed in a header. */
 const TOKEN = /^[\x21-\x7e]+$/
 
 function bearer(token: string): Credentials['headers'] {

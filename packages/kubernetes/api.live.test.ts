@@ -8,7 +8,7 @@ import { closed, listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { KubernetesApi, KubernetesApiError } from './api.ts'
 
-/** An API that `answer` plays. */
+/** Starts an API server whose responses come from `answer`. */
 async function setUp(t: TestContext, answer: (url: string, response: ServerResponse) => void) {
   const server = createServer((request, response) => answer(request.url ?? '', response))
   const url = `http://127.0.0.1:${await listening(server)}`
@@ -35,7 +35,7 @@ async function faultOf(asking: Promise<unknown>): Promise<KubernetesApiError> {
   return fault instanceof KubernetesApiError ? fault : assert.fail(String(fault))
 }
 
-test('a refusal says its status, its reason, its causes and how long to wait', async (t) => {
+test('a refusal has status, reason, causes and retry delay', async (t) => {
   const { api, answered, server } = await setUp(t, (url, response) => {
     if (url === '/proxy') response.writeHead(502).end('<html>')
     else if (url === '/odd') response.writeHead(200).end('[1]')
@@ -63,7 +63,7 @@ test('a refusal says its status, its reason, its causes and how long to wait', a
   assert.deepEqual(answered, ['POST 422', 'GET 502', 'GET 200', 'GET 0', 'GET 0'])
 })
 
-test('a watch gives what came, ends with its server or its reader, and fails with the reason', async (t) => {
+test('a watch yields its events, ends with its server or its reader, and fails with a reason', async (t) => {
   let open: ServerResponse | null = null
   const { api } = await setUp(t, (url, response) => {
     if (url.startsWith('/gone')) response.writeHead(410).end('{"kind":"Status","reason":"Expired","message":"too old"}')
@@ -79,10 +79,10 @@ test('a watch gives what came, ends with its server or its reader, and fails wit
   const watch = api.watch('/open', { resourceVersion: '1' }, never)
   assert.deepEqual((await watch.next()).value, [{ type: 'ADDED', object: { a: 1 } }])
   const second = watch.next()
-  const said = (text: string) => (open ?? assert.fail()).write(text)
-  said('IFIED","object":{"a":2}}\n')
+  const stated = (text: string) => (open ?? assert.fail()).write(text)
+  stated('IFIED","object":{"a":2}}\n')
   assert.deepEqual((await second).value, [{ type: 'MODIFIED', object: { a: 2 } }])
-  said('not JSON\n')
+  stated('not JSON\n')
   assert.match((await faultOf(watch.next())).message, /^a watch has failed: /)
 
   const stop = new AbortController()
@@ -100,7 +100,7 @@ test('a watch gives what came, ends with its server or its reader, and fails wit
   assert.deepEqual(await api.watch('/open', {}, stop.signal).next(), { done: true, value: undefined })
 })
 
-test('a reader that lags holds the server back, and misses nothing', async (t) => {
+test('a slow reader applies backpressure to the server, and misses nothing', async (t) => {
   const many = 20_000
   const line = JSON.stringify({ type: 'MODIFIED', object: { text: 'x'.repeat(500) } })
   let sent = () => 0
@@ -121,7 +121,7 @@ test('a reader that lags holds the server back, and misses nothing', async (t) =
   assert.ok(Math.max(...batches) < many / 4, `${Math.max(...batches)} lines waited`)
 })
 
-/** Resolves once a count has not grown for a while: at the latest when everything is sent. */
+/** Resolves once a count has stopped growing. */
 async function still(count: () => number): Promise<void> {
   let same = 0
   let last = count()

@@ -8,16 +8,13 @@ export type { Members }
 
 /** Deadline of one request, in milliseconds. */
 const REQUEST_MS = 30_000
-/** Largest answer, in bytes: a page of a list. */
+/** Maximum response size in bytes: a page of a list. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
-/**
- * How long a watch may say nothing, in milliseconds. A healthy one sends a bookmark each minute; one that is silent for longer hangs
- * on a connection that nobody serves any more.
- */
+/** Maximum silence of a watch, in milliseconds. A healthy one sends a bookmark each minute; a longer silence means a dead connection. */
 const WATCH_SILENCE_MS = 180_000
-/** Largest refusal of a watch, in bytes. */
+/** Maximum size of the refusal of a watch, in bytes. */
 const MAX_REFUSAL_BYTES = 64 * 1024
-/** Lines of a watch that wait for their reader before the connection is held back. */
+/** Number of buffered lines of a watch at which the connection is paused. */
 const MAX_WAITING_LINES = 256
 
 export interface ApiRequest {
@@ -37,14 +34,14 @@ export interface ApiResponse {
   readonly body: Members
 }
 
-/** What the API server refused, or why it was not reached. */
+/** A refusal by the API server, or the reason why it is unreachable. */
 export class KubernetesApiError extends Error {
-  /** 0: it was not reached. */
+  /** 0 when the server was not reached. */
   readonly status: number
-  /** The word of the Status, such as `Conflict`, `NotFound`, `Expired`. */
+  /** Member `reason` of the Status, such as `Conflict`, `NotFound`, `Expired`. */
   readonly reason: string
   readonly causes: readonly Cause[]
-  /** How long it asks to be left alone, in milliseconds. */
+  /** Retry delay requested by the server, in milliseconds. */
   readonly retryAfterMs: number
 
   constructor(
@@ -60,7 +57,7 @@ export class KubernetesApiError extends Error {
   }
 }
 
-/** How long a failed request asks its caller to wait, in milliseconds; 0 where it does not. */
+/** Returns the retry delay of a failed request in milliseconds; 0 without one. */
 export function retryAfterOf(error: unknown): number {
   return error instanceof KubernetesApiError ? error.retryAfterMs : 0
 }
@@ -75,11 +72,11 @@ export interface ApiOptions {
   readonly access: Access
   readonly dialer: Dialer
   readonly clock: Clock
-  /** Hears of every answer: its method and status, 0 where none came. */
+  /** Called for every response with method and status, 0 when there was none. */
   readonly onAnswer?: (method: string, status: number) => void
   /** Deadline of one request, in milliseconds. Default: 30 s. */
   readonly requestMs?: number
-  /** How long a watch may say nothing, in milliseconds. Default: 180 s. */
+  /** Maximum silence of a watch, in milliseconds. Default: 180 s. */
   readonly silenceMs?: number
 }
 
@@ -91,7 +88,7 @@ export class KubernetesApi {
     this.#options = options
   }
 
-  /** Asks and reads the whole answer. Throws an `KubernetesApiError` on everything that is no success. */
+  /** Sends a request and reads the whole response. Throws KubernetesApiError unless it succeeds. */
   async ask({ method, path, query, body, contentType = 'application/json', signal }: ApiRequest): Promise<ApiResponse> {
     const { access, dialer, requestMs = REQUEST_MS } = this.#options
     const url = new URL(pathOf(path, query), access.server)
@@ -121,8 +118,8 @@ export class KubernetesApi {
   }
 
   /**
-   * Follows a watch: a batch of lines for each piece that came. Ends when the server ends it or `signal` aborts; throws an `KubernetesApiError` when
-   * it is refused, breaks or falls silent.
+   * Follows a watch: yields a batch of lines per received chunk. Ends when the server ends it or `signal` aborts; throws KubernetesApiError when it
+   * is refused, breaks or falls silent.
    */
   async *watch(
     path: string,
@@ -168,7 +165,7 @@ export class KubernetesApi {
   }
 }
 
-/** Between the connection of a watch, which pushes, and its reader, who pulls. */
+/** Buffer between the connection of a watch, which pushes, and its reader, which pulls. */
 class Feed {
   sending: Sending | null = null
   readonly #lines = new WatchLines()
@@ -211,7 +208,7 @@ class Feed {
     this.#wake()
   }
 
-  /** Nobody reads any more. */
+  /** The reader is done. */
   stop(): void {
     this.#ended ??= { error: null }
     this.sending?.abort(new Error('the watch is not wanted any more'))
@@ -249,17 +246,17 @@ function objectOf(bytes: Uint8Array): Members {
 }
 
 function refusal(status: number, bytes: Uint8Array, retryAfter: string | undefined): KubernetesApiError {
-  let told: Members = {}
+  let received: Members = {}
   try {
-    told = objectOf(bytes)
+    received = objectOf(bytes)
   } catch {
-    // A proxy before the API server answers in its own words: the status says enough.
+    // A proxy before the API server has other error bodies: the status is enough.
   }
-  const message = textOf(told, 'message') || `the API server answers with status ${status}`
+  const message = textOf(received, 'message') || `the API server answers with status ${status}`
   const seconds = /^\d{1,5}$/.test(retryAfter ?? '') ? Number(retryAfter) : 0
   return new KubernetesApiError(message, status, {
-    reason: textOf(told, 'reason'),
-    causes: causesOf(told),
+    reason: textOf(received, 'reason'),
+    causes: causesOf(received),
     retryAfterMs: seconds * 1000,
   })
 }

@@ -29,7 +29,7 @@ users:
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-test('a context names a server, a namespace and credentials, whose files are read again each time', async (t) => {
+test('a context names a server, a namespace and credentials, whose files are read for each request', async (t) => {
   const { put } = await folder(t)
   await put('ca.crt', 'CA')
   await put('token', 'first\n')
@@ -40,13 +40,13 @@ test('a context names a server, a namespace and credentials, whose files are rea
   await put('token', 'second\n')
   const second = await access.credentials()
   assert.equal(second.headers.authorization, 'Bearer second')
-  // Connections are kept by this object: the same one as long as it says the same.
+  // Connections are keyed by this object: it is the same until a change.
   assert.equal(second.trust, first.trust)
   await put('ca.crt', 'CB')
   assert.deepEqual((await access.credentials()).trust, { caPEM: 'CB' })
 })
 
-test('a client certificate, a name of the server and a context that is asked for', async (t) => {
+test('a client certificate, a server name and a selected context are used', async (t) => {
   const { put } = await folder(t)
   const user = `client-certificate-data: ${base64('CERT')}, client-key-data: ${base64('KEY')}`
   const cluster = `certificate-authority-data: ${base64('CA')}, tls-server-name: kubernetes`
@@ -58,7 +58,7 @@ test('a client certificate, a name of the server and a context that is asked for
   })
 })
 
-test('what is not understood is refused by its name, never left out', async (t) => {
+test('an unknown field is refused by its name, never ignored', async (t) => {
   const { put } = await folder(t)
   const why = async (text: string, context?: string) => {
     const file = await put('config', text)
@@ -79,7 +79,7 @@ test('what is not understood is refused by its name, never left out', async (t) 
   await assert.rejects(kubeconfigAccess('/nowhere/config'), /^Error: kubeconfig \/nowhere\/config: ENOENT/)
 })
 
-test('in a cluster the service account of the pod speaks for it; outside it is said what is missing', async (t) => {
+test("in a cluster the pod's service account is used; outside it the error names what is missing", async (t) => {
   const { dir, put } = await folder(t)
   const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' }
   await assert.rejects(clusterAccess({ env: {}, dir }), /not in a cluster: KUBERNETES_SERVICE_HOST/)

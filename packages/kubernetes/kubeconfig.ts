@@ -9,8 +9,8 @@ import { readYaml } from './yaml/read.ts'
 const MAX_CHARS = 1024 * 1024
 
 /**
- * The API server that a context of a kubeconfig names; '' is its current context. Rejects with one line naming what is wrong:
- * ways to authenticate that start another program, or that are not known here, are refused rather than left out.
+ * Returns the API server of a kubeconfig context; '' is the current context. Rejects with one line naming the problem: authentication methods that
+ * start a program, or that are unknown, are refused rather than ignored.
  */
 export async function kubeconfigAccess(file: string, context = ''): Promise<Access> {
   try {
@@ -53,7 +53,7 @@ function named(config: Members, list: string, name: string): Members {
   return found
 }
 
-/** Names of fields of a user that this reader understands. */
+/** Supported fields of a user. */
 const USER_FIELDS: ReadonlySet<string> = new Set([
   ...['token', 'tokenFile', 'client-certificate', 'client-certificate-data', 'client-key', 'client-key-data'],
 ])

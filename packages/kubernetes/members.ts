@@ -3,7 +3,7 @@ export type Members = Readonly<Record<string, unknown>>
 
 /** One reason why the API server refused an object. */
 export interface Cause {
-  /** `spec.tools[0].name`; empty where no field is to blame. */
+  /** `spec.tools[0].name`; empty when no field is named. */
   readonly field: string
   readonly message: string
 }
@@ -12,22 +12,22 @@ export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A member that is an object; an empty one when it is not. */
+/** Returns an object member; an empty object otherwise. */
 export function member(object: Members, name: string): Members {
   const value = object[name]
   return isMembers(value) ? value : {}
 }
 
-/** A member that is a text; empty when it is not. */
+/** Returns a string member; empty otherwise. */
 export function textOf(object: Members, name: string): string {
   const value = object[name]
   return typeof value === 'string' ? value : ''
 }
 
-/** The API server says so where it did not ask its rules because of the other causes. */
+/** Sent by the API server when it skipped its rules because of other causes. */
 const NOWHERE_FIELD = '<nil>'
 
-/** The causes of a Status. */
+/** Returns the causes of a Status. */
 export function causesOf(status: Members): readonly Cause[] {
   const { causes } = member(status, 'details')
   if (!Array.isArray(causes)) return []

@@ -12,7 +12,7 @@ const line = fc.oneof(
   fc.constantFrom('{}', '[]', '{"type":"ADDED","object":{}', '\r'),
 )
 
-/** Whatever a server sends is an event or one error, and the pieces that it comes in make no difference. */
+/** Any input gives events or one error, regardless of chunking. */
 export const target = fuzzTarget('kubernetes: lines of a watch', {
   'pieces make no difference': fc.property(fc.array(line, { maxLength: 6 }), fc.nat(200), (lines, cut) => {
     const bytes = Buffer.from(lines.map((text) => `${text}\n`).join(''))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { MAX_LINE_BYTES, WatchLines } from './watch.ts'
 
-test('lines are the same in whatever pieces they come', () => {
+test('lines do not depend on chunking', () => {
   const plain = { noNullPrototype: true } as const
   const object = fc.record({ a: fc.string() }, plain)
   const line = fc.record({ type: fc.constantFrom('ADDED', 'BOOKMARK'), object }, plain)
@@ -22,7 +22,7 @@ test('lines are the same in whatever pieces they come', () => {
   )
 })
 
-test('what is no event and what is too long is refused, and empty lines are none', () => {
+test('malformed and overlong lines are refused, and empty lines ignored', () => {
   const push = (text: string) => new WatchLines().push(Buffer.from(text))
   assert.deepEqual(push('\n\n'), [])
   for (const text of [

@@ -9,16 +9,16 @@ export interface WatchLine {
   readonly object: Members
 }
 
-/** Longest line, in bytes: an object weighs at most 1.5 MiB, and less than as much says who manages its fields. */
+/** Maximum line length in bytes: an object has at most 1.5 MiB, and its managed fields have less. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024
 
 const LF = 0x0a
 
-/** Cuts the body of a watch into its lines, whatever pieces it comes in. */
+/** Splits the body of a watch into lines, regardless of chunking. */
 export class WatchLines {
   readonly #line = new ByteBuffer()
 
-  /** The lines that are whole now. Throws on one that is too long or no watch event. */
+  /** Returns the complete lines. Throws on one that is too long or not a watch event. */
   push(bytes: Uint8Array): readonly WatchLine[] {
     const lines: WatchLine[] = []
     let from = 0

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
 import { KeySet } from '@plat/tokens'
 
-/** Whose licences count: their Ed25519 keys. */
+/** Ed25519 keys that may sign licences. */
 export interface LicenseAuthority {
   /** How many keys there are. */
   readonly size: number
@@ -11,15 +11,15 @@ export interface LicenseAuthority {
   find(kid: string | null): PublicKey | null
 }
 
-/** Where a build keeps the keys of whoever issues licences for it: PEM blocks, public halves. */
+/** Public keys of the licence issuer in a build: PEM blocks. */
 const BUILD_KEYS = path.join(import.meta.dirname, 'authority.pem')
 
-/** Nobody issues licences. */
+/** An authority without keys: no licence is valid. */
 export const NO_AUTHORITY: LicenseAuthority = new KeySet()
 
 /**
- * The authority of this build. A build without keys, such as a checkout, has none: no licence is valid there. Rejects when the file has no
- * keys that can be used.
+ * Returns the authority of this build. A build without keys, such as a checkout, has none: no licence is valid there. Rejects when the file has no
+ * usable keys.
  */
 export async function buildAuthority(file = BUILD_KEYS): Promise<LicenseAuthority> {
   try {
@@ -30,7 +30,7 @@ export async function buildAuthority(file = BUILD_KEYS): Promise<LicenseAuthorit
   }
 }
 
-/** The authority of a PEM text. Throws one line with `name` when it holds no key that can be one. */
+/** Reads an authority from PEM text. Throws one line with `name` when it holds no usable key. */
 export function readAuthority(text: string, name: string): LicenseAuthority {
   const keys = readPublicKeys(text, name)
   if (keys.some(({ algorithm }) => algorithm.name !== 'EdDSA')) throw new Error(`${name}: must hold Ed25519 keys only`)

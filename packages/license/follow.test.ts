@@ -15,13 +15,13 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const signer = ephemeralSigner()
 const authority = readAuthority(JSON.stringify(signer.publicJwk), 'test')
 
-/** A followed file, its series, and what the log was told. */
+/** A followed file, its series, and its log lines. */
 async function setUp(t: TestContext, first: string | null) {
   const path = join(tempFolder(), 'license.jws')
   if (first !== null) writeFileSync(path, first)
   const clock = new TestClock()
   const registry = createRegistry(licenseMetrics, { component: 'test', build: buildInfo('test') })
-  const told: string[] = []
+  const received: string[] = []
   const seen: Standing[] = []
   const meter = licenseMeter(registry)
   const followed = await followLicense({
@@ -29,8 +29,8 @@ async function setUp(t: TestContext, first: string | null) {
     clock,
     log: {
       ...silentLog,
-      info: (_fields, message) => void told.push(message),
-      warn: (fields) => void told.push(`${Object(fields).state} ${Object(fields).reason ?? ''}`.trim()),
+      info: (_fields, message) => void received.push(message),
+      warn: (fields) => void received.push(`${Object(fields).state} ${Object(fields).reason ?? ''}`.trim()),
     },
     authority,
     onStanding(standing) {
@@ -41,14 +41,14 @@ async function setUp(t: TestContext, first: string | null) {
   t.after(() => followed.close())
   const series = (): readonly string[] => registry.expose().match(/^plat_license_.*$/gm) ?? []
   const current = () => series().filter((line) => line.endsWith('} 1'))
-  /** Turns time until the licence stands so. */
+  /** Advances time until the licence has this state. */
   const turns = (state: string) =>
     until(
       () => seen.at(-1)?.state === state,
       state,
       () => clock.advance(10_000),
     )
-  return { path, clock, followed, told, series, current, turns }
+  return { path, clock, followed, received, series, current, turns }
 }
 
 /** A licence with a day of grace. */
@@ -75,11 +75,11 @@ test('without a file there is no licence, no day left of it and no limit', async
   followed.close()
 })
 
-test('a licence runs out while it is followed, and each state is told once', async (t) => {
+test('a licence expires while it is followed, and each state is logged once', async (t) => {
   // Shows D3.label.plat_license_state.state.valid, D3.label.plat_license_state.state.grace,
   // D3.label.plat_license_state.state.expired.
   // Shows D3.metric.plat_license_days_left, D3.metric.plat_license_node_limit.
-  const { clock, told, series, current, turns } = await setUp(t, license(new TestClock(), 'enterprise', 20))
+  const { clock, received, series, current, turns } = await setUp(t, license(new TestClock(), 'enterprise', 20))
   assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="valid"} 1'])
   assert.ok(series().includes('plat_license_days_left 0'))
   assert.ok(series().includes('plat_license_node_limit 5'))
@@ -90,13 +90,13 @@ test('a licence runs out while it is followed, and each state is told once', asy
   await clock.advance(DAY_MS - 20_000)
   await turns('expired')
   assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="expired"} 1'])
-  assert.deepEqual(told, ['the licence is valid', 'grace', 'expired'])
+  assert.deepEqual(received, ['the licence is valid', 'grace', 'expired'])
 })
 
-test('a file that changes is read again, and of an edition that was nothing is left', async (t) => {
-  const { path, clock, told, series, current, turns } = await setUp(t, null)
+test('a changed file is reloaded, and no series of the previous edition remains', async (t) => {
+  const { path, clock, received, series, current, turns } = await setUp(t, null)
   assert.deepEqual(current(), ['plat_license_state{edition="community",state="invalid"} 1'])
-  // Without a licence no day of one is left: an alert on too few must not see a 0.
+  // Without a licence there is no series for the days left: an alert on too few must not see a 0.
   assert.ok(!series().some((line) => line.startsWith('plat_license_days_left')))
   writeFileSync(path, license(clock, 'team', 86_400 * 30))
   await turns('valid')
@@ -109,7 +109,7 @@ test('a file that changes is read again, and of an edition that was nothing is l
   await turns('valid')
   rmSync(path)
   await turns('invalid')
-  assert.deepEqual(told, [
+  assert.deepEqual(received, [
     'invalid there is no such file',
     'the licence is valid',
     'invalid the file has more than 12288 bytes',

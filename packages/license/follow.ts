@@ -6,7 +6,7 @@ import { buildAuthority, type LicenseAuthority, NO_AUTHORITY } from './authority
 import { type License, MAX_LICENSE_BYTES, readLicense } from './license.ts'
 import { NO_LICENSE, type Standing, standingOf } from './standing.ts'
 
-/** How often the file is looked at, and its end, in milliseconds. */
+/** Interval at which the file and its expiry are checked, in milliseconds. */
 const LOOK_MS = 10_000
 
 export interface FollowOptions {
@@ -14,21 +14,21 @@ export interface FollowOptions {
   readonly path: string
   readonly clock: Clock
   readonly log: Pick<Log, 'info' | 'warn'>
-  /** Hears how the licence stands: at the start, and at every look. */
+  /** Called with the state of the licence at the start and at every check. */
   readonly onStanding: (standing: Standing) => void
   /** Default: that of this build. */
   readonly authority?: LicenseAuthority
 }
 
-/** A licence that is read again when its file changes. */
+/** A licence that is reloaded when its file changes. */
 export interface FollowedLicense {
   standing(): Standing
   close(): void
 }
 
 /**
- * Follows a licence file from now on. Nothing that can be wrong with it is thrown: a licence switches paid features and must never keep
- * agents from being served, so a bad one is told and counts as none.
+ * Follows a licence file. Never throws because of its content: a licence enables paid features and must never stop the service, so an invalid one is
+ * logged and counts as none.
  */
 export async function followLicense(options: FollowOptions): Promise<FollowedLicense> {
   const { path, onStanding } = options
@@ -87,7 +87,7 @@ class Followed implements FollowedLicense {
     this.#tell()
   }
 
-  /** Each change of state is told once in the log. */
+  /** Logs each change of state once. */
   #tell(): void {
     const { log, path, onStanding } = this.#options
     const [before, now] = [this.#standing, this.standing()]

@@ -26,7 +26,7 @@ function isBounded(text: string, now: number): void {
 }
 
 export const target = fuzzTarget('licence', {
-  'what the authority signed stands somehow, whatever it says': fc.property(
+  'every text signed by the authority has a valid state': fc.property(
     fc.dictionary(claim, value, { maxKeys: 4 }),
     fc.nat(5_000),
     (own, now) => isBounded(signJws(signer, header, { ...claims, ...own }), now),

@@ -49,13 +49,13 @@ test('edition, holder and nodes are those of the licence, and without a valid on
   assert.equal(early.reason, 'it begins on 2026-01-01T00:00:00Z')
 })
 
-/** What is wrong with a licence. */
+/** Returns the problem of a licence. */
 function wrong(what: string, keys = authority): string {
   const read = readLicense(what, keys)
   return isFault(read) ? read.message : 'nothing'
 }
 
-test('only what a key of the authority signed as a licence counts', () => {
+test('only a licence signed by a key of the authority is valid', () => {
   assert.equal(wrong(text()), 'nothing')
   assert.match(wrong(text({}, ephemeralSigner())), /its key is none of those/)
   assert.match(wrong(text(), authorityOf(ephemeralSigner())), /its key is none of those/)
@@ -69,7 +69,7 @@ test('only what a key of the authority signed as a licence counts', () => {
   assert.match(wrong(''), /three segments/)
 })
 
-test('claims that are missing or out of range are named', () => {
+test('missing and out-of-range claims are named', () => {
   assert.match(wrong(text({ edition: undefined })), /"edition"/)
   assert.match(wrong(text({ edition: 'A b' })), /"edition"/)
   assert.match(wrong(text({ sub: 'two\nlines' })), /"sub"/)
@@ -80,7 +80,7 @@ test('claims that are missing or out of range are named', () => {
   assert.equal(wrong(text({ later: { unknown: true } })), 'nothing')
 })
 
-test('a build trusts the public keys that lie in it, and the sources have none', async () => {
+test('a build trusts the public keys in it, and the sources have none', async () => {
   const file = join(tempFolder(), 'authority.pem')
   const pem = (one: typeof signer) => one.publicKey.key.export({ type: 'spki', format: 'pem' })
   writeFileSync(file, `${pem(signer)}${pem(ephemeralSigner())}`)

@@ -23,26 +23,26 @@ const MAX_GRACE_DAYS = 366
 /** More nodes than any cluster has. */
 const MAX_NODES = 1_000_000_000
 
-/** What a licence says. Times are Unix seconds. */
+/** Claims of a licence. Times are Unix seconds. */
 export interface License {
   /** `jti`: its number. */
   readonly id: string
-  /** `sub`: who holds it. */
+  /** `sub`: the licensee. */
   readonly holder: string
   readonly edition: string
   /** `nbf` */
   readonly notBefore: number
   /** `exp` */
   readonly expiresAt: number
-  /** How many days after its end it still counts. */
+  /** Number of days after its end for which it stays valid. */
   readonly graceDays: number
   /** Nodes that it covers; 0: any number. */
   readonly nodes: number
 }
 
 /**
- * Reads a licence: a compact JWS (RFC 7515) of type `plat-license+jws`, signed with EdDSA by a key of the authority, with a line end at
- * most around it. Members that are not known are passed over, so that licences of later versions work here. Time is not asked.
+ * Parses a licence: a compact JWS (RFC 7515) of type `plat-license+jws`, signed with EdDSA by a key of the authority, with at most a line end around
+ * it. Unknown members are ignored, so that licences of later versions work. Does not check the time.
  */
 export function readLicense(text: string, authority: LicenseAuthority): License | TokenFault {
   const jws = parseJws(text.trim())

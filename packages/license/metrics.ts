@@ -34,7 +34,7 @@ export interface LicenseGauges {
   gauge(name: 'plat_license_days_left' | 'plat_license_node_limit'): Gauge<never>
 }
 
-/** What keeps the gauges at how a licence stands. Of an edition that was before, nothing is left. */
+/** Returns a function that sets the gauges to the state of a licence and removes those of a previous edition. */
 export function licenseMeter(registry: LicenseGauges): (standing: Standing) => void {
   const state = registry.gauge('plat_license_state')
   const daysLeft = registry.gauge('plat_license_days_left')

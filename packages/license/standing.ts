@@ -12,13 +12,13 @@ export const COMMUNITY = 'community'
 
 const DAY_S = 24 * 60 * 60
 
-/** How a licence stands at one time. */
+/** State of a licence at one time. */
 export interface Standing {
   readonly state: LicenseState
   readonly edition: string
   /** Why it is `invalid`; null in every other state. */
   readonly reason: string | null
-  /** Null in the states `none` and `invalid`, when nothing that a file says counts. */
+  /** Null in the states `none` and `invalid`. */
   readonly license: License | null
   /** Whole days until the end, negative from the end on; null without a licence. */
   readonly daysLeft: number | null
@@ -33,7 +33,7 @@ function withoutLicense(state: 'none' | 'invalid', reason: string | null): Stand
   return { state, edition: COMMUNITY, reason, license: null, daysLeft: null, nodeLimit: 0 }
 }
 
-/** How what was read stands at `now`, in milliseconds since the epoch. */
+/** Returns the state of a parsed licence at `now`, in milliseconds since the epoch. */
 export function standingOf(read: License | TokenFault, now: number): Standing {
   if (isFault(read)) return withoutLicense('invalid', read.message)
   const { edition, notBefore, expiresAt, graceDays, nodes } = read
@@ -42,7 +42,7 @@ export function standingOf(read: License | TokenFault, now: number): Standing {
   const isOver = seconds >= expiresAt + graceDays * DAY_S
   const state = seconds < expiresAt ? 'valid' : isOver ? 'expired' : 'grace'
   const daysLeft = Math.floor((expiresAt - seconds) / DAY_S)
-  // At the very end no day is left, and the end is reached.
+  // At the exact end no day is left.
   return {
     state,
     edition,

@@ -4,7 +4,7 @@ export type LabelRecord = Readonly<Record<string, string | number>>
 
 const NO_LABELS: LabelRecord = {}
 
-/** The series whose first labels are the same; the last label leads to one series alone. */
+/** Node of the series tree for a common prefix of labels; the last label leads to one series. */
 class Branch<C> {
   series: Series<C> | null = null
   #next: Map<string, Branch<C>> | null = null
@@ -24,12 +24,12 @@ class Branch<C> {
 }
 
 interface Series<C> {
-  /** The labels as they stand between braces. */
+  /** The labels as printed between braces. */
   readonly text: string
   readonly cell: C
 }
 
-/** All series of one row. `C` is what is kept per series. */
+/** All series of one row. `C` is the state of one series. */
 export abstract class Family<C> {
   readonly row: MetricRow
   readonly #labels: readonly { name: string; admit: (value: string) => string }[]
@@ -40,24 +40,24 @@ export abstract class Family<C> {
   constructor(row: MetricRow) {
     this.row = row
     this.#labels = Object.entries(row.labels).map(([name, values]) => ({ name, admit: admission(values) }))
-    // Without labels there is one series, and it is there from the start; a labelled one appears with its first event.
+    // A series without labels exists from the start; a labelled one appears with its first event.
     if (this.#labels.length === 0) this.cell(NO_LABELS)
   }
 
   protected abstract create(): C
 
-  /** Lines of one series; `text` are its labels as they stand between braces. */
+  /** Returns the lines of one series; `text` are its labels as printed between braces. */
   protected abstract print(cell: C, text: string): string
 
-  /** The series of these labels, made on first use. A missing label counts as `_OTHER`. */
+  /** Returns the series of these labels, created on first use. A missing label counts as `_OTHER`. */
   protected cell(labels: LabelRecord): C {
     let branch: Branch<C> | undefined = this.#root
-    // The hot path looks the values up as they come; only a series that is not there asks whether they are admitted.
+    // The hot path looks up the given values; only a missing series requires the check of its values.
     for (const { name } of this.#labels) branch = branch?.at(textOf(labels, name))
     return branch?.series?.cell ?? this.#admitted(labels).cell
   }
 
-  /** Drops every series. */
+  /** Removes every series. */
   protected forget(): void {
     this.#root = new Branch()
     this.#all = []
@@ -88,7 +88,7 @@ function textOf(labels: LabelRecord, name: string): string {
   return typeof value === 'string' ? value : String(value)
 }
 
-/** Longest label value that is kept, in UTF-16 units; one with a NUL in it is never. */
+/** Maximum length of a label value in UTF-16 units; values with NUL are never kept. */
 const MAX_VALUE_LENGTH = 256
 
 function admission(values: LabelValues): (value: string) => string {

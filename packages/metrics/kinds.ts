@@ -13,7 +13,7 @@ class NumberCell {
   }
 }
 
-/** Counts events; never goes back. */
+/** Counts events; never decreases. */
 export class CounterFamily extends Family<NumberCell> {
   inc(labels: LabelRecord = {}, by = 1): void {
     this.cell(labels).inc(by)
@@ -35,7 +35,7 @@ export class CounterFamily extends Family<NumberCell> {
 class GaugeCell extends NumberCell {
   #read: (() => number) | null = null
 
-  /** Reads the value whenever it is shown, instead of waiting for `set`. */
+  /** Reads the value at each exposition, instead of `set`. */
   from(read: () => number): void {
     this.#read = read
   }
@@ -45,13 +45,13 @@ class GaugeCell extends NumberCell {
   }
 }
 
-/** Says what is now. */
+/** Current value of something. */
 export class GaugeFamily extends Family<GaugeCell> {
   set(labels: LabelRecord, value: number): void {
     this.cell(labels).set(value)
   }
 
-  /** Asks for the value of a gauge without labels whenever it is shown, instead of being told of each change. */
+  /** Reads the value of a gauge without labels at each exposition, instead of `set`. */
   from(read: () => number): void {
     this.cell({}).from(read)
   }

@@ -22,7 +22,7 @@ const rows = [
 const create = (features?: ReadonlySet<string>) =>
   createRegistry(rows, { component: 'test', build, ...(features && { features }) })
 
-/** The sample lines of one metric. */
+/** Returns the sample lines of one metric. */
 function samples(text: string, name: string): string[] {
   return text.split('\n').filter((line) => line.startsWith(name))
 }
@@ -79,7 +79,7 @@ test('a value outside its closed set or over the cap is counted as _OTHER, and t
   ])
 })
 
-test('the series of one metric never grow beyond their limit, however labels multiply', () => {
+test('the series of one metric never exceed their limit, however labels multiply', () => {
   const many = [
     { ...plain, name: 'x_total', type: 'counter', labels: { a: { cap: 1000 }, b: { cap: 1000 } } },
   ] as const satisfies readonly MetricRow[]
@@ -113,7 +113,7 @@ test('a summary shows sum and count', () => {
   ])
 })
 
-test('gauges say what was set last, or ask when they are shown', () => {
+test('gauges show the last value set, or read it at exposition', () => {
   const registry = create()
   registry.gauge('active').set({ source: 'file' }, 4)
   registry.gauge('active').set({ source: 'file' }, 3)
@@ -131,7 +131,7 @@ test('series of a feature that is not configured count but are not shown', () =>
   assert.deepEqual(samples(create(new Set(['dpop'])).expose(), 'dpop_total'), ['dpop_total 0'])
 })
 
-test('whatever a label holds, it stays one line and reads back as what it was', () => {
+test('any label value stays on one line and parses to itself', () => {
   const one = [{ ...plain, name: 'y_total', type: 'counter', labels: { v: { cap: 9 } } }] as const
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (value) => {
@@ -146,7 +146,7 @@ test('whatever a label holds, it stays one line and reads back as what it was', 
   )
 })
 
-test('a table that is wrong is refused when the registry is made', () => {
+test('an invalid table is refused when the registry is created', () => {
   const refuse = (bad: Partial<MetricRow>, message: RegExp) => {
     const row: MetricRow = { ...plain, name: 'a_total', type: 'counter', labels: {}, ...bad }
     assert.throws(() => createRegistry([row], { component: 'test', build }), message)
@@ -157,10 +157,10 @@ test('a table that is wrong is refused when the registry is made', () => {
   refuse({ type: 'histogram', buckets: [2, 1] }, /ascending buckets/)
   refuse({ buckets: [1] }, /ascending buckets/)
   const twice: MetricRow = { ...plain, name: 'a_total', type: 'counter', labels: {} }
-  assert.throws(() => createRegistry([twice, twice], { component: 'test', build }), /a_total stands in the table twice/)
+  assert.throws(() => createRegistry([twice, twice], { component: 'test', build }), /a_total is in the table twice/)
 })
 
-test('names, kinds and labels that the table does not know do not compile', () => {
+test('names, kinds and labels that are not in the table do not compile', () => {
   const registry = create()
   // @ts-expect-error: no such metric
   assert.throws(() => registry.counter('nothing_total'))

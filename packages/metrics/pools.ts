@@ -1,7 +1,7 @@
 import type { PoolName, PoolObservers } from '@plat/core'
 import type { Counter, Gauge } from './registry.ts'
 
-/** Shows how full the pools of a service are, and counts what they refuse, by its rows `…_pool_used` and `…_pool_refusals_total`. */
+/** Exposes the usage and refusals of a service's pools as `…_pool_used` and `…_pool_refusals_total`. */
 export function createPoolMeter<P extends PoolName>(
   used: Gauge<'pool'>,
   refusals: Counter<'pool' | 'bound'>,

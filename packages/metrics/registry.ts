@@ -12,18 +12,18 @@ type LabelsFirst<L extends string, Rest extends readonly unknown[]> = [L] extend
 
 export interface Counter<L extends string = string> {
   inc(...args: LabelsFirst<L, [by?: number]>): void
-  /** One series, for a hot path that knows its labels beforehand. */
+  /** Returns one series, for a hot path with constant labels. */
   labels(labels: Labels<L>): { inc(by?: number): void }
 }
 
 export interface Gauge<L extends string = string> {
   /** `{}` for a gauge without labels. */
   set(labels: Labels<L>, value: number): void
-  /** Asks for the value whenever it is shown; for a gauge without labels. */
+  /** Reads the value at each exposition; for a gauge without labels. */
   from(read: () => number): void
-  /** One series; with `from` its value is read whenever it is shown. */
+  /** Returns one series; with `from` its value is read at each exposition. */
   labels(labels: Labels<L>): { set(value: number): void; from(read: () => number): void }
-  /** Shows nothing any more, until it is set again. What `labels` gave out before is not shown either. */
+  /** Removes all series until they are set again, including those returned by `labels`. */
   clear(): void
 }
 
@@ -40,7 +40,7 @@ type LabelOf<R extends readonly MetricRow[], N extends string> = Extract<
   string
 >
 
-/** All series of one process, by the names of its table: a name or label that the table does not know does not compile. */
+/** All series of one process, by the names of its table: an unknown name or label does not compile. */
 export interface Registry<R extends readonly MetricRow[] = readonly MetricRow[]> {
   counter<N extends RowOf<R, 'counter'>['name']>(name: N): Counter<LabelOf<R, N>>
   gauge<N extends RowOf<R, 'gauge'>['name']>(name: N): Gauge<LabelOf<R, N>>
@@ -53,18 +53,18 @@ export interface Registry<R extends readonly MetricRow[] = readonly MetricRow[]>
 export interface RegistryOptions {
   component: string
   build: BuildInfo
-  /** Configured features; rows of others count but are not shown. All rows are shown when absent. */
+  /** Configured features; rows of others count but are not shown. Absent: all rows are shown. */
   features?: ReadonlySet<string>
 }
 
-/** What `expose` answers, as a content type. */
+/** Content type of `expose`. */
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 const NAME = /^[a-z][a-z0-9_]*$/
 
 /**
- * One registry per service. `plat_build_info` is always there. Throws when the table itself is wrong: a name twice, a
- * histogram without ascending buckets.
+ * Creates the registry of a service, which includes `plat_build_info`. Throws when the table is invalid: a duplicate name, a histogram without
+ * ascending buckets.
  */
 export function createRegistry<const R extends readonly MetricRow[]>(
   rows: R,
@@ -73,7 +73,7 @@ export function createRegistry<const R extends readonly MetricRow[]>(
   const families = new Map<string, AnyFamily>()
   for (const row of rows) {
     checkRow(row)
-    if (families.has(row.name)) throw new Error(`metric ${row.name} stands in the table twice`)
+    if (families.has(row.name)) throw new Error(`metric ${row.name} is in the table twice`)
     families.set(row.name, createFamily(row))
   }
   const info = buildInfoFamily(component, build)

@@ -1,4 +1,4 @@
-/** What a label may say: a closed set, or names from outside of which only so many are kept apart. */
+/** Values of a label: a closed set, or open values with a cap on how many are distinguished. */
 export type LabelValues = readonly string[] | { readonly cap: number }
 
 /** One series of the metric table (docs/spec/gateway.md, "Metrics"). */
@@ -17,11 +17,11 @@ export interface MetricRow {
   readonly help: string
 }
 
-/** What every value outside a closed set, or beyond a cap, is counted as. */
+/** Label value for everything outside a closed set, or beyond a cap. */
 export const OTHER = '_OTHER'
 
-/** Names from resources are kept apart up to this many per label. */
+/** Names of resources are distinguished up to this many per label. */
 export const NAMES: LabelValues = { cap: 1000 }
 
-/** Series of one metric beyond this many are counted together: labels multiply. */
+/** Maximum number of series of one metric; further ones are counted together, because labels multiply. */
 export const MAX_SERIES = 10_000

@@ -35,7 +35,7 @@ export interface ComposeOptions {
   readonly checks: readonly ProofCheck[]
   /** The credential providers that an audience may name. */
   readonly providers: ProvidersOf
-  /** What is remembered, here or for all replicas. */
+  /** State of this process, or shared by all replicas. */
   readonly state: BrokerState
   /** Null: no pods are bootstrapped. */
   readonly cluster: Cluster | null
@@ -60,7 +60,7 @@ interface Closable {
   close(): void | Promise<void>
 }
 
-/** What the endpoints share. */
+/** Dependencies shared by the endpoints. */
 interface Shared extends Pick<Broker, 'ring' | 'federation'> {
   readonly revocations: Revocations
   /** Where issuance is recorded beside the log; null without `-audit-path`. */

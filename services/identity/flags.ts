@@ -77,7 +77,7 @@ export const builtFlags = {
   },
   'revocations-file': {
     type: 'string',
-    help: 'Revoked tokens, sessions, agents, namespaces and users: the file that the gateway reads too. Unreadable: nobody passes.',
+    help: 'Revoked tokens, sessions, agents, namespaces and users: the file that the gateway reads too. Unreadable: every token is refused.',
   },
   'audit-path': {
     type: 'string',
@@ -102,7 +102,7 @@ export const identityFlags = {
   ...proofFlags,
 } as const satisfies FlagTable
 
-/** What the broker is told, with durations in milliseconds. */
+/** Settings of the broker, with durations in milliseconds. */
 export interface IdentitySettings extends KeySettings, BootstrapSettings {
   readonly listen: string
   readonly trustDomain: string
@@ -190,12 +190,12 @@ export function settingsOf(
   }
 }
 
-/** What is wrong with the flags, one line each, naming the flag. */
+/** Returns the problems of the flags, one line each, naming the flag. */
 export function flagProblems(values: FlagValues<typeof identityFlags>): readonly string[] {
   return settingProblems(settingsOf(values))
 }
 
-/** What is wrong with settings, whoever gave them. */
+/** Returns the problems of settings from any source. */
 export function settingProblems(settings: IdentitySettings): readonly string[] {
   const problems: string[] = []
   const { trustDomain, issuer, audience, publicUrl } = settings

@@ -22,7 +22,7 @@ const STATUSES: Readonly<Record<string, readonly number[]>> = {
   '/v1/introspect': [200, 400, 401],
 }
 
-/** What the fuzzer plays with: tokens of every kind, and proofs for the two places that take one. */
+/** Inputs of the fuzzer: tokens of every kind, and proofs for the two places that accept one. */
 interface Pool {
   readonly url: string
   readonly tokens: readonly string[]
@@ -53,7 +53,7 @@ async function fillPool(url: string): Promise<Pool> {
   return { url, tokens, proofs }
 }
 
-/** What each member usually says; a token stands for any of the pool's. */
+/** Usual values of each member; a token placeholder selects any of the pool's. */
 const TOKEN = Symbol('a token of the pool')
 type Usual = readonly unknown[] | typeof TOKEN
 
@@ -138,7 +138,7 @@ async function answers({ url }: Pool, sent: Sent): Promise<void> {
   else if (sent.where === '/v1/exchange') neverMore(sent, body)
 }
 
-/** Whatever was asked: the result says no more and lives no longer than the token that it is made of. */
+/** For any request, the result has no more rights and no longer life than its source token. */
 function neverMore({ members, form, damage }: Sent, { access_token }: Readonly<Record<string, unknown>>): void {
   const [issued, source] = [access_token, members.actor_token || members.subject_token].map(claimsIn)
   // Of a form and of a damaged body the members here are not quite what was sent.
@@ -158,18 +158,18 @@ function claimsIn(token: unknown): Readonly<Record<string, unknown>> {
   return JSON.parse(Buffer.from(String(token).split('.')[1] ?? '', 'base64url').toString())
 }
 
-/** Shorter runs are over before the engine has compiled and sized what it needs; their figure is only printed. In seconds. */
+/** Shorter runs end before the engine has reached a steady state; their figure is only printed. In seconds. */
 const LEAST_JUDGED_SECONDS = 60
-/** What the memory that the broker keeps may have grown by from the end of the first tenth of a run to the end of the last. */
+/** Allowed growth of retained memory from the end of the first tenth of a run to the end of the last. */
 const MAX_GROWTH = 1.1
 
-/** Resident memory in bytes: as it stands, and once the engine has given back all that it can. */
+/** Resident memory in bytes: as it is, and after full garbage collection. */
 interface Memory {
   readonly rss: number
   readonly kept: number
 }
 
-/** The broker under test, in a process of its own. */
+/** The broker under test, in a separate process. */
 class Broker {
   readonly url: string
   readonly #child: ChildProcess
@@ -183,12 +183,12 @@ class Broker {
     const file = path.join(import.meta.dirname, 'fixtures/fuzz-broker.ts')
     const env = { ...process.env, PLAT_BROKER_TOKEN: BROKER_TOKEN }
     const child = fork(file, [exchangeConfig], { execArgv: ['--expose-gc'], env })
-    return new Broker(String((await told(child)).url), child)
+    return new Broker(String((await received(child)).url), child)
   }
 
   async memory(): Promise<Memory> {
     this.#child.send('memory')
-    const { rss, kept } = await told(this.#child)
+    const { rss, kept } = await received(this.#child)
     return { rss: Number(rss), kept: Number(kept) }
   }
 
@@ -200,7 +200,7 @@ class Broker {
 }
 
 /** The next message of a child; rejects when it ends instead. */
-async function told(child: ChildProcess): Promise<Readonly<Record<string, unknown>>> {
+async function received(child: ChildProcess): Promise<Readonly<Record<string, unknown>>> {
   const over = new AbortController()
   const ended = once(child, 'exit', { signal: over.signal }).then(() => assert.fail('the broker ended'))
   try {
@@ -229,13 +229,13 @@ class MemoryTenths {
     this.#first = await this.#broker.memory()
   }
 
-  /** Null when the memory stayed, or `seconds` are too few to tell. */
+  /** Returns null when the memory stayed, or `seconds` are too few to decide. */
   async verdict(seconds: number): Promise<string | null> {
     const last = await this.#broker.memory()
     const first = this.#first ?? last
-    const said = `memory of the broker from the first tenth to the last: kept ${grown(first.kept, last.kept)}, resident ${grown(first.rss, last.rss)}`
-    console.log(`identity: ${said}`)
-    return seconds >= LEAST_JUDGED_SECONDS && last.kept / first.kept > MAX_GROWTH ? said : null
+    const stated = `memory of the broker from the first tenth to the last: kept ${grown(first.kept, last.kept)}, resident ${grown(first.rss, last.rss)}`
+    console.log(`identity: ${stated}`)
+    return seconds >= LEAST_JUDGED_SECONDS && last.kept / first.kept > MAX_GROWTH ? stated : null
   }
 }
 
@@ -244,7 +244,7 @@ function grown(from: number, to: number): string {
   return `${before} to ${after} MiB (${(to / from).toFixed(2)})`
 }
 
-/** Every endpoint of the broker answers any request with a status that the contract names, and issues no more than it may. */
+/** Every endpoint answers any request with a documented status, and never issues more than allowed. */
 export const target = {
   name: 'identity: every endpoint of the broker',
   async run(seconds: number, seed: number): Promise<{ cases: number; failures: readonly string[] }> {

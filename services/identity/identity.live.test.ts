@@ -94,8 +94,8 @@ test('a lifetime of 0 is the default, and nothing outlives the cap', async (t) =
   }
   const documented = await startTestBroker(t)
   assert.deepEqual([await lifetimeOf(documented, 0), await lifetimeOf(documented, 3601)], [900, 3600])
-  const told = await startTestBroker(t, { defaultTtlMs: 120_000, maxTtlMs: 600_000 })
-  const lifetime = (ttlSeconds: number) => lifetimeOf(told, ttlSeconds)
+  const received = await startTestBroker(t, { defaultTtlMs: 120_000, maxTtlMs: 600_000 })
+  const lifetime = (ttlSeconds: number) => lifetimeOf(received, ttlSeconds)
   assert.deepEqual(
     [await lifetime(0), await lifetime(1), await lifetime(601), await lifetime(2 ** 52)],
     [120, 1, 600, 600],

@@ -9,7 +9,7 @@ import { createChecks } from './proof/checks.ts'
 import { type Identity, startIdentity } from './start.ts'
 import { type OpenState, openState } from './state/flags.ts'
 
-/** Runs the broker until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
+/** Runs the broker until it is signalled to stop. Resolves with the exit status: 0, 1 for an invalid configuration, 2 for invalid usage. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(identityFlags, argv, 'plat-identity')
   if (!parsed.ok) return printUsage(parsed)

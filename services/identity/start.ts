@@ -128,7 +128,7 @@ function connectionLimitsOf({ maxConnectionsPerPeer, trustedProxies }: IdentityS
   return { limits: { requestMs: BODY_TIMEOUT_MS, maxConnectionsPerPeer }, trustedProxies }
 }
 
-/** Whoever connects may show an X.509-SVID: the check of a proof judges it, nobody else. */
+/** Any client may present an X.509-SVID: only the proof check verifies it. */
 function tlsOf({ tlsCert: certFile, tlsKey: keyFile }: IdentitySettings): { tls?: TlsOptions } {
   if (certFile === '') return {}
   return { tls: { certFile, keyFile, clientCertificates: 'requested', reloadMs: RELOAD_EVERY_MS } }

@@ -1,4 +1,4 @@
-/** What a plain scalar, one without quotes, stands for. */
+/** Value of a plain (unquoted) scalar. */
 export type PlainScalar =
   | { readonly type: 'null'; readonly value: null }
   | { readonly type: 'boolean'; readonly value: boolean }

@@ -11,7 +11,7 @@ interface Vector {
   readonly json?: unknown
 }
 
-/** What sigs.k8s.io/yaml makes of the same texts; the program beside it writes the file. */
+/** Results of sigs.k8s.io/yaml for the same texts; the program next to the file writes it. */
 const vectors: readonly Vector[] = readFileSync(
   new URL('../testing/yaml-vectors/vectors.jsonl', import.meta.url),
   'utf8',
@@ -20,14 +20,14 @@ const vectors: readonly Vector[] = readFileSync(
   .split('\n')
   .map((line): Vector => JSON.parse(line))
 
-/** What this reader refuses although sigs.k8s.io/yaml reads it. */
+/** Texts that this parser refuses although sigs.k8s.io/yaml accepts them. */
 const STRICTER =
   /unsupported tag|duplicate key|a key that is no string|more than one document|infinity and NaN|write it in quotes|not allowed within flow/
 
-/** What it reads although sigs.k8s.io/yaml does not: escapes of JSON, and addresses in flow lists. */
+/** Texts that it accepts although sigs.k8s.io/yaml does not: JSON escapes, and addresses in flow lists. */
 const WIDER: ReadonlySet<string> = new Set(['a: "\\/"', 'a: "\\uD83D\\uDE00"', 'a: "\\ud83d"', 'a: [::1]'])
 
-test('YAML means what it means to kubectl, or is refused', () => {
+test('YAML has the same meaning as in kubectl, or is refused', () => {
   const wrong: string[] = []
   let same = 0
   for (const { text, refused, json } of vectors) {
@@ -45,7 +45,7 @@ test('YAML means what it means to kubectl, or is refused', () => {
   assert.ok(same > 1400, `${same} of ${vectors.length} are read the same`)
 })
 
-test('every string is written so that it is read as that string', () => {
+test('every string is written so that it parses to itself', () => {
   const strings = new Set(vectors.flatMap(({ text }) => [text, text.replace(/^(?:a: |- )|: a$|^'|'$/g, '')]))
   for (const text of strings) {
     const written = writeYaml({ a: text, list: [text] })

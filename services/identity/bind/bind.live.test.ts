@@ -42,7 +42,7 @@ test('binding gives the same token with the proof key in it', async (t) => {
   }
 })
 
-test('a bound token stays as it is: 400 by its own key, 409 by another, in either form of the token', async (t) => {
+test('a bound token stays bound: 400 by its own key, 409 by another, in either form of the token', async (t) => {
   // Shows D1.state.bindBoundToken, D1.state.bindAnotherKey, D1.error.bind.400.invalid_request,
   // D1.error.bind.409.invalid_grant, D1.bind.challenge, D1.error.bindShape.
   const { clock, mint, bindWith, prover } = await setUp(t)
@@ -113,7 +113,7 @@ test('a bad proof is refused, and does not bind', async (t) => {
   assert.equal((await bindWith(token)).status, 200)
 })
 
-test('who brings no valid session token gets 401', async (t) => {
+test('a bind without a valid session token gets 401', async (t) => {
   // Shows D1.error.bind.401.invalid_token.
   const { clock, identity, mint, bindWith, url, prover } = await setUp(t)
   assertRefused(await bindWith('x'), 401, 'invalid_token')

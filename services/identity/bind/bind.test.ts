@@ -14,7 +14,7 @@ import { ask } from '../testing/endpoints.ts'
 import { bindEndpoint } from './endpoint.ts'
 import { type BindRecords, bindRecords } from './records.ts'
 
-/** A broker whose token is bound by somebody else at the worst moment: after it was looked up, before it is recorded. */
+/** A broker whose token is bound by another request between look-up and record. */
 function racing(records: (winner: string) => BindRecords) {
   const clock = new TestClock()
   const issuer = testIssuer({ clock })
@@ -35,11 +35,11 @@ function racing(records: (winner: string) => BindRecords) {
 }
 
 const lost = (winner: string): BindRecords => {
-  let asked = 0
-  return { find: () => (asked++ === 0 ? null : winner), insert: () => 'taken' }
+  let requested = 0
+  return { find: () => (requested++ === 0 ? null : winner), insert: () => 'taken' }
 }
 
-test('who loses the race between look-up and record is answered as if it had come later', async () => {
+test('a bind that loses the race between look-up and record is answered as if it had come later', async () => {
   const { bind, mine } = racing(lost)
   const toOther = await bind('A'.repeat(43))
   assert.ok('status' in toOther && 'error' in toOther, JSON.stringify(toOther))

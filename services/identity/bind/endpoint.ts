@@ -28,7 +28,7 @@ interface Bound {
   readonly jkt: string
 }
 
-/** `POST /v1/token/bind`: the bearer token and a proof over it in, the same token bound to the proof's key out. */
+/** `POST /v1/token/bind`: takes the bearer token and a proof over it, returns the same token bound to the proof's key. */
 export function bindEndpoint(parts: BindParts): Endpoint {
   return {
     path: PATH,
@@ -121,7 +121,7 @@ async function useProof({ proofs }: BindParts, proof: DpopProof, claims: Session
   if (fault !== null) throw refused(400, 'invalid_dpop_proof', fault.message)
 }
 
-/** The first bind wins; one that comes second, however close, is answered as if it had come later. */
+/** The first bind wins; a later one, however close, gets the response for a bound token. */
 async function record({ records }: BindParts, claims: SessionClaims, proof: DpopProof): Promise<void> {
   const verdict = await records.insert(claims, proof.jkt)
   if (verdict === 'inserted') return

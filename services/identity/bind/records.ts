@@ -2,11 +2,11 @@ import { type PoolObserver, watchedPool } from '@plat/core'
 import type { OnceSets, OnceVerdict } from '@plat/state'
 import { agentOf, type SessionClaims } from '@plat/tokens'
 
-/** Which token was bound to which key. The first bind of a `jti` wins, for as long as the token lives. */
+/** Keys that tokens were bound to. The first bind of a `jti` wins, for the life of the token. */
 export interface BindRecords {
-  /** Thumbprint of the key that the token is bound to; null when it is not. */
+  /** Returns the thumbprint of the key that the token is bound to; null when it is unbound. */
   find(jti: string): string | null | Promise<string | null>
-  /** Atomic: of several binds at the same time one is told `inserted`. */
+  /** Atomic: of several concurrent binds one gets `inserted`. */
   insert(claims: BoundClaims, jkt: string): OnceVerdict | Promise<OnceVerdict>
 }
 

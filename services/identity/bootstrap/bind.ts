@@ -6,7 +6,7 @@ import { isStop } from '../proof/parts/verdict.ts'
 import type { KubernetesObject } from './objects.ts'
 import { gone, unavailable } from './refusals.ts'
 
-/** What the session records of what was issued for it. */
+/** Issued token, as recorded on the session. */
 export interface IssuedRecord {
   readonly spiffeId: string
   /** Absent for attested sessions. */
@@ -14,9 +14,9 @@ export interface IssuedRecord {
 }
 
 /**
- * Binds the session to its first pod (docs/spec/broker-api.md, "States and transitions"). The record is `status.podRef` of the AgentSession,
- * written on the version that was judged, so that of two pods, and of two replicas of the broker, exactly one wins. Another
- * pod can take over only when the bound one is gone. False: somebody else wrote the session meanwhile, and nothing was bound.
+ * Binds the session to its first pod (docs/spec/broker-api.md, "States and transitions"). The record is `status.podRef` of the AgentSession, written
+ * with the resourceVersion that was checked, so that of two pods, and of two replicas of the broker, exactly one wins. Another pod can take over
+ * only when the bound one is gone. Returns false when the session was modified meanwhile, and nothing was bound.
  */
 export async function bindPod(
   api: ClusterApi,

@@ -7,7 +7,7 @@ import { BROKER_TOKEN, claimsIn, jsonFile, startTestBroker, text } from '../test
 import { addSpec, addStatus, phase, SESSION, setMetadata, setSpec, TIER } from './testing/cluster.ts'
 import { setUp, until } from './testing/pods.ts'
 
-test('a pod learns its session: first the names, then a token that verifies, then its environment', async (t) => {
+test('a pod receives its session: first the names, then a token that verifies, then its environment', async (t) => {
   // Shows D1.service.bootstraps. Shows D1.endpoint.bootstrap. Shows D1.bootstrap.authorization.
   // Shows D1.bootstrap.boundPodFollowed. Shows D1.auth.bootstrapByServiceAccount.
   // Shows D1.bootstrap.response.namespace. Shows D1.bootstrap.response.session. Shows D1.bootstrap.response.agent.
@@ -72,7 +72,7 @@ test('the first pod is recorded on the session, together with what was issued', 
   assert.deepEqual([spiffeId, jti], [body.spiffeId, body.jti])
 })
 
-test('the pod asks again before the end and gets the session with a fresh token', async (t) => {
+test('a repeated request before the end returns the session with a fresh token', async (t) => {
   // Shows D1.bootstrap.refresh.
   const { ask, clock } = await setUp(t)
   const first = await ask()
@@ -132,7 +132,7 @@ test('another pod is refused while the first one lives, even while it is being d
   assert.deepEqual(server.at(SESSION).status?.podRef, { name: 'warm-1', uid: 'uid-pod' })
 })
 
-test('of two writers of a session one is judged again: a session that is suspended meanwhile gets no token', async (t) => {
+test('after a conflicting write the session is checked again: one suspended meanwhile gets no token', async (t) => {
   const { server, refused } = await setUp(t)
   const released = Promise.withResolvers<void>()
   server.held.push({ request: /^PATCH/, until: released.promise })
@@ -144,7 +144,7 @@ test('of two writers of a session one is judged again: a session that is suspend
   assert.equal(server.at(SESSION).status?.podRef, undefined)
 })
 
-test('a revoked session, agent or user gets no session, and nobody does while the list cannot be read', async (t) => {
+test('revoked sessions, agents and users get no session, and no pod does while the list cannot be read', async (t) => {
   for (const [mode, target, refusal] of [
     ['revoke', { session: 'team/assistant/s1' }, '403 session_revoked'],
     ['suspend', { user: 'ada@example.com' }, '409 session_suspended'],
@@ -159,7 +159,7 @@ test('a revoked session, agent or user gets no session, and nobody does while th
   assert.equal(await refused(), '503 temporarily_unavailable')
 })
 
-test('bootstrap is on its own address alone, where liveness is the only other answer', async (t) => {
+test('bootstrap is served on its own address only, with liveness as the only other endpoint', async (t) => {
   // Shows D1.flag.bootstrap-listen. Shows D1.service.healthzOnBothPorts. Shows D1.versioning.pathPrefix.
   const { url, broker } = await setUp(t)
   const statusOf = async (base: string | null, where: string, method = 'GET') =>
@@ -193,7 +193,7 @@ test('without an address there is no bootstrap, and an address without a cluster
   await assert.rejects(started, /-bootstrap-listen: needs a cluster/)
 })
 
-test('every session that is given, and every refusal, is a line without the token', async (t) => {
+test('every issued session, and every refusal, is logged without the token', async (t) => {
   const { ask, broker, server } = await setUp(t)
   const { body } = await ask()
   server.change(SESSION, phase('Revoked'))
@@ -209,7 +209,7 @@ test('every session that is given, and every refusal, is a line without the toke
   assert.ok(!broker.lines.join('').includes(text(body.token)))
 })
 
-test('a session that names no scopes has those that the operator found', async (t) => {
+test('a session without scopes gets those that the operator resolved', async (t) => {
   const { server, ask } = await setUp(t)
   server.change(SESSION, setSpec({ agentRef: 'assistant' }))
   server.change(SESSION, addStatus({ scopes: ['tools:notes'] }))

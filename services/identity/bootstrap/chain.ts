@@ -6,7 +6,7 @@ import { isStop } from '../proof/parts/verdict.ts'
 import { controllerOf, isOwner, type KubernetesObject, kinds, type Owner, readObject, watched } from './objects.ts'
 import { denied, gone, NotReadyError, unavailable } from './refusals.ts'
 
-/** Where a Sandbox names its pod when it is not the one of its own name. */
+/** Name of the pod of a Sandbox when it differs from that of the Sandbox. */
 const POD_NAME_ANNOTATION = 'agents.x-k8s.io/pod-name'
 
 /** The session that a live pod serves, and the pod. */
@@ -17,9 +17,9 @@ export interface Chain {
 }
 
 /**
- * Follows a pod to its session: pod, Sandbox, SandboxClaim, AgentSession (docs/spec/broker-api.md, `POST /v1/bootstrap`). Upwards each step
- * is the controller reference, by UID. Whoever may create objects can write such a reference, so downwards each owner must
- * name what it owns as well. Throws the contract's refusals.
+ * Follows a pod to its session: pod, Sandbox, SandboxClaim, AgentSession (docs/spec/broker-api.md, `POST /v1/bootstrap`). Each step up is the
+ * controller reference, by UID. Anyone who can create objects can write such a reference, so each owner must name the owned object as well. Throws
+ * the contract's refusals.
  */
 export async function followPod(api: ClusterApi, bound: BoundPod): Promise<Chain> {
   const { namespace } = bound
@@ -45,7 +45,7 @@ export async function followPod(api: ClusterApi, bound: BoundPod): Promise<Chain
   return { pod, sandbox, session: exactly(session, sessionRef) }
 }
 
-/** The owner that a reference names, and no other one of its name. */
+/** Returns the owner that a reference names, checked by kind and UID. */
 function exactly(object: KubernetesObject | null, { kind, uid }: Owner): KubernetesObject {
   if (object === null) throw denied(`the ${kind} does not exist`)
   if (object.uid !== uid) throw denied(`the ${kind} is another one of the same name`)
@@ -57,7 +57,7 @@ function podNameOf({ name, metadata }: KubernetesObject): string {
   return textOf(member(metadata, 'annotations'), POD_NAME_ANNOTATION) || name
 }
 
-/** The claim that adopted a Sandbox. Until then the pool owns it, or nobody. */
+/** Returns the claim that adopted a Sandbox. Until then its pool owns it, or it has no owner. */
 function claimOf(sandbox: KubernetesObject): Owner {
   const owner = controllerOf(sandbox.metadata)
   if (isOwner(owner, kinds.claim)) return owner

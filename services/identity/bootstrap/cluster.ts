@@ -6,7 +6,7 @@ import type { ProofFlagValues } from '../proof/flags.ts'
 /** The cluster whose pods are bootstrapped. */
 export interface Cluster {
   readonly api: ClusterApi
-  /** What runtime classes isolate by. */
+  /** Isolation by runtime class. */
   readonly isolation: ReadonlyMap<string, string>
 }
 

@@ -22,14 +22,14 @@ import { denied, NotReadyError, unavailable } from './refusals.ts'
 import { type ReadySession, readSession, suspended } from './session.ts'
 
 const PATH = '/v1/bootstrap'
-/** Other writers of a session that one request gives way to. */
+/** Maximum number of conflicting writes of a session before a request fails. */
 const MAX_TRIES = 5
 const BEARER = /^bearer +([^ ]+)$/i
 
 export interface BootstrapParts extends AuditParts {
   readonly settings: IdentitySettings
   readonly api: ClusterApi
-  /** What runtime classes isolate by. */
+  /** Isolation by runtime class. */
   readonly isolation: ReadonlyMap<string, string>
   readonly tenancy: Tenancy
   readonly revocations: Revocations
@@ -38,10 +38,10 @@ export interface BootstrapParts extends AuditParts {
   readonly ids: Ids
 }
 
-/** `POST /v1/bootstrap`, on a listener of its own. */
+/** `POST /v1/bootstrap`, on a separate listener. */
 export interface Bootstrap {
   readonly endpoint: Endpoint
-  /** Answers every long-poll now: the broker is about to end. */
+  /** Ends every long-poll, because the broker is about to stop. */
   drain(): void
 }
 
@@ -59,7 +59,7 @@ interface BootstrapResponse {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** A pod that was started before anybody knew for whom asks which session it serves. */
+/** Serves pods that were started without a session and request theirs. */
 export function createBootstrap(parts: BootstrapParts): Bootstrap {
   const { api, clock, settings } = parts
   const waits = new PendingBootstraps({
@@ -88,7 +88,7 @@ export function createBootstrap(parts: BootstrapParts): Bootstrap {
         try {
           return await handle(request, who)
         } catch (error) {
-          // That nothing is there yet is no refusal: it is what a warm pool hears all day.
+          // Not ready is not a refusal: warm pods get it all the time.
           if (error instanceof OAuthError && !(error instanceof NotReadyError))
             recordRefused(parts, 'bootstrap', error, who)
           throw error
@@ -123,7 +123,7 @@ function invalidToken(description: string): OAuthError {
   return new OAuthError(401, 'invalid_token', description, { 'www-authenticate': challenge })
 }
 
-/** Follows the pod to its session, binds it, and answers for it; again when the session changed meanwhile. */
+/** Follows the pod to its session, binds it and issues; repeats when the session was modified meanwhile. */
 async function serve(parts: BootstrapParts, bound: BoundPod): Promise<BootstrapResponse> {
   for (let left = MAX_TRIES; left > 0; left--) {
     const answer = await tryToServe(parts, bound)
@@ -132,7 +132,7 @@ async function serve(parts: BootstrapParts, bound: BoundPod): Promise<BootstrapR
   throw unavailable('the session changes all the time')
 }
 
-/** Null: somebody else wrote the session while it was judged. */
+/** Returns null when the session was modified meanwhile. */
 async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<BootstrapResponse | null> {
   const { api, clock, isolation, settings } = parts
   const chain = await followPod(api, bound)
@@ -143,7 +143,7 @@ async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Boots
   const substrate = substrateOf(bound, chain.pod, isolation)
   const minted = ready.attested ? null : asOAuth(() => mint(parts, ready.request, substrate))
   const jti = minted === null ? {} : { jti: minted.jti }
-  // The session's record comes first: a token that the session does not know of is never given out.
+  // The session is recorded first: a token that is not recorded on its session is never issued.
   if (!(await bindPod(api, chain.session, bound, { spiffeId, ...jti }))) return null
   const end = minted?.expiresAt ?? (ready.endsAt === null ? null : rfc3339(ready.endsAt))
   const facts = { ...jti, ...(end !== null && { expiresAt: end }) }
@@ -165,7 +165,7 @@ function nameIn({
   return { namespace, session, agent }
 }
 
-/** What the Agent and the session set, and above it what only the broker knows. */
+/** Variables of the Agent and the session, overridden by those of the broker. */
 function environmentOf(
   { bootstrapGatewayUrl: gateway }: IdentitySettings,
   ready: ReadySession,
@@ -182,7 +182,7 @@ function environmentOf(
   }
 }
 
-/** Who is on the revocations list gets no session, and so does nobody while the list cannot be read. */
+/** Subjects on the revocations list get no session, and no subject does while the list cannot be read. */
 function refuseRevoked(
   { revocations, tenancy, settings }: BootstrapParts,
   { request }: ReadySession,
@@ -190,7 +190,7 @@ function refuseRevoked(
 ): void {
   const { namespace, agent, session, user, parentSession, forkRoot, forkedFrom } = request
   const { issuer, trustDomain } = settings
-  // The token before this one, if any: a session whose token was revoked is not given another one.
+  // The previous token, if any: a session whose token was revoked gets no other one.
   const subject = {
     namespace,
     agent,
@@ -216,7 +216,7 @@ function refuseRevoked(
   if (verdict === 'unavailable') throw unavailable('the list of revocations cannot be read')
 }
 
-/** A mint's refusals in the words of this endpoint. */
+/** Converts a mint's refusals to the errors of this endpoint. */
 function asOAuth<T>(work: () => T): T {
   try {
     return work()

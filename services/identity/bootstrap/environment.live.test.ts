@@ -25,7 +25,7 @@ const configMap = (name: string, more: object = {}) => ({
   valueFrom: { configMapKeyRef: { name: 'settings', key: 'colour', ...more } },
 })
 
-test('variables come from the fields of the pod that asks', async (t) => {
+test('variables are resolved from the fields of the requesting pod', async (t) => {
   // Shows D2.env.fieldRef.supported.
   const { server, variables } = await withVariables(t, [
     field('NAME', 'metadata.name'),
@@ -71,9 +71,9 @@ test('a value has the values of earlier variables in it, and a doubled dollar si
     { name: 'EMPTY' },
     { name: 'EARLY', value: '$(LATE)' },
     { name: 'LATE', value: 'l' },
-    { name: 'ALL', value: '[$(LATE)$(EMPTY)] $$(LATE) $$$(LATE) $(NOBODY) $LATE $' },
+    { name: 'ALL', value: '[$(LATE)$(EMPTY)] $$(LATE) $$$(LATE) $(UNSET) $LATE $' },
   ])
-  const ALL = '[l] $(LATE) $l $(NOBODY) $LATE $'
+  const ALL = '[l] $(LATE) $l $(UNSET) $LATE $'
   assert.deepEqual(await variables(), { EMPTY: '', EARLY: '$(LATE)', LATE: 'l', ALL })
 })
 
@@ -105,7 +105,7 @@ test('a pod waits for what its variables come from, and nothing is bound meanwhi
   assert.deepEqual(await variables(), { COLOUR: 'red' })
 })
 
-test('what the broker may not read is 503, with the name of the variable', async (t) => {
+test('an object that the broker may not read gives 503, with the name of the variable', async (t) => {
   const { server, ask } = await withVariables(t, [secret('PASSWORD')])
   server.faults.push({ request: /secrets/, status: 403 })
   const { status, body } = await ask()
@@ -115,7 +115,7 @@ test('what the broker may not read is 503, with the name of the variable', async
   assert.equal((await ask()).status, 503)
 })
 
-test('what cannot be known outside the pod is refused by name, before anything is issued', async (t) => {
+test('a value that cannot be known outside the pod is refused by name, before a token is issued', async (t) => {
   for (const [entry, words] of [
     [{ name: 'CPU', valueFrom: { resourceFieldRef: { resource: 'limits.cpu' } } }, /CPU .* resourceFieldRef/],
     [{ name: 'FILE', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'k' } } }, /FILE .* fileKeyRef/],

@@ -17,9 +17,9 @@ export interface EnvironmentParts {
 }
 
 /**
- * The variables that an Agent and its session set (docs/spec/crds.md, `env`). A pod that waited in a pool started without them, so
- * what a kubelet would have resolved is resolved here. What cannot be known from outside the pod is refused: a variable that
- * is missing without a word would be worse. Throws the contract's refusals.
+ * Resolves the variables that an Agent and its session set (docs/spec/crds.md, `env`). A pod that waited in a pool started without them, so what a
+ * kubelet would have resolved is resolved here. A value that cannot be known outside the pod is refused, since a silently missing variable would be
+ * worse. Throws the contract's refusals.
  */
 export async function variablesOf(parts: EnvironmentParts): Promise<Readonly<Record<string, string>>> {
   const { agent, chain } = parts
@@ -55,7 +55,7 @@ function expanded(entry: Members, known: ReadonlyMap<string, string>): string {
   return result + text.slice(at)
 }
 
-/** Where values come from, for one bootstrap: no object is read twice. */
+/** Sources of values for one bootstrap: no object is read twice. */
 class Sources {
   readonly #parts: EnvironmentParts
   /** By path; null for what is not there. */

@@ -32,7 +32,7 @@ export const bootstrapFlags = {
   },
 } as const satisfies FlagTable
 
-/** What the broker is told about bootstrap. */
+/** Bootstrap settings. */
 export interface BootstrapSettings {
   /** `off`: no such listener. */
   readonly bootstrapListen: string
@@ -59,7 +59,7 @@ export function bootstrapSettingsOf(values: FlagValues<typeof bootstrapFlags>): 
   }
 }
 
-/** What is wrong with the settings, one line each, naming the flag. */
+/** Returns the problems of the settings, one line each, naming the flag. */
 export function bootstrapSettingProblems(settings: BootstrapSettings): readonly string[] {
   const problems: string[] = []
   if (settings.bootstrapListen === '') problems.push('-bootstrap-listen: write an address or off')

@@ -40,7 +40,7 @@ export interface KubernetesObject {
   readonly status: Members
 }
 
-/** Who controls an object: the one owner reference with `controller: true`. */
+/** The controller of an object: the one owner reference with `controller: true`. */
 export interface Owner {
   readonly group: string
   readonly kind: string
@@ -99,7 +99,7 @@ export function isOwner(owner: Owner | null, { group, kind }: ResourceKind): own
   return owner !== null && owner.group === group && owner.kind === kind && owner.name !== '' && owner.uid !== ''
 }
 
-/** What a long-poll has to watch to see the object change. */
+/** Returns the watch parameters with which a long-poll sees the object change. */
 export function watched({ path, name, resourceVersion }: KubernetesObject): Watched {
   return { path, name, resourceVersion }
 }

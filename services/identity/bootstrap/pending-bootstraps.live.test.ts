@@ -30,7 +30,7 @@ test('a refusal ends a long-poll at once', async (t) => {
   assert.equal(await answer, '410 session_gone')
 })
 
-test('a long-poll lasts 25 seconds, whatever was asked for', async (t) => {
+test('a long-poll lasts at most 25 seconds, whatever was requested', async (t) => {
   // Shows D1.bootstrap.wait.cap. Shows D1.limit.bootstrapWait.
   const { server, refused, clock } = await setUp(t)
   server.change(SANDBOX, pooled)
@@ -56,7 +56,7 @@ async function pass(clock: TestClock, ms: number, waits: () => boolean): Promise
   }
 }
 
-test('one pod holds one long-poll, its newest', async (t) => {
+test('one pod has one long-poll, its newest', async (t) => {
   const { server, refused } = await setUp(t, { clock: systemClock, ids: systemIds(systemClock) })
   server.change(SANDBOX, pooled)
   const first = refused('?wait=25')
@@ -75,10 +75,10 @@ test('a pod that goes away is not waited for', async (t) => {
   server.change(SANDBOX, pooled)
   const gone = new AbortController()
   const headers = { authorization: `Bearer ${projectedToken()}` }
-  const asked = fetch(`${url}/v1/bootstrap?wait=25`, { method: 'POST', headers, signal: gone.signal })
+  const requested = fetch(`${url}/v1/bootstrap?wait=25`, { method: 'POST', headers, signal: gone.signal })
   await until(() => server.watching() === 1)
   gone.abort()
-  await assert.rejects(asked)
+  await assert.rejects(requested)
   await until(() => server.watching() === 0)
 })
 
@@ -98,7 +98,7 @@ test('more pods at once than the flag allows get 503 and Retry-After, and the ne
   assert.equal((await ask()).status, 200)
 })
 
-test('a broker that drains answers who waits', async (t) => {
+test('a draining broker answers every waiting pod', async (t) => {
   const { server, refused, broker } = await setUp(t, { clock: systemClock, ids: systemIds(systemClock) })
   server.change(SANDBOX, pooled)
   const waiting = refused('?wait=25')

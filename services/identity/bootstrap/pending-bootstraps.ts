@@ -5,15 +5,15 @@ import { NotReadyError, unavailable, type Watched } from './refusals.ts'
 
 /** docs/spec/broker-api.md, "Limits": the longest long-poll, in seconds. */
 export const MAX_WAIT_SECONDS = 25
-/** A watch can miss what a later object decides: the whole chain is looked at again this often, in milliseconds. */
+/** A watch can miss a change of a later object: the whole chain is checked again at this interval, in milliseconds. */
 const LOOK_AGAIN_MS = 10_000
-/** Pause before looking again, in milliseconds: an object that changes without end must not keep the API server busy. */
+/** Pause before the next check, in milliseconds: an object that changes constantly must not load the API server. */
 const PAUSE_MS = 100
 
 export interface WaitsOptions {
   readonly api: ClusterApi
   readonly clock: Clock
-  /** Requests at the same time at most; one peer has a quarter of them. */
+  /** Maximum number of concurrent requests; one peer has a quarter of them. */
   readonly cap: number
   readonly observer?: PoolObserver | undefined
 }
@@ -25,7 +25,7 @@ export interface WaitRequest {
   /** The pod's UID: a pod waits once, and its newest request is the one that waits. */
   readonly pod: string
   readonly waitMs: number
-  /** The connection of the pod: when it ends, nobody waits any more. */
+  /** Connection of the pod: the wait ends with it. */
   readonly socket: Socket
 }
 
@@ -45,7 +45,7 @@ export class PendingBootstraps {
 
   /** Runs one request of a peer address, or refuses it with 503 when too many run, of all or of this peer: a pod is not known yet. */
   async admit<T>(peer: string, work: () => Promise<T>): Promise<T> {
-    if (this.#running.acquire(peer) !== null) throw unavailable('too many pods ask at the same time')
+    if (this.#running.acquire(peer) !== null) throw unavailable('too many concurrent bootstrap requests')
     try {
       return await work()
     } finally {
@@ -53,7 +53,7 @@ export class PendingBootstraps {
     }
   }
 
-  /** Asks `look` until it answers, or refuses with anything but `NotReadyError`, or the time is over: then `NotReadyError` is the answer. */
+  /** Calls `look` until it resolves, fails with anything except NotReadyError, or time is up: then rejects with NotReadyError. */
   async poll<T>({ pod, waitMs, socket }: WaitRequest, look: () => Promise<T>): Promise<T> {
     const { clock } = this.#options
     const over = new AbortController()
@@ -78,19 +78,19 @@ export class PendingBootstraps {
     }
   }
 
-  /** Whoever waits is told at once that nothing has come, and nobody waits from now on. */
+  /** Ends every wait at once, and starts no new one. */
   drain(): void {
     this.#draining = true
     for (const over of this.#waiting.values()) over.abort()
   }
 
-  /** One pod cannot hold the places of others: its older long-poll ends. */
+  /** A pod must not occupy the slots of others: its older long-poll ends. */
   #supersede(pod: string, over: AbortController): void {
     this.#waiting.get(pod)?.abort()
     this.#waiting.set(pod, over)
   }
 
-  /** Resolves when the object may have changed, the time is over, or nobody waits any more. */
+  /** Resolves when the object may have changed, time is up, or the client has disconnected. */
   async #change({ path, name, resourceVersion }: Watched, ms: number, over: AbortSignal): Promise<void> {
     const { api, clock } = this.#options
     const query = {

@@ -20,7 +20,7 @@ import {
 } from './testing/cluster.ts'
 import { setUp } from './testing/pods.ts'
 
-/** What names its owner, without being controlled by it. */
+/** An owner reference without control. */
 const uncontrolled = setMetadata({
   ownerReferences: [{ apiVersion: 'agents.x-k8s.io/v1beta1', kind: 'Sandbox', name: 'warm-1', uid: 'uid-sandbox' }],
 })
@@ -74,7 +74,7 @@ const changes: readonly (readonly [name: string, where: string, change: Change, 
     setStatus({ phase: 'Running', sandboxRef: { name: 'warm-1', uid: 'another' } }),
     '403 access_denied',
   ],
-  ['the session asks for what no token can say', SESSION, addSpec({ scopes: [''] }), '403 access_denied'],
+  ['the session has a value that a token cannot carry', SESSION, addSpec({ scopes: [''] }), '403 access_denied'],
   ['the session is revoked', SESSION, phase('Revoked'), '403 session_revoked'],
   ['the session is suspended', SESSION, phase('Suspended'), '409 session_suspended'],
   ['the session is to be suspended', SESSION, addSpec({ suspend: true }), '409 session_suspended'],
@@ -84,11 +84,11 @@ const changes: readonly (readonly [name: string, where: string, change: Change, 
   ['the session is cancelled', SESSION, phase('Cancelled'), '410 session_gone'],
   ['the session is being deleted', SESSION, deleting, '410 session_gone'],
   ['the pool still owns the Sandbox', SANDBOX, pooled, '425 not_adopted'],
-  ['nobody owns the Sandbox', SANDBOX, setMetadata({ ownerReferences: [] }), '425 not_adopted'],
+  ['the Sandbox has no owner', SANDBOX, setMetadata({ ownerReferences: [] }), '425 not_adopted'],
   ['the claim has recorded no Sandbox', CLAIM, setStatus({}), '425 not_adopted'],
   ['the session is pending', SESSION, phase('Pending'), '425 not_prepared'],
   ['the session is preparing', SESSION, phase('Preparing'), '425 not_prepared'],
-  ['the session has a phase that nobody knows', SESSION, phase('Dancing'), '425 not_prepared'],
+  ['the session has an unknown phase', SESSION, phase('Dancing'), '425 not_prepared'],
   ['the session has recorded no Sandbox', SESSION, setStatus({ phase: 'Running' }), '425 not_prepared'],
   ['the session names no Agent', SESSION, addSpec({ agentRef: '' }), '425 not_prepared'],
   ['the Agent names no tier', AGENT, setSpec({}), '425 not_prepared'],
@@ -121,7 +121,7 @@ const missing: readonly (readonly [string, string])[] = [
   [TIER, '425 not_prepared'],
 ]
 
-test('what does not exist is refused by what it was', async (t) => {
+test('a missing object is refused by its kind', async (t) => {
   const { server, refused } = await setUp(t)
   for (const [where, refusal] of missing) {
     const object = server.at(where)
@@ -131,7 +131,7 @@ test('what does not exist is refused by what it was', async (t) => {
   }
 })
 
-test('an API server in trouble is 503 at every step, and the pod is told when to ask again', async (t) => {
+test('a failing API server gives 503 at every step, with Retry-After', async (t) => {
   // Shows D1.error.bootstrap.503.temporarily_unavailable.
   const { server, ask } = await setUp(t)
   for (const request of [
@@ -154,7 +154,7 @@ test('an API server in trouble is 503 at every step, and the pod is told when to
   }
 })
 
-test('what is no token, or one that the API server does not know, is 401 with a challenge', async (t) => {
+test('an invalid token, or one unknown to the API server, gets 401 with a challenge', async (t) => {
   // Shows D1.error.bootstrap.401.invalid_token.
   const { server, ask } = await setUp(t)
   for (const authorization of [null, 'Basic YTpi', 'Bearer a.b', `Bearer ${BROKER_TOKEN}`]) {
@@ -162,7 +162,7 @@ test('what is no token, or one that the API server does not know, is 401 with a 
     assert.equal(`${status} ${body.error}`, '401 invalid_token')
     assert.equal(headers.get('www-authenticate'), 'Bearer realm="plat-identity", error="invalid_token"')
   }
-  // The API server was not asked about any of them.
+  // None of them reached the API server.
   assert.deepEqual(server.seen, [])
   const known = server.user
   const unbound = { username: 'system:serviceaccount:team:runner', extra: {} }
@@ -172,7 +172,7 @@ test('what is no token, or one that the API server does not know, is 401 with a 
   }
 })
 
-test('a wait that is no number of seconds is 400, and nothing is asked for it', async (t) => {
+test('a wait that is not a number of seconds is 400, without a request to the API server', async (t) => {
   // Shows D1.error.bootstrap.400.invalid_request.
   const { server, ask } = await setUp(t)
   for (const query of ['?wait=-1', '?wait=abc', '?wait=1e9', '?wait=1.5', '?wait=', '?wait=1&wait=2', '?wait=%201']) {

@@ -1,6 +1,6 @@
 import { OAuthError } from '@plat/http/endpoints'
 
-/** Seconds after which a pod that met a full or troubled broker should ask again. */
+/** Retry-After in seconds for a pod refused by a busy or failing broker. */
 const RETRY_AFTER_SECONDS = '1'
 
 /** An object that has to change before a pod can be answered. */
@@ -31,7 +31,7 @@ export function gone(description: string): OAuthError {
   return new OAuthError(410, 'session_gone', description)
 }
 
-/** 503: ask again soon. */
+/** 503 with Retry-After. */
 export function unavailable(description: string): OAuthError {
   return new OAuthError(503, 'temporarily_unavailable', description, { 'retry-after': RETRY_AFTER_SECONDS })
 }

@@ -9,7 +9,7 @@ import { denied, gone, NotReadyError } from './refusals.ts'
 
 /** A session that is ready for its pod. */
 export interface ReadySession {
-  /** What its token says. `ttlSeconds` is what is left of the session; 0 when nothing limits it. */
+  /** Content of its token. `ttlSeconds` is the remaining time of the session; 0 without a limit. */
   readonly request: MintRequest
   /** Its TrustTier wants attestation evidence: no token here. */
   readonly attested: boolean
@@ -34,7 +34,7 @@ export async function readSession(
   const agent = await readObject(api, kinds.agent, namespace, textOf(session.spec, 'agentRef'))
   if (agent === null) throw notPrepared('the Agent of the session does not exist yet')
   const tierName = textOf(agent.spec, 'tier')
-  // What a tier demands decides whether a token is issued: without the tier, nothing is.
+  // The requirements of a tier decide whether a token is issued: without the tier, none is.
   const tier = await readObject(api, kinds.tier, null, tierName)
   if (tier === null) throw notPrepared('the TrustTier of the session does not exist yet')
   if (member(session.spec, 'fork').inheritTaints === true && !Array.isArray(session.status.inheritedTaints)) {
@@ -99,7 +99,7 @@ function requestOf(
     user: spec.user,
     groups: spec.groups,
     principalVerified: spec.principalVerified,
-    // What the operator has found that the Agent may be granted, where the session names none.
+    // Scopes that the operator resolved for the Agent, when the session names none.
     scopes: spec.scopes ?? status.scopes,
     tier,
     parentSession: fork.parent,

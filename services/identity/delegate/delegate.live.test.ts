@@ -146,7 +146,7 @@ test('the subject has to grant the actor, in its namespace or by namespace and n
   assertRefused(await delegate(await granting('agents:remote'), remote), 400, 'invalid_scope')
 })
 
-test('the result has the scope of the actor, narrowed when that is asked for', async (t) => {
+test('the result has the scope of the actor, narrowed if requested', async (t) => {
   const { mint, delegate } = await setUp(t)
   const a = (await mint(planner)).token
   const b = (await mint(helper)).token
@@ -158,7 +158,7 @@ test('the result has the scope of the actor, narrowed when that is asked for', a
   assert.ok(!('scope' in claimsIn(unscoped.body.access_token)))
 })
 
-test('only the default audience can be asked for', async (t) => {
+test('only the default audience can be requested', async (t) => {
   // Shows D1.delegation.audienceDefault.
   const { mint, delegate } = await setUp(t)
   const [a, b] = [await mint(planner), await mint(helper)]
@@ -226,7 +226,7 @@ test('five delegations make a chain, the sixth is refused', async (t) => {
   assert.equal((await chain(t, 15, { maxDelegationDepth: 15 })).answer.status, 200)
 })
 
-test('a delegated token may be exchanged, and the result keeps who stands behind it', async (t) => {
+test('a delegated token may be exchanged, and the result keeps its delegators', async (t) => {
   const exchangeConfig = await jsonFile({
     audiences: { reports: { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } },
   })

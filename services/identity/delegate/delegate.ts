@@ -32,7 +32,7 @@ export interface DelegationRequest extends ExchangeRequest {
   readonly actorToken: string
 }
 
-/** What a delegated token is made of once the rules have let it through. */
+/** Inputs of a delegated token once the rules allow it. */
 interface Delegation {
   readonly actor: SessionClaims
   readonly delegator: Delegator
@@ -44,24 +44,29 @@ interface Delegation {
 /** Agent-to-agent delegation (docs/spec/broker-api.md, "Delegation rules"): grant, target, scope, proof, issue. */
 export async function delegate(
   parts: DelegationParts,
-  asked: DelegationRequest,
+  requested: DelegationRequest,
   request: IncomingMessage,
   who: Asker,
 ): Promise<ExchangeResponse> {
-  const actor = await actorOf(parts, asked)
+  const actor = await actorOf(parts, requested)
   who.sub = actor.subject
   who.jti = actor.jti
-  const delegator = await delegatorOf(parts, asked)
+  const delegator = await delegatorOf(parts, requested)
   refuseSelf(actor, delegator.claims)
   refuseOtherTenant(parts, actor, delegator.claims)
   refuseDepth(parts, delegator.claims)
-  checkTarget(parts, asked, actor, delegator)
-  const scopes = grantedScopes(asked, actor, delegator)
+  checkTarget(parts, requested, actor, delegator)
+  const scopes = grantedScopes(requested, actor, delegator)
   const actorKey = await boundTo(parts, actor)
-  await proveHolder(parts, request, { token: asked.actorToken, claims: actor, boundTo: actorKey, name: 'actor_token' })
+  await proveHolder(parts, request, {
+    token: requested.actorToken,
+    claims: actor,
+    boundTo: actorKey,
+    name: 'actor_token',
+  })
   const delegation = { actor, delegator, scopes, actorKey }
-  if (delegator.txn !== null) return onlyOnce(parts, asked, { ...delegation, txn: delegator.txn })
-  return recorded(parts, issue(parts, asked, delegation))
+  if (delegator.txn !== null) return onlyOnce(parts, requested, { ...delegation, txn: delegator.txn })
+  return recorded(parts, issue(parts, requested, delegation))
 }
 
 /** Rule 1: the caller's own session token. */
@@ -104,7 +109,7 @@ function checkTarget(
   throw badTarget('the transaction token is of a call to another agent')
 }
 
-/** Rule 2, then the actor's own scopes, narrowed when the request asks for it. */
+/** Rule 2, then the actor's own scopes, narrowed if the request says so. */
 function grantedScopes({ scopes }: DelegationRequest, actor: SessionClaims, delegator: Delegator): readonly string[] {
   if (!delegator.scopes.some((scope) => names(scope, delegator.claims, actor))) {
     throw badScope(`the subject does not grant agents:${actor.agent} or agents:${actor.namespace}/${actor.agent}`)
@@ -117,8 +122,8 @@ function grantedScopes({ scopes }: DelegationRequest, actor: SessionClaims, dele
 }
 
 /**
- * The token is made and recorded before the use is claimed: what the identical request gets again has its record. Whoever comes
- * second at the same moment throws his away; its record names a token that nobody has.
+ * The token is created and recorded before the use is claimed, so that a repeated request gets a recorded token. The loser of a race discards its
+ * token; its record names a token that was never issued.
  */
 async function onlyOnce(
   parts: DelegationParts,
@@ -146,7 +151,7 @@ function repeated(verdict: OnceVerdict, scopes: readonly string[]): ExchangeResp
   return answer(token, Math.max(0, Number(lifetime) - Math.floor(verdict.agoMs / 1000)), scopes)
 }
 
-/** A delegated token, and what is recorded when it is handed out. */
+/** A delegated token, and its record for when it is issued. */
 interface IssuedDelegation {
   readonly answer: ExchangeResponse
   readonly facts: IssuedFacts
@@ -158,12 +163,12 @@ async function recorded(parts: DelegationParts, issued: IssuedDelegation): Promi
 }
 
 /** Rule 4. */
-function issue(parts: DelegationParts, asked: DelegationRequest, delegation: Delegation): IssuedDelegation {
+function issue(parts: DelegationParts, requested: DelegationRequest, delegation: Delegation): IssuedDelegation {
   const { actor, delegator, scopes } = delegation
   const issuedAt = Math.floor(parts.clock.now() / 1000)
   const lifetime = Math.min(
     MAX_LIFETIME_SECONDS,
-    asked.ttlSeconds ?? MAX_LIFETIME_SECONDS,
+    requested.ttlSeconds ?? MAX_LIFETIME_SECONDS,
     secondsLeft(actor, issuedAt, 'actor_token'),
     secondsLeft(delegator.claims, issuedAt, 'subject_token'),
   )
@@ -190,7 +195,7 @@ function issue(parts: DelegationParts, asked: DelegationRequest, delegation: Del
   return { answer: answer(token, lifetime, scopes), facts }
 }
 
-/** Where it runs and what it may are the actor's; for whom is the delegator's. */
+/** Location and permissions are the actor's; the user is the delegator's. */
 function delegatedClaims({ actor, delegator, scopes, actorKey }: Delegation): object {
   const { claims } = delegator
   const taints = new Set([...claims.inheritedTaints, ...actor.inheritedTaints])
@@ -203,7 +208,7 @@ function delegatedClaims({ actor, delegator, scopes, actorKey }: Delegation): ob
     plat_inherited_taints: taints.size === 0 ? undefined : [...taints].join(' '),
     plat_delegator_jti: claims.jti,
     plat_lineage: lineageOf(actor, claims),
-    // Everything that this token stands on: revoking any of it revokes this one too, the actor's own token included.
+    // Every token that this one depends on, including the actor's: revoking any of them revokes this one.
     plat_delegation_jtis: [claims.jti, ...claims.delegationJtis, actor.jti],
     cnf: actorKey === null ? undefined : { jkt: actorKey },
   }

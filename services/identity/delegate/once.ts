@@ -25,14 +25,14 @@ export interface TransactionUse {
   readonly request: DelegationRequest
 }
 
-/** `first`: what was offered now counts. `repeated`: an identical request was answered with `text`, so many ms ago. */
+/** `first`: the offered result is stored. `repeated`: an identical request was answered with `text`, that many ms ago. */
 export type OnceVerdict =
   | { readonly kind: 'first' | 'used' | 'full' }
   | { readonly kind: 'repeated'; readonly text: string; readonly agoMs: number }
 
 /** Transaction tokens are good once per actor and proof key. */
 export interface Once {
-  /** What became of this use before; null for nothing. */
+  /** Returns the stored result of this use; null when there is none. */
   find(use: TransactionUse): Promise<OnceVerdict | null>
   /** Of several that offer an answer at the same time one is `first`. */
   claim(use: TransactionUse, text: string): Promise<OnceVerdict>
@@ -46,8 +46,8 @@ export interface OnceOptions {
 }
 
 /**
- * Uses, each with its answer sealed by the request that it answers: who reads the store learns no token, and only the identical
- * request opens it.
+ * Uses, each with its result encrypted by a key derived from the request: a reader of the store learns no token, and only the identical request
+ * decrypts it.
  */
 export function createOnce({ sets, clock, ids, observer }: OnceOptions): Once {
   const used = sets.set('transaction', watchedPool({ name: 'transactions', observer }))
@@ -76,7 +76,7 @@ function keyOf({ txn, actor, jkt }: TransactionUse): string {
   return hash('sha256', JSON.stringify([txn, actor, jkt]), 'base64')
 }
 
-/** 32 bytes that only whoever has both tokens can compute. */
+/** 32 bytes that only a holder of both tokens can compute. */
 function secretOf({ request }: TransactionUse): Buffer {
   const { subjectToken, actorToken, scopes, ttlSeconds } = request
   return hash('sha256', JSON.stringify(['plat-once-v1', subjectToken, actorToken, scopes, ttlSeconds]), 'buffer')

@@ -6,16 +6,16 @@ import type { DelegationParts, DelegationRequest } from './delegate.ts'
 /** Agent A, on whose behalf the actor is to act: from its session token, or from the call's transaction token. */
 export interface Delegator {
   readonly claims: SessionClaims
-  /** What it grants or was granted for; must name the actor. */
+  /** Granted scopes; must name the actor. */
   readonly scopes: readonly string[]
   /** Id of the transaction, which is good once; null for a session token. */
   readonly txn: string | null
 }
 
-/** The subject as a grant: who it is, whether it may be delegated at all. Whom it grants is asked for afterwards. */
-export async function delegatorOf(parts: DelegationParts, asked: DelegationRequest): Promise<Delegator> {
-  if (asked.subjectKind === 'transaction') return transaction(parts, asked.subjectToken)
-  const claims = await sessionOf(parts, asked.subjectToken, 'subject_token')
+/** Returns the subject as a grant: its identity, and whether it may be delegated at all. The target is checked later. */
+export async function delegatorOf(parts: DelegationParts, requested: DelegationRequest): Promise<Delegator> {
+  if (requested.subjectKind === 'transaction') return transaction(parts, requested.subjectToken)
+  const claims = await sessionOf(parts, requested.subjectToken, 'subject_token')
   if (claims.parentJti !== null) throw badGrant('an exchanged token cannot be delegated')
   if ((await boundTo(parts, claims)) !== null) throw badGrant('a token that is bound to a key cannot be delegated')
   return { claims, scopes: claims.scopes, txn: null }

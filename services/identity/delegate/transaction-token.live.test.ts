@@ -40,7 +40,7 @@ test('the transaction token of a call lets the called agent act for the caller',
   })
   const { status, body } = await delegate(subject, b.token)
   assert.equal(status, 200, JSON.stringify(body))
-  // What is left of both tokens: a transaction token lives for a minute.
+  // Remaining life of both tokens: a transaction token lives for a minute.
   assert.equal(body.expires_in, 60)
   const claims = claimsIn(body.access_token)
   assert.deepEqual(claims.act, {
@@ -56,7 +56,7 @@ test('the transaction token of a call lets the called agent act for the caller',
   )
 })
 
-test('a transaction token of a call to somebody else is invalid_target', async (t) => {
+test('a transaction token for another agent is invalid_target', async (t) => {
   const { mint, token, delegate } = await setUp(t)
   const b = (await mint(helper)).token
   for (const scope of ['agents:other', 'agents:team/helper', 'tools:helper', 'agents:helper agents:other', undefined]) {
@@ -184,7 +184,7 @@ test('keys may come from a URL', async (t) => {
   assert.equal((await delegate(token(), b)).status, 200)
 })
 
-test('without keys transaction tokens are not taken, and keys that cannot be read do not start', async (t) => {
+test('without keys transaction tokens are not accepted, and unreadable keys prevent the start', async (t) => {
   const { mint, token, delegate } = await setUp(t, { txnTokenKeys: [] })
   assertRefused(await delegate(token(), (await mint(helper)).token), 400, 'invalid_request')
   await assert.rejects(setUp(t, { txnTokenKeys: ['/nowhere/keys.pem'] }), /-txn-token-keys: \/nowhere\/keys.pem/)

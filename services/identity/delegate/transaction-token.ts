@@ -17,7 +17,7 @@ import type { IdentitySettings } from '../flags.ts'
 
 /** How far the clock of the gateway may be ahead of ours, in seconds. */
 const SKEW_SECONDS = 5
-/** How often keys behind a URL are asked for, in seconds (docs/spec/broker-api.md, "Limits"). */
+/** Refresh interval of keys from a URL, in seconds (docs/spec/broker-api.md, "Limits"). */
 const REFRESH_SECONDS = 300
 
 /** A transaction token of the gateway: the call that agent A made, as the agent that it called presents it. */

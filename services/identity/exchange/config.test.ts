@@ -54,7 +54,7 @@ test('an audience has the documented keys, and 300 s when it says no lifetime', 
   })
 })
 
-test('every problem is told with the path of its key', () => {
+test('every problem is reported with the path of its key', () => {
   const cases: readonly (readonly [unknown, RegExp])[] = [
     ['{', /-exchange-config: x\.json: /],
     ['[]', /the file: must be an object/],
@@ -77,7 +77,7 @@ test('every problem is told with the path of its key', () => {
   for (const [file, message] of cases) assert.match(problemsOf(file), message, JSON.stringify(file))
 })
 
-test('a provider that is not there refuses, whether the contract names it or not', () => {
+test('an unknown provider refuses, whether the contract names it or not', () => {
   assert.match(
     problemsOf(audience({ provider: 'gcp-sts' })),
     /provider "gcp-sts": needs -federation-key, which signs what clouds take/,
@@ -89,6 +89,6 @@ test('a provider that is not there refuses, whether the contract names it or not
   assert.match(problemsOf(audience({ provider: '' })), /provider "": must be one of/)
 })
 
-test('several problems are told together', () => {
+test('several problems are reported together', () => {
   assert.equal(problemsOf({ audiences: { a: { maxTTLSeconds: 0 }, b: { x: 1 } } }).split('\n').length, 2)
 })

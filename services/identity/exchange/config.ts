@@ -15,7 +15,7 @@ const PROVIDERS: readonly string[] = ['aws-sts', 'gcp-sts', 'azure-entra']
 export interface Audience {
   readonly maxTTLSeconds: number
   readonly allowedScopes: ReadonlySet<string>
-  /** Empty: nobody may exchange for the audience. */
+  /** Empty: no session may exchange for the audience. */
   readonly allowedNamespaces: ReadonlySet<string>
   /** Null: the result is a down-scoped session token. */
   readonly provider: CredentialProvider | null
@@ -25,7 +25,7 @@ export interface Audience {
 export type Audiences = ReadonlyMap<string, Audience>
 
 export interface ExchangeConfig {
-  /** As the file stood when it was last right. */
+  /** From the last valid version of the file. */
   audience(name: string): Audience | null
   /** All of them, likewise. */
   audiences(): Audiences

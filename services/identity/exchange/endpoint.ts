@@ -18,10 +18,10 @@ export function exchangeEndpoint(parts: DelegationParts): Endpoint {
       let event: 'exchange' | 'delegation' = 'exchange'
       const who: Asker = {}
       try {
-        const asked = decodeExchangeRequest(Parameters.read(body, request))
-        if (asked.actorToken === null) return await exchange(parts, asked, request, who)
+        const requested = decodeExchangeRequest(Parameters.read(body, request))
+        if (requested.actorToken === null) return await exchange(parts, requested, request, who)
         event = 'delegation'
-        return await delegate(parts, { ...asked, actorToken: asked.actorToken }, request, who)
+        return await delegate(parts, { ...requested, actorToken: requested.actorToken }, request, who)
       } catch (error) {
         if (error instanceof OAuthError) recordRefused(parts, event, error, who)
         throw error

@@ -32,14 +32,14 @@ const config = {
 }
 
 async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}) {
-  const asked: CredentialRequest[] = []
+  const requested: CredentialRequest[] = []
   let outcome: 'good' | 'failed' | 'throws' = 'good'
   const provider: CredentialProvider = {
     name: 'aws-sts',
     problems: () => [],
     leastSeconds: () => 0,
     async issue(request) {
-      asked.push(request)
+      requested.push(request)
       if (outcome === 'throws') throw new Error('the body of the cloud')
       if (outcome === 'failed') return { kind: 'failed', reason: 'AccessDenied' }
       return { kind: 'credential', accessToken: '{"Version":1}', expiresInSeconds: 900 }
@@ -53,7 +53,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
   const outcomeIs = (next: typeof outcome) => {
     outcome = next
   }
-  return { ...broker, url, subject, asked, outcomeIs, exchangeConfig }
+  return { ...broker, url, subject, requested, outcomeIs, exchangeConfig }
 }
 
 function assertRefused({ status, headers, body }: BrokerResponse, expectedStatus: number, error: string): void {
@@ -110,7 +110,7 @@ test('a session token is exchanged for a narrower one, as a form and as JSON', a
   }
 })
 
-test('the type of the subject may be jwt, access_token, or not said', async (t) => {
+test('the type of the subject may be jwt, access_token, or absent', async (t) => {
   // Shows D1.exchange.subject_token_type.jwt, D1.exchange.subject_token_type.access_token.
   const { exchange, subject } = await setUp(t)
   const { token: subject_token } = await subject()
@@ -275,7 +275,7 @@ test('a bound subject keeps its key in the result, and needs no proof for it', a
 
 test('a provider gets the session, and its credential is the answer', async (t) => {
   // Shows D1.exchange.rule.providerCredential.
-  const { exchange, subject, asked, lines } = await setUp(t)
+  const { exchange, subject, requested, lines } = await setUp(t)
   const { token: subject_token, jti } = await subject()
   const { status, body } = await exchange({ subject_token, audience: 'cloud', scope: 'tools:a tools:b' })
   assert.equal(status, 200)
@@ -286,7 +286,7 @@ test('a provider gets the session, and its credential is the answer', async (t) 
     expires_in: 900,
     scope: 'tools:a',
   })
-  const [request] = asked
+  const [request] = requested
   assert.ok(request !== undefined)
   assert.deepEqual([request.subject.jti, request.audienceName, request.scopes], [jti, 'cloud', ['tools:a']])
   assert.deepEqual([request.lifetimeSeconds, request.audience.params], [300, { roleArn: 'arn:role' }])
@@ -294,9 +294,9 @@ test('a provider gets the session, and its credential is the answer', async (t) 
   assert.ok(record.includes(request.jti) && record.includes('"provider":"aws-sts"') && record.includes(jti))
 })
 
-test('a bound subject proves its key before a provider is asked', async (t) => {
+test('a bound subject proves its key before a provider is called', async (t) => {
   // Shows D1.exchange.rule.boundSubjectNeedsProof, D1.error.exchange.400.invalid_dpop_proof.
-  const { exchange, subject, url, asked, clock, identity, bind } = await setUp(t)
+  const { exchange, subject, url, requested, clock, identity, bind } = await setUp(t)
   const prover = testProver({ clock, alg: 'ES256' })
   const { token } = await subject({ dpopJkt: prover.jkt })
   const parameters = { subject_token: token, audience: 'cloud' }
@@ -310,7 +310,7 @@ test('a bound subject proves its key before a provider is asked', async (t) => {
   ]) {
     assertRefused(await exchange(parameters, proof), 400, 'invalid_dpop_proof')
   }
-  assert.equal(asked.length, 0)
+  assert.equal(requested.length, 0)
   const proof = prover.proof(url)
   assert.equal((await exchange(parameters, proof)).status, 200)
   assertRefused(await exchange(parameters, proof), 400, 'invalid_dpop_proof')
@@ -320,7 +320,7 @@ test('a bound subject proves its key before a provider is asked', async (t) => {
   assertRefused(await exchange({ ...parameters, subject_token: later }), 400, 'invalid_dpop_proof')
 })
 
-test('a provider that fails or throws is 502, and nothing it said reaches the caller', async (t) => {
+test('a failing provider gives 502, and nothing of its response reaches the caller', async (t) => {
   // Shows D1.error.exchange.502.server_error.
   const { exchange, subject, outcomeIs, lines } = await setUp(t)
   const { token: subject_token } = await subject()

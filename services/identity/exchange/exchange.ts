@@ -18,7 +18,7 @@ import {
 import type { Credential, CredentialProvider, ProviderFailure } from './provider.ts'
 import type { ExchangeRequest } from './request.ts'
 
-/** Everything that an exchange is made of once its rules have let it through. */
+/** Inputs of an exchange once its rules allow it. */
 interface Granted {
   readonly subject: SessionClaims
   readonly audienceName: string
@@ -35,25 +35,25 @@ interface Granted {
 /** An exchange without actor (docs/spec/broker-api.md, "Exchange rules"): grant, target, scope, proof, issue. */
 export async function exchange(
   parts: IssuingParts,
-  asked: ExchangeRequest,
+  requested: ExchangeRequest,
   request: IncomingMessage,
   who: Asker,
 ): Promise<ExchangeResponse> {
-  const verified = sessionOf(parts, asked.subjectToken, 'subject_token')
+  const verified = sessionOf(parts, requested.subjectToken, 'subject_token')
   const subject = verified instanceof Promise ? await verified : verified
   who.sub = subject.subject
   who.jti = subject.jti
   if (subject.parentJti !== null) {
     throw new OAuthError(400, 'invalid_grant', 'subject_token: an exchanged token cannot be exchanged again')
   }
-  const audienceName = asked.audience ?? ''
+  const audienceName = requested.audience ?? ''
   const audience = allowedAudience(parts, audienceName, subject)
-  const scopes = grantedScopes(asked, audience, subject)
+  const scopes = grantedScopes(requested, audience, subject)
   const bound = boundTo(parts, subject)
   const holder = bound instanceof Promise ? await bound : bound
   if (audience.provider !== null) {
     await proveHolder(parts, request, {
-      token: asked.subjectToken,
+      token: requested.subjectToken,
       claims: subject,
       boundTo: holder,
       name: 'subject_token',
@@ -67,13 +67,13 @@ export async function exchange(
     scopes,
     boundTo: holder,
     issuedAt,
-    lifetimeSeconds: lifetime(asked, audience, secondsLeft(subject, issuedAt, 'subject_token')),
+    lifetimeSeconds: lifetime(requested, audience, secondsLeft(subject, issuedAt, 'subject_token')),
     jti: parts.ids.uuid(),
   }
   return audience.provider === null ? sessionToken(parts, granted) : credential(parts, granted, audience.provider)
 }
 
-/** Rule 2. One answer for both reasons: who may not ask learns no names. */
+/** Rule 2. One error for both reasons: a session that may not request the audience learns no names. */
 function allowedAudience({ config }: IssuingParts, name: string, subject: SessionClaims): Audience {
   const audience = config.audience(name)
   if (audience?.allowedNamespaces.has(subject.namespace) === true) return audience
@@ -120,7 +120,7 @@ function sessionToken(parts: IssuingParts, granted: Granted): ExchangeResponse |
   return recorded === undefined ? answered : recorded.then(() => answered)
 }
 
-/** Rule 5. What the provider said goes to the log of nobody but us, and only as the reason it was given. */
+/** Rule 5. The failure of the provider goes to the broker's log only, as a reason. */
 async function credential(
   parts: IssuingParts,
   granted: Granted,

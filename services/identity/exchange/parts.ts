@@ -12,7 +12,7 @@ import { JWT_TOKEN_TYPE } from './request.ts'
 
 export const EXCHANGE_PATH = '/v1/exchange'
 
-/** What exchange and delegation work with. */
+/** Dependencies of exchange and delegation. */
 export interface IssuingParts extends AuditParts {
   readonly settings: IdentitySettings
   readonly sessions: Sessions
@@ -44,7 +44,7 @@ export function answer(accessToken: string, expiresIn: number, scopes: readonly 
   }
 }
 
-/** A session token of the request body, verified; `name` stands in the refusal. A plain value when its key is known. */
+/** Returns a verified session token of the request body; `name` is for the refusal. Synchronous when its key is known. */
 export function sessionOf(
   { sessions }: IssuingParts,
   token: string,
@@ -64,7 +64,7 @@ export function refusalOf({ reason, message }: SessionFault, name: string): OAut
   return new OAuthError(400, 'invalid_grant', `${name}: ${message}`)
 }
 
-/** Asks a bound token's holder for a proof, and uses it up. An unbound token needs none. */
+/** Requires a proof from the holder of a bound token, and uses it up. An unbound token needs none. */
 export async function proveHolder(
   { settings, proofs }: IssuingParts,
   request: IncomingMessage,
@@ -93,7 +93,7 @@ function badProof(description: string): OAuthError {
   return new OAuthError(400, 'invalid_dpop_proof', description)
 }
 
-/** Seconds that a token has left; it may have expired while a proof was asked for. */
+/** Returns the remaining seconds of a token; it may have expired during the proof. */
 export function secondsLeft({ expiresAt }: Pick<SessionClaims, 'expiresAt'>, now: number, name: string): number {
   if (expiresAt <= now) throw new OAuthError(400, 'invalid_grant', `${name}: token has expired`)
   return expiresAt - now

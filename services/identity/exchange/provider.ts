@@ -1,7 +1,7 @@
 import type { SessionClaims } from '@plat/tokens'
 import type { Audience } from './config.ts'
 
-/** What a cloud credential is asked for with. */
+/** Request for a cloud credential. */
 export interface CredentialRequest {
   /** The verified subject token. */
   readonly subject: SessionClaims
@@ -19,13 +19,13 @@ export interface CredentialRequest {
 /** A credential of a cloud. */
 export interface Credential {
   readonly kind: 'credential'
-  /** What the caller gets as `access_token`. */
+  /** Returned to the caller as `access_token`. */
   readonly accessToken: string
   /** The provider's true lifetime, in seconds. */
   readonly expiresInSeconds: number
 }
 
-/** The cloud gave none: 502 `server_error`. The reason is for our log; the provider's answer goes to nobody. */
+/** The cloud refused: 502 `server_error`. The reason is for the broker's log; the provider's response is not passed on. */
 export interface ProviderFailure {
   readonly kind: 'failed'
   readonly reason: string
@@ -35,9 +35,9 @@ export interface ProviderFailure {
 export interface CredentialProvider {
   /** The name in `provider`: `aws-sts`, `gcp-sts`, `azure-entra`. */
   readonly name: string
-  /** What is wrong with the `params` of an audience, one line each beginning with the key: `roleArn: is missing`. */
+  /** Returns the problems of an audience's `params`, one line each beginning with the key: `roleArn: is missing`. */
   problems(params: Audience['params']): readonly string[]
-  /** The shortest life that a credential can have with these `params`, in seconds; 0 when any can be asked for. */
+  /** Returns the shortest life of a credential with these `params`, in seconds; 0 when any can be requested. */
   leastSeconds(params: Audience['params']): number
   issue(request: CredentialRequest): Promise<Credential | ProviderFailure>
 }

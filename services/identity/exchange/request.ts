@@ -6,7 +6,7 @@ export const JWT_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:jwt'
 const ACCESS_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:access_token'
 const TXN_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:txn_token'
 
-/** The parameters of `POST /v1/exchange` (docs/spec/broker-api.md), decoded. What the request does not say is null. */
+/** The parameters of `POST /v1/exchange` (docs/spec/broker-api.md), decoded. Absent ones are null. */
 export interface ExchangeRequest {
   readonly subjectToken: string
   readonly subjectKind: 'session' | 'transaction'
@@ -18,7 +18,7 @@ export interface ExchangeRequest {
   readonly ttlSeconds: number | null
 }
 
-/** What is wrong with a request itself; the grant, the target, the scope and the proof are asked for later, in this order. */
+/** Decodes and checks the request itself; grant, target, scope and proof are checked later, in this order. */
 export function decodeExchangeRequest(parameters: Parameters): ExchangeRequest {
   const grantType = parameters.text('grant_type')
   if (grantType !== null && grantType !== TOKEN_EXCHANGE_GRANT) {

@@ -21,7 +21,7 @@ export function cloudWarnings(algorithm: AlgorithmName, audiences: Audiences): r
     if (least <= maxTTLSeconds) continue
     const where = `audiences[${JSON.stringify(name)}].maxTTLSeconds ${maxTTLSeconds}`
     long.push(
-      `${where}: provider ${provider.name} gives no credential of less than ${least} s; expires_in tells its life`,
+      `${where}: provider ${provider.name} gives no credential of less than ${least} s; expires_in states its life`,
     )
   }
   return [...refused, ...long]

@@ -61,7 +61,7 @@ test('clouds find the discovery document and the federation key, both computed f
   }
 })
 
-test('the issuer is -issuer when nothing else is said, and without a federation key there is nothing', async (t) => {
+test('the issuer is -issuer by default, and without a federation key there is none', async (t) => {
   // Shows D1.flag.federation-issuer, D1.oidc.issuerRoutes.
   const { broker } = await federated(t, 'ES256', { federationIssuer: '', issuer: 'http://127.0.0.1:8081/' })
   const document = await json(await fetch(`${broker.identity.url}/.well-known/openid-configuration`))
@@ -134,7 +134,7 @@ test('a key or an issuer that no cloud could use refuses to start', async (t) =>
   )
 })
 
-test('a provider that refuses the algorithm of the key is warned about at the start', async (t) => {
+test('a provider that refuses the algorithm of the key causes a warning at the start', async (t) => {
   const provider = (name: string): CredentialProvider => ({
     name,
     problems: () => [],
@@ -176,7 +176,7 @@ async function federationKeys(url: string): Promise<readonly Readonly<Record<str
   return keys
 }
 
-test('the federation key never stands in for the signing key', async (t) => {
+test('the federation key never replaces the signing key', async (t) => {
   const { broker } = await federated(t, 'RS256')
   const { body } = await broker.post('/v1/token', base)
   const [federation] = await federationKeys(broker.identity.url)

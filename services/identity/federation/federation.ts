@@ -31,7 +31,7 @@ const USE = {
   algorithms: { names: ['ES256', 'RS256'], because: 'clouds take ES256 (P-256) and RS256 (RSA)' },
 } as const
 
-/** What clouds are shown of the broker, and the key that signs the assertions they take. It never signs a session token. */
+/** Documents of the broker for clouds, and the key that signs assertions. It never signs a session token. */
 export interface Federation {
   /** `iss` of an assertion. */
   readonly issuer: string
@@ -39,7 +39,7 @@ export interface Federation {
   signer(): LocalSigner
   /** Published keys, the one that signs first. */
   keys(): readonly PublicKey[]
-  /** Calls `listen` whenever the keys are others. */
+  /** Calls `listen` whenever the keys change. */
   onChange(listen: () => void): void
   /** `GET /.well-known/openid-configuration` as JSON. */
   discovery(): Buffer

@@ -11,7 +11,7 @@ export interface IntrospectionParts {
   readonly records: BindRecords
 }
 
-/** `POST /v1/introspect` (RFC 7662): a token of any audience in, its claims with `active` out. Why one is not active is not said. */
+/** `POST /v1/introspect` (RFC 7662): takes a token of any audience, returns its claims with `active`. The reason for an inactive one is not given. */
 export function introspectionEndpoint({ sessions, records }: IntrospectionParts): Endpoint {
   return {
     path: INTROSPECTION_PATH,
@@ -34,7 +34,7 @@ export function introspectionEndpoint({ sessions, records }: IntrospectionParts)
   }
 }
 
-/** The broker answers for every token that it signed, whoever it is for: the token itself says the audience to verify it with. */
+/** The broker answers for every token that it signed, for any audience: the token names the audience to verify it with. */
 function audienceOf(token: string): string | null {
   const jws = parseJws(token)
   if (isFault(jws)) return null

@@ -32,7 +32,7 @@ test('introspection takes a form, wants the broker token, and a token to look at
   assert.equal(inUrl.status, 400)
 })
 
-test('the server metadata stands under the URL that it names', async (t) => {
+test('the server metadata is served at the URL that it names', async (t) => {
   const read = async (url: string) => {
     const response = await fetch(`${url}/.well-known/oauth-authorization-server`)
     assert.equal(response.headers.get('cache-control'), 'no-store')

@@ -15,7 +15,7 @@ export const keyFlags = {
   },
   'tenants-file': {
     type: 'string',
-    help: 'Tenants and their namespaces: a JSON file, followed when it changes. Without it one key signs for everybody.',
+    help: 'Tenants and their namespaces: a JSON file, followed when it changes. Without it one key signs for all namespaces.',
   },
   'tenant-keys-dir': {
     type: 'string',
@@ -44,7 +44,7 @@ export const keyFlags = {
   'tls-key': { type: 'string', help: 'Private key of -tls-cert in PEM.' },
 } as const satisfies FlagTable
 
-/** What the broker is told about keys, with durations in milliseconds. */
+/** Key settings, with durations in milliseconds. */
 export interface KeySettings {
   readonly signAlg: AlgorithmName
   /** Path. Empty: no tenants. */
@@ -86,7 +86,7 @@ export function keySettingsOf(values: FlagValues<typeof keyFlags>): KeySettings 
   }
 }
 
-/** What is wrong with the settings about keys, one line each, naming the flag. */
+/** Returns the problems of the key settings, one line each, naming the flag. */
 export function keySettingProblems(settings: KeySettings & { readonly issuer: string }): readonly string[] {
   const problems: string[] = []
   const { signAlg, federationKey, federationIssuer, issuer, tlsCert, tlsKey } = settings

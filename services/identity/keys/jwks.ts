@@ -5,7 +5,7 @@ import type { KeyRing } from './ring.ts'
 /** docs/spec/broker-api.md, "Limits": how long key documents may be cached, in seconds. */
 export const KEYS_CACHED_SECONDS = 300
 
-/** What a key document states about tenants. */
+/** Tenants in a key document. */
 export interface PublishedTenants {
   /** Tenant of each key, by thumbprint; null: the broker's own. */
   readonly owners: ReadonlyMap<string, string | null>

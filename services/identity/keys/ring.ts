@@ -59,9 +59,9 @@ class FileKeyRing implements KeyRing {
   #rolling: RollingKey | null = null
   #previous: readonly PublicKey[] = []
   #stopPrevious: () => void = () => {}
-  /** Whose each trusted key is, by thumbprint; null: the broker's own. A key that two share is nobody's. */
+  /** Tenant of each trusted key, by thumbprint; null: the broker's own. A key shared by two tenants has no owner. */
   #owners: ReadonlyMap<string, string | null> = new Map()
-  /** Tenants whose key is another's too. */
+  /** Tenants whose key is also used elsewhere. */
   #mismatching: ReadonlySet<string> = new Set()
   #document: Buffer = Buffer.alloc(0)
 
@@ -144,7 +144,7 @@ class FileKeyRing implements KeyRing {
     }
   }
 
-  /** Works out whose each key is, what is trusted, and the document. */
+  /** Recomputes owners, trusted keys, and the document. */
   #publish(): void {
     const own = [...(this.#rolling?.keys() ?? [this.#own.publicKey]), ...this.#previous]
     const tenants = [...this.#tenants.byTenant()]
@@ -160,7 +160,7 @@ class FileKeyRing implements KeyRing {
     this.#document = jwkSet([...owned.map(({ key }) => key), ...(this.#options.federation?.keys() ?? [])], published)
   }
 
-  /** A tenant's key that the broker or another tenant has too tells nobody apart: it is as good as missing. */
+  /** A tenant's key that the broker or another tenant also has identifies neither: it counts as missing. */
   #findMismatching(
     own: readonly PublicKey[],
     tenants: readonly (readonly [string, readonly PublicKey[]])[],

@@ -8,9 +8,9 @@ import { KEYS_CACHED_SECONDS } from './jwks.ts'
 /** A token counts this much longer than it says at those who grant it: the retired key stays as long. Milliseconds. */
 const LEEWAY_MS = 60_000
 
-/** What one key is for: `-signing-key`, and the algorithms that it may have. */
+/** Purpose of a key: `-signing-key`, and its allowed algorithms. */
 export interface KeyUse {
-  /** Stands before the path in every message. */
+  /** Prefix of every message, before the path. */
   readonly flag: string
   /** Flag and value that say so, for the message: `-sign-alg is EdDSA`. */
   readonly algorithms: { readonly names: readonly string[]; readonly because: string }
@@ -77,12 +77,12 @@ export class RollingKey {
     })
   }
 
-  /** Null while there is no key to sign with. */
+  /** Returns null while there is no key to sign with. */
   signer(): LocalSigner | null {
     return this.#current
   }
 
-  /** What is to be published and trusted: the key that signs first. */
+  /** Returns the keys to publish and trust, the signing key first. */
   keys(): readonly PublicKey[] {
     if (this.#current === null) return []
     const keys = [this.#current.publicKey]
@@ -129,7 +129,7 @@ export class RollingKey {
     this.#cancelNext()
     this.#next = null
     if (this.#current === null) {
-      // Nobody waits for an old key: a token by the new one makes verifiers ask for it.
+      // No need to wait: a token by the new key makes verifiers refresh.
       this.#current = signer
       this.#options.log.info({ kid: signer.kid }, 'signing key signs')
     } else if (signer.kid !== this.#current.kid) this.#announce(signer)

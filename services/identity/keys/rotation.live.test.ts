@@ -16,7 +16,7 @@ const LIFE_MS = 600_000
 /** Old enough for a key to be published, to sign, and to be forgotten. */
 const ROTATE_EVERY_MS = 1_200_000
 const ROTATIONS = 3
-/** Midway between two fetches of whoever caches for 300 s. */
+/** Midway between two fetches of a client that caches for 300 s. */
 const ROTATE_AT_MS = 150_000
 const NAMESPACES = ['default', 'red']
 
@@ -39,7 +39,7 @@ async function setUp(t: TestContext) {
   return { broker, rotate: () => Promise.all(files.map(writeKey)) }
 }
 
-/** Verifies as the gateway does: the key document is asked for on time, and again for an unknown key. */
+/** Verifies as the gateway does: refreshes the key document periodically, and for an unknown key. */
 async function gatewayVerifier(t: TestContext, { clock, identity }: TestBroker): Promise<Verifier> {
   const dialer = createDialer({ log: silentLog })
   const url = `${identity.url}/.well-known/jwks.json`
@@ -52,7 +52,7 @@ async function gatewayVerifier(t: TestContext, { clock, identity }: TestBroker):
   return createVerifier({ keys, audience: 'plat-gateway', leewaySeconds: 30, clock })
 }
 
-/** Verifies as somebody does who holds the key document for as long as its headers allow, and asks no sooner. */
+/** Verifies like a client that caches the key document as long as its headers allow. */
 function cachingVerifier({ clock, identity }: TestBroker) {
   const keys = new KeySet()
   const verifier = createVerifier({ keys, audience: 'plat-gateway', leewaySeconds: 30, clock })

@@ -61,7 +61,7 @@ function outcomeOf(answer: object): readonly unknown[] {
   return isObject(answer) ? [answer.status, answer.error] : []
 }
 
-test('a tenant whose key is gone gets nothing from any endpoint, and nobody else is touched', async () => {
+test('a tenant whose key is missing gets nothing from any endpoint, and other tenants are unaffected', async () => {
   // Shows D1.error.token.503.tenantKey, D1.error.bind.503.tenantKey,
   // D1.error.exchange.503.temporarily_unavailable.
   const { clock, keys, endpoints, mint } = setUp()

@@ -6,6 +6,6 @@ export interface Tenancy {
   tenantOf(namespace: string): string | null
   /** The key that signs for the namespace; null while its tenant's key is missing or mismatching, never another key. */
   signerFor(namespace: string): LocalSigner | null
-  /** May the key with this thumbprint vouch for the namespace? `unavailable`: the tenant's own key is missing or mismatching. */
+  /** Returns whether the key with this thumbprint may sign for the namespace. `unavailable`: the tenant's own key is missing or mismatching. */
   binding(namespace: string, thumbprint: string): 'bound' | 'foreign' | 'unavailable'
 }

@@ -28,7 +28,7 @@ test('each namespace belongs to the tenant that names it', () => {
   )
 })
 
-test('every problem of the file is told with its place', () => {
+test('every problem of the file is reported with its place', () => {
   const bad = [
     { name: 'red', namespaces: ['a', 'a'], extra: 1 },
     { name: 'red', namespaces: ['b/c', 1] },

@@ -50,7 +50,7 @@ function untilRead({ clock }: TestBroker, seen: () => Promise<boolean>): Promise
   return until(seen, 'the change of a file', () => clock.advance(1000))
 }
 
-test('each tenant has a key of its own, the others share that of the broker, and all are published', async (t) => {
+test('each tenant has its own key, the others share that of the broker, and all are published', async (t) => {
   // Shows D1.flag.tenants-file, D1.flag.tenant-keys-dir, D1.jwks.tenantKeys, D1.verify.checks.tenantKey.
   const { start } = await setUp(t)
   const broker = await start()
@@ -80,7 +80,7 @@ test('the key of one tenant vouches for no other, and that of the broker for no 
   }
 })
 
-test('whoever verifies with the key document binds keys to tenants as the broker does', async (t) => {
+test('a verifier with the key document binds keys to tenants as the broker does', async (t) => {
   const { file, pems, start } = await setUp(t)
   const broker = await start()
   const keys = jwksSource({
@@ -116,7 +116,7 @@ test('whoever verifies with the key document binds keys to tenants as the broker
   assert.equal(keys.tenants.ofNamespace('red-1'), 'red', 'the namespace stays reserved while its tenant has no key')
 })
 
-test('a tenant without its key is refused with 503 everywhere until the key is back; nobody else notices', async (t) => {
+test('a tenant without its key is refused with 503 everywhere until the key is back; other tenants are unaffected', async (t) => {
   // Shows D1.error.token.503.tenantKey, D1.error.bind.503.tenantKey, D1.error.exchange.503.temporarily_unavailable,
   // D1.flag.tenant-reload, D1.limit.tenantKeyReload.
   const { file, pems, start } = await setUp(t)
@@ -141,7 +141,7 @@ test('a tenant without its key is refused with 503 everywhere until the key is b
   assert.equal((await broker.verify(token)).valid, true)
 })
 
-test('a key that is broken, of another algorithm, or of somebody else is no key', async (t) => {
+test('a malformed key, one of another algorithm, or a shared one is not accepted', async (t) => {
   const { file, pems, start } = await setUp(t)
   const bad = { broken: 'x', 'another algorithm': newKeyPem('ES256'), "the broker's": pems['key.pem'] }
   for (const [name, pem] of Object.entries(bad)) {
@@ -155,7 +155,7 @@ test('a key that is broken, of another algorithm, or of somebody else is no key'
   assert.ok(broker.lines.some((line) => line.includes('the key of a tenant is that of another too')))
 })
 
-test('tenants are read again: one that comes, one that goes, and a file that is wrong', async (t) => {
+test('tenants are reloaded: an added one, a removed one, and an invalid file', async (t) => {
   // Shows D1.flag.tenant-reload.
   const { file, start } = await setUp(t)
   const broker = await start()

@@ -33,7 +33,7 @@ export interface ApiParts {
   readonly log: Log
 }
 
-/** What the broker needs of the Kubernetes API. */
+/** The part of the Kubernetes API that the broker uses. */
 export class ClusterApi {
   readonly #access: Access
   readonly #api: KubernetesApi
@@ -51,7 +51,7 @@ export class ClusterApi {
     await this.#access.credentials()
   }
 
-  /** Whatever the API server answers is an answer, without a body where it refuses; only what prevents one is `unreachable`. */
+  /** Returns every response of the API server, without a body for refusals; `unreachable` when there is none. */
   async ask(request: ApiRequest): Promise<ApiResponse | Unreachable> {
     try {
       return await this.#api.ask(request)
@@ -63,8 +63,8 @@ export class ClusterApi {
   }
 
   /**
-   * Resolves when the watch at `path` says anything, ends or fails, or `signal` aborts: then it is time to look again. What it
-   * says is not read. Never rejects.
+   * Resolves when the watch at `path` sends anything, ends or fails, or `signal` aborts: then it is time to check again. The events are not read.
+   * Never rejects.
    */
   async changed(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void> {
     try {

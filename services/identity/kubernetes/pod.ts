@@ -4,7 +4,7 @@ import type { ProofFailure, Substrate, Unreachable } from '../proof/check.ts'
 import { failed, isStop, unreachable } from '../proof/parts/verdict.ts'
 import type { ClusterApi } from './cluster-api.ts'
 
-/** Whom a TokenReview names: a service account, and the pod that its token is bound to. */
+/** Identity in a TokenReview: a service account, and the pod that its token is bound to. */
 export interface BoundPod {
   readonly namespace: string
   readonly serviceAccount: string
@@ -36,7 +36,7 @@ export async function reviewToken(
   if (status.authenticated !== true || ('error' in status && status.error !== '')) {
     return failed('the API server does not authenticate the token')
   }
-  // A server that knows no audiences answers none: then the token may be one for the API server itself.
+  // A server without support for audiences returns none: then the token may be one for the API server itself.
   if (!Array.isArray(audiences) || !audiences.includes(audience)) return failed('the token is for another audience')
   return boundPodOf(member(status, 'user'))
 }
@@ -99,7 +99,7 @@ export async function livePod(api: ClusterApi, ref: PodRef): Promise<Members | P
   return read.state === 'live' ? read.pod : failed(WHY_NOT_LIVE[read.state])
 }
 
-/** What a TokenReview and the live pod establish. `isolation`: what runtime classes isolate by. */
+/** Returns what a TokenReview and the live pod establish. `isolation`: isolation by runtime class. */
 export function substrateOf(bound: BoundPod, pod: Members, isolation: ReadonlyMap<string, string>): Substrate {
   return {
     check: 'kubernetes',
@@ -111,7 +111,7 @@ export function substrateOf(bound: BoundPod, pod: Members, isolation: ReadonlyMa
   }
 }
 
-/** What the API server says of the pod: the isolation of its runtime class, the image of an only container. */
+/** Returns facts of the API server about the pod: the isolation of its runtime class, the image of an only container. */
 function podFacts(pod: Members, isolations: ReadonlyMap<string, string>): Pick<Substrate, 'isolation' | 'digest'> {
   const { runtimeClassName } = member(pod, 'spec')
   const isolation = typeof runtimeClassName === 'string' ? isolations.get(runtimeClassName) : undefined

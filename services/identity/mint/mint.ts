@@ -17,7 +17,7 @@ export interface MintParts extends AuditParts {
   readonly ids: Ids
 }
 
-/** A minted token and what is said about it (docs/spec/broker-api.md, `POST /v1/token`, response 200). */
+/** A minted token with its description (docs/spec/broker-api.md, `POST /v1/token`, response 200). */
 export interface Minted {
   readonly token: string
   readonly expiresAt: string
@@ -66,7 +66,7 @@ export function mintEndpoint(parts: MintParts): Endpoint {
   }
 }
 
-/** Is it of a tier whose tokens go to the holder of an attested key and to nobody else? */
+/** Returns whether tokens of this tier go only to the holder of an attested key. */
 function isAttested({ attestedTiers }: IdentitySettings, { tier }: MintRequest): boolean {
   return tier !== null && attestedTiers.includes(tier)
 }
@@ -134,12 +134,12 @@ function lineageOf(trustDomain: string, { namespace, forkedFrom }: MintRequest):
 }
 
 /** 0 means the default; nothing outlives the cap. */
-function lifetimeSeconds({ defaultTtlMs, maxTtlMs }: IdentitySettings, asked: number): number {
-  const wanted = asked === 0 ? defaultTtlMs / 1000 : asked
+function lifetimeSeconds({ defaultTtlMs, maxTtlMs }: IdentitySettings, requested: number): number {
+  const wanted = requested === 0 ? defaultTtlMs / 1000 : requested
   return Math.floor(Math.min(wanted, maxTtlMs / 1000))
 }
 
-/** Claims from what was said; what was not said is absent (JSON leaves `undefined` out). */
+/** Optional claims; absent members stay absent (JSON omits `undefined`). */
 function optionalClaims(request: MintRequest): object {
   return {
     act: request.user === null ? undefined : { sub: ['user', request.user].join(':') },

@@ -17,7 +17,7 @@ function refusal(body: string | object): string {
   }
 }
 
-test('a full request comes out as it was said', () => {
+test('a full request is decoded unchanged', () => {
   const full = {
     ...base,
     user: 'ada lovelace',
@@ -44,7 +44,7 @@ test('forkedFrom is a list of at most 16 names of agent and session', () => {
   assert.equal(refusal({ ...base, forkedFrom: many }), 'forkedFrom: at most 16 entries')
 })
 
-test('what is not said has its documented default', () => {
+test('absent members have their documented defaults', () => {
   const request = decodeMintRequest(Buffer.from(JSON.stringify({ ...base, audience: '', ttlSeconds: 0 })))
   assert.deepEqual([request.ttlSeconds, request.audience, request.scopes, request.user], [0, null, [], null])
 })

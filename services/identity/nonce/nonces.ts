@@ -7,13 +7,13 @@ export const NONCE_LIFE_MS = 5 * 60 * 1000
 
 export interface IssuedNonce {
   readonly nonce: string
-  /** What the nonce of a key was made with; null for a nonce of no key. */
+  /** Salt of the nonce for a key; null for a nonce without a key. */
   readonly salt: string | null
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
-/** What a nonce was issued for. */
+/** Purpose of a nonce. */
 export interface NonceUse {
   readonly check: string
   /** RFC 7638 thumbprint of the one key whose token it may prove; null: of any. */
@@ -24,7 +24,7 @@ export interface NonceUse {
 export interface Nonces {
   /** Returns null while too many are outstanding, of all or of `caller`: the peer address. */
   issue(use: NonceUse, caller: string): Promise<IssuedNonce | null>
-  /** Uses the nonce up. Of several callers exactly one is told what for; null: it is unknown, used or expired. */
+  /** Uses the nonce up and returns its purpose to exactly one of several callers; null: it is unknown, used or expired. */
   redeem(nonce: string): Promise<NonceUse | null>
 }
 

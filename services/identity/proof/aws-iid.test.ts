@@ -39,7 +39,7 @@ const fields = {
 
 const documentOf = (change: object = {}) => JSON.stringify({ ...fields, ...change }, null, 2)
 
-function asked(members: Partial<Proof>, { accounts = ['123456789012=default'], folder = dir } = {}): Attempt {
+function requested(members: Partial<Proof>, { accounts = ['123456789012=default'], folder = dir } = {}): Attempt {
   const check = awsIidCheck({ certificates: folder, accounts, windowMs: 24 * HOUR_MS }, testParts())
   return { check, proof: proofOf('aws-iid', members) }
 }
@@ -58,67 +58,67 @@ function message(wish: Partial<CmsOptions> = {}, change: object = {}) {
 
 const refused = (reason: RegExp, ask: () => Attempt) => ({ reason, ask })
 const common = {
-  'a document of another account': refused(/account/, () => asked(raw(), { accounts: ['999999999999'] })),
-  'an account of other namespaces': refused(/account/, () => asked(raw(), { accounts: ['123456789012=prod'] })),
+  'a document of another account': refused(/account/, () => requested(raw(), { accounts: ['999999999999'] })),
+  'an account of other namespaces': refused(/account/, () => requested(raw(), { accounts: ['123456789012=prod'] })),
   'an instance that will be launched': refused(/too old/, () =>
-    asked(raw({ pendingTime: new Date(NOW + HOUR_MS).toISOString().replace('.000', '') })),
+    requested(raw({ pendingTime: new Date(NOW + HOUR_MS).toISOString().replace('.000', '') })),
   ),
-  'a region without certificate': refused(/region/, () => asked(raw({ region: 'ap-south-1' }))),
-  'a region that is a path': refused(/no instance/, () => asked(raw({ region: '../eu-west-1' }))),
+  'a region without certificate': refused(/region/, () => requested(raw({ region: 'ap-south-1' }))),
+  'a region that is a path': refused(/no instance/, () => requested(raw({ region: '../eu-west-1' }))),
   'a document that says a field twice': refused(/no instance/, () => {
     const document = documentOf().replace('{', '{"accountId":"999999999999",')
     const signature = sign('sha256', Buffer.from(document), region.privateKey).toString('base64')
-    return asked({ format: 'signature', document, signature })
+    return requested({ format: 'signature', document, signature })
   }),
-  'the form that is signed with SHA-1': refused(/SHA-1/, () => asked({ ...raw(), format: 'pkcs7' })),
-  'a certificate that has run out': refused(/expired/, () => asked(raw({ region: 'eu-north-1' }, old.privateKey))),
+  'the form that is signed with SHA-1': refused(/SHA-1/, () => requested({ ...raw(), format: 'pkcs7' })),
+  'a certificate that has run out': refused(/expired/, () => requested(raw({ region: 'eu-north-1' }, old.privateKey))),
 }
 
 proofCheckSuite({
   name: 'aws-iid, signature',
   substrate,
-  accepted: () => asked(raw()),
+  accepted: () => requested(raw()),
   async replayed() {
-    const first = asked(raw())
+    const first = requested(raw())
     return [first, { ...first, context: { ...context, session: 's2' } }]
   },
-  tampered: () => asked({ ...raw(), document: documentOf({ privateIp: '10.0.0.10' }) }),
-  wrongAnchor: () => asked(raw({ region: 'us-east-1' })),
-  expired: () => asked(raw({ pendingTime: new Date(NOW - 25 * HOUR_MS).toISOString().replace('.000', '') })),
-  unreachable: () => asked(raw(), { folder: path.join(dir, 'missing') }),
+  tampered: () => requested({ ...raw(), document: documentOf({ privateIp: '10.0.0.10' }) }),
+  wrongAnchor: () => requested(raw({ region: 'us-east-1' })),
+  expired: () => requested(raw({ pendingTime: new Date(NOW - 25 * HOUR_MS).toISOString().replace('.000', '') })),
+  unreachable: () => requested(raw(), { folder: path.join(dir, 'missing') }),
   refused: common,
 })
 
 proofCheckSuite({
   name: 'aws-iid, rsa2048',
   substrate,
-  accepted: () => asked({ ...message({ indefinite: true }), document: documentOf() }),
+  accepted: () => requested({ ...message({ indefinite: true }), document: documentOf() }),
   async replayed() {
-    const first = asked(message())
+    const first = requested(message())
     return [first, { ...first, context: { ...context, namespace: 'default', agent: 'another' } }]
   },
-  tampered: () => asked(message({ messageDigest: Buffer.alloc(32) })),
-  wrongAnchor: () => asked(message({ signers: [elsewhere] })),
-  expired: () => asked(message({}, { pendingTime: '2025-12-01T00:00:00Z' })),
-  unreachable: () => asked(message(), { folder: path.join(dir, 'missing') }),
+  tampered: () => requested(message({ messageDigest: Buffer.alloc(32) })),
+  wrongAnchor: () => requested(message({ signers: [elsewhere] })),
+  expired: () => requested(message({}, { pendingTime: '2025-12-01T00:00:00Z' })),
+  unreachable: () => requested(message(), { folder: path.join(dir, 'missing') }),
   refused: {
     'another document beside the signed one': refused(/not the content/, () =>
-      asked({ ...message(), document: documentOf({ accountId: '999999999999' }) }),
+      requested({ ...message(), document: documentOf({ accountId: '999999999999' }) }),
     ),
-    'two signers': refused(/one RSA signer/, () => asked(message({ signers: [region, elsewhere] }))),
-    'no signer': refused(/one RSA signer/, () => asked(message({ signers: [] }))),
+    'two signers': refused(/one RSA signer/, () => requested(message({ signers: [region, elsewhere] }))),
+    'no signer': refused(/one RSA signer/, () => requested(message({ signers: [] }))),
     'a message that carries the right certificate and another one signed': refused(/signature/, () =>
-      asked(message({ signers: [elsewhere], certificates: [region, elsewhere] })),
+      requested(message({ signers: [elsewhere], certificates: [region, elsewhere] })),
     ),
     'a signer that names another certificate than its own': refused(/signature/, () =>
-      asked(message({ signerName: elsewhere })),
+      requested(message({ signerName: elsewhere })),
     ),
-    'a digest of SHA-1': refused(/one RSA signer/, () => asked(message({ digestOid: '1.3.14.3.2.26' }))),
+    'a digest of SHA-1': refused(/one RSA signer/, () => requested(message({ digestOid: '1.3.14.3.2.26' }))),
   },
 })
 
 test('aws-iid: a message without signed attributes is one as well', async () => {
   // Shows D1.proof.check.aws-iid.
-  const { check, proof } = asked(message({ signedAttributes: false }))
+  const { check, proof } = requested(message({ signedAttributes: false }))
   assert.equal((await check.verify(proof, context)).kind, 'established')
 })

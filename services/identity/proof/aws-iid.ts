@@ -14,7 +14,7 @@ import { type Certificate, readPemCertificates } from './x509/certificate.ts'
 
 /** The certificates of the regions as far as they are shipped. */
 const SHIPPED = fileURLToPath(new URL('roots/aws', import.meta.url))
-/** How far the launch of an instance may seem to lie ahead, in milliseconds. */
+/** Maximum clock skew for the launch time of an instance, in milliseconds. */
 const SKEW_MS = 60_000
 
 export interface AwsSettings {
@@ -107,7 +107,7 @@ interface Claim {
   signedBy(certificate: Certificate): boolean
 }
 
-/** What the proof says, and who would have to have signed exactly that. */
+/** Decodes the proof, and determines who must have signed it. */
 function readClaim({ document, signature, format }: Proof): Claim | ProofFailure {
   if (signature === null) return failed('it carries no signature')
   const bytes = Buffer.from(signature, 'base64')
@@ -131,7 +131,7 @@ function rawClaim(document: string | null, signature: Uint8Array): Claim | Proof
 function messageClaim(document: string | null, bytes: Uint8Array): Claim | ProofFailure {
   const message = readSignedData(bytes)
   if (message === null) return failed('the signature is no PKCS7 message of one RSA signer with its content')
-  // Judged is what was signed. A document beside it that differs is an attempt to have another one believed.
+  // The signed content is what counts. A different document beside it is an attempt to substitute it.
   if (document !== null && !Buffer.from(document).equals(message.content)) {
     return failed('the document is not the content that is signed')
   }

@@ -34,7 +34,7 @@ export interface AzureSettings {
   readonly subscriptions: readonly string[]
 }
 
-/** Proof by the attested document of Azure's metadata service: PKCS7 in `signature`, asked for with the nonce. */
+/** Proof by the attested document of Azure's metadata service: PKCS7 in `signature`, requested with the nonce. */
 export function azureImdsCheck(settings: AzureSettings, parts: TrustParts): ProofCheck {
   const check = new AzureImdsCheck(settings, parts)
   return { name: 'azure-imds', nonce: 'required', verify: (proof, context) => check.verify(proof, context) }

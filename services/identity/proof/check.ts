@@ -1,6 +1,6 @@
-/** The proof of a mint request (docs/spec/broker-api.md, "Proof object"), decoded. What the request does not say is null. */
+/** The proof of a mint request (docs/spec/broker-api.md, "Proof object"), decoded. Absent members are null. */
 export interface Proof {
-  /** Name of the check that is to judge it. */
+  /** Name of the check to run. */
   readonly check: string
   /** Sandbox ID or name. */
   readonly sandbox: string | null
@@ -18,7 +18,7 @@ export interface Proof {
   readonly evidence: unknown
 }
 
-/** What the proof has to agree with, and what the connection shows beside it. */
+/** Session that the proof must agree with, and facts of the connection. */
 export interface ProofContext {
   /** The session that is minted: what a check establishes must not contradict it. */
   readonly namespace: string
@@ -28,7 +28,7 @@ export interface ProofContext {
   readonly clientCertificate: Uint8Array | null
 }
 
-/** What a verified proof established: claim `plat_substrate` of the token, and `substrate` of the response. */
+/** Result of a verified proof: claim `plat_substrate` of the token, and `substrate` of the response. */
 export interface Substrate {
   readonly check: string
   readonly sandbox?: string
@@ -41,19 +41,19 @@ export interface Substrate {
   readonly jurisdiction?: string
 }
 
-/** The proof holds. Only what the check verified stands in the substrate. */
+/** The proof is valid. The substrate contains only verified facts. */
 export interface Established {
   readonly kind: 'established'
   readonly substrate: Substrate
 }
 
-/** The proof does not hold: 403. The reason is one line for the caller and never quotes the proof. */
+/** The proof is invalid: 403. The reason is one line for the caller and never quotes the proof. */
 export interface ProofFailure {
   readonly kind: 'failed'
   readonly reason: string
 }
 
-/** The check could not reach its trust anchors: 503, never a yes. */
+/** The trust anchors were unreachable: 503, never a success. */
 export interface Unreachable {
   readonly kind: 'unreachable'
   readonly reason: string
@@ -61,7 +61,7 @@ export interface Unreachable {
 
 export type ProofVerdict = Established | ProofFailure | Unreachable
 
-/** One way to prove where a session runs. One file implements one check; `createProofs` knows those that are enabled. */
+/** One way to prove where a session runs. One file implements one check; `createProofs` knows the enabled ones. */
 export interface ProofCheck {
   /** The name in `proof.check`: `kubernetes`, `spiffe`, … */
   readonly name: string
@@ -70,6 +70,6 @@ export interface ProofCheck {
    * the check judges by the form of the proof whether a nonce must be there; one that is there was redeemed.
    */
   readonly nonce: 'none' | 'optional' | 'required'
-  /** Judges a proof. What it throws is an error of ours: the mint answers 503, because nothing was established. */
+  /** Verifies a proof. A thrown error is a bug of the check: the mint answers 503, because nothing was established. */
   verify(proof: Proof, context: ProofContext): Promise<ProofVerdict>
 }

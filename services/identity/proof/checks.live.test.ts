@@ -41,7 +41,7 @@ async function signedProof() {
   return { check: 'spiffe', nonce: body.nonce, x5c: [leaf.x5c], format: 'ES256', signature }
 }
 
-test('a broker that flags tell to takes a signed nonce and a certificate chain for a proof, once', async () => {
+test('a broker with the check enabled accepts a signed nonce and a certificate chain for a proof, once', async () => {
   // Shows D1.proof.check, D1.proof.nonce, D1.proof.x5c, D1.proof.signature, D1.proof.format, D1.flag.identity-checks.
   const proof = await signedProof()
   const mints = await Promise.all([1, 2, 3, 4].map(() => post('/v1/token', { ...session, proof })))

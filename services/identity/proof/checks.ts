@@ -121,7 +121,7 @@ export function clusterSettings(
   }
 }
 
-/** The name of a driver: it stands in `proof.check`, and in flags before a "=". */
+/** Name of a driver: used in `proof.check`, and in flags before a "=". */
 const DRIVER = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/
 
 /**
@@ -149,7 +149,7 @@ interface DriverParts {
 async function driverCheck(driver: string, { keys, flags, parts }: DriverParts): Promise<ProofCheck> {
   if (!DRIVER.test(driver) || Object.hasOwn(CHECKS, driver)) {
     throw new Error(
-      `-sandbox-check ${driver}: a driver needs a name of its own: lower-case letters, digits, "." and "-"`,
+      `-sandbox-check ${driver}: is not a valid driver name, or is that of a built-in check: use lower-case letters, digits, "." and "-"`,
     )
   }
   const path = keys.get(driver)

@@ -88,13 +88,13 @@ proofCheckSuite({
   expired: () => attempt({ claims: { exp: 1_700_000_000 } }),
   unreachable() {
     up = false
-    const asked = attempt()
+    const requested = attempt()
     const verify: Attempt['check']['verify'] = async (...given) => {
-      const verdict = await asked.check.verify(...given)
+      const verdict = await requested.check.verify(...given)
       up = true
       return verdict
     }
-    return { ...asked, check: { ...asked.check, verify } }
+    return { ...requested, check: { ...requested.check, verify } }
   },
   refused: {
     'a token under a key that is for another algorithm': refused(/signature/, { header: { kid: 'other-alg' } }),
@@ -115,7 +115,7 @@ proofCheckSuite({
   },
 })
 
-test('gcp-identity: without a project nobody could prove, so it does not start', () => {
+test('gcp-identity: without a project every proof would fail, so it does not start', () => {
   assert.throws(() => attempt({ projects: [] }), /-gcp-identity-projects: name at least one/)
   assert.throws(() => attempt({ projects: ['=x'] }), /-gcp-identity-projects =x/)
 })

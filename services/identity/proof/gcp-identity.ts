@@ -15,7 +15,7 @@ export interface GcpSettings {
   /** URL or file of the key set. */
   readonly keys: string
   readonly issuer: string
-  /** The instance asks for a token with audience `<audience>/<nonce>`. */
+  /** The instance requests a token with audience `<audience>/<nonce>`. */
   readonly audience: string
   /** Project IDs that may prove: `<project>` or `<project>=<namespace>`. */
   readonly projects: readonly string[]
@@ -57,7 +57,7 @@ function judgeInstance(
   projects: AllowList,
 ): ProofVerdict {
   const engine = isObject(google) ? google.compute_engine : null
-  if (!isObject(engine)) return failed('the token names no instance: ask for format=full')
+  if (!isObject(engine)) return failed('the token names no instance: request it with format=full')
   const { project_id: project, zone, instance_id: instance } = engine
   if (typeof project !== 'string' || typeof zone !== 'string' || typeof instance !== 'string') {
     return failed('the token names no instance')

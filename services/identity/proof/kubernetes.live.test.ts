@@ -16,16 +16,16 @@ writeFileSync(tokenFile, 'of-the-broker\n')
 const UID = '6f2a6a0e-3f0e-4d3c-9d55-0a4c8d8f2b11'
 const DIGEST = `sha256:${'ab'.repeat(32)}`
 
-/** What the API server knows; tests change it. */
+/** State of the API server; tests change it. */
 interface Cluster {
   audiences: string[]
   username: string
   extra: Record<string, string[]>
   authenticated: boolean
-  /** What a TokenReview says in place of the right answer, or beside it. */
+  /** Members of a TokenReview status that override the correct ones. */
   review: object
   pod: Record<string, object> | null
-  /** Status of every answer in place of the right one. */
+  /** Status of every response, overriding the correct one. */
   status: number | null
 }
 
@@ -131,9 +131,9 @@ proofCheckSuite({
   wrongAnchor: () => attempt({ authenticated: false }),
   expired: () => attempt({ authenticated: false }),
   async unreachable() {
-    const asked = await attempt()
-    asked.close()
-    return asked
+    const requested = await attempt()
+    requested.close()
+    return requested
   },
   refused: {
     'a review that names a user and says no': refused(/authenticate/, { review: { authenticated: false } }),

@@ -15,7 +15,7 @@ export interface KubernetesSettings extends ApiSettings {
   readonly audience: string
   /** Patterns `<namespace>/<service account>` that may prove. */
   readonly serviceAccounts: readonly string[]
-  /** What a runtime class isolates by, by its name. */
+  /** Isolation by name of the runtime class. */
   readonly isolation: ReadonlyMap<string, string>
 }
 

@@ -6,7 +6,7 @@ import { boundNonce } from '@plat/tokens'
 import { base, claimsIn, startTestBroker, text } from '../testing/broker.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
 
-/** A check that answers what its proof's `token` asks for, and remembers what it was shown. */
+/** A check whose verdict is chosen by the `token` of its proof, and which records its inputs. */
 function check(name: string, nonce: ProofCheck['nonce']) {
   const seen: { proof: Proof; context: ProofContext }[] = []
   const verdicts: Readonly<Record<string, ProofVerdict>> = {
@@ -35,7 +35,7 @@ const nonced = check('nonced', 'required')
 const maybe = check('maybe', 'optional')
 const checks = [plain.proofCheck, nonced.proofCheck, check('other', 'required').proofCheck, maybe.proofCheck]
 
-test('what a proof establishes stands in the token and in the response', async (t) => {
+test('what a proof establishes is in the token and in the response', async (t) => {
   // Shows D1.mint.proof, D1.mint.response.substrate, D1.claim.plat_substrate, D1.claim.plat_substrate.check,
   // D1.claim.plat_substrate.sandbox, D1.claim.plat_substrate.isolation, D1.claim.plat_substrate.attestation.
   const { post, verify } = await startTestBroker(t, { checks })
@@ -46,7 +46,7 @@ test('what a proof establishes stands in the token and in the response', async (
   assert.deepEqual(body.substrate, substrate)
   assert.deepEqual(claimsIn(body.token).plat_substrate, substrate)
   assert.equal((await verify(text(body.token))).valid, true)
-  const { proof: shown, context } = plain.seen.at(-1) ?? assert.fail('the check was not asked')
+  const { proof: shown, context } = plain.seen.at(-1) ?? assert.fail('the check was not called')
   assert.deepEqual([shown.sandbox, shown.token, shown.nonce], ['box-1', 'good', null])
   assert.deepEqual(context, { ...base, clientCertificate: null })
   const without = await post('/v1/token', base)
@@ -54,7 +54,7 @@ test('what a proof establishes stands in the token and in the response', async (
   assert.ok(!('substrate' in without.body) && !('plat_substrate' in claimsIn(without.body.token)))
 })
 
-test('an unknown check is 400, a failed one 403, one that cannot tell 503', async (t) => {
+test('an unknown check is 400, a failed one 403, one that cannot decide 503', async (t) => {
   // Shows D1.error.token.400.unknownProofCheck, D1.error.token.403.proofFailed, D1.error.token.503.trustAnchors.
   const { post, lines } = await startTestBroker(t, { checks })
   const mint = async (proof: object) => {
@@ -137,7 +137,7 @@ test('a proof that fails has used its nonce up', async (t) => {
   assert.match(text(await mint('good')), /its nonce is unknown, used/)
 })
 
-test('a nonce is refused for a check that issues none, that nobody knows, and without the broker token', async (t) => {
+test('a nonce is refused for a check that issues none, for an unknown check, and without the broker token', async (t) => {
   // Shows D1.nonce.checkWithoutNonces, D1.error.nonce.400.
   const { post } = await startTestBroker(t, { checks })
   const ask = async (body: unknown) => {
@@ -151,7 +151,7 @@ test('a nonce is refused for a check that issues none, that nobody knows, and wi
   assert.equal((await post('/v1/proof/nonce', { check: 'nonced' }, { authorization: 'Bearer x' })).status, 401)
 })
 
-test('a nonce of a key proves nothing for another one, and shows whose it is', async (t) => {
+test('a nonce of a key proves nothing for another one, and is bound to its own', async (t) => {
   const { post } = await startTestBroker(t, { checks })
   const [mine, other] = [ephemeralSigner().kid, ephemeralSigner().kid]
   const issue = async () => (await post('/v1/proof/nonce', { check: 'nonced', dpopJkt: mine })).body

@@ -3,7 +3,7 @@ import type { Log } from '@plat/process'
 import type { Nonces } from '../nonce/nonces.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict, Substrate } from './check.ts'
 
-/** The key that a proof has to speak of. */
+/** The key that a proof must name. */
 export interface ProofKey {
   /** Of the token that is minted; null: it is bound to none. */
   readonly jkt: string | null
@@ -11,7 +11,7 @@ export interface ProofKey {
   readonly attested: boolean
 }
 
-/** The checks that are enabled, and what they make of the proof of a mint request. */
+/** The enabled checks, applied to the proof of a mint request. */
 export interface Proofs {
   /** The check of this name; throws `unknown proof check` (400) when it is not enabled. */
   check(name: string): ProofCheck

@@ -18,7 +18,7 @@ import { context, proofOf } from './testing/suite.ts'
 import { type Certificate, readPemCertificates } from './x509/certificate.ts'
 import { leafSpiffeId } from './x509/svid.ts'
 
-// What others published (fixtures/README.md), judged at the time that it was made for.
+// Evidence published by others (fixtures/README.md), verified at its original time.
 
 const dir = tempFolder()
 
@@ -28,7 +28,7 @@ const certificates = (name: string): readonly Certificate[] => readPemCertificat
 
 const DAY_MS = 24 * 3_600_000
 
-/** What a check needs, at a moment of the past; `files` is all of the network that there is. */
+/** Dependencies of a check at a time in the past; `files` is the whole network. */
 function parts(at: string, files: ReadonlyMap<string, Uint8Array> = new Map()) {
   const clock = new TestClock(Date.parse(at))
   const none = () => assert.fail('no connection is needed')
@@ -62,8 +62,8 @@ async function askAws(format: 'rsa2048' | 'signature', at: string, change: AwsCh
   const raw = { document: published('aws-document.json'), signature: published('aws-signature.b64') }
   const { accounts = ['278576220453', '628783029487'], windowMs = DAY_MS, ...members } = change
   const check = awsIidCheck({ certificates: '', accounts, windowMs }, parts(at))
-  const said = format === 'rsa2048' ? { signature: message } : raw
-  return reasonOf(await check.verify(proofOf('aws-iid', { format, ...said, ...members }), context))
+  const stated = format === 'rsa2048' ? { signature: message } : raw
+  return reasonOf(await check.verify(proofOf('aws-iid', { format, ...stated, ...members }), context))
 }
 
 test('aws-iid: a published PKCS7 document of a real instance holds by the certificate that is shipped', async () => {
@@ -155,7 +155,7 @@ const askGoogle = async (
 
 test("gcp-identity: a published token of a real instance holds by Google's key up to its audience, which carries no nonce", async () => {
   const at = '2025-02-12T02:00:00Z'
-  // Audience is judged after signature and times: whoever hears of it sent a token that Google signed.
+  // The audience is checked after signature and times: reaching it means that Google signed the token.
   assert.match(String(await askGoogle(at, {})), /another audience/)
   assert.match(String(await askGoogle('2025-02-12T03:00:00Z', {})), /expired/)
   assert.match(String(await askGoogle('2025-02-12T01:00:00Z', {})), /not valid yet/)

@@ -95,7 +95,7 @@ proofCheckSuite({
   },
 })
 
-test('sandbox driver: only what the driver stated stands in the substrate', async () => {
+test('sandbox driver: the substrate contains only what the driver stated', async () => {
   // Shows D1.proof.check.sandboxDriver, D1.claim.plat_substrate.egress, D1.claim.plat_substrate.digest,
   // D1.claim.plat_substrate.platform, D1.claim.plat_substrate.workload, D1.claim.plat_substrate.jurisdiction.
   const stated = ['isolation', 'egress', 'digest', 'platform', 'workload', 'jurisdiction']
@@ -126,7 +126,7 @@ test('flags that enable a check without its anchors, or no check at all, refuse 
     [/-kubernetes-api ftp:/, '-identity-checks', 'kubernetes', '-kubernetes-api', 'ftp://x'],
     [/-sandbox-keys: name the keys of boxes/, '-sandbox-check', 'boxes'],
     [/-sandbox-keys other: no driver/, '-sandbox-keys', 'other=/x'],
-    [/-sandbox-check tee: a driver needs a name of its own/, '-sandbox-check', 'tee'],
+    [/-sandbox-check tee: is not a valid driver name/, '-sandbox-check', 'tee'],
     [/ENOENT/, '-sandbox-check', 'boxes', '-sandbox-keys', `boxes=${dir}/none`],
   ]
   for (const [reason, ...argv] of wrong) await assert.rejects(start(...argv), reason)

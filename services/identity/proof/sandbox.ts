@@ -10,7 +10,7 @@ import { established, failed, isStop } from './parts/verdict.ts'
 const MAX_LIFETIME_SECONDS = 300
 const ALGORITHMS: ReadonlySet<string> = new Set(['EdDSA', 'ES256'])
 const TYPES: ReadonlySet<string> = new Set(['sandbox+jwt'])
-/** What a driver may state beside its sandbox: one line each. */
+/** Optional statements of a driver about its sandbox: one line each. */
 const STATED = ['isolation', 'egress', 'digest', 'platform', 'workload', 'jurisdiction'] as const
 const LINE = /^[^\p{Cc}]{1,256}$/u
 

@@ -217,7 +217,7 @@ proofCheckSuite({
       reason: /extended/,
       ask: async () => (await setUp()).svid({ extKeyUsage: ['1.3.6.1.5.5.7.3.1'] }),
     },
-    'a critical extension that nobody knows': {
+    'an unknown critical extension': {
       reason: /not understood/,
       ask: async () =>
         (await setUp()).svid({ extensions: [{ oid: '1.2.3.4', critical: true, value: Buffer.from([5, 0]) }] }),

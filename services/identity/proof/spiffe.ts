@@ -11,7 +11,7 @@ import { type Certificate, readX5c } from './x509/certificate.ts'
 import { verifyPath } from './x509/path.ts'
 import { leafSpiffeId, parseSpiffeId, type SpiffeId } from './x509/svid.ts'
 
-/** What stands before the nonce in the bytes that the holder of an X.509-SVID signs: they can mean nothing else. */
+/** Prefix of the nonce in the bytes that the holder of an X.509-SVID signs, so that the signature has no other meaning. */
 export const SPIFFE_PROOF_PREFIX = 'plat-spiffe-proof:'
 
 /** JWT-SVID section 2: `typ` may be absent, `JWT` or `JOSE`. */
@@ -155,7 +155,7 @@ function chainOf({ x5c, nonce }: Proof, { clientCertificate }: ProofContext): Ch
     return failed('a certificate of x5c cannot be read: base64 of DER, leaf first')
   }
   const intermediates = certificates.slice(1).filter((each) => each !== null)
-  // A nonce says that the proof is by signature: whoever sends one is not judged by the connection.
+  // A nonce means that the proof is by signature: then the connection is not considered.
   const heldByTls = nonce === null && clientCertificate !== null && leaf.x509.raw.equals(clientCertificate)
   return { leaf, intermediates, heldByTls }
 }

@@ -145,7 +145,7 @@ proofCheckSuite({
       ask: () => tdx({ quote: (bytes) => bytes.fill(0, 48 + 123, 48 + 124) }),
     },
     'a module that is not that of Intel': { reason: /module/, ask: () => tdx({ quote: flip(48 + 64) }) },
-    'a module with attributes of its own': { reason: /module/, ask: () => tdx({ quote: flip(48 + 112) }) },
+    'a module with its own attributes': { reason: /module/, ask: () => tdx({ quote: flip(48 + 112) }) },
     'a chain of more certificates than there can be': { reason: /cannot be read/, ask: () => tdx({ copies: 5 }) },
     'an enclave of another signer': { reason: /another signer/, ask: () => tdx({ enclave: flip(128) }) },
     'an enclave of another product': { reason: /another product/, ask: () => tdx({ enclave: flip(256) }) },
@@ -183,7 +183,7 @@ const snpRules = (roots: string) => ({
 test('tee: a published report of a real AMD chip is genuine up to the shipped roots, and refused for debugging', () => {
   const certificate = readCertificate(published('sev-snp-vcek.der')) ?? assert.fail('no certificate')
   const report = published('sev-snp-report.bin')
-  // Debugging is judged after path and signature: whoever hears of it sent a report that is signed.
+  // Debugging is checked after path and signature: reaching it means that the report is signed.
   assert.equal(verifySnp({ report, certificate }, snpRules('amd.pem')), 'the machine allows debugging')
   assert.match(String(verifySnp({ report, certificate }, snpRules('intel.pem'))), /no anchor/)
   flip(0x50)(report)

@@ -40,7 +40,7 @@ interface Trust {
   readonly now: number
 }
 
-/** What a machine puts into REPORT_DATA to bind its evidence to a nonce: SHA-512 of the nonce's text. */
+/** Returns the REPORT_DATA that binds evidence to a nonce: SHA-512 of the nonce's text. */
 export function reportDataOf(nonce: string): Buffer {
   return hash('sha512', nonce, 'buffer')
 }

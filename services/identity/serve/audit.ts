@@ -4,7 +4,7 @@ import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { RefusalShares } from './refusals.ts'
 
-/** What is issued, and refused. */
+/** Audited kinds of issuance. */
 export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation' | 'bootstrap'
 
 /** Where issuance is recorded. */
@@ -16,7 +16,7 @@ export interface AuditParts {
   readonly refusals?: RefusalShares | null
 }
 
-/** What an issued token is recorded with; never the token itself. */
+/** Record of an issued token; never contains the token. */
 export interface IssuedFacts {
   /** Absent when a session was given without a token. */
   readonly jti?: string
@@ -34,7 +34,7 @@ export interface IssuedFacts {
   readonly provider?: string
 }
 
-/** Who asked, as far as it was verified by now: SPIFFE ID and `jti` of the token, or the pod. */
+/** The caller, as far as it is verified: SPIFFE ID and `jti` of the token, or the pod. */
 export interface Asker {
   sub?: string
   jti?: string
@@ -57,14 +57,14 @@ async function durable(ledger: Ledger, record: Rec): Promise<void> {
   try {
     await ledger.append(record)
   } catch {
-    // The ledger tells the log why, once, however many records it misses.
+    // The ledger logs the reason once, however many records fail.
     throw new OAuthError(503, 'temporarily_unavailable', 'the audit ledger cannot be written: try again later')
   }
 }
 
 /**
- * The ledger has a record of who was known; a refusal of somebody unknown is in the log alone: a flood of those must not fill the disk. No
- * refusal waits for its record, and none is taken back for want of one.
+ * The ledger records refusals of known callers; those of unknown ones are only logged, since a flood of them must not fill the disk. No refusal
+ * waits for its record, and none is withdrawn without one.
  */
 export function recordRefused(
   { log, ledger = null, refusals = null }: AuditParts,

@@ -1,7 +1,7 @@
 import { type HttpFault, type Listener, type ListenOptions, listen } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 
-/** What the broker's listeners differ in. */
+/** Options in which the broker's listeners differ. */
 export type Listening = Pick<ListenOptions, 'address' | 'raw' | 'api' | 'meter'>
 
 /** Every fault at the HTTP level has the shape of broker-token endpoints (docs/spec/broker-api.md, "Errors"). */
@@ -25,11 +25,11 @@ export interface Listeners {
 /** Opens the API's listener, and the other one when there is one. When one cannot be opened, none stays open. */
 export async function openListeners(
   common: Omit<ListenOptions, keyof Listening>,
-  asked: { readonly api: Listening; readonly bootstrap: Listening | null },
+  requested: { readonly api: Listening; readonly bootstrap: Listening | null },
 ): Promise<Listeners> {
-  const api = await listen({ ...common, ...asked.api })
+  const api = await listen({ ...common, ...requested.api })
   try {
-    const bootstrap = asked.bootstrap && (await listen({ ...common, ...asked.bootstrap }))
+    const bootstrap = requested.bootstrap && (await listen({ ...common, ...requested.bootstrap }))
     const both = async (end: (listener: Listener) => Promise<void>) => {
       await Promise.all([end(api), bootstrap && end(bootstrap)])
     }

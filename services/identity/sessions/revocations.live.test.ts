@@ -98,7 +98,7 @@ test('a revoked token passes nowhere: verify, bind, exchange, delegation as eith
   assert.equal((await delegate(a.token, other.token)).status, 200)
 })
 
-test('every kind of target is asked for, with its mode and its end', async (t) => {
+test('every kind of target is checked, with its mode and its end', async (t) => {
   const { mint, verify, revoke, clock } = await setUp(t)
   const { token, jti } = await mint({ ...planner, ttlSeconds: 3600 })
   for (const target of [
@@ -149,7 +149,7 @@ test('a transaction token of a revoked caller is refused', async (t) => {
   assert.equal((await delegate()).body.error, 'invalid_grant')
 })
 
-test('a list that is missing or wrong lets nobody through, and one that is right again does', async (t) => {
+test('a missing or invalid list refuses every token, and a valid one is used again', async (t) => {
   const { mint, verify, write, isValid, revoke, bindAnswer, exchange, lines } = await setUp(t)
   const { token } = await mint(planner)
   for (const content of [

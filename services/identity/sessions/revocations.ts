@@ -8,11 +8,11 @@ const RECHECK_EVERY_MS = 1000
 /** Entries in one list. */
 const MAX_REVOCATIONS = 100_000
 
-/** What a revocation can name. `session` is `<ns>/<agent>/<session>`, `agent` is `<ns>/<agent>`. */
+/** Kinds of revocation targets. `session` is `<ns>/<agent>/<session>`, `agent` is `<ns>/<agent>`. */
 const SCOPES = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all'] as const
 type Scope = (typeof SCOPES)[number]
 
-/** Whom the list is asked about. */
+/** Subject of a look-up in the list. */
 export type Subject = Descendant &
   Pick<SessionClaims, 'jti' | 'parentJti' | 'delegatorJti' | 'delegationJtis' | 'session' | 'user' | 'issuer'>
 
@@ -20,7 +20,7 @@ export type RevocationVerdict = 'revoked' | 'suspended' | 'unavailable' | null
 
 /** The list of flag `-revocations-file`. */
 export interface Revocations {
-  /** Null: not revoked. `unavailable`: the list cannot be read, so nobody is let through. */
+  /** Returns null when not revoked. `unavailable`: the list cannot be read, so every token is refused. */
   judge(who: Subject, tenant: string | null): RevocationVerdict
   start(): Promise<void>
   close(): void

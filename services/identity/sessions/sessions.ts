@@ -2,7 +2,7 @@ import { type AuthReason, isFault, parseJws, type SessionClaims, type TokenFault
 import type { Tenancy } from '../keys/tenancy.ts'
 import type { Revocations, Subject } from './revocations.ts'
 
-/** Why a session token does not count here. The message is one line for the caller and never quotes the token. */
+/** Why a session token is refused. The message is one line for the caller and never quotes the token. */
 export interface SessionFault {
   readonly kind: 'fault'
   readonly reason: AuthReason | 'revoked' | 'unavailable'
@@ -13,7 +13,7 @@ export interface SessionFault {
 export interface Sessions {
   /** For the default audience when none is named. */
   verify(token: string, audience?: string): SessionClaims | SessionFault | Promise<SessionClaims | SessionFault>
-  /** The revocation of somebody who is known by another token; null when there is none. */
+  /** Returns the revocation of a subject known from another token; null when there is none. */
   revoked(who: Subject): SessionFault | null
 }
 
@@ -46,8 +46,8 @@ function unbound(tenancy: Tenancy, { namespace, keyThumbprint }: SessionClaims):
 }
 
 /**
- * Is the token signed by no known key because its tenant's is not there? Then it is not the token that is wrong. What the
- * token says is not trusted for it: whoever lies learns only that a tenant has no key.
+ * Returns whether the token's key is unknown because its tenant's key is missing. Then the token is not at fault. The claims are not verified for
+ * this: a forger only learns that a tenant has no key.
  */
 function keyIsLost(tenancy: Tenancy, token: string, { reason }: TokenFault): boolean {
   if (reason !== 'kid') return false

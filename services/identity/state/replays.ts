@@ -5,8 +5,8 @@ import type { ReplayStore } from '@plat/tokens'
 const MAX_SHARED_PROOFS = 1_000_000
 
 /**
- * A proof is asked for here first, where its caller has its share and a replay costs nothing, and then of all replicas. One whose
- * second question fails is used up: the client makes another.
+ * A proof is checked first here, where its caller has its share and a replay costs nothing, and then across all replicas. When the second check
+ * fails the proof is used up: the client creates another one.
  */
 export function sharedReplays(local: ReplayStore, sets: OnceSets): ReplayStore {
   const seen = sets.set('dpop', MAX_SHARED_PROOFS)

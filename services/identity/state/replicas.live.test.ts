@@ -73,9 +73,9 @@ test('a proof that one replica has seen is a replay on the other, and so is a bi
   const subject = (await one.mint({ agent: 'planner', scopes: ['agents:helper'] })).token
   const actor = (await one.mint({ agent: 'helper', dpopJkt: prover.jkt })).token
   const proof = prover.proof(`${PUBLIC}/v1/exchange`, actor)
-  const asked = { subject_token: subject, actor_token: actor }
-  assert.equal((await one.exchange(asked, proof)).status, 200)
-  const again = await other.exchange(asked, proof)
+  const requested = { subject_token: subject, actor_token: actor }
+  assert.equal((await one.exchange(requested, proof)).status, 200)
+  const again = await other.exchange(requested, proof)
   assert.deepEqual([again.status, again.body.error], [400, 'invalid_dpop_proof'])
   assert.match(text(again.body.error_description), /used before/)
   assert.equal((await one.bind(subject, prover.proof(bindUrl, subject))).status, 200)
@@ -90,13 +90,15 @@ test('a transaction is good once over all replicas; the identical request gets t
   const actor = (await one.mint({ agent: 'helper', scopes: ['tools:a', 'tools:b'] })).token
   const now = one.clock.now() / 1000
   const subject = transactions.token({ iat: now, exp: now + 60 })
-  const asked = { subject_token: subject, subject_token_type: TXN_TOKEN, actor_token: actor }
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : other).exchange(asked)))
+  const requested = { subject_token: subject, subject_token_type: TXN_TOKEN, actor_token: actor }
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : other).exchange(requested)),
+  )
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
   assert.equal(new Set(answers.map(({ body }) => body.access_token)).size, 1)
   const recorded = [...one.lines, ...other.lines].filter((line) => line.includes('"event":"delegation"'))
   assert.ok(recorded.length >= 1)
-  const changed = await other.exchange({ ...asked, scope: 'tools:a' })
+  const changed = await other.exchange({ ...requested, scope: 'tools:a' })
   assert.deepEqual([changed.status, changed.body.error], [400, 'invalid_grant'])
 })
 

@@ -9,7 +9,7 @@ import { createFirstUse, type FirstUse } from '../proof/parts/first-use.ts'
 import type { BrokerPools } from '../serve/pools.ts'
 import { sharedReplays } from './replays.ts'
 
-/** What the broker remembers between two requests. */
+/** State of the broker between requests. */
 export interface BrokerState {
   readonly records: BindRecords
   readonly nonces: Nonces

@@ -19,7 +19,7 @@ export interface BrokerResponse {
   readonly body: Members
 }
 
-/** What `mint` answers, as text. */
+/** Response of `mint`, as text. */
 export interface MintedToken {
   readonly token: string
   readonly kid: string
@@ -31,7 +31,7 @@ export interface MintedToken {
 export interface TestBroker {
   readonly clock: TestClock
   readonly identity: Identity
-  /** What it logged, one JSON text a line. */
+  /** Its log lines, one JSON text each. */
   readonly lines: string[]
   /** With the broker token, unless `headers` says otherwise. */
   post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<BrokerResponse>

@@ -3,7 +3,7 @@ import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { type Endpoint, RefusalError } from '@plat/http/endpoints'
 
-/** Asks an endpoint without a listener. A refusal comes back as its body with the status. */
+/** Calls an endpoint without a listener. A refusal is returned as its body with the status. */
 export async function ask(
   endpoint: Endpoint,
   body: object,

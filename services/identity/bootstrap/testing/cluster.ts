@@ -30,16 +30,16 @@ export interface Stored {
   data?: Record<string, unknown>
 }
 
-/** A small API server over plain HTTP, for the answers that a real one gives only when it is in trouble. */
+/** A small API server over plain HTTP, for responses that a real one gives only when it fails. */
 export class FakeApiServer {
   readonly objects = new Map<string, Stored>()
   /** `<method> <path>` of every request, in order. */
   readonly seen: string[] = []
   /** Status of the answers to requests that match, in place of the right ones. */
   readonly faults: { readonly request: RegExp; readonly status: number }[] = []
-  /** What a request that matches waits for before it is answered. */
+  /** Requests that match are answered after this promise. */
   readonly held: { readonly request: RegExp; readonly until: Promise<void> }[] = []
-  /** What the API server knows of the one token that it authenticates; null: nothing. */
+  /** User of the one token that it authenticates; null: unauthenticated. */
   user: { username: string; extra: Record<string, string[]> } | null = {
     username: 'system:serviceaccount:team:runner',
     extra: {
@@ -56,13 +56,13 @@ export class FakeApiServer {
     const server = createServer(async (request, response) => {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk)
-      const asked = `${request.method} ${request.url}`
-      this.seen.push(asked)
-      for (const hold of this.held) if (hold.request.test(asked)) await hold.until
-      const fault = this.faults.find((each) => each.request.test(asked))
+      const requested = `${request.method} ${request.url}`
+      this.seen.push(requested)
+      for (const hold of this.held) if (hold.request.test(requested)) await hold.until
+      const fault = this.faults.find((each) => each.request.test(requested))
       if (request.headers.authorization !== `Bearer ${OF_THE_BROKER}`) return answer(response, 401, {})
       if (fault !== undefined) return answer(response, fault.status, { kind: 'Status' })
-      this.#answer(asked, Buffer.concat(chunks).toString(), response)
+      this.#answer(requested, Buffer.concat(chunks).toString(), response)
     })
     this.ready = once(server.listen(0, '127.0.0.1'), 'listening').then(() => {
       const address = server.address()
@@ -77,7 +77,7 @@ export class FakeApiServer {
 
   readonly ready: Promise<void>
 
-  /** Gives the object at `where` a new version, after `change`, and tells whoever watches it. */
+  /** Updates the object at `where` with `change`, and notifies watchers. */
   change(where: string, change: (object: Stored) => void): void {
     const object = this.at(where)
     change(object)
@@ -98,8 +98,8 @@ export class FakeApiServer {
     this.objects.set(where, { ...object, metadata })
   }
 
-  #answer(asked: string, body: string, response: ServerResponse): void {
-    const [method = '', target = ''] = asked.split(' ')
+  #answer(requested: string, body: string, response: ServerResponse): void {
+    const [method = '', target = ''] = requested.split(' ')
     const url = new URL(target, 'http://api')
     const where = url.pathname.replace(/\/status$/, '')
     const object = this.objects.get(where)
@@ -127,7 +127,7 @@ export class FakeApiServer {
     const name = url.searchParams.get('fieldSelector')?.replace('metadata.name=', '') ?? ''
     const where = `${url.pathname}/${name}`
     response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
-    // What changed since the version that the watcher knows is told at once.
+    // A change since the watcher's version is sent at once.
     if (this.at(where).metadata.resourceVersion !== url.searchParams.get('resourceVersion')) {
       response.write(`${JSON.stringify({ type: 'MODIFIED' })}\n`)
     }

@@ -5,8 +5,8 @@ import type { CloudParts } from './cloud.ts'
 import { param } from './params.ts'
 
 /**
- * The assertion that a cloud takes in place of a secret: a JWT about the session with the claims of the federation
- * discovery document, signed by the federation key. No verifier of session tokens trusts that key.
+ * Returns the assertion that a cloud accepts in place of a secret: a JWT about the session with the claims of the federation discovery document,
+ * signed by the federation key. No verifier of session tokens trusts that key.
  */
 export function assertion({ federation, clock }: CloudParts, request: CredentialRequest, audience: string): string {
   const { subject, scopes, jti, lifetimeSeconds } = request

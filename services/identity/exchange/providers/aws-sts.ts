@@ -38,7 +38,7 @@ async function assumeRole(parts: CloudParts, request: CredentialRequest) {
     Action: 'AssumeRoleWithWebIdentity',
     Version: '2011-06-15',
     RoleArn: param(params, 'roleArn'),
-    // It stands in every line of CloudTrail, and the `jti` leads from there to our record of issuance.
+    // Appears in every line of CloudTrail; the `jti` leads from there to the broker's record of issuance.
     RoleSessionName: `${subject.agent.slice(0, AGENT_CHARS)}.${jti}`,
     WebIdentityToken: assertion(parts, request, param(params, 'audience', 'sts.amazonaws.com')),
     DurationSeconds: String(Math.min(Math.max(lifetimeSeconds, LEAST_SECONDS), MOST_SECONDS)),

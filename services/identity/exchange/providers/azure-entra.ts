@@ -3,7 +3,7 @@ import { assertion } from './assertion.ts'
 import { bearerToken, type CloudParts, type ErrorReader, form, jsonMembers, patiently, post } from './cloud.ts'
 import { ADDRESS, COMMON_PARAMS, type ParamRules, param, paramProblems, under } from './params.ts'
 
-/** Entra picks a life of 60 to 90 minutes; it cannot be asked for. In seconds. */
+/** Entra chooses a life of 60 to 90 minutes; it cannot be requested. In seconds. */
 const LEAST_SECONDS = 3600
 
 const PARAMS: ParamRules = {

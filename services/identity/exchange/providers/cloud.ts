@@ -12,7 +12,7 @@ const MAX_TRIES = 3
 /** Pause before the next try, in milliseconds. */
 const RETRY_AFTER_MS = 1_000
 
-/** What every provider works with. */
+/** Dependencies of every provider. */
 export interface CloudParts {
   /** Signs the assertions, with a key that clouds find in the discovery document. */
   readonly federation: Federation
@@ -38,17 +38,17 @@ export interface CloudFailure extends ProviderFailure {
   readonly again?: boolean
 }
 
-/** How a cloud tells why it refuses. */
+/** How a cloud reports errors. */
 export interface ErrorReader {
-  /** The code of the cloud's own in the body of a refusal; null when there is none. */
+  /** Returns the cloud's error code in the body of a refusal; null without one. */
   code(text: string): string | null
   /** Codes after which the same request may work a moment later. */
   readonly passing: readonly string[]
 }
 
 /**
- * Sends one request, with our deadline and cap, and follows no redirect. A failure is told by status and the cloud's own
- * code: never by its body, which may repeat the assertion.
+ * Sends one request with a deadline and a size limit; does not follow redirects. A failure contains the status and the cloud's error code, never the
+ * body, which may repeat the assertion.
  */
 export async function post(
   { dialer }: CloudParts,
@@ -68,7 +68,7 @@ export async function post(
   }
 }
 
-/** What a cloud's code may look like, so that a log line never carries more than one. */
+/** Form of a cloud's error code, so that a log line contains nothing else. */
 const CODE = /^[A-Za-z0-9_.-]{1,64}$/
 
 /** A form as `post` sends it. */

@@ -14,7 +14,7 @@ import {
 } from './cloud.ts'
 import { ADDRESS, COMMON_PARAMS, type ParamRules, param, paramProblems, under } from './params.ts'
 
-/** How long a federated token lives, in seconds; it cannot be asked for. */
+/** Life of a federated token in seconds; it cannot be requested. */
 const FEDERATED_SECONDS = 3600
 /** The longest life of a service account's token, in seconds. */
 const MOST_SECONDS = 3600

@@ -6,13 +6,13 @@ import { azureEntra } from './azure-entra.ts'
 import type { CloudParts } from './cloud.ts'
 import { gcpSts } from './gcp-sts.ts'
 
-/** Nothing of it is touched while `params` are judged. */
+/** Not used while `params` are checked. */
 const parts: CloudParts = {
   get federation(): never {
     return assert.fail('the federation key is not needed')
   },
   get dialer(): never {
-    return assert.fail('no cloud is asked')
+    return assert.fail('no cloud is called')
   },
   get clock(): never {
     return assert.fail('no clock is needed')
@@ -29,7 +29,7 @@ const GOOD: readonly (readonly [CredentialProvider, Params])[] = [
   [azureEntra(parts), { tenant: 'contoso.example', clientId: 'app-1', scope: 'https://vault.azure.net/.default' }],
 ]
 
-test('params are judged before the broker starts, each by its key', () => {
+test('params are checked before the broker starts, each by its key', () => {
   const [aws, gcp, azure] = GOOD.map(([provider]) => provider)
   for (const [provider, params] of GOOD) {
     assert.deepEqual(provider.problems(params), [])
@@ -51,7 +51,7 @@ test('params are judged before the broker starts, each by its key', () => {
   assert.match(azure?.problems({ ...GOOD[2]?.[1], scope: 'User.Read' }).join() ?? '', /^scope: must be/)
 })
 
-test('a provider tells the shortest life of its credentials', () => {
+test('a provider reports the shortest life of its credentials', () => {
   assert.deepEqual(
     GOOD.map(([provider, params]) => provider.leastSeconds(params)),
     [900, 0, 3600],

@@ -7,7 +7,7 @@ type Params = Audience['params']
 export interface ParamRule {
   readonly required?: boolean
   readonly fits: (text: string) => boolean
-  /** What a value that does not fit must be: `must be …`. */
+  /** Requirement in the message for an invalid value: `must be …`. */
   readonly must: string
 }
 
@@ -30,7 +30,7 @@ function isSafeUrl(text: string): boolean {
 
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
-/** What is wrong with `params`, one line each, beginning with the key. */
+/** Returns the problems of `params`, one line each, beginning with the key. */
 export function paramProblems(rules: ParamRules, params: Params): readonly string[] {
   const known = Object.keys(rules)
   const unknown = Object.keys(params)
@@ -49,7 +49,7 @@ function suggestion(name: string, known: readonly string[]): string {
   return meant === null ? '' : `; did you mean "${meant}"?`
 }
 
-/** A key that `paramProblems` found nothing wrong with; `otherwise` when it is not given. */
+/** Returns a key that passed `paramProblems`; `otherwise` when it is absent. */
 export function param(params: Params, name: string, otherwise = ''): string {
   const value = params[name]
   return typeof value === 'string' ? value : otherwise

@@ -19,21 +19,21 @@ const POOL = '//iam.googleapis.com/projects/7/locations/global/workloadIdentityP
 const ROLE = 'arn:aws:iam::123456789012:role/reports'
 const ACCOUNT = 'reader@project.iam.gserviceaccount.com'
 
-/** One way to ask a cloud, and everything that the suite needs to know of it. */
+/** A cloud under test. */
 interface Cloud {
   readonly provider: string
   /** `params` for a cloud at `url`. */
   params(url: string): Readonly<Record<string, string>>
-  /** What it answers when it gives a credential until `endsAt` (Unix milliseconds). */
+  /** Its response with a credential until `endsAt` (Unix milliseconds). */
   good(call: CloudCall, endsAt: number): CloudReply
-  /** A refusal with a code of its own, and how the code stands in the log. */
+  /** A refusal with a cloud-specific code, and the form of the code in the log. */
   readonly refusal: { readonly body: string; readonly code: string }
   /** Bodies with status 200 that are no credential. */
   readonly garbage: readonly (string | Uint8Array)[]
   readonly audience: string
-  /** Where the assertion stands in its request. */
+  /** Field of the assertion in its request. */
   readonly field: string
-  /** Bodies after which it is asked again. */
+  /** Body after which the request is retried. */
   readonly passing: string | null
 }
 
@@ -182,11 +182,11 @@ async function assertFailed(
   assert.deepEqual([answer.status, answer.body.error], [502, 'server_error'], JSON.stringify(answer.body))
   const line = fixture.lines.findLast((each) => each.includes('no credential')) ?? ''
   assert.match(line, why)
-  const said = JSON.stringify(answer.body) + fixture.lines.join('')
-  assert.ok(!/hush|cloud-token|se\/cret/.test(said), 'the body of the cloud is nowhere')
+  const stated = JSON.stringify(answer.body) + fixture.lines.join('')
+  assert.ok(!/hush|cloud-token|se\/cret/.test(stated), 'the body of the cloud is nowhere')
   for (const { body } of fixture.calls) {
     const sent = /eyJ[\w-]+\.[\w-]+\.[\w-]+/.exec(body)?.[0]
-    assert.ok(sent === undefined || !said.includes(sent), 'the assertion is nowhere')
+    assert.ok(sent === undefined || !stated.includes(sent), 'the assertion is nowhere')
   }
 }
 
@@ -252,14 +252,14 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
     assert.deepEqual([sub, aud], [`${AGENT}/session/s1`, 'api://elsewhere'])
   })
 
-  test(`${name}: a refusal is told by status and code, and neither body nor assertion by anything`, async (t) => {
+  test(`${name}: a refusal is logged with status and code, without body or assertion`, async (t) => {
     const { body, code } = cloud.refusal
     const fixture = await setUp(t, cloud, () => ({ status: 400, body }))
     await assertFailed(fixture, await fixture.ask(), new RegExp(`"reason":"status 400, ${code}"`))
     assert.equal(fixture.calls.length, 1)
   })
 
-  test(`${name}: a failure of the cloud is told by its status`, async (t) => {
+  test(`${name}: a failure of the cloud is logged with its status`, async (t) => {
     const fixture = await setUp(t, cloud, () => ({ status: 503, body: '<html>hush</html>' }))
     await assertFailed(fixture, await fixture.ask(), /"reason":"status 503"/)
   })
@@ -299,7 +299,7 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
 
   if (cloud.passing === null) continue
   const passing = cloud.passing
-  test(`${name}: what may work a moment later is tried three times at most`, async (t) => {
+  test(`${name}: a temporary failure is retried, three attempts at most`, async (t) => {
     let failures = 2
     const fixture = await setUp(t, cloud, (call) =>
       failures-- > 0 ? { status: 400, body: passing } : cloud.good(call, fixture.cloudClock.now() + 3_000_000),
@@ -312,7 +312,7 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
   })
 }
 
-test('STS is asked for a role as it documents, and for no less than 900 s', async (t) => {
+test('the request to STS for a role is as documented, for no less than 900 s', async (t) => {
   const fixture = await setUp(t, aws, (call) => aws.good(call, fixture.cloudClock.now() + 900_000))
   const { body } = await fixture.ask()
   const expiration = rfc3339(fixture.cloudClock.now() + 900_000)
@@ -331,7 +331,7 @@ test('STS is asked for a role as it documents, and for no less than 900 s', asyn
   })
 })
 
-test('Google is asked for a federated token, and with it for the token of the service account', async (t) => {
+test('the request to Google is for a federated token, and with it for the token of the service account', async (t) => {
   const fixture = await setUp(t, gcpAccount, (call) => gcpAccount.good(call, fixture.cloudClock.now() + 120_000), {
     scope: 'https://www.googleapis.com/auth/devstorage.read_only',
   })
@@ -355,7 +355,7 @@ test('Google is asked for a federated token, and with it for the token of the se
   })
 })
 
-test("a service account that may not be used is told by Google's status", async (t) => {
+test("a service account without permission is logged with Google's status", async (t) => {
   const refusal = JSON.stringify({ error: { code: 403, message: 'hush', status: 'PERMISSION_DENIED' } })
   const fixture = await setUp(t, gcpAccount, (call) =>
     call.path === '/v1/token' ? gcp.good(call, 0) : { status: 403, body: refusal },
@@ -376,7 +376,7 @@ test("a service account's token without a token or an end is a failure", async (
   }
 })
 
-test('Entra is asked as a client with an assertion', async (t) => {
+test('the request to Entra is by a client with an assertion', async (t) => {
   const fixture = await setUp(t, azure, (call) => azure.good(call, 0))
   await fixture.ask()
   const [{ path: where, body } = assert.fail()] = fixture.calls

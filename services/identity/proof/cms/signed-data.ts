@@ -129,7 +129,7 @@ function same(a: DerValue | undefined, b: DerValue | undefined): boolean {
   return a !== undefined && b !== undefined && Buffer.compare(a.whole, b.whole) === 0
 }
 
-/** The extension subjectKeyIdentifier as it stands in a certificate: its OID, then an OCTET STRING around another. */
+/** The extension subjectKeyIdentifier as encoded in a certificate: its OID, then an OCTET STRING around another. */
 function holdsKeyIdentifier(tbs: readonly DerValue[], identifier: Uint8Array): boolean {
   const extensions = tbs.at(-1)?.children[0]?.children ?? []
   const found = extensions.find(({ children }) => oidOf(children[0]) === '2.5.29.14')?.children.at(-1)

@@ -1,4 +1,4 @@
-/** What is no DER, or not of the expected shape. */
+/** The bytes are not DER, or not of the expected structure. */
 export class DerError extends Error {
   constructor(message: string) {
     super(message)
@@ -15,7 +15,7 @@ export interface DerValue {
   readonly whole: Uint8Array
   /** Empty for a primitive value. */
   readonly children: readonly DerValue[]
-  /** BER's form with an end mark; only read when it is asked for. */
+  /** BER's indefinite length; accepted only if enabled. */
   readonly indefinite: boolean
 }
 

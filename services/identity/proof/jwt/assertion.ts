@@ -12,7 +12,7 @@ export const ISSUER_SKEW_SECONDS = 30
 export interface AssertionKeys {
   /** Null while they cannot be had. */
   read(): Promise<readonly AssertionKey[] | null>
-  /** The same, asked for again because a `kid` is unknown. */
+  /** Like `read`, fetched again because a `kid` is unknown. */
   readAgain(): Promise<readonly AssertionKey[] | null>
 }
 
@@ -36,7 +36,7 @@ export interface Assertion {
   readonly expiresAt: number
 }
 
-/** Reads the assertion in `proof.token`: strict compact JWS, whose signature nobody has looked at yet. */
+/** Parses the assertion in `proof.token`: strict compact JWS, signature not verified. */
 export function readAssertion(token: string | null): Jws | ProofFailure {
   if (token === null || token === '') return failed('it carries no token')
   const jws = parseJws(token)

@@ -8,7 +8,7 @@ test('an owner may prove the namespaces that its entry names', () => {
   assert.deepEqual([allowed('3', 'any'), allowed('', 'any')], [false, false])
 })
 
-test('a list that would let everybody prove, or nobody, is refused with the name of its flag', () => {
+test('a list that would allow all owners, or none, is refused with the name of its flag', () => {
   assert.throws(() => allowList('accounts', []), /-accounts: name at least one/)
   for (const entry of ['', '=team', '1=', '1=a=b']) assert.throws(() => allowList('accounts', [entry]), /-accounts/)
 })

@@ -8,7 +8,7 @@ export type AllowList = (owner: string, namespace: string) => boolean
  * customer of the cloud prove a session, so it throws, and so does an entry without an owner.
  */
 export function allowList(flag: string, entries: readonly string[]): AllowList {
-  if (entries.length === 0) throw new Error(`-${flag}: name at least one, or nobody could prove anything`)
+  if (entries.length === 0) throw new Error(`-${flag}: name at least one, or no proof could succeed`)
   const rows = entries.map((entry) => {
     const [owner = '', namespace = '*', more] = entry.split('=')
     if (owner === '' || namespace === '' || more !== undefined) {

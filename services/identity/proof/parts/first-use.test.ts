@@ -5,7 +5,7 @@ import { memoryOnceSets } from '@plat/state'
 import { context } from '../testing/suite.ts'
 import { createFirstUse } from './first-use.ts'
 
-test('a credential serves one session until its end, and nobody is served once no more can be remembered', async () => {
+test('a credential serves one session until its end, and is refused once the store is full', async () => {
   const clock = new TestClock()
   const sets = memoryOnceSets(clock)
   const firstUse = createFirstUse({ set: (name) => sets.set(name, 1), close: sets.close })

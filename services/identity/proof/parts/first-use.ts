@@ -3,7 +3,7 @@ import type { OnceSets } from '@plat/state'
 import type { ProofContext, ProofFailure, Unreachable } from '../check.ts'
 import { failed, unreachable } from './verdict.ts'
 
-/** Remembers which session a credential without a nonce served first: it serves no other one while it is valid. */
+/** Records which session a credential without a nonce served first: it serves no other one while it is valid. */
 export interface FirstUse {
   /**
    * Null when the credential is new or was used for this very session (a mint may be repeated). `until`: the end of the

@@ -7,17 +7,17 @@ import { TrustDocument } from './trust-document.ts'
 
 const MINUTE_MS = 60_000
 
-/** A document at an address whose answers the test decides. */
+/** A document at a URL whose responses the test controls. */
 function setUp() {
   const clock = new TestClock()
-  const origin = { status: 200, text: 'one', asked: 0 }
+  const origin = { status: 200, text: 'one', fetches: 0 }
   const none = () => assert.fail('only small documents are fetched')
   const dialer: Dialer = {
     client: none,
     connect: none,
     close: () => {},
     async fetchBytes() {
-      origin.asked++
+      origin.fetches++
       return { status: origin.status, headers: {}, bytes: Buffer.from(origin.text) }
     },
   }
@@ -26,28 +26,28 @@ function setUp() {
   return { clock, origin, document }
 }
 
-test('a document is kept for five minutes, and asked for again after that', async () => {
+test('a document is cached for five minutes, then fetched again', async () => {
   const { clock, origin, document } = setUp()
-  assert.deepEqual([await document.read(), await document.read(), origin.asked], ['one', 'one', 1])
+  assert.deepEqual([await document.read(), await document.read(), origin.fetches], ['one', 'one', 1])
   origin.text = 'two'
   await clock.advance(5 * MINUTE_MS - 1)
   assert.equal(await document.read(), 'one')
   await clock.advance(1)
-  assert.deepEqual([await document.read(), origin.asked], ['two', 2])
+  assert.deepEqual([await document.read(), origin.fetches], ['two', 2])
 })
 
-test('what is unknown asks again, every ten seconds at most, however many want to know', async () => {
+test('an unknown key causes a fetch, at most every ten seconds, shared by all callers', async () => {
   const { clock, origin, document } = setUp()
   await document.read()
   await Promise.all(Array.from({ length: 20 }, () => document.readAgain()))
-  assert.equal(origin.asked, 1)
+  assert.equal(origin.fetches, 1)
   await clock.advance(10_000)
   origin.text = 'two'
   const answers = await Promise.all(Array.from({ length: 20 }, () => document.readAgain()))
-  assert.deepEqual([new Set(answers), origin.asked], [new Set(['two']), 2])
+  assert.deepEqual([new Set(answers), origin.fetches], [new Set(['two']), 2])
 })
 
-test('while its origin is down a document serves for an hour, and then no longer', async () => {
+test('while its origin is down a document is used for an hour, and then no longer', async () => {
   const { clock, origin, document } = setUp()
   await document.read()
   origin.status = 500

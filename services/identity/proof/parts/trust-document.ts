@@ -3,11 +3,11 @@ import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 
-/** A document is asked for again when it is older than this, in milliseconds. */
+/** Maximum age of a document before it is fetched again, in milliseconds. */
 const FRESH_MS = 5 * 60 * 1000
-/** While its origin does not answer, a document serves this long after its last good answer, in milliseconds. */
+/** While its origin does not respond, a document is used for this long after its last successful fetch, in milliseconds. */
 const STALE_MS = 60 * 60 * 1000
-/** What is unknown asks again at most this often, in milliseconds (docs/spec/broker-api.md, "Limits": JWKS refresh on unknown `kid`). */
+/** Minimum time between fetches for something unknown, in milliseconds (docs/spec/broker-api.md, "Limits": JWKS refresh on unknown `kid`). */
 const ASK_AT_MOST_EVERY_MS = 10_000
 /** Largest document, in bytes. */
 const MAX_BYTES = 1024 * 1024
@@ -20,7 +20,7 @@ export interface TrustParts {
   readonly log: Log
 }
 
-/** A document that trust comes from, in a file or at an http or https URL: read when needed, kept while it is good. */
+/** A document with trust anchors, in a file or at an http or https URL: read on demand and cached. */
 export class TrustDocument<T> {
   readonly #location: string
   readonly #parse: (bytes: Uint8Array) => T
@@ -37,13 +37,13 @@ export class TrustDocument<T> {
     this.#parts = parts
   }
 
-  /** The document; null while it cannot be had. */
+  /** Returns the document; null while it is unavailable. */
   async read(): Promise<T | null> {
     if (this.#age() >= FRESH_MS) await this.#ask()
     return this.#age() < STALE_MS ? this.#value : null
   }
 
-  /** The document, asked for again unless that was done moments ago: something is unknown to the one that is kept. */
+  /** Returns the document, fetched again unless that was done moments ago, because the cached one lacks something. */
   async readAgain(): Promise<T | null> {
     await this.#ask()
     return this.#age() < STALE_MS ? this.#value : null
@@ -53,7 +53,7 @@ export class TrustDocument<T> {
     return this.#parts.clock.monotonic() - this.#answeredAt
   }
 
-  /** One question at a time; who comes while it is asked waits for the same answer. Never rejects. */
+  /** One fetch at a time; concurrent callers share it. Never rejects. */
   async #ask(): Promise<void> {
     if (this.#asking === null) {
       const now = this.#parts.clock.monotonic()

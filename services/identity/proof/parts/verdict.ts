@@ -13,7 +13,7 @@ export function unreachable(reason: string): Unreachable {
   return { kind: 'unreachable', reason }
 }
 
-/** Tells the two answers that end a check from whatever a step of it answers. */
+/** Distinguishes the two results that end a check from those of its steps. */
 export function isStop(value: object): value is ProofFailure | Unreachable {
   return 'kind' in value && (value.kind === 'failed' || value.kind === 'unreachable')
 }

@@ -40,7 +40,7 @@ interface Trust {
   readonly now: number
 }
 
-/** What the vendors publish after a machine was made: which certificates are revoked, and which firmware is out of date. */
+/** Published by the vendors after a machine was made: revoked certificates, and outdated firmware. */
 export class Collateral {
   readonly #settings: CollateralSettings
   readonly #snpCrls: readonly Source<Crl>[]

@@ -34,7 +34,7 @@ const VERSIONS: ReadonlySet<number> = new Set([2, 3, 4, 5])
 const HARDWARE_ID = '1.3.6.1.4.1.3704.1.4'
 const SPL = '1.3.6.1.4.1.3704.1.3.'
 
-/** Where each component's security patch level stands in a reported TCB, by its extension. Chips with an FMC have another order. */
+/** Byte of each component's security patch level in a reported TCB, by its extension. Chips with an FMC have another order. */
 const TCB_LAYOUT: Readonly<Record<string, number>> = { '1': 0, '2': 1, '3': 6, '8': 7 }
 const TCB_LAYOUT_WITH_FMC: Readonly<Record<string, number>> = { '9': 0, '1': 1, '2': 2, '3': 3, '8': 7 }
 
@@ -74,7 +74,7 @@ export function verifySnp({ report, certificate }: SnpEvidence, rules: SnpRules)
   const policy = bytes.readBigUInt64LE(AT.policy)
   if ((policy & DEBUG) !== 0n) return 'the machine allows debugging'
   if ((policy & MIGRATE_MA) !== 0n && !rules.allowMigrationAgent) return 'the machine allows a migration agent'
-  if (bytes.readUInt32LE(AT.vmpl) !== 0) return 'the report was not asked for by the most privileged level'
+  if (bytes.readUInt32LE(AT.vmpl) !== 0) return 'the report was not requested by the most privileged level'
   const fault = chipFault(bytes, certificate) ?? tcbFault(certificate, rules.minTcb)
   if (fault !== null) return fault
   return {
@@ -123,7 +123,7 @@ function levelOf(extension: Uint8Array): number | null {
   try {
     return smallInteger(readDer(extension))
   } catch {
-    // What is no DER integer is no level.
+    // Bytes that are not a DER integer are not a level.
     return null
   }
 }

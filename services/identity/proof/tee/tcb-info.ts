@@ -99,7 +99,7 @@ export function tcbStatusesOf(
   const info = infos.find(({ fmspc, pceId }) => fmspc === platform.fmspc && pceId === platform.pceId)
   if (info === undefined) return { fault: `no TCB info of the platform ${platform.fmspc} is configured` }
   const [moduleSvn = 0, moduleVersion = 0] = teeTcbSvn
-  // From version 1 on, the first two numbers are those of the module, which has levels of its own.
+  // From version 1 on, the first two numbers are those of the module, which has separate levels.
   const from = moduleVersion === 0 ? 0 : 2
   const level = info.levels.find(
     ({ sgx, tdx, pceSvn }) =>
@@ -121,7 +121,7 @@ interface Platform {
   readonly pceSvn: number
 }
 
-/** What a PCK certificate says of its platform; null when it does not. */
+/** Returns the platform of a PCK certificate; null when it states none. */
 function platformOf(leaf: Certificate): Platform | null {
   const extension = leaf.extension(SGX_EXTENSION)
   if (extension === null) return null

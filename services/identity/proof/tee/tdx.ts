@@ -36,7 +36,7 @@ const TCB_SVN_BYTES = 16
 /** Certificates of a PCK chain at most, the root included. */
 const MAX_CHAIN = 4
 
-/** Who must have signed the quoting enclave, as hexadecimal of MRSIGNER: Intel's identity of its TD QE. */
+/** Required MRSIGNER of the quoting enclave, as hexadecimal: Intel's identity of its TD QE. */
 export const INTEL_QE_SIGNER = 'dc9e2a7c6f948f17474e34a7fc43ed030f7c1563f1babddf6340c82e0e54a8c5'
 
 export interface TdxRules {
@@ -49,7 +49,7 @@ export interface TdxRules {
   readonly now: number
 }
 
-/** A verified quote, with what a TCB level is chosen by. */
+/** A verified quote, with the inputs for choosing a TCB level. */
 export interface TdxQuote extends Quote {
   /** Security version numbers of the TDX module, 16 bytes. */
   readonly teeTcbSvn: Uint8Array

@@ -24,7 +24,7 @@ export function proofOf(check: string, members: Partial<Proof>): Proof {
   return { check, ...empty, evidence: undefined, ...members }
 }
 
-/** What a check needs from outside, on a clock of the test's own. */
+/** Dependencies of a check, on a clock of the test. */
 export function testParts() {
   const clock = new TestClock()
   return {
@@ -44,7 +44,7 @@ export interface Attempt {
 
 type ProofRequest = () => Attempt | Promise<Attempt>
 
-/** What every check must promise. Each question stands for itself: nothing is shared between two of them. */
+/** Promises of every check. Attempts are independent of each other. */
 export interface Subject {
   readonly name: string
   readonly accepted: ProofRequest
@@ -88,7 +88,7 @@ export function proofCheckSuite(subject: Subject): void {
   }
 }
 
-function judge({ check, proof, context: asked = context }: Attempt) {
+function judge({ check, proof, context: requested = context }: Attempt) {
   assert.equal(proof.check, check.name)
-  return check.verify(proof, asked)
+  return check.verify(proof, requested)
 }

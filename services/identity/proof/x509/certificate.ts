@@ -23,7 +23,7 @@ const MORE_KEY_USAGE = ['keyCertSign', 'cRLSign', 'encipherOnly'] as const
 export type KeyUsage = (typeof KEY_USAGE)[number] | (typeof MORE_KEY_USAGE)[number]
 const USAGE_BITS: readonly KeyUsage[] = [...KEY_USAGE, ...MORE_KEY_USAGE]
 
-/** A certificate with what Node does not tell of it. Nothing in it is trusted before its path was verified. */
+/** A certificate with members that Node does not expose. Untrusted before its path is verified. */
 export interface Certificate {
   readonly x509: X509Certificate
   /** Milliseconds since the epoch. */
@@ -55,7 +55,7 @@ export function readCertificate(der: Uint8Array): Certificate | null {
   try {
     return describe(new X509Certificate(der))
   } catch {
-    // OpenSSL and the DER reader have errors of their own; either means that the bytes are no certificate.
+    // OpenSSL and the DER reader have separate errors; either means that the bytes are not a certificate.
     return null
   }
 }

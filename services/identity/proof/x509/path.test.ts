@@ -9,7 +9,7 @@ const root = await createAuthority({ name: 'root', now: NOW })
 
 const read = ({ der }: Issued): Certificate => readCertificate(der) ?? assert.fail('a certificate that cannot be read')
 
-/** What is said of a leaf under `root` with these in between. */
+/** Returns the verdict on a leaf under `root` with these intermediates. */
 function judge(leaf: Issued, above: readonly Issued[] = [], rules: Partial<PathRules> = {}): string {
   const intermediates = above.map(read)
   const verdict = verifyPath(read(leaf), { intermediates, anchors: [read(root)], now: NOW, ...rules })
