@@ -1,4 +1,4 @@
-import type { TObject } from 'typebox'
+import type { Static, TObject } from 'typebox'
 
 /** Longest timer of Node in whole seconds (about 24 days): the maximum of keys that become a timer. */
 export const LONGEST_SECONDS = 2_147_483
@@ -26,8 +26,20 @@ export interface KeyNotes {
   readonly format?: 'http-url' | 'listen-address'
 }
 
-/** A rule receives its own block and the whole file, both with defaults filled in. */
-export type Rule = (block: Record<string, unknown>, file: Record<string, unknown>) => readonly Problem[]
+/**
+ * A rule receives its own block and the whole file, both with defaults filled in. A value that is wrong is replaced by its default; what has
+ * none is absent. Declared as a method, so that a list of blocks may hold rules of different blocks.
+ */
+export type Rule<Block = Record<string, unknown>> = {
+  rule(block: Block, file: Record<string, unknown>): readonly Problem[]
+}['rule']
+
+/** A block as rules receive it: values that are missing or wrong are reported already. */
+export type Unfinished<T> = T extends readonly (infer Item)[]
+  ? readonly (Unfinished<Item> | undefined)[]
+  : T extends object
+    ? { readonly [Key in keyof T]?: Unfinished<T[Key]> }
+    : T
 
 /** One table = one block of gateway.json = one feature: schema, defaults and descriptions, and the rules that a schema cannot express. */
 export interface ConfigBlock {
@@ -42,3 +54,39 @@ export interface ConfigBlock {
   /** Default: any value that differs from its documented default. */
   readonly switchedOn?: (block: Record<string, unknown>) => boolean
 }
+
+/** What `defineBlock` is given: as `ConfigBlock`, with rules that receive the type of its schema. */
+interface BlockDefinition<Path extends string, Schema extends TObject>
+  extends Pick<ConfigBlock, 'feature' | 'switchedOn'> {
+  readonly path: Path
+  readonly schema: Schema
+  /** Default: true. */
+  readonly built?: boolean
+  readonly rules?: readonly Rule<Unfinished<Static<Schema>>>[]
+}
+
+interface DefinedBlock<Path extends string, Schema extends TObject> extends ConfigBlock {
+  readonly path: Path
+  readonly schema: Schema
+}
+
+/** Returns a block that keeps the types of its path and schema, for `ConfigOf`. */
+export function defineBlock<const Path extends string, Schema extends TObject>(
+  block: BlockDefinition<Path, Schema>,
+): DefinedBlock<Path, Schema> {
+  return { built: true, ...block }
+}
+
+/** The type of a file that these blocks describe: the keys of a block with path `''` are keys of the file, those of others are under the path. */
+export type ConfigOf<Blocks extends readonly ConfigBlock[], Config = unknown> = Blocks extends readonly [
+  infer First extends ConfigBlock,
+  ...infer Rest extends readonly ConfigBlock[],
+]
+  ? ConfigOf<Rest, Config & Under<First['path'], Readonly<Static<First['schema']>>>>
+  : Config
+
+type Under<Path extends string, Value> = Path extends ''
+  ? Value
+  : Path extends `${infer Key}.${infer Rest}`
+    ? { readonly [K in Key]: Under<Rest, Value> }
+    : { readonly [K in Path]: Value }

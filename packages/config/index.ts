@@ -1,4 +1,13 @@
-export { type ConfigBlock, type KeyNotes, LONGEST_SECONDS, type Problem, type Rule } from './block.ts'
+export {
+  type ConfigBlock,
+  type ConfigOf,
+  defineBlock,
+  type KeyNotes,
+  LONGEST_SECONDS,
+  type Problem,
+  type Rule,
+  type Unfinished,
+} from './block.ts'
 export { headerLines, PACKED_SUFFIX, type PeerFiles, peerFiles, readText, readUpTo, unpack } from './bounded.ts'
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlags, usage } from './flags.ts'

@@ -20,11 +20,8 @@ export const file = (description: string, missing: 'error' | 'warning' = 'warnin
 export const flag = (description: string, preset = false) => Type.Boolean({ default: preset, description })
 
 /** One of a closed set. */
-export const choice = <const T extends readonly string[]>(
-  values: readonly [...T],
-  preset: string,
-  description: string,
-) => Type.Enum([...values], { default: preset, description })
+export const choice = <const T extends string[]>(values: readonly [...T], preset: T[number], description: string) =>
+  Type.Enum(values, { default: preset, description })
 
 /** A whole number from `least` to `most`, inclusive. */
 export const whole = (description: string, preset: number, least = 0, most = Number.MAX_SAFE_INTEGER) =>

@@ -3,6 +3,7 @@ import {
   type CheckedConfig,
   type CheckOptions,
   type ConfigBlock,
+  type ConfigOf,
   checkConfig,
   isListenAddress,
   joinSchema,
@@ -10,27 +11,19 @@ import {
   type Problem,
 } from '@plat/config'
 import { isObject } from '@plat/tokens'
-import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
 import { adminBlock, adminOidcBlock } from './admin/config.ts'
-import { type CibaConfig, cibaBlock } from './authn/ciba/config.ts'
+import { cibaBlock } from './authn/ciba/config.ts'
 import { dpopBlock, identityBlock } from './authn/identity/config.ts'
-import { type TokenVaultConfig, tokenVaultBlock } from './authn/token-vault/config.ts'
-import { type TxnTokensConfig, txnTokensBlock } from './authn/txn-tokens/config.ts'
+import { tokenVaultBlock } from './authn/token-vault/config.ts'
+import { txnTokensBlock } from './authn/txn-tokens/config.ts'
 import { k8sOpsBlock } from './builtin/k8s-ops/config.ts'
-import type { K8sOpsConfig } from './builtin/k8s-ops/index.ts'
 import { memoryBlock } from './builtin/memory/config.ts'
 import { webBlock } from './builtin/web/config.ts'
-import type { WebConfig } from './builtin/web/index.ts'
 import { captureArgsBlock } from './content/captures/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './content/dlp/config.ts'
 import { guardsBlock } from './content/guards/config.ts'
-import {
-  type ApprovalQuorumConfig,
-  approvalPreviewBlock,
-  approvalQuorumBlock,
-  approvalsBlock,
-} from './decide/approvals/config.ts'
+import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './decide/approvals/config.ts'
 import { budgetsBlock } from './decide/budgets/config.ts'
 import { pinsBlock } from './decide/pins/config.ts'
 import { policyBlock, regoBlock } from './decide/policy/config.ts'
@@ -43,30 +36,29 @@ import { auditSinksBlock } from './evidence/audit-sinks/config.ts'
 import { energyBlock } from './evidence/energy/config.ts'
 import { evidenceBlock } from './evidence/objects/config.ts'
 import { offlineBlock } from './evidence/offline/config.ts'
-import { type OtelConfig, otelBlock } from './evidence/otel/config.ts'
+import { otelBlock } from './evidence/otel/config.ts'
 import { transparencyLogBlock } from './evidence/transparency/config.ts'
-import { type ActivityConfig, activityBlock } from './operate/activity/config.ts'
-import { type ConfigBundleConfig, configBundleBlock } from './operate/config-bundle/config.ts'
-import { type ConfigSyncConfig, configSyncBlock } from './operate/config-sync/config.ts'
+import { activityBlock } from './operate/activity/config.ts'
+import { configBundleBlock } from './operate/config-bundle/config.ts'
+import { configSyncBlock } from './operate/config-sync/config.ts'
 import { licenseBlock } from './operate/license/config.ts'
 import { listenersBlock, tlsBlock } from './operate/listeners/config.ts'
 import { notificationsBlock } from './operate/notifications/config.ts'
 import { postureBlock } from './operate/posture/config.ts'
 import { resourceAPIBlock } from './operate/resource-api/config.ts'
 import { sandboxUsageBlock } from './operate/sandbox-usage/config.ts'
-import { type SessionsConfig, sessionsBlock } from './operate/sessions/config.ts'
-import { type StateBackendConfig, stateBackendBlock } from './operate/state-backend/config.ts'
-import { type A2aConfig, a2aBlock } from './targets/a2a/config.ts'
+import { sessionsBlock } from './operate/sessions/config.ts'
+import { stateBackendBlock } from './operate/state-backend/config.ts'
+import { a2aBlock } from './targets/a2a/config.ts'
 import { egressBlock } from './targets/egress/config.ts'
-import { type ExecConfig, execBlock } from './targets/exec/config.ts'
+import { execBlock } from './targets/exec/config.ts'
 import { infraBlock } from './targets/infra/config.ts'
-import type { InfraConfig } from './targets/infra/index.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './targets/models/config.ts'
 import { serversBlock } from './targets/servers/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
-/** The tables of gateway.json (docs/spec/gateway.md), in the order of the reference. */
-export const gatewayBlocks: readonly ConfigBlock[] = [
+/** Every block of gateway.json that is built (docs/spec/gateway.md), in the order of the reference. */
+const builtBlocks = [
   listenersBlock,
   tlsBlock,
   identityBlock,
@@ -120,65 +112,13 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   stateBackendBlock,
   licenseBlock,
   resourceAPIBlock,
-  ...unbuiltBlocks,
-]
+] as const
 
-/** What the gateway reads: every built key, defaults filled in. Unbuilt keys stand at their defaults. */
-export type GatewayConfig = Readonly<
-  Static<typeof listenersBlock.schema> &
-    Static<typeof policyBlock.schema> &
-    Static<typeof residencyBlock.schema> &
-    Static<typeof serversBlock.schema> &
-    Static<typeof pinsBlock.schema> &
-    Static<typeof modelsBlock.schema> &
-    Static<typeof auditBlock.schema> &
-    Static<typeof auditSinksBlock.schema> &
-    Static<typeof budgetsBlock.schema> &
-    Static<typeof approvalsBlock.schema> &
-    Static<typeof notificationsBlock.schema> &
-    Static<typeof dlpProfilesBlock.schema> &
-    Static<typeof taintBlock.schema> &
-    Static<typeof guardsBlock.schema> &
-    Static<typeof licenseBlock.schema> &
-    Static<typeof memoryBlock.schema> &
-    Static<typeof revocationsBlock.schema> & {
-      tls: Readonly<Static<typeof tlsBlock.schema>>
-      revocationMirror: Readonly<Static<typeof revocationMirrorBlock.schema>>
-      transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>
-      identity: Readonly<Static<typeof identityBlock.schema>>
-      dpop: Readonly<Static<typeof dpopBlock.schema>>
-      dlp: Readonly<Static<typeof dlpBlock.schema>>
-      captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
-      approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
-      approvalQuorum: ApprovalQuorumConfig
-      ciba: CibaConfig
-      adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
-      modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
-      cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
-      policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
-      energy: Readonly<Static<typeof energyBlock.schema>>
-      sandboxUsage: Readonly<Static<typeof sandboxUsageBlock.schema>>
-      posture: Readonly<Static<typeof postureBlock.schema>>
-      stateBackend: StateBackendConfig
-      offline: Readonly<Static<typeof offlineBlock.schema>>
-      evidence: Readonly<Static<typeof evidenceBlock.schema>>
-      auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
-      tokenVault: TokenVaultConfig
-      txnTokens: TxnTokensConfig
-      configBundle: ConfigBundleConfig
-      configSync: ConfigSyncConfig
-      otel: OtelConfig
-      sessions: SessionsConfig
-      activity: ActivityConfig
-      web: WebConfig
-      k8sOps: K8sOpsConfig
-      infra: InfraConfig
-      egress: Readonly<Static<typeof egressBlock.schema>>
-      exec: ExecConfig
-      a2a: A2aConfig
-      resourceAPI: Readonly<Static<typeof resourceAPIBlock.schema>>
-    }
->
+/** The blocks of gateway.json; those that are not built come last. */
+export const gatewayBlocks: readonly ConfigBlock[] = [...builtBlocks, ...unbuiltBlocks]
+
+/** What the gateway reads: every built key, defaults filled in. Keys that are not built have their defaults. */
+export type GatewayConfig = Readonly<ConfigOf<typeof builtBlocks>>
 
 /** Where the file is when neither the flag nor the environment says (docs/spec/gateway.md, loading rule 1). */
 export const DEFAULT_CONFIG_PATH = '/etc/plat/gateway.json'

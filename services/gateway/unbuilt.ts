@@ -1,7 +1,7 @@
-import { type ConfigBlock, key, requires, uniqueNames } from '@plat/config'
+import { type ConfigBlock, defineBlock, key, requires, uniqueNames } from '@plat/config'
 import Type from 'typebox'
 
-const tenants = {
+const tenants = defineBlock({
   path: '',
   feature: 'tenants',
   built: false,
@@ -12,9 +12,9 @@ const tenants = {
       description: 'Ledgers `<dir>/<tenant>/audit.jsonl`; default `<dir of auditPath>/tenants`.',
     }),
   }),
-} satisfies ConfigBlock
+})
 
-const liveView = {
+const liveView = defineBlock({
   path: 'liveView',
   feature: 'live-view',
   built: false,
@@ -26,7 +26,7 @@ const liveView = {
       '\\{session\\}',
     ),
   }),
-} satisfies ConfigBlock
+})
 
 const engineAnchor = Type.Object({
   name: key.needed('Unique name.'),
@@ -36,7 +36,7 @@ const engineAnchor = Type.Object({
   failClosed: key.flag('Calls are denied while it does not verify.'),
 })
 
-const ctxengine = {
+const ctxengine = defineBlock({
   path: 'ctxengine',
   feature: 'ctxengine',
   built: false,
@@ -51,9 +51,9 @@ const ctxengine = {
     auditAnchors: Type.Array(engineAnchor, { default: [], description: 'Its ledgers that the gateway anchors.' }),
   }),
   rules: [uniqueNames('ctxengine.auditAnchors')],
-} satisfies ConfigBlock
+})
 
-const sbxd = {
+const sbxd = defineBlock({
   path: 'sbxd',
   feature: 'sbxd',
   built: false,
@@ -66,7 +66,7 @@ const sbxd = {
     queueSize: key.whole('Decisions that wait; overflow is dropped and counted.', 1024, 1),
   }),
   rules: [requires('sbxd', ['tokenFile'], ({ url }) => url !== '', 'with sbxd.url')],
-} satisfies ConfigBlock
+})
 
 const clientAnchor = Type.Object({
   name: key.needed('Unique name.'),
@@ -77,7 +77,7 @@ const clientAnchor = Type.Object({
   intervalSeconds: key.seconds('How often.', 60),
 })
 
-const clientAudit = {
+const clientAudit = defineBlock({
   path: 'clientAudit',
   feature: 'client-audit',
   built: false,
@@ -85,7 +85,7 @@ const clientAudit = {
     anchors: Type.Array(clientAnchor, { default: [], description: 'Ledgers of clients.' }),
   }),
   rules: [uniqueNames('clientAudit.anchors')],
-} satisfies ConfigBlock
+})
 
 /**
  * Tables of `gateway.json` whose features are not built. Their keys are validated and documented like all others; any value but the default is

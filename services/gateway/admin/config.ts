@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
 import { closest } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import Type from 'typebox'
@@ -53,10 +53,9 @@ const namespacesAreNames: Rule = ({ namespaceRoles }) =>
   )
 
 /** `adminAuth` (docs/spec/gateway.md, "Authentication"): who may use the admin API. */
-export const adminBlock = {
+export const adminBlock = defineBlock({
   path: 'adminAuth',
   feature: 'admin',
-  built: true,
   schema: Type.Object({
     mode: Type.Enum(['token', 'oidc', 'both'], {
       default: 'token',
@@ -90,7 +89,7 @@ export const adminBlock = {
     }),
   }),
   rules: [rolesAreKnown, namespacesAreNames, peopleAreDistinct],
-} satisfies ConfigBlock
+})
 
 /** Issuer and audience say whose tokens count. */
 const issuerInOidc: Rule = ({ issuer, audience }, { adminAuth }) => {
@@ -104,10 +103,9 @@ const issuerInOidc: Rule = ({ issuer, audience }, { adminAuth }) => {
 }
 
 /** `adminAuth.oidc` (docs/spec/gateway.md): people with tokens of an identity provider. */
-export const adminOidcBlock = {
+export const adminOidcBlock = defineBlock({
   path: 'adminAuth.oidc',
   feature: 'admin',
-  built: true,
   schema: Type.Object({
     issuer: key.url('Issuer; required in modes `oidc` and `both`.'),
     audience: key.text('Expected audience; required in modes `oidc` and `both`.'),
@@ -128,4 +126,4 @@ export const adminOidcBlock = {
     scopes: key.texts('Public value of `GET /v1/auth/config`.'),
   }),
   rules: [issuerInOidc],
-} satisfies ConfigBlock
+})

@@ -1,11 +1,10 @@
-import { type ConfigBlock, key, requires } from '@plat/config'
+import { defineBlock, key, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
 /** `ciba` (docs/spec/gateway.md): the delegating user confirms on a device. */
-export const cibaBlock = {
+export const cibaBlock = defineBlock({
   path: 'ciba',
   feature: 'ciba',
-  built: true,
   schema: Type.Object({
     enabled: key.flag(
       'Users confirm on a device of theirs what is done for them, where a quorum has `userConfirmation`.',
@@ -40,6 +39,6 @@ export const cibaBlock = {
     ),
   }),
   rules: [requires('ciba', ['issuer', 'clientID'], ({ enabled }) => enabled === true, 'with ciba.enabled')],
-} satisfies ConfigBlock
+})
 
 export type CibaConfig = Readonly<Static<typeof cibaBlock.schema>>

@@ -1,4 +1,4 @@
-import { type ConfigBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
+import { defineBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
 /** docs/spec/gateway.md, core rule 2. */
@@ -103,10 +103,9 @@ const trustedIssuer = Type.Object({
 export type TrustedIssuerConfig = Readonly<Static<typeof trustedIssuer>>
 
 /** Identity (docs/spec/gateway.md): how session tokens are verified. */
-export const identityBlock = {
+export const identityBlock = defineBlock({
   path: 'identity',
   feature: 'identity',
-  built: true,
   schema: Type.Object({
     publicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
       default: [],
@@ -142,7 +141,7 @@ export const identityBlock = {
     }),
   }),
   rules: [someKey, mldsaFilesAreRead, issuersNeedResource, issuersDiffer],
-} satisfies ConfigBlock
+})
 
 /** A proof names the URL that the agent called; a Host header is the caller's own word. */
 const urlIsKnown: Rule = ({ require, publicURL }, file) => {
@@ -164,10 +163,9 @@ const urlIsKnown: Rule = ({ require, publicURL }, file) => {
 const MAX_PROOF_SECONDS = 600
 
 /** Proof of possession at the gateway (docs/spec/gateway.md; RFC 9449). */
-export const dpopBlock = {
+export const dpopBlock = defineBlock({
   path: 'dpop',
   feature: 'identity',
-  built: true,
   schema: Type.Object({
     require: Type.Boolean({
       default: false,
@@ -181,4 +179,4 @@ export const dpopBlock = {
     }),
   }),
   rules: [urlIsKnown],
-} satisfies ConfigBlock
+})

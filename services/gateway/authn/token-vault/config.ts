@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, requires, uniqueNames } from '@plat/config'
+import { defineBlock, key, requires, uniqueNames } from '@plat/config'
 import Type, { type Static } from 'typebox'
 import { vaultRules } from './rules.ts'
 
@@ -71,10 +71,9 @@ export type ProviderConfig = Readonly<Static<typeof provider>>
 export type LoginConfig = Readonly<Static<typeof login>>
 
 /** `tokenVault` (docs/spec/gateway.md): users' OAuth tokens for per-user MCP servers. */
-export const tokenVaultBlock = {
+export const tokenVaultBlock = defineBlock({
   path: 'tokenVault',
   feature: 'token-vault',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Keep OAuth tokens of users for MCPServers with `auth.perUser`.'),
     keyURI: key.text(
@@ -104,7 +103,7 @@ export const tokenVaultBlock = {
     uniqueNames('tokenVault.providers'),
     ...vaultRules,
   ],
-} satisfies ConfigBlock
+})
 
 export type TokenVaultConfig = Readonly<Static<typeof tokenVaultBlock.schema>>
 

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
+import { defineBlock, key, type Rule, requires } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
@@ -26,10 +26,9 @@ const agentsAreExposed: Rule = ({ mode }, { a2a }) => {
 }
 
 /** `txnTokens` (docs/spec/gateway.md): transaction tokens for agents that are called. */
-export const txnTokensBlock = {
+export const txnTokensBlock = defineBlock({
   path: 'txnTokens',
   feature: 'txn-tokens',
-  built: true,
   schema: Type.Object({
     mode: key.choice(
       ['off', 'add', 'replace'],
@@ -47,6 +46,6 @@ export const txnTokensBlock = {
     audienceIsTrustDomain,
     agentsAreExposed,
   ],
-} satisfies ConfigBlock
+})
 
 export type TxnTokensConfig = Readonly<Static<typeof txnTokensBlock.schema>>

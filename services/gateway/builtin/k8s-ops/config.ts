@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, type Problem, type Rule } from '@plat/config'
 import { isRecord } from '@plat/resources'
 import Type from 'typebox'
 
@@ -43,10 +43,9 @@ const writesAreRead: Rule = ({ namespaces, writes }) => {
 }
 
 /** `k8sOps` (docs/spec/gateway.md): the governed server of cluster operations. */
-export const k8sOpsBlock = {
+export const k8sOpsBlock = defineBlock({
   path: 'k8sOps',
   feature: 'k8s-ops',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Governed cluster operations server.'),
     apiServer: key.url('Address of the cluster API; in-cluster when empty.'),
@@ -73,4 +72,4 @@ export const k8sOpsBlock = {
     ),
   }),
   rules: [serviceAccountIsOne, namespacesAreNames, writesAreRead],
-} satisfies ConfigBlock
+})

@@ -1,15 +1,13 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { defineBlock, key } from '@plat/config'
 import Type from 'typebox'
 
 /** Memory of agents (docs/spec/gateway.md, "Sessions, sandbox tools, memory"). */
-export const memoryBlock = {
+export const memoryBlock = defineBlock({
   path: '',
   feature: 'memory',
-  built: true,
   schema: Type.Object({
     memoryFile: key.file('MemoryStore list, hot-reloaded.'),
     memoryDataDir: key.text('Built-in memory data; default `<dir of auditPath>/memory`.'),
     memorySweepSeconds: key.seconds('Retention sweep.', 3600),
   }),
-  rules: [],
-} satisfies ConfigBlock
+})

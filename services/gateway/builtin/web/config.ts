@@ -1,4 +1,4 @@
-import { type ConfigBlock, isUnset, key, type Problem, type Rule } from '@plat/config'
+import { defineBlock, isUnset, key, type Problem, type Rule } from '@plat/config'
 import { isAddressRange } from '@plat/http'
 import { isRecord } from '@plat/resources'
 import { isDomain } from '@plat/resources/domains'
@@ -86,10 +86,9 @@ const userAgentIsOne: Rule = ({ userAgent }) =>
       ]
 
 /** `web` (docs/spec/gateway.md): the built-in web tool. */
-export const webBlock = {
+export const webBlock = defineBlock({
   path: 'web',
   feature: 'web',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('The built-in web tool.'),
     allowedDomains: key.texts('Domains that may be read, with all below them; the strictest level wins.'),
@@ -120,4 +119,4 @@ export const webBlock = {
     userAgentIsOne,
     searchIsWhole,
   ],
-} satisfies ConfigBlock
+})

@@ -1,14 +1,13 @@
-import { type ConfigBlock, key, namesProfile, requires } from '@plat/config'
+import { defineBlock, key, namesProfile, requires } from '@plat/config'
 import Type from 'typebox'
 
 /** The profile that needs no configuration: every detector, and every hit taken out. */
 export const REDACT_ALL = 'redact-all'
 
 /** `captureArgs` (docs/spec/gateway.md): encrypted copies of redacted arguments. */
-export const captureArgsBlock = {
+export const captureArgsBlock = defineBlock({
   path: 'captureArgs',
   feature: 'captures',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Encrypted redacted argument captures.'),
     dir: key.text('Required when enabled; `<dir>/<namespace>/<xx>/<argsSha256>.cap`.'),
@@ -21,4 +20,4 @@ export const captureArgsBlock = {
     requires('captureArgs', ['dir', 'key'], ({ enabled }) => enabled === true, 'with captureArgs.enabled'),
     namesProfile('captureArgs.dlpProfile', REDACT_ALL),
   ],
-} satisfies ConfigBlock
+})

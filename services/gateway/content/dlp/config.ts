@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
 import { closest } from '@plat/core'
 import Type from 'typebox'
 import { DETECTOR_IDS } from './detectors/table.ts'
@@ -77,10 +77,9 @@ const nameIsFree: Rule = ({ dlpProfiles }) =>
     : []
 
 /** Named profiles of data-loss prevention (docs/spec/gateway.md). */
-export const dlpProfilesBlock = {
+export const dlpProfilesBlock = defineBlock({
   path: '',
   feature: 'dlp',
-  built: true,
   schema: Type.Object({
     dlpProfiles: Type.Record(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }), profileSchema, {
       default: {},
@@ -88,7 +87,7 @@ export const dlpProfilesBlock = {
     }),
   }),
   rules: [detectorsWork, nameIsFree],
-} satisfies ConfigBlock
+})
 
 /** Every binding of gateway.json names a profile that is there. */
 const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
@@ -110,10 +109,9 @@ const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
 }
 
 /** `dlp` (docs/spec/gateway.md): which profile reads what; a server or route may name its own. */
-export const dlpBlock = {
+export const dlpBlock = defineBlock({
   path: 'dlp',
   feature: 'dlp',
-  built: true,
   schema: Type.Object({
     defaultProfile: key.text('Profile of everything that has no nearer one.'),
     namespaces: key.map(Type.String(), "Caller's namespace to profile."),
@@ -121,7 +119,7 @@ export const dlpBlock = {
     models: key.map(Type.String(), 'Route to profile; before `namespaces`.'),
   }),
   rules: [profilesExist],
-} satisfies ConfigBlock
+})
 
 function problem(path: string, message: string): Problem {
   return { path, message, severity: 'error' }

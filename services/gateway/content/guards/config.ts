@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import { defineBlock, key, type Problem, type Rule, uniqueNames } from '@plat/config'
 import { placeContradictions } from '@plat/resources/regions'
 import Type, { type Static } from 'typebox'
 import { appliesGuardrail, regionIn } from './types/bedrock-guardrail.ts'
@@ -44,15 +44,14 @@ export type GuardConfig = Readonly<Static<typeof guard>>
 export type GuardTarget = GuardConfig['on'][number]
 
 /** Injection classifiers (docs/spec/gateway.md). */
-export const guardsBlock = {
+export const guardsBlock = defineBlock({
   path: '',
   feature: 'guards',
-  built: true,
   schema: Type.Object({
     guards: Type.Array(guard, { default: [], description: 'Injection classifiers.' }),
   }),
   rules: [uniqueNames('guards'), each(labelFault), each(guardrailFault), each(placeFault)],
-} satisfies ConfigBlock
+})
 
 type Entry = Readonly<Record<string, unknown>>
 

@@ -1,11 +1,10 @@
-import { type ConfigBlock, key, LONGEST_SECONDS, memberPath, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, LONGEST_SECONDS, memberPath, type Problem, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
 /** Approvals (docs/spec/gateway.md). */
-export const approvalsBlock = {
+export const approvalsBlock = defineBlock({
   path: '',
   feature: 'approvals',
-  built: true,
   schema: Type.Object({
     approvalTimeoutSeconds: Type.Integer({
       default: 300,
@@ -15,13 +14,12 @@ export const approvalsBlock = {
     }),
     approvalStorePath: Type.String({ default: '', description: 'Approvals journal; memory when empty.' }),
   }),
-} satisfies ConfigBlock
+})
 
 /** `approvalPreview` (docs/spec/gateway.md): what approvers see of the arguments. */
-export const approvalPreviewBlock = {
+export const approvalPreviewBlock = defineBlock({
   path: 'approvalPreview',
   feature: 'approvals',
-  built: true,
   schema: Type.Object({
     mode: Type.Enum(['none', 'hash', 'redacted', 'full'], {
       default: 'redacted',
@@ -35,7 +33,7 @@ export const approvalPreviewBlock = {
       description: 'Preview cap; a call with longer arguments cannot be approved in a chat.',
     }),
   }),
-} satisfies ConfigBlock
+})
 
 const USER_CONFIRMATION = ['ciba'] as const
 
@@ -76,10 +74,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** `approvalQuorum` (docs/spec/gateway.md): the least that every approval needs; a rule of a ToolPolicy can only ask for more. */
-export const approvalQuorumBlock = {
+export const approvalQuorumBlock = defineBlock({
   path: 'approvalQuorum',
   feature: 'approvals',
-  built: true,
   schema: Type.Object({
     default: Type.Object(quorum, {
       default: {},
@@ -92,6 +89,6 @@ export const approvalQuorumBlock = {
     }),
   }),
   rules: [quorumsCanBeFilled],
-} satisfies ConfigBlock
+})
 
 export type ApprovalQuorumConfig = Readonly<Static<typeof approvalQuorumBlock.schema>>

@@ -1,4 +1,4 @@
-import type { ConfigBlock, Rule } from '@plat/config'
+import { defineBlock, type Rule } from '@plat/config'
 import Type from 'typebox'
 
 /** Windows of days and months begin somewhere. */
@@ -17,10 +17,9 @@ function isZone(zone: string): boolean {
 }
 
 /** Budgets and prices (docs/spec/gateway.md, "Revocations, budgets, cost" and "Model routes"). */
-export const budgetsBlock = {
+export const budgetsBlock = defineBlock({
   path: '',
   feature: 'budgets',
-  built: true,
   schema: Type.Object({
     sessionBudgetUSD: Type.Number({
       default: 0,
@@ -51,4 +50,4 @@ export const budgetsBlock = {
     finopsSaveSeconds: Type.Integer({ default: 10, minimum: 1, description: 'Save cadence.' }),
   }),
   rules: [zoneIsKnown],
-} satisfies ConfigBlock
+})

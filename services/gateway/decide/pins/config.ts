@@ -1,11 +1,10 @@
-import type { ConfigBlock } from '@plat/config'
+import { defineBlock } from '@plat/config'
 import Type from 'typebox'
 
 /** Pinned tool definitions (docs/spec/gateway.md, "MCP servers"). */
-export const pinsBlock = {
+export const pinsBlock = defineBlock({
   path: '',
   feature: 'pins',
-  built: true,
   schema: Type.Object({
     pinStorePath: Type.String({
       default: '',
@@ -17,5 +16,4 @@ export const pinsBlock = {
       description: 'Rate limit of the upstream `tools/list` fetch.',
     }),
   }),
-  rules: [],
-} satisfies ConfigBlock
+})

@@ -1,11 +1,10 @@
-import { type ConfigBlock, key, LONGEST_SECONDS } from '@plat/config'
+import { defineBlock, key, LONGEST_SECONDS } from '@plat/config'
 import Type from 'typebox'
 
 /** Policies (docs/spec/gateway.md). */
-export const policyBlock = {
+export const policyBlock = defineBlock({
   path: '',
   feature: 'policy',
-  built: true,
   schema: Type.Object({
     policyFile: Type.String({ minLength: 1, file: 'fails closed', description: 'Compiled policies, hot-reloaded.' }),
     policyReloadSeconds: Type.Integer({
@@ -19,13 +18,12 @@ export const policyBlock = {
       description: '`scope-only` or `policy` (evaluates policy with server `llm/<route>`).',
     }),
   }),
-} satisfies ConfigBlock
+})
 
 /** `policy.rego` (docs/spec/gateway.md): the external policy engine. */
-export const regoBlock = {
+export const regoBlock = defineBlock({
   path: 'policy.rego',
   feature: 'policy',
-  built: true,
   schema: Type.Object({
     url: Type.String({
       default: '',
@@ -41,4 +39,4 @@ export const regoBlock = {
       description: 'API token file, re-read while the gateway runs.',
     }),
   }),
-} satisfies ConfigBlock
+})

@@ -1,11 +1,10 @@
-import type { ConfigBlock } from '@plat/config'
+import { defineBlock } from '@plat/config'
 import Type from 'typebox'
 
 /** Where data may go (docs/spec/gateway.md, "Policies"). */
-export const residencyBlock = {
+export const residencyBlock = defineBlock({
   path: '',
   feature: 'residency',
-  built: true,
   schema: Type.Object({
     sovereigntyPolicyFile: Type.String({
       default: '',
@@ -14,4 +13,4 @@ export const residencyBlock = {
         'SovereigntyPolicy spec; when set every upstream must comply and all egress uses a residency-checking dialer.',
     }),
   }),
-} satisfies ConfigBlock
+})

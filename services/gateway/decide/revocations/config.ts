@@ -1,4 +1,4 @@
-import { type ConfigBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
+import { defineBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
 import Type from 'typebox'
 
 const someInterval: Rule = (block) =>
@@ -13,10 +13,9 @@ const someInterval: Rule = (block) =>
     : []
 
 /** Revocations (docs/spec/gateway.md). */
-export const revocationsBlock = {
+export const revocationsBlock = defineBlock({
   path: '',
   feature: 'revocations',
-  built: true,
   schema: Type.Object({
     revocationsFile: Type.String({
       default: '',
@@ -35,13 +34,12 @@ export const revocationsBlock = {
     }),
   }),
   rules: [someInterval],
-} satisfies ConfigBlock
+})
 
 /** `revocationMirror` (docs/spec/gateway.md). */
-export const revocationMirrorBlock = {
+export const revocationMirrorBlock = defineBlock({
   path: 'revocationMirror',
   feature: 'mirror',
-  built: true,
   schema: Type.Object({
     enabled: Type.Boolean({
       default: false,
@@ -53,4 +51,4 @@ export const revocationMirrorBlock = {
       description: 'Namespace for cluster-wide entries.',
     }),
   }),
-} satisfies ConfigBlock
+})

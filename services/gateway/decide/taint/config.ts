@@ -1,11 +1,10 @@
-import type { ConfigBlock } from '@plat/config'
+import { defineBlock } from '@plat/config'
 import Type from 'typebox'
 
 /** Taints of sessions (docs/spec/gateway.md). */
-export const taintBlock = {
+export const taintBlock = defineBlock({
   path: '',
   feature: 'taint',
-  built: true,
   schema: Type.Object({
     taintStorePath: Type.String({ default: '', description: 'Taint journal; memory when empty.' }),
     taintRetentionSeconds: Type.Integer({
@@ -14,5 +13,4 @@ export const taintBlock = {
       description: 'Retention after the last tool call; never below token expiry.',
     }),
   }),
-  rules: [],
-} satisfies ConfigBlock
+})

@@ -1,11 +1,10 @@
-import { type ConfigBlock, key, requiresTop, uniqueNames } from '@plat/config'
+import { defineBlock, key, requiresTop, uniqueNames } from '@plat/config'
 import Type from 'typebox'
 
 /** `auditCollector` (docs/spec/gateway.md): takes segments of edges. */
-export const auditCollectorBlock = {
+export const auditCollectorBlock = defineBlock({
   path: 'auditCollector',
   feature: 'audit-collector',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Collect segments of edges; needs `auditCheckpointKey`.'),
     id: key.text('Default the host name.'),
@@ -28,4 +27,4 @@ export const auditCollectorBlock = {
     requiresTop('auditCheckpointKey', ({ enabled }) => enabled === true, 'with auditCollector.enabled'),
     uniqueNames('auditCollector.edges', 'id'),
   ],
-} satisfies ConfigBlock
+})

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type ConfigBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import { defineBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
 import { jurisdictionOf, placeContradictions } from '@plat/resources/regions'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
@@ -176,12 +176,11 @@ function pathFaults(one: SinkConfig, auditPath: unknown): readonly Fault[] {
 }
 
 /** `auditSinks` (docs/spec/gateway.md): records streamed to whoever watches. */
-export const auditSinksBlock = {
+export const auditSinksBlock = defineBlock({
   path: '',
   feature: 'audit-sinks',
-  built: true,
   schema: Type.Object({
     auditSinks: Type.Array(sink, { default: [], description: 'SIEM streaming.' }),
   }),
   rules: [uniqueNames('auditSinks'), sinksFit],
-} satisfies ConfigBlock
+})

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
+import { defineBlock, key, type Rule, requires } from '@plat/config'
 import { reasonOf } from '@plat/core'
 import { keyFilePath } from '@plat/keys'
 import Type from 'typebox'
@@ -17,10 +17,9 @@ const keysOpen: Rule = (block) =>
   })
 
 /** Audit ledger (docs/spec/gateway.md). */
-export const auditBlock = {
+export const auditBlock = defineBlock({
   path: '',
   feature: 'audit',
-  built: true,
   schema: Type.Object({
     auditPath: Type.String({ minLength: 1, description: 'JSONL hash-chained ledger.' }),
     auditFailurePolicy: Type.Enum(['open', 'closed'], {
@@ -53,4 +52,4 @@ export const auditBlock = {
     ),
     keysOpen,
   ],
-} satisfies ConfigBlock
+})

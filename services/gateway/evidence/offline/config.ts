@@ -1,4 +1,4 @@
-import { type ConfigBlock, isUnset, key, type Rule, requires, requiresTop } from '@plat/config'
+import { defineBlock, isUnset, key, type Rule, requires, requiresTop } from '@plat/config'
 import { isObject } from '@plat/tokens'
 import Type from 'typebox'
 
@@ -21,10 +21,9 @@ const approversAreNamed: Rule = ({ enabled, approvals, localApprovers }) => {
 }
 
 /** `offline` (docs/spec/gateway.md): an edge that spools signed ledger segments. */
-export const offlineBlock = {
+export const offlineBlock = defineBlock({
   path: 'offline',
   feature: 'offline',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Spool signed segments; needs `auditCheckpointKey`.'),
     edgeId: key.text('Letters, digits, `.`, `_`, `-`; required when enabled.', '', '^[A-Za-z0-9._-]*$'),
@@ -68,4 +67,4 @@ export const offlineBlock = {
     receiptsCount,
     approversAreNamed,
   ],
-} satisfies ConfigBlock
+})

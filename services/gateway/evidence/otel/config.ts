@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, namesProfile, type Problem, type Rule, requires } from '@plat/config'
+import { defineBlock, key, namesProfile, type Problem, type Rule, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
 /** The profile that needs no configuration: every detector, and every hit taken out. */
@@ -18,10 +18,9 @@ const nameStandsOnce: Rule = ({ resourceAttributes: attributes }): Problem[] => 
 }
 
 /** `otel` (docs/spec/gateway.md): traces. */
-export const otelBlock = {
+export const otelBlock = defineBlock({
   path: 'otel',
   feature: 'otel',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Export spans; off only propagates trace context.'),
     endpoint: key.url(
@@ -56,6 +55,6 @@ export const otelBlock = {
     batchFits,
     nameStandsOnce,
   ],
-} satisfies ConfigBlock
+})
 
 export type OtelConfig = Readonly<Static<typeof otelBlock.schema>>

@@ -1,13 +1,12 @@
-import { type ConfigBlock, key, requires, requiresTop } from '@plat/config'
+import { defineBlock, key, requires, requiresTop } from '@plat/config'
 import Type from 'typebox'
 
 const isOn = ({ enabled }: Record<string, unknown>) => enabled === true
 
 /** `transparencyLog` (docs/spec/gateway.md): anchors of ledger heads. */
-export const transparencyLogBlock = {
+export const transparencyLogBlock = defineBlock({
   path: 'transparencyLog',
   feature: 'transparency',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Needs `url` and `auditCheckpointKey`.'),
     url: key.url('Base URL of the log (Rekor).'),
@@ -27,4 +26,4 @@ export const transparencyLogBlock = {
     requires('transparencyLog', ['url'], isOn, 'with transparencyLog.enabled'),
     requiresTop('auditCheckpointKey', isOn, 'with transparencyLog.enabled'),
   ],
-} satisfies ConfigBlock
+})

@@ -1,11 +1,10 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { defineBlock, key } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
 /** `activity` (docs/spec/gateway.md): last-activity annotations of sessions. */
-export const activityBlock = {
+export const activityBlock = defineBlock({
   path: 'activity',
   feature: 'activity',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Write last-activity annotations (idle suspend).'),
     intervalSeconds: key.seconds('Throttle per session.', 60),
@@ -13,6 +12,6 @@ export const activityBlock = {
     tokenFile: key.file('Token for it; in-cluster when empty.'),
     caFile: key.file('Its authorities; in-cluster when empty.'),
   }),
-} satisfies ConfigBlock
+})
 
 export type ActivityConfig = Readonly<Static<typeof activityBlock.schema>>

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
+import { defineBlock, key, type Rule, requires } from '@plat/config'
 import { withoutTrailing } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
@@ -18,10 +18,9 @@ const bundlesComeAndAreRead: Rule = ({ enabled, dir, push, pull, dropDir }, file
 }
 
 /** `configBundle` (docs/spec/gateway.md): signed configuration. */
-export const configBundleBlock = {
+export const configBundleBlock = defineBlock({
   path: 'configBundle',
   feature: 'config-bundle',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Configuration from signed bundles.'),
     dir: key.text('Where a bundle is unpacked; required when enabled. Nothing else may be in it.'),
@@ -56,6 +55,6 @@ export const configBundleBlock = {
     ),
     bundlesComeAndAreRead,
   ],
-} satisfies ConfigBlock
+})
 
 export type ConfigBundleConfig = Readonly<Static<typeof configBundleBlock.schema>>

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, type Problem, type Rule } from '@plat/config'
 import { isRecord } from '@plat/resources'
 import Type, { type Static } from 'typebox'
 
@@ -29,10 +29,9 @@ const somethingIsRead: Rule = ({ enabled, items }) =>
     : []
 
 /** `configSync` (docs/spec/gateway.md): files straight from ConfigMaps of the operator. */
-export const configSyncBlock = {
+export const configSyncBlock = defineBlock({
   path: 'configSync',
   feature: 'config-sync',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Read ConfigMaps of the operator from the API (about 1 s).'),
     namespace: key.text('Default `$POD_NAMESPACE`.'),
@@ -51,7 +50,7 @@ export const configSyncBlock = {
     ),
   }),
   rules: [pathsAreOwn, somethingIsRead],
-} satisfies ConfigBlock
+})
 
 export type ConfigSyncConfig = Readonly<Static<typeof configSyncBlock.schema>>
 export type SyncedItem = ConfigSyncConfig['items'][number]

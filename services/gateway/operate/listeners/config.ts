@@ -1,4 +1,4 @@
-import { type ConfigBlock, LONGEST_SECONDS, type Problem, type Rule } from '@plat/config'
+import { defineBlock, LONGEST_SECONDS, type Problem, type Rule } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import { defaultLimits, isAddressRange } from '@plat/http'
 import Type from 'typebox'
@@ -41,10 +41,9 @@ function wrong(path: string, message: string, severity: Problem['severity'] = 'e
 }
 
 /** Listeners and HTTP (docs/spec/gateway.md). */
-export const listenersBlock = {
+export const listenersBlock = defineBlock({
   path: '',
   feature: 'listeners',
-  built: true,
   schema: Type.Object({
     listen: Type.String({
       default: ':8080',
@@ -103,7 +102,7 @@ export const listenersBlock = {
     }),
   }),
   rules: [adminListenDiffers, originsAreOrigins, proxiesAreRanges],
-} satisfies ConfigBlock
+})
 
 /** certFile and keyFile are set together. */
 const certificateWithKey: Rule = ({ certFile, keyFile }) => {
@@ -137,10 +136,9 @@ const trustDomainsAreNames: Rule = ({ svidTrustDomains }) =>
   )
 
 /** `tls` (docs/spec/gateway.md): the serving certificate, and client certificates that bind session tokens. */
-export const tlsBlock = {
+export const tlsBlock = defineBlock({
   path: 'tls',
   feature: 'listeners',
-  built: true,
   schema: Type.Object({
     certFile: Type.String({
       default: '',
@@ -169,4 +167,4 @@ export const tlsBlock = {
     }),
   }),
   rules: [certificateWithKey, svidsNeedTrust, trustDomainsAreNames],
-} satisfies ConfigBlock
+})

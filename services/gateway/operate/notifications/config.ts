@@ -1,4 +1,4 @@
-import { type ConfigBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import { defineBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
 import { closest } from '@plat/core'
 import Type, { type Static } from 'typebox'
 import { NOTICE_TYPES } from './notice.ts'
@@ -106,10 +106,9 @@ const eventsExist = eachNotifier(({ events }) =>
 const KNOWN: ReadonlySet<string> = new Set(NOTICE_TYPES)
 
 /** Approval notifications (docs/spec/gateway.md). */
-export const notificationsBlock = {
+export const notificationsBlock = defineBlock({
   path: '',
   feature: 'notifications',
-  built: true,
   schema: Type.Object({
     consoleURL: Type.String({
       default: '',
@@ -126,7 +125,7 @@ export const notificationsBlock = {
     }),
   }),
   rules: [uniqueNames('notifiers'), notifiersHaveTargets, callbacksHavePeople, eventsExist],
-} satisfies ConfigBlock
+})
 
 /** One entry of `notifiers`. */
 export type NotifierConfig = Readonly<Static<typeof notifier>>

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Rule } from '@plat/config'
+import { defineBlock, key, type Rule } from '@plat/config'
 import { closest } from '@plat/core'
 import Type from 'typebox'
 import { checks } from './checks.ts'
@@ -25,13 +25,12 @@ function unknown(id: string): string {
 }
 
 /** `posture` (docs/spec/gateway.md): the posture check at startup and in `plat posture`. */
-export const postureBlock = {
+export const postureBlock = defineBlock({
   path: 'posture',
   feature: 'posture',
-  built: true,
   schema: Type.Object({
     replicas: key.whole('Deployed replica count for the posture check; 0 is not known.', 0),
     accept: key.texts('Check ids accepted as risks.'),
   }),
   rules: [idsAreKnown],
-} satisfies ConfigBlock
+})

@@ -1,11 +1,10 @@
-import { type ConfigBlock, key, requires } from '@plat/config'
+import { defineBlock, key, requires } from '@plat/config'
 import Type from 'typebox'
 
 /** `sandboxUsage` (docs/spec/gateway.md): usage reports of sandboxes. */
-export const sandboxUsageBlock = {
+export const sandboxUsageBlock = defineBlock({
   path: 'sandboxUsage',
   feature: 'sandbox-usage',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Accept `POST /v1/usage/sandbox` reports.'),
     reporters: Type.Array(Type.String({ pattern: '^system:serviceaccount:[^:]+:[^:]+$' }), {
@@ -17,4 +16,4 @@ export const sandboxUsageBlock = {
   rules: [
     requires('sandboxUsage', ['reporters', 'audience'], ({ enabled }) => enabled === true, 'with sandboxUsage.enabled'),
   ],
-} satisfies ConfigBlock
+})

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, type Problem, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 import { PLACEHOLDERS, placeholdersIn } from './trace-url.ts'
 
@@ -19,10 +19,9 @@ const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
 }
 
 /** `sessions` (docs/spec/gateway.md): the session list, timelines, and links to traces. */
-export const sessionsBlock = {
+export const sessionsBlock = defineBlock({
   path: 'sessions',
   feature: 'sessions',
-  built: true,
   schema: Type.Object({
     traceURLTemplate: Type.String({
       default: '',
@@ -33,6 +32,6 @@ export const sessionsBlock = {
     listMaxSessions: key.whole('Page size of `GET /v1/sessions`.', 500, 1, LIST_MAX),
   }),
   rules: [knownPlaceholders],
-} satisfies ConfigBlock
+})
 
 export type SessionsConfig = Readonly<Static<typeof sessionsBlock.schema>>

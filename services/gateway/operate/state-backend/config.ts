@@ -1,28 +1,15 @@
-import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
-import Type from 'typebox'
+import { defineBlock, key, type Rule, requires } from '@plat/config'
+import Type, { type Static } from 'typebox'
 
 const sharedNeedsPostgres: Rule = ({ counters, type }) =>
   counters === 'shared' && type !== 'postgres'
     ? [{ path: 'stateBackend.counters', message: 'shared needs stateBackend.type postgres', severity: 'error' }]
     : []
 
-/** `stateBackend` as parsed; docs/spec/gateway.md describes its keys. */
-export interface StateBackendConfig {
-  readonly type: 'file' | 'postgres'
-  readonly dsnFile: string
-  readonly schema: string
-  readonly maxConns: number
-  readonly pollMillis: number
-  readonly leader: { readonly retryMillis: number }
-  /** Default: `shared` for postgres, `local` for file. */
-  readonly counters?: 'local' | 'shared'
-}
-
 /** `stateBackend` (docs/spec/gateway.md): storage of state shared by replicas. */
-export const stateBackendBlock = {
+export const stateBackendBlock = defineBlock({
   path: 'stateBackend',
   feature: 'state-backend',
-  built: true,
   schema: Type.Object({
     type: key.choice(['file', 'postgres'], 'file', 'Files of one replica, or Postgres for several.'),
     dsnFile: key.file('File with the connection string, never inline; required for `postgres`.'),
@@ -43,4 +30,6 @@ export const stateBackendBlock = {
     requires('stateBackend', ['dsnFile'], ({ type }) => type === 'postgres', 'for postgres'),
     sharedNeedsPostgres,
   ],
-} satisfies ConfigBlock
+})
+
+export type StateBackendConfig = Readonly<Static<typeof stateBackendBlock.schema>>

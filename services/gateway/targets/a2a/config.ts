@@ -1,11 +1,10 @@
-import { type ConfigBlock, key, requires } from '@plat/config'
+import { defineBlock, key, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
 /** `a2a` (docs/spec/gateway.md): agent-to-agent calls. */
-export const a2aBlock = {
+export const a2aBlock = defineBlock({
   path: 'a2a',
   feature: 'a2a',
-  built: true,
   schema: Type.Object({
     routesFile: key.file('A2A routing table.'),
     cardSigningKey: key.text(
@@ -18,6 +17,6 @@ export const a2aBlock = {
     pushNotificationHosts: key.texts('https host globs allowed for push-notification webhooks; refused when empty.'),
   }),
   rules: [requires('a2a', ['publicURL'], ({ cardSigningKey }) => cardSigningKey !== '', 'with a2a.cardSigningKey')],
-} satisfies ConfigBlock
+})
 
 export type A2aConfig = Readonly<Static<typeof a2aBlock.schema>>

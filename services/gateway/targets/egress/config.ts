@@ -1,14 +1,13 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { defineBlock, key } from '@plat/config'
 import Type from 'typebox'
 
 /** `egress` (docs/spec/gateway.md): the browser egress proxy. */
-export const egressBlock = {
+export const egressBlock = defineBlock({
   path: 'egress',
   feature: 'egress',
-  built: true,
   schema: Type.Object({
     enabled: key.flag(
       'Browser egress proxy (HTTP CONNECT on the main listener); `web` and the Agent say which hosts it reaches.',
     ),
   }),
-} satisfies ConfigBlock
+})

@@ -1,4 +1,4 @@
-import { type ConfigBlock, isHttpUrl, key, type Problem, type Rule } from '@plat/config'
+import { defineBlock, isHttpUrl, key, type Problem, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
 import { filled } from './endpoint.ts'
 
@@ -19,10 +19,9 @@ const templateLeadsSomewhere: Rule = ({ endpointTemplate }) => {
 }
 
 /** `exec` (docs/spec/gateway.md): the code-interpreter proxy. */
-export const execBlock = {
+export const execBlock = defineBlock({
   path: 'exec',
   feature: 'exec',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('`POST /v1/sessions/{id}/exec` proxy.'),
     endpointTemplate: key.text(
@@ -38,6 +37,6 @@ export const execBlock = {
     ]),
   }),
   rules: [templateLeadsSomewhere],
-} satisfies ConfigBlock
+})
 
 export type ExecConfig = Readonly<Static<typeof execBlock.schema>>

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { defineBlock, key } from '@plat/config'
 import Type from 'typebox'
 
 const MIB = 1024 * 1024
@@ -12,10 +12,9 @@ const budget = Type.Object(
 )
 
 /** `infra` (docs/spec/gateway.md): governance of infrastructure plans. */
-export const infraBlock = {
+export const infraBlock = defineBlock({
   path: 'infra',
   feature: 'infra',
-  built: true,
   schema: Type.Object({
     enabled: key.flag('Infrastructure plan governance; endpoints are 404 when off.'),
     tiers: key.group(
@@ -40,4 +39,4 @@ export const infraBlock = {
       'How much may change.',
     ),
   }),
-} satisfies ConfigBlock
+})

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
 import Type from 'typebox'
 import { Check } from 'typebox/value'
 import { endpointFaults, NOT_BUILT } from './providers.ts'
@@ -123,10 +123,9 @@ function problemsOf(path: string, entry: unknown): Problem[] {
 }
 
 /** Model routes (docs/spec/gateway.md). */
-export const modelsBlock = {
+export const modelsBlock = defineBlock({
   path: '',
   feature: 'models',
-  built: true,
   schema: Type.Object({
     modelsFile: Type.String({
       default: '',
@@ -136,13 +135,12 @@ export const modelsBlock = {
     models: Type.Record(Type.String({ pattern: ROUTE_NAME }), route, { default: {}, description: 'Static routes.' }),
   }),
   rules: [endpointsAreBuilt],
-} satisfies ConfigBlock
+})
 
 /** `modelRouting` (docs/spec/gateway.md): failover between endpoints. */
-export const modelRoutingBlock = {
+export const modelRoutingBlock = defineBlock({
   path: 'modelRouting',
   feature: 'models',
-  built: true,
   schema: Type.Object({
     failureThreshold: key.whole('Consecutive failures that open a circuit.', 3, 1),
     cooldownSeconds: key.seconds('Time that a circuit stays open.', 30),
@@ -161,13 +159,12 @@ export const modelRoutingBlock = {
       },
     ),
   }),
-} satisfies ConfigBlock
+})
 
 /** `cloudCredentials` (docs/spec/gateway.md): where the credentials of cloud providers come from; the environment when empty. */
-export const cloudCredentialsBlock = {
+export const cloudCredentialsBlock = defineBlock({
   path: 'cloudCredentials',
   feature: 'models',
-  built: true,
   schema: Type.Object({
     aws: key.group(
       {
@@ -195,4 +192,4 @@ export const cloudCredentialsBlock = {
       'Google Cloud.',
     ),
   }),
-} satisfies ConfigBlock
+})

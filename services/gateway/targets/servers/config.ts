@@ -1,4 +1,4 @@
-import type { ConfigBlock, Rule } from '@plat/config'
+import { defineBlock, type Rule } from '@plat/config'
 import Type from 'typebox'
 
 /** The name of a static server (docs/spec/gateway.md, core rule 7). */
@@ -18,10 +18,9 @@ function isSet(value: unknown): boolean {
 }
 
 /** MCP servers (docs/spec/gateway.md). */
-export const serversBlock = {
+export const serversBlock = defineBlock({
   path: '',
   feature: 'servers',
-  built: true,
   schema: Type.Object({
     upstreamsFile: Type.String({
       default: '',
@@ -53,4 +52,4 @@ export const serversBlock = {
     ),
   }),
   rules: [someUpstream],
-} satisfies ConfigBlock
+})
