@@ -237,3 +237,42 @@ test('among many names, those are equal whose characters are, whether they are e
   // The bytes of one are the characters of the other.
   check('é', 'Ã©', '\\u00c3\\u00a9x', '\\ud800', '\\udfff', '\\ufffd', '😀')
 })
+
+test('duplicates among names that are only counted are those that checking finds', () => {
+  const spellings = [
+    'a',
+    '\\u0061',
+    '__proto__',
+    '\\u005f_proto__',
+    '1',
+    '01',
+    '-1',
+    '4294967295',
+    'é',
+    '\\u00e9',
+    '\ud800',
+    '\ud801',
+  ]
+  const plain = fc.integer({ min: 0, max: 60 }).map((at) => `m${at}`)
+  const name = fc.oneof({ weight: 8, arbitrary: plain }, fc.constantFrom(...spellings, '\\ud800', '\\ud801'))
+  const { value } = fc.letrec<{ value: string; object: string }>((tie) => ({
+    value: fc.oneof({ maxDepth: 3 }, fc.constantFrom('1', '"m1"', '[]', '[1,{"a":1}]'), tie('object'), tie('object')),
+    object: fc
+      .array(fc.tuple(name, tie('value')), { maxLength: 24 })
+      .map((members) => `{${members.map(([each, inner]) => `"${each}":${inner}`).join(',')}}`),
+  }))
+  fc.assert(
+    fc.property(value, (text) => {
+      const refused = problem(() => checkJson(bytes(text)))
+      assert.equal(
+        problem(() => parseStrict(bytes(text))),
+        refused,
+      )
+      assert.equal(
+        problem(() => parseStrict(text)),
+        refused,
+      )
+    }),
+    { numRuns: 3000 },
+  )
+})

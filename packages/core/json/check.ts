@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { countMembers } from './count.ts'
 import { MemberNames, textOf } from './names.ts'
 import { skipTrusted } from './trusted.ts'
 
@@ -95,8 +96,13 @@ export function checkJson(bytes: Uint8Array, options?: JsonOptions): void {
 export function parseStrict(input: Uint8Array | string, options?: JsonOptions): unknown {
   const bytes = typeof input === 'string' ? Buffer.from(input) : input
   try {
-    const isStrict = isUtf8(bytes) && hasStrictShape(bytes, options)
-    if (isStrict) return JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
+    const found = isUtf8(bytes) ? uncomparedNames(bytes, options) : NOT_STRICT
+    if (found !== NOT_STRICT) {
+      const value: unknown = JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
+      if (found === null) return value
+      const read = isExact(input) ? value : JSON.parse(textOf(bytes, 0, bytes.length))
+      if (found === countMembers(read)) return value
+    }
   } catch {
     // No JSON: what is wrong with it, and where, is told below.
   }
@@ -104,15 +110,22 @@ export function parseStrict(input: Uint8Array | string, options?: JsonOptions): 
   throw new JsonError('no JSON', 0)
 }
 
+const NOT_STRICT = -1
+
+/** Names that differ only in lone surrogates are equal as bytes. */
+function isExact(input: Uint8Array | string): boolean {
+  return typeof input !== 'string' || input.isWellFormed()
+}
+
 /**
- * Whether no object has two members of one name, nothing is nested too deep and no number is too long, if the bytes are JSON. Else the
- * result means nothing.
+ * Looks for two members of one name, nesting that is too deep and numbers that are too long. Null: there is none, if the bytes are JSON.
+ * A number: the same, if the parsed value has so many members, all objects together; of two members of one name it would keep one.
  * @throws SyntaxError on some of what is no JSON
  */
-function hasStrictShape(bytes: Uint8Array, options: JsonOptions | undefined): boolean {
-  names.reset(bytes, options?.maxMembers ?? ANY_MEMBERS)
+function uncomparedNames(bytes: Uint8Array, options: JsonOptions | undefined): number | typeof NOT_STRICT | null {
+  names.reset(bytes, options?.maxMembers ?? ANY_MEMBERS, true)
   try {
-    return walk(bytes, options?.maxDepth ?? MAX_JSON_DEPTH)
+    return walk(bytes, options?.maxDepth ?? MAX_JSON_DEPTH) ? names.uncompared : NOT_STRICT
   } finally {
     names.release()
   }
@@ -156,14 +169,30 @@ function walk(bytes: Uint8Array, maxDepth: number): boolean {
 
 /** First byte after `at` that no number literal contains, looked for as far as the longest literal goes. */
 export function endOfNumber(bytes: Uint8Array, at: number): number {
+  const last = Math.min(at + MAX_NUMBER_BYTES + 1, bytes.length)
   let next = at + 1
-  while (next - at <= MAX_NUMBER_BYTES && isNumberByte(bytes[next])) next++
+  // Four at a time: one comparison for all of them.
+  while (next + 3 < last && areNumberBytes(bytes, next)) next += 4
+  while (next < last && isNumberByte(bytes[next])) next++
   return next
 }
 
-function isNumberByte(byte: number | undefined): boolean {
-  return isDigit(byte) || byte === DOT || byte === LOWER_E || byte === UPPER_E || byte === PLUS || byte === MINUS
+function areNumberBytes(bytes: Uint8Array, at: number): boolean {
+  const first = numberBit(bytes[at]) & numberBit(bytes[at + 1])
+  return (first & numberBit(bytes[at + 2]) & numberBit(bytes[at + 3])) === 1
 }
+
+function isNumberByte(byte: number | undefined): boolean {
+  return numberBit(byte) === 1
+}
+
+function numberBit(byte: number | undefined): number {
+  return NUMBER_BYTES[byte ?? 0] ?? 0
+}
+
+/** By byte: 1 where a number literal may have it. A table, since lists of long numbers have little else. */
+const NUMBER_BYTES = new Uint8Array(256)
+for (const byte of Buffer.from('0123456789.eE+-')) NUMBER_BYTES[byte] = 1
 
 /** Scans one value; answers the first byte after it and after the white space that follows. */
 function scan(bytes: Uint8Array, maxDepth: number): number {

@@ -24,3 +24,23 @@ export function countValues(bytes: Uint8Array, most: number): number {
   }
   return count
 }
+
+/** Counts the members of all objects in a value that `JSON.parse` made. */
+export function countMembers(value: unknown): number {
+  const open: object[] = []
+  const add = (inner: unknown) => {
+    if (typeof inner === 'object' && inner !== null) open.push(inner)
+  }
+  add(value)
+  let count = 0
+  for (let container = open.pop(); container !== undefined; container = open.pop()) {
+    if (Array.isArray(container)) {
+      for (const element of container) add(element)
+      continue
+    }
+    const names = Object.keys(container)
+    count += names.length
+    for (const name of names) add(Reflect.get(container, name))
+  }
+  return count
+}
