@@ -59,6 +59,19 @@ test('one thing that is wrong refuses the file, and the problem names its place'
   assert.deepEqual('problems' in strange && strange.problems, [
     'must be an object of version and revocations, and has 50000 members',
   ])
+  const long = 'a'.repeat(1_000_000)
+  for (const [source, expected] of [
+    [
+      `{"${long}":1}`,
+      'must be an object of version and revocations, and has a member whose name has 1000000 characters',
+    ],
+    [text({ ...good, [long]: 1 }), 'revocations[0]: has a member whose name has 1000000 characters'],
+    [text({ ...good, target: { [long]: 1 } }), 'revocations[0].target: has a member whose name has 1000000 characters'],
+    [text({ ...good, target: Array(50).fill({}) }), 'revocations[0].target: is a list of 50 elements'],
+  ] as const) {
+    const refused = decode(source)
+    assert.deepEqual('problems' in refused && refused.problems, [expected])
+  }
   assert.ok('problems' in decode('{"version":1,"revocations":[],"more":1}'))
   const many = decode(text(...Array.from({ length: MAX_REVOCATIONS + 1 }, () => good)))
   assert.ok('problems' in many)

@@ -8,6 +8,8 @@ import { Errors } from 'typebox/value'
 export const MAX_REVOCATIONS = 100_000
 /** Problems of a file that are told; more of them say nothing new. */
 const PROBLEMS_TOLD = 20
+/** Longest name of a member that a problem quotes; those of the format are far shorter. */
+const NAME_CHARS_TOLD = 128
 
 const closed = { additionalProperties: false } as const
 const NAME = '[A-Za-z0-9._-]{1,253}'
@@ -104,7 +106,7 @@ export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly p
   const problems: string[] = []
   for (const [at, entry] of value.revocations.entries()) {
     const path = `revocations[${at}]`
-    if (!isEntry(entry)) problems.push(...problemsOf(entrySchema, entry, path))
+    if (!isEntry(entry)) problems.push(...entryProblems(entry, path))
     else if (isNoTime(entry.createdAt)) problems.push(`${path}.createdAt: there is no such time`)
     else if (isNoTime(entry.expiresAt)) problems.push(`${path}.expiresAt: there is no such time`)
     else if (byId.has(entry.id)) problems.push(`${path}.id: ${JSON.stringify(entry.id)} stands twice`)
@@ -141,16 +143,34 @@ function compiled<const T extends TSchema>(schema: T): (value: unknown) => value
   }
 }
 
-/** What is wrong with a file. A value of many members or entries is not described one by one. */
+/** What is wrong with a file. A value of many members or entries, or of long names, is not described one by one. */
 function fileProblems(value: unknown): string[] {
   const object: { readonly revocations?: unknown } =
     typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
-  const members = Object.keys(object).length
-  if (members > PROBLEMS_TOLD) return [`must be an object of version and revocations, and has ${members} members`]
+  const strange = strangeness(object)
+  if (strange !== null) return [`must be an object of version and revocations, and ${strange}`]
   const entries = Array.isArray(object.revocations) ? object.revocations.length : 0
   return entries > MAX_REVOCATIONS
     ? [`revocations: must not have more than ${MAX_REVOCATIONS} items, and has ${entries}`]
     : problemsOf(fileSchema, Array.isArray(value) ? [] : value, '')
+}
+
+function entryProblems(entry: unknown, path: string): string[] {
+  const { target }: { readonly target?: unknown } = typeof entry === 'object' && entry !== null ? entry : {}
+  const strange = strangeness(entry)
+  if (strange !== null) return [`${path}: ${strange}`]
+  const strangeTarget = strangeness(target)
+  return strangeTarget === null ? problemsOf(entrySchema, entry, path) : [`${path}.target: ${strangeTarget}`]
+}
+
+/** Why the members of a value are not described; null: they can be. */
+function strangeness(value: unknown): string | null {
+  if (typeof value !== 'object' || value === null) return null
+  if (Array.isArray(value)) return value.length > PROBLEMS_TOLD ? `is a list of ${value.length} elements` : null
+  const names = Object.keys(value)
+  if (names.length > PROBLEMS_TOLD) return `has ${names.length} members`
+  const longest = names.reduce((most, { length }) => Math.max(most, length), 0)
+  return longest > NAME_CHARS_TOLD ? `has a member whose name has ${longest} characters` : null
 }
 
 /** What is wrong with a value that does not fit, each with its place below `path`. */
