@@ -4,106 +4,106 @@ import type { Fact, Facts } from './facts.ts'
 import type { Operation } from './operation.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/** Where a call stands in its trace (W3C Trace Context). Ids are lower-case hex. */
+/** Position of a call in its trace (W3C Trace Context). Ids are lower-case hex. */
 export interface TraceContext {
-  /** Undefined: nobody has named a trace, and none begins here. */
+  /** Undefined when the caller sent no trace and the gateway starts none. */
   readonly traceId: string | undefined
-  /** The span that the records of the call name. */
+  /** The span in the records of the call. */
   readonly spanId: string | undefined
-  /** What whoever the call is forwarded to is told; null: what the caller said goes on as it is. */
+  /** The `traceparent` sent upstream; null: the caller's is forwarded unchanged. */
   readonly traceparent: string | null
-  /** The message itself names where it comes from, which counts more than what its headers say. */
+  /** Sets the parent from the trace context inside the message, which has precedence over the headers. */
   adopt(traceparent: string, tracestate: string): void
 }
 
-/** The request as it came in, with its credentials taken out once `authenticate` has read them. */
+/** The request as received. Its credentials are removed once `authenticate` has read them. */
 export interface WireRequest {
   readonly method: string
   /** Path without query, percent-encoding untouched. */
   readonly path: string
   /** Query without `?`; empty when there is none. */
   readonly query: string
-  /** Lower-case names. Authentication puts others in their place, without `authorization`, `dpop`, `cookie` and `proxy-authorization`. */
+  /** Lower-case names. Authentication removes `authorization`, `dpop`, `cookie` and `proxy-authorization`. */
   headers: IncomingHttpHeaders
-  /** The body, unread; the plane reads it under its limits. */
+  /** The unread body; the plane reads it within its limits. */
   readonly body: Readable
   /** `host:port` of the peer. */
   readonly remote: string
-  /** What the plane keeps of the request until its answer. Nobody else looks at it. */
+  /** State of the plane for this request. Only the plane uses it. */
   note?: object | undefined
-  /** Undefined while nobody asks for traces, and before the call has one. */
+  /** Undefined when tracing is off, and before the call has a trace. */
   trace?: TraceContext | undefined
 }
 
-/** Why a call is being stopped from outside: the `reason` of its signal. */
+/** Why a call was aborted: the `reason` of its signal. */
 export type AbortReason = 'client' | 'revoked' | 'deadline' | 'drain' | 'denied'
 
-/** Hears of the stop of a call. */
+/** Called when the call is aborted. */
 export type AbortListener = (() => void) | { handleEvent(): void }
 
-/** The part of an `AbortSignal` that a call has. An `AbortSignal` fits, but costs a governed call more than its policy does. */
+/** The subset of `AbortSignal` that a call implements, because an `AbortSignal` costs more per call than the policy evaluation. */
 export interface CallSignal {
   readonly aborted: boolean
-  /** A `AbortReason` once it is aborted. */
+  /** An `AbortReason` once `aborted` is true. */
   readonly reason: unknown
   addEventListener(type: 'abort', listener: AbortListener, options?: { readonly once?: boolean }): void
   removeEventListener(type: 'abort', listener: AbortListener): void
 }
 
-/** The request head: all that `authenticate` sees. */
+/** A request before its body was read, which is the input of `authenticate`. */
 export interface RequestContext {
   /** UUIDv7: `x-plat-decision-id` on the wire, `call` in the ledger. */
   readonly id: string
   readonly wire: WireRequest
-  /** Aborts with a `AbortReason`. */
+  /** Aborts with an `AbortReason`. */
   readonly signal: CallSignal
   /** Milliseconds since the epoch. */
   readonly receivedAt: number
-  /** Configuration, policy and registry: one immutable view per pass. */
+  /** Configuration, policy and registry: an immutable view, the same for a whole pass. */
   readonly snapshot: Snapshot
-  /** Counts bytes that are held in memory until the call is over and its response was sent. Returns false when there is no room. */
+  /** Counts bytes that stay in memory until the call has ended and its response was sent. Returns false when the limit is reached. */
   retain(bytes: number): boolean
 }
 
-/** A request body whose bytes passed the strict scanner. Unchanged bytes are forwarded as they came. */
+/** A request body that passed the strict JSON scanner. Unchanged bytes are forwarded as received. */
 export interface Body {
   readonly bytes: Uint8Array
-  /** Parsed on first use, `JSON.parse` semantics: for looking, not for writing back. */
+  /** Parsed on first use, with the semantics of `JSON.parse`. For reading only: serializing it would lose the precision of numbers. */
   readonly value: unknown
-  /** The bytes of the arguments (`params.arguments`; elsewhere the whole body) as received; null when there are none. */
+  /** The bytes of the arguments as received (`params.arguments`; in other protocols the whole body); null when there are none. */
   readonly args: Uint8Array | null
-  /** `args` as they stand in `value`; absent or undefined: they must be parsed. */
+  /** The parsed `args`, part of `value`; absent or undefined: they must be parsed. */
   readonly argsValue?: unknown
-  /** What else the sender wrote freely and the upstream gets, with the source text of numbers; absent or undefined: nothing. */
+  /** Other free-form content that is forwarded, with the source text of numbers; absent or undefined: none. */
   readonly beside?: unknown
-  /** The bytes of answers to what the server asked, a map by question; absent or null: there are none. */
+  /** The bytes of responses to requests of the server, an object by request; absent or null: none. */
   readonly inputs?: Uint8Array | null
-  /** The bytes of what the message says of itself, all of it; absent or null: nothing. */
+  /** The bytes of the message's metadata (`_meta`); absent or null: none. */
   readonly meta?: Uint8Array | null
-  /** Output tokens that the gateway cut the request down to; absent or null: it did not. */
+  /** The limit of output tokens that the gateway set in the request; absent or null: it set none. */
   readonly maxTokens?: number | null
 }
 
-/** What the plane reads from the body. */
+/** A request as classified by its plane. */
 export interface Parsed {
   readonly operation: Operation
-  /** The protocol's own word, such as `tools/call`. */
+  /** The method of the protocol, such as `tools/call`. */
   readonly method: string
-  /** The server, route or agent as the caller named it, before it is resolved: `notes`. */
+  /** Name of the server, route or agent as sent by the caller, before it is resolved: `notes`. */
   readonly server: string
   /** Tool, model, skill, resource or prompt. */
   readonly name: string | null
-  /** Replaced as a whole, never changed in place. */
+  /** Immutable: a changed body replaces it. */
   readonly body: Body | null
-  /** The call that this one belongs to: answers, re-subscriptions, multi-round requests, tasks. */
+  /** Id of the call to which this one belongs: of responses to server requests, re-subscriptions, multi-round requests and tasks. */
   readonly parent: string | null
-  /** Operation of that call, for an answer: it is judged as that call is. */
+  /** Operation of the parent call, for a response to a server request: it is judged like that call. */
   readonly parentOperation?: Operation | null
 }
 
-/** One object per call, mutable for the runner alone. Everybody else sees it readonly, and only the facts that they declared. */
+/** A call. Only the runner may change it; stages, reviews and planes see it readonly, with the facts that they declared. */
 export interface Call<F extends Fact = never> extends RequestContext, Parsed {
-  /** 2 after a wait was granted. */
+  /** 2 after an approval was granted. */
   readonly pass: 1 | 2
   readonly facts: Readonly<Pick<Facts, F>>
 }

@@ -1,4 +1,4 @@
-/** How the gateway shows a server who it is (docs/spec/crds.md, `auth.type`; registry entry `auth`). */
+/** How the gateway authenticates to a server (docs/spec/crds.md, `auth.type`; registry entry `auth`). */
 export type UpstreamAuth =
   | { readonly type: 'none' }
   | { readonly type: 'bearerSecret'; readonly credentialKey: string }
@@ -6,7 +6,7 @@ export type UpstreamAuth =
   | { readonly type: 'oauthClientCredentials'; readonly credentialKey: string; readonly oauth: OAuthGrant }
   | { readonly type: 'tokenExchange'; readonly audience: string }
   | MtlsAuth
-  /** The token that the calling user has connected at a provider (`auth.perUser`), with or without a client certificate. */
+  /** The token of the account that the calling user connected at a provider (`auth.perUser`), optionally with a client certificate. */
   | { readonly type: 'perUser'; readonly provider: string; readonly mtls: MtlsAuth | null }
 
 /** A client certificate. */
@@ -24,7 +24,7 @@ export interface OAuthGrant {
   readonly scopes: readonly string[]
 }
 
-/** What one request shows its server. The same object for as long as its content is the same. Never logged. */
+/** Credential of one request to its server. The object is the same as long as its content is. Never logged. */
 export interface Credential {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>

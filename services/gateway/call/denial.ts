@@ -2,7 +2,7 @@ import { type ErrorCode, errorTable } from './errors.ts'
 import type { Decision } from './facts.ts'
 import type { Outcome } from './outcome.ts'
 
-/** A refusal, as a value. A thrown error is a denial too (`internal`), made by the runner. */
+/** A refusal. The runner converts a thrown error to a denial with code `internal`. */
 export interface Denial {
   readonly kind: 'denial'
   readonly code: ErrorCode
@@ -11,13 +11,13 @@ export interface Denial {
   readonly policy: string | null
   readonly rule: string | null
   readonly retryAfterMs: number | null
-  /** What was revoked; picks 401 (`jti`, `session`, `user`) or 403. */
+  /** The scope that was revoked; determines the status: 401 (`jti`, `session`, `user`) or 403. */
   readonly revoked: 'jti' | 'session' | 'user' | 'agent' | 'namespace' | 'tenant' | 'all' | null
-  /** Challenge scope, versions of -32022, `approvalId`. */
+  /** Additional data: the scope of a challenge, supported versions (-32022), `approvalId`. */
   readonly data: Readonly<Record<string, unknown>> | null
-  /** The decision that refuses, for the record; absent: no policy does. */
+  /** The policy decision that refuses the call, for its record; absent: no policy refused it. */
   readonly decision?: Decision
-  /** What was tried upstream before; absent: nothing. */
+  /** Upstream attempts before the refusal; absent: none. */
   readonly attempts?: Outcome['attempts']
 }
 
@@ -40,20 +40,20 @@ export function deny(
   }
 }
 
-/** Tells a denial from any other verdict. */
+/** Returns true if a verdict is a denial. */
 export function isDenial(value: unknown): value is Denial {
   return typeof value === 'object' && value !== null && kindOf(value) === 'denial'
 }
 
-/** What a verdict says that it is. Reading costs a third of asking `in` first where verdicts of many shapes pass. */
+/** Returns the `kind` of a verdict. For verdicts of many shapes this costs a third of a check with `in`. */
 export function kindOf(value: { readonly kind?: unknown }): unknown {
   return value.kind
 }
 
-/** What was revoked decides: a caller that is itself revoked is told to authenticate again (401), any wider scope is 403. */
+/** Scopes for which a revoked caller should authenticate again (401). All wider scopes are 403. */
 const REVOKED_CALLER: ReadonlySet<Denial['revoked']> = new Set(['jti', 'session', 'user'])
 
-/** The HTTP status that a denial stands for, whatever the dialect puts on the wire: the `code` of metrics and outcomes. */
+/** Returns the status of a denial for metrics and outcomes. Protocols may send a different HTTP status. */
 export function statusOf(denial: Denial): number {
   return denial.code === 'revoked' && REVOKED_CALLER.has(denial.revoked) ? 401 : errorTable[denial.code].status
 }

@@ -1,17 +1,17 @@
 /**
- * Every refusal of the data plane, in one table. A plane renders a row in its own dialect; nothing else chooses statuses.
+ * Every refusal of the data plane. A plane renders a row in the format of its protocol; statuses are defined only here.
  * MCP and A2A carry the status as JSON-RPC `code` unless `rpc` names a protocol code.
  */
 export interface ErrorRow {
-  /** HTTP status that the refusal stands for. */
+  /** HTTP status of the refusal. */
   readonly status: number
   /** JSON-RPC code where a protocol defines one. */
   readonly rpc?: number
-  /** The refusal is told at the HTTP level on every plane. */
+  /** Every plane sends this refusal as the HTTP status. */
   readonly http?: true
-  /** The answer carries a `WWW-Authenticate` challenge. */
+  /** The response has a `WWW-Authenticate` challenge. */
   readonly challenge?: true
-  /** The same call may succeed later; without it the answer says `x-should-retry: false`. */
+  /** The same call may succeed later. Absent: the response has `x-should-retry: false`. */
   readonly retry?: true
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { callerOf, callingAgentOf, type Identity } from './facts.ts'
 import { testIdentity as identity } from './testing/identity.ts'
 
-test('callers that differ in one name share no key, and a copy of an identity has its own', () => {
+test('callers that differ in one name have different keys, and a copy of an identity has the same key', () => {
   const others: Partial<Identity>[] = [{ tenant: 'x' }, { namespace: 'x' }, { agent: 'x' }, { session: 'x' }]
   const all = [identity, ...others.map((names) => ({ ...identity, ...names }))]
   assert.equal(new Set(all.map(callerOf)).size, all.length)

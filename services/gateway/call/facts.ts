@@ -1,7 +1,7 @@
 import { DATA_CLASSES } from '@plat/resources/sovereignty'
 import type { Hold, HoldItem } from '@plat/state'
 
-/** Everything that stages can learn about a call. A stage sees only the facts that it declared. */
+/** Facts that stages determine about a call. A stage sees only the facts that it declares in `needs`. */
 export interface Facts {
   identity: Identity
   target: Target
@@ -22,7 +22,7 @@ export interface SessionRef {
   readonly session: string
 }
 
-/** Who is calling, and for whom. */
+/** The authenticated caller, and the user on whose behalf it calls. */
 export interface Identity {
   readonly tenant: string
   /** SPIFFE trust domain of the session; empty for callers of other issuers. */
@@ -54,14 +54,14 @@ export interface Identity {
   readonly inheritedTaints: readonly string[]
 }
 
-/** The key under which a caller's shares of pools are counted: its session. */
+/** Returns the key of a session, by which shares of pools are counted. */
 export function callerOf(identity: Identity): string {
   return callerKeys.of(identity)
 }
 
 /**
- * Composes the key of an identity once. An identity is kept with its token, while a text that is composed for each call is copied and hashed
- * again by every look-up.
+ * Caches the key of each identity. Identities are cached with their tokens, whereas a string composed for each call would be copied and
+ * hashed again in every lookup.
  */
 class IdentityKeys {
   readonly #keys = new WeakMap<Identity, string>()
@@ -83,22 +83,22 @@ class IdentityKeys {
 const callerKeys = new IdentityKeys((identity) => `${agentOf(identity)}/${identity.session}`)
 const agentKeys = new IdentityKeys(agentOf)
 
-/** `agentOf` of a caller, for each of whose calls it is needed. */
+/** Returns the cached `agentOf` of a caller. */
 export function callingAgentOf(identity: Identity): string {
   return agentKeys.of(identity)
 }
 
-/** The same for what outlives sessions: the agent. */
+/** Returns the key of an agent, for data that outlives sessions. */
 export function agentOf({ tenant, namespace, agent }: Pick<Identity, 'tenant' | 'namespace' | 'agent'>): string {
   return `${tenant}/${namespace}/${agent}`
 }
 
-/** What is called. */
+/** The resolved target of a call. */
 export interface Target {
   readonly kind: 'mcp' | 'model' | 'a2a' | 'builtin'
   /** `<ns>/<name>`, a route, or `plat-web`. */
   readonly key: string
-  /** What policies match: `notes`, `llm/<route>`, `a2a/<ns>/<agent>`. */
+  /** The name that policies match: `notes`, `llm/<route>`, `a2a/<ns>/<agent>`. */
   readonly server: string
   /** A tool, a model, or `skill:<id>`. */
   readonly tool: string | null
@@ -106,23 +106,23 @@ export interface Target {
   readonly dataClass: 'public' | 'internal' | 'confidential' | 'restricted'
   readonly jurisdiction: string | null
   readonly labels: ToolLabels
-  /** The gateway is the server itself. */
+  /** True for a server that the gateway implements. */
   readonly builtin: boolean
-  /** What the gateway, where it is the server itself, asks of this call beside the verdict of policy; absent: nothing. */
+  /** Requirements of a built-in server in addition to policy; absent: none. */
   readonly requirements?: CallRequirements
 }
 
-/** What must be there before a call of a server of the gateway itself passes, whatever policy allows. */
+/** Requirements of a call to a built-in server, in addition to policy. */
 export interface CallRequirements {
-  /** Why a person must let it through; null: nobody must. */
+  /** Why the call needs an approval; null: it needs none. */
   readonly approval: string | null
-  /** What approvers are shown of its arguments where nobody else has made them fit to be shown; null: their shape. */
+  /** The arguments as shown to approvers if no redacted text is available; null: only their shape is shown. */
   readonly presentedArguments: string | null
-  /** What it counts in, beside budgets and the rates of policy. */
+  /** Limits in which the call counts, in addition to budgets and the rates of policy. */
   readonly holds: readonly HoldItem[]
 }
 
-/** The target before names are looked up: it trusts nothing. Metrics show its server; no upstream has its key. */
+/** The target before it is resolved, with the strictest properties. Metrics show its server name; no upstream has its key. */
 export const unresolved: Target = {
   kind: 'builtin',
   key: '',
@@ -142,19 +142,19 @@ export interface ToolLabels {
   readonly sinks: readonly string[]
 }
 
-/** What is known of the definition of the tool that is called. */
+/** Pin of the definition of the called tool. */
 export interface ToolPin {
-  /** `sha256:<hex>` of the definition that an approval is bound to; null in mode `learn`, and where nobody was offered one. */
+  /** `sha256:<hex>` of the definition to which an approval is bound; null in mode `learn`, and if the tool was never listed. */
   readonly digest: string | null
   readonly mode: 'learn' | 'enforce'
-  /** A person must let this call through: the definition is not the one that somebody agreed to. */
+  /** The call needs an approval, because the definition differs from the accepted one. */
   readonly approve: boolean
 }
 
 /** Label of a session that read content from outside (docs/spec/crds.md, `trust`). */
 const UNTRUSTED_INPUT = 'untrusted-input'
 
-/** What a response of a target brings by the target's `trust` alone, whatever its tools say. */
+/** Labels of every response of a target, by its `trust`, in addition to those of its tools. */
 export const labelsByTrust: Readonly<Record<Target['trust'], ToolLabels>> = {
   trusted: { taints: [], clearTaints: [], sinks: [] },
   untrusted: { taints: [UNTRUSTED_INPUT], clearTaints: [], sinks: [] },
@@ -164,15 +164,15 @@ type DataClass = Target['dataClass']
 
 const CLASS_PREFIX = 'data-class:'
 
-/** Classes above what every session handles: a session that received data of one has its label. */
+/** Data classes with a label: a session that received data of one of them has its label. */
 const LABELLED: readonly DataClass[] = ['confidential', 'restricted']
 
-/** Labels of a session that received data of this class. */
+/** Returns the labels of a session that received data of this class. */
 export function labelsOfClass(dataClass: DataClass): readonly string[] {
   return LABELLED.includes(dataClass) ? [`${CLASS_PREFIX}${dataClass}`] : []
 }
 
-/** The class of what a session with these labels sends: the highest of `base` and of what it received. */
+/** Returns the data class of requests of a session with these labels: the highest of `base` and the classes that it received. */
 export function classOfSession(base: DataClass, labels: readonly string[]): DataClass {
   let highest = base
   for (const one of LABELLED) {
@@ -190,27 +190,27 @@ export interface Decision {
   readonly action: 'allow' | 'deny' | 'require_approval'
   readonly policy: string | null
   readonly rule: string | null
-  /** SHA-256 of the whole rule with its policy's name, as hex: what an approval is bound to. Absent when no rule decided. */
+  /** SHA-256 of the rule with the name of its policy, as hex, to which an approval is bound. Absent when no rule decided. */
   readonly ruleSha256?: string
   readonly reason: string
-  /** Of the refusal, where it is not `policy_denied`. */
+  /** Code of the refusal, if it is not `policy_denied`. */
   readonly code?: 'tainted_sink'
   /** Revision of the policies that decided: `sha256:<hex>`. */
   readonly revision: string
   readonly engines: readonly { readonly name: 'native' | 'cedar' | 'rego'; readonly action: string }[]
-  /** What policies in `dryRun` would have said. */
+  /** Verdicts of policies in `dryRun`. */
   readonly wouldBe: readonly { readonly policy: string; readonly action: string }[]
-  /** Rate limits of the matching rules: only named here, taken by `reserve`. */
+  /** Rate limits of the matching rules, reserved by the stage `reserve`. */
   readonly rates: readonly HoldItem[]
 }
 
-/** The call as people and classifiers may see it. */
+/** The redacted text of the call, as shown to approvers and classifiers. */
 export interface RedactedView {
   readonly text: string
   readonly hits: number
 }
 
-/** The grant that a released call used. */
+/** The approval that a call used. */
 export interface ApprovalUse {
   readonly approvalId: string
   readonly by: readonly string[]

@@ -1,4 +1,4 @@
-/** Members by which requests of various providers switch on tools without `tools`, with the word of `providerTools`; off: how they say no. */
+/** Request members that enable provider-hosted tools without `tools`, with their name in `providerTools` and the values that disable them. */
 const SWITCHES: Readonly<Record<string, { readonly word: string; readonly isOff: (value: unknown) => boolean }>> = {
   web_search_options: { word: 'web_search', isOff: () => false },
   // xAI
@@ -11,11 +11,11 @@ const SWITCHES: Readonly<Record<string, { readonly word: string; readonly isOff:
   data_sources: { word: 'file_search', isOff: isEmptyList },
 }
 
-/** Models that search by themselves, by OpenAI's, Perplexity's, OpenRouter's and Groq's names. */
+/** Names of models of OpenAI, Perplexity, OpenRouter and Groq that search without being requested to. */
 const SEARCHING =
   /(?:-search-preview|-search-api|-deep-research)(?:-|$)|(?:^|\/)sonar(?:-|$)|:online$|(?:^|\/)compound(?:-|$)/i
 
-/** Returns the provider-hosted tools that a request body switches on by members other than `tools`. */
+/** Returns the provider-hosted tools that a request body enables by members other than `tools`. */
 export function switchedOnTools(body: object): readonly string[] {
   return Object.entries(body).flatMap(([name, value]) => {
     const tool = Object.hasOwn(SWITCHES, name) ? SWITCHES[name] : undefined
@@ -23,7 +23,7 @@ export function switchedOnTools(body: object): readonly string[] {
   })
 }
 
-/** Whether a model searches without any tool in the request. */
+/** Returns true if a model searches without any tool in the request. */
 export function searchesByItself(model: string | null): boolean {
   return model !== null && SEARCHING.test(model)
 }

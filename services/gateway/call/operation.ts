@@ -1,4 +1,4 @@
-/** What a call can be. A closed set: each has one row in the stage matrix, and an operation without a row is refused. */
+/** Kinds of calls. Each has a row in the stage matrix; an operation without a row is refused. */
 export type Operation =
   | 'mcp.call'
   | 'mcp.list'
@@ -18,5 +18,5 @@ export type Operation =
   | 'liveview'
   | 'infra'
 
-/** `op` of records of what a sandbox used: no call, so no row of the matrix, but its money counts like that of one. */
+/** `op` of records of a sandbox's usage. It is not a call, so it has no row in the matrix, but its cost counts like that of a call. */
 export const SANDBOX_USAGE = 'usage.sandbox'

@@ -9,12 +9,12 @@ export interface Usage {
   readonly reasoning: number
 }
 
-/** How a call ended: one per call, whatever happens. */
+/** How a call ended. Every call has exactly one. */
 export interface Outcome {
-  /** `suspended`: the upstream closed the stream before its response, and the client may fetch the rest by its last event id. */
+  /** `suspended`: the upstream closed the stream before its response; the client may resume it with its last event id. */
   readonly result: 'completed' | 'suspended' | 'denied' | 'failed' | 'cancelled' | 'cut' | 'rewound' | 'unknown'
   readonly code: ErrorCode | null
-  /** False: no upstream ever saw the call, so what a stage took for it goes back whole. */
+  /** False: no upstream received the call, so reservations for it are released in full. */
   readonly forwarded: boolean
   readonly status: number
   readonly usage: Usage | null

@@ -1,29 +1,29 @@
 import type { Denial } from './denial.ts'
 
-/** Where in a JSON message redaction may look. Paths lead through objects. */
+/** The parts of a JSON message that are redacted. Paths are member names of nested objects. */
 export interface RedactionScope {
-  /** Only below these; absent: everywhere. */
+  /** Only values below these paths; absent: all. */
   readonly within?: readonly (readonly string[])[]
-  /** Not below these: what the protocol itself says. */
+  /** Not values below these paths, which belong to the protocol. */
   readonly except?: readonly (readonly string[])[]
-  /** What cannot be replaced without becoming another call: it is refused where it would be redacted. */
+  /** Values that cannot be replaced without changing the call: the message is refused if one of them would be redacted. */
   readonly fixed?: readonly (readonly string[])[]
-  /** Values of members with these names are left as they are, wherever they stand. */
+  /** Values of members with these names are not redacted, at any depth. */
   readonly left?: readonly string[]
 }
 
-/** Takes out of one answer what must not pass. */
+/** Redacts one message. */
 export interface Redactor {
-  /** The same message without it: the input itself when nothing was found, a refusal where it must not pass at all. */
+  /** Returns the redacted message, the input itself when nothing was found, or a denial when the message must not pass. */
   json(json: Uint8Array, where: RedactionScope): Uint8Array | Denial
-  /** A text that comes in pieces; `isJson`: they are pieces of JSON. */
+  /** Returns a redactor for a text that arrives in pieces. Pass true as `isJson` if it is JSON. */
   pieces(isJson: boolean): TextRedactor
 }
 
-/** What pieces of a text may go on as. */
+/** Redacts a text that arrives in pieces. */
 export interface TextRedactor {
-  /** The text that may go on now: of this piece, of what was held back before, or nothing yet. */
+  /** Returns the redacted text that may be sent now, from this piece and text held back before; may be empty. */
   push(piece: string): string | Denial
-  /** What was held back, since nothing follows. */
+  /** Returns the text held back, at the end of the text. */
   end(): string | Denial
 }

@@ -1,34 +1,34 @@
 import type { Duplex } from 'node:stream'
 import type { Denial } from './denial.ts'
 
-/** Status and headers towards the caller; the runner adds `x-plat-*`. */
+/** Status and headers of a response to the caller; the runner adds `x-plat-*`. */
 export interface Head {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Something that an upstream asks of the caller: it leaves a `message` record before the caller sees it. */
+/** A request of an upstream to the caller, recorded as `message` before it is sent to the caller. */
 export interface Message {
-  /** The protocol's own word, such as `elicitation/create`. */
+  /** The method of the protocol, such as `elicitation/create`. */
   readonly method: string
-  /** What is asked, as received; null when there is nothing to hash. */
+  /** The parameters as received; null when there are none. */
   readonly args: Uint8Array | null
 }
 
-/** One unit of a reply: a JSON answer is one `final` frame, a stream is many. */
+/** One unit of a reply: a JSON response is one `final` frame, a stream has many frames. */
 export interface Frame {
   readonly role: 'progress' | 'partial' | 'request' | 'final' | 'error'
-  /** Parsed on first use: a frame that nobody looks at is never parsed. */
+  /** Parsed on first use, so that a frame that no review reads is never parsed. */
   readonly value: unknown
-  /** The bytes as they came, framing included; null once changed, and then the plane encodes `value`. */
+  /** The bytes as received, including framing; null when the frame was changed, so that the plane encodes `value`. */
   readonly raw: Uint8Array | null
-  /** What the upstream asks of the caller in this frame; absent in most planes. */
+  /** Requests of the upstream to the caller in this frame; absent in most planes. */
   readonly messages?: readonly Message[]
 }
 
 /**
- * How a reply's body ended. `suspended`: the upstream closed a stream before its response, and the protocol lets the client
- * fetch the rest later.
+ * How the body of a reply ended. `suspended`: the upstream closed the stream before its response, and the client can resume it
+ * later; `died`: the upstream failed; `client`: the caller left; `cut`: the gateway ended it.
  */
 export type Ending = 'complete' | 'suspended' | 'died' | 'client' | 'cut'
 
@@ -36,8 +36,8 @@ export type Ending = 'complete' | 'suspended' | 'died' | 'client' | 'cut'
 export type StreamEnd = 'suspended' | undefined
 
 /**
- * A failure of the upstream: its connection, its silence, or a response that breaks the protocol. Any other error that frames
- * throw is a bug of the gateway. The message is shown to the caller, so it holds no text of the upstream and no address.
+ * A failure of the upstream: a connection error, a timeout, or an invalid response. Any other error that frames throw is a bug of the
+ * gateway. The message is sent to the caller, so it contains no text of the upstream and no address.
  */
 export class UpstreamError extends Error {
   readonly code: 'upstream_error' | 'upstream_timeout'
@@ -51,14 +51,14 @@ export class UpstreamError extends Error {
 
 export type Reply =
   /**
-   * A list is the whole answer. An iterable gives one batch per upstream read, which becomes one write; when it throws an
-   * `UpstreamError`, the upstream died. It may return a `StreamEnd`.
+   * A list is the whole response. An iterable yields one batch per upstream read, which becomes one write. It throws an
+   * `UpstreamError` when the upstream fails, and may return a `StreamEnd`.
    */
   | {
       readonly kind: 'frames'
       readonly head: Head
       readonly frames: readonly Frame[] | AsyncIterable<readonly Frame[], unknown>
-      /** What the plane knows once the head is there; `attempts` of the outcome. */
+      /** Attempts up to the response head; `attempts` of the outcome. */
       readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
     }
   | {
@@ -68,5 +68,5 @@ export type Reply =
       readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
     }
 
-/** What a review or a stage makes of frames: `[]` means held back or dropped. */
+/** Result of a review for a frame: the frames to send instead, or a denial. `[]` holds the frame back or drops it. */
 export type FrameVerdict = readonly Frame[] | Denial | Promise<readonly Frame[] | Denial>

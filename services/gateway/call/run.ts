@@ -1,17 +1,17 @@
 import type { Frame } from './reply.ts'
 
 /**
- * Events of a stream that came together, as one frame: the plane saw that none of them ends the stream, fails it or counts what it
- * used. A review that cannot skim them gets each apart.
+ * Consecutive events of a stream in one frame. None of them ends or fails the stream or reports usage. A review without `skim` gets
+ * each event as a separate frame.
  */
 export class FrameRun implements Frame {
   readonly role = 'partial'
   readonly value = undefined
-  /** The events as they came. */
+  /** The events as received. */
   readonly raw: Uint8Array
-  /** How many there are. */
+  /** The number of events. */
   readonly count: number
-  /** Bytes of the shortest. */
+  /** Bytes of the shortest event. */
   readonly shortest: number
   readonly #split: (events: Uint8Array) => readonly Frame[]
 
@@ -27,7 +27,7 @@ export class FrameRun implements Frame {
     this.#split = parts.split
   }
 
-  /** Each event as a frame of its own. */
+  /** Returns each event as a frame. */
   apart(): readonly Frame[] {
     return this.#split(this.raw)
   }

@@ -1,13 +1,13 @@
-/** A named place in the snapshot: one feature writes it, any stage that is given the slot reads it. */
+/** A typed key of the snapshot. One feature publishes its value; stages that get the slot can read it. */
 export interface Slot<T> {
   readonly name: string
-  /** What stands there until the feature has published. */
+  /** The value until the feature has published one. */
   readonly initial: T
 }
 
-/** One immutable view of configuration, policy and registry. Each pass of a call sees exactly one. */
+/** An immutable view of configuration, policy and registry. Each pass of a call uses one. */
 export interface Snapshot {
-  /** Grows by one with every publication. */
+  /** Incremented by each publication. */
   readonly revision: number
   get<T>(slot: Slot<T>): T
 }
@@ -22,7 +22,7 @@ class FrozenSnapshot implements Snapshot {
   }
 
   get<T>(slot: Slot<T>): T {
-    // A slot is written only through `publish<T>`, so what stands there is a T.
+    // A slot is written only by `publish<T>`, so its value is a T.
     const value = this.#values.get(slot) as T | undefined
     return value === undefined ? slot.initial : value
   }
@@ -32,7 +32,7 @@ class FrozenSnapshot implements Snapshot {
   }
 }
 
-/** Holds the current snapshot. Publishing swaps one reference; calls under way keep the snapshot that they began with. */
+/** Holds the current snapshot. Publishing replaces it; calls in progress keep the snapshot with which they started. */
 export class Snapshots {
   #current = new FrozenSnapshot(0, new Map())
   readonly #listeners = new Set<(snapshot: Snapshot) => void>()
@@ -46,7 +46,7 @@ export class Snapshots {
     for (const listener of this.#listeners) listener(this.#current)
   }
 
-  /** Calls back after each publication: long calls are judged again. The answer stops it. */
+  /** Calls `listener` after each publication. Returns a function that removes the listener. */
   onChange(listener: (snapshot: Snapshot) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

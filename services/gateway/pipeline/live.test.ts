@@ -9,7 +9,7 @@ function callOf(agent: string, session: string, endsWork = false): LiveCall {
   return { identity, long: false, endsWork, place: NOWHERE, check() {}, stop() {} }
 }
 
-test('an agent whose sessions use up its share of live calls leaves room for others, and gets room back', () => {
+test('an agent whose sessions use up its share of live calls leaves room for others, and gets room again when its calls end', () => {
   const refused: string[] = []
   let used = () => -1
   const live = createLiveCalls(new TestClock(), {
@@ -26,8 +26,8 @@ test('an agent whose sessions use up its share of live calls leaves room for oth
   assert.equal(live.add(late), false)
   assert.equal(live.add(callOf('modest', 's')), true)
   assert.deepEqual([refused, used()], [['share'], poolTable.live_calls.shares[0].max + 1])
-  assert.equal(live.add(callOf('greedy', 's0', true)), true, 'what ends work has room of its own')
-  // A call that was refused is removed at its end like any other, which gives nothing back.
+  assert.equal(live.add(callOf('greedy', 's0', true)), true, 'calls that end work have a separate pool')
+  // A refused call is removed at its end like any other, which releases nothing.
   live.remove(late)
   assert.equal(live.add(late), false)
   const [first] = calls

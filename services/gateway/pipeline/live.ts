@@ -1,40 +1,40 @@
 import { type Bagged, type Clock, type PoolObservers, type SharedPool, SwapRemoveSet, watchedPool } from '@plat/core'
 import { type AbortReason, callingAgentOf, type Denial, deny, type Identity } from '../call/index.ts'
 
-/** A call under way, as far as others may reach into it. */
+/** A call in progress, as seen by code outside the runner. */
 export interface LiveCall extends Bagged {
   readonly identity: Identity
-  /** It does not end by itself: a drain does not wait for it. */
+  /** The call may last for hours, so a drain aborts it at once instead of waiting for it. */
   readonly long: boolean
-  /** It ends other work, so that it has room of its own: see `Plane.endsWork`. */
+  /** The call frees resources, such as a cancellation, so it is counted in a separate pool: see `Plane.endsWork`. */
   readonly endsWork: boolean
-  /** Asks whether the call may go on: token expiry, its deadline, and `still()` of what admitted it. Stops it if not. */
+  /** Aborts the call if its token has expired, its deadline has passed, or `still()` of a stage that admitted it returns a denial. */
   check(now: number, monotonic: number): void
-  /** The first stop counts. */
+  /** Aborts the call. Only the first abort has an effect. */
   stop(reason: AbortReason, denial: Denial | null): void
 }
 
-/** How a revocation, a suspension, an expiry, a new policy or a drain reaches a held or streaming call. */
+/** The calls in progress. Revocations, suspensions, expiry, new policies and drains abort waiting and streaming calls through it. */
 export interface LiveCalls {
-  /** Returns false when too many calls are under way, of all or of the call's agent: the call is refused. */
+  /** Returns false when too many calls are in progress, in total or for the call's agent; the caller must then refuse the call. */
   add(call: LiveCall): boolean
   remove(call: LiveCall): void
-  /** Stops every call that `judge` denies; answers how many. */
+  /** Aborts every call for which `judge` returns a denial. Returns how many. */
   cut(judge: (who: Identity) => Denial | null): number
-  /** Tells whose calls are under way, but for those that may be open for hours while nothing happens. */
+  /** Calls `visit` with the identity of each call in progress, except long calls, which may be idle for hours. */
   busy(visit: (who: Identity) => void): void
-  /** Asks every call now instead of at the next tick. */
+  /** Checks every call now instead of at the next tick. */
   check(): void
-  /** Cuts long calls at once, gives the others `waitMs` to end, then cuts them too. Resolves when all are gone, at most one second later. */
+  /** Aborts long calls at once and all others after `waitMs`. Resolves when all have ended, or one second after the last abort. */
   drain(waitMs: number): Promise<void>
   readonly size: number
   /** Stops the shared timer. */
   close(): void
 }
 
-/** How long an expired or revoked call can go on unnoticed, in milliseconds. */
+/** Milliseconds between checks: how long an expired call can continue at most. */
 const CHECK_EVERY_MS = 250
-/** How long a cut call has to write its last words, in milliseconds. */
+/** Milliseconds that an aborted call has to write its last frames. */
 export const FINAL_WRITE_MS = 1_000
 
 const draining = deny('state_unavailable', 'the gateway is shutting down; call again')
@@ -101,7 +101,7 @@ export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls'
   }
 }
 
-/** The pool that a call is counted in. */
+/** Returns a function that selects the pool in which a call is counted. */
 function createPools(pools: PoolObservers<'live_calls' | 'ending_calls'> | undefined): (call: LiveCall) => SharedPool {
   const live = watchedPool({ name: 'live_calls', observer: pools?.of('live_calls') })
   const ending = watchedPool({ name: 'ending_calls', observer: pools?.of('ending_calls') })

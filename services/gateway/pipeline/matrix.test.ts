@@ -8,12 +8,12 @@ import type { StepName } from './stage.ts'
 const rows: Matrix = matrix
 const order: readonly StepName[] = requestOrder
 
-test('the page of the docs says what the stage matrix says', async () => {
+test('docs/reference/matrix.md matches the stage matrix', async () => {
   const page = await readFile(new URL('../../../docs/reference/matrix.md', import.meta.url), 'utf8')
   assert.equal(page, matrixPage(matrix))
 })
 
-test('every row names its stages in the order in which they run, and none twice', () => {
+test('every row lists its stages once, in the order in which they run', () => {
   for (const [operation, row] of Object.entries(rows)) {
     const places = row.stages.map((name) => order.indexOf(name))
     assert.ok(!places.includes(-1), operation)
@@ -26,7 +26,7 @@ test('every row names its stages in the order in which they run, and none twice'
   }
 })
 
-test('what holds money or asks a person leaves a full record', () => {
+test('operations that hold money or need an approval leave a full record', () => {
   for (const [operation, row] of Object.entries(rows)) {
     const weighty = row.stages.includes('reserve') || row.stages.includes('approval') || row.long
     assert.ok(!weighty || row.record === 'full', operation)

@@ -15,29 +15,29 @@ export const requestOrder = [
   'reserve',
 ] as const satisfies readonly StepName[]
 
-/** Stages that no row can leave out. */
+/** Stages that run for every operation. */
 export const everywhere: ReadonlySet<StepName> = new Set<StepName>(['revoked', 'resolve'])
 
-/** What the pipeline does for one operation. */
+/** Stages and reviews that the pipeline runs for one operation. */
 export interface Row {
-  /** What counts as this operation, in the protocol's words. */
+  /** The protocol's methods that are this operation. */
   readonly covers: string
   /** False: calls are refused with `not_built`. */
   readonly built: boolean
-  /** Stages that judge the request, beside those that run everywhere. */
+  /** Stages that judge the request, in addition to those that run for every operation. */
   readonly stages: readonly StepName[]
-  /** Stages that judge each entry of the answer instead of the request. */
+  /** Stages that judge each entry of the response instead of the request. */
   readonly filters: readonly StepName[]
-  /** Reviews of the answer, in the order in which each frame passes them. */
+  /** Reviews of the response, in the order in which each frame passes them. */
   readonly reviews: readonly StepName[]
-  /** `full`: every call leaves a record; `denials`: only what was refused does. */
+  /** `full`: every call leaves a record; `denials`: only refused calls do. */
   readonly record: 'full' | 'denials'
-  /** The call may last for hours: always an intent, asked again per frame and when the snapshot changes. */
+  /** The call may last for hours: it always has an intent, and it is rechecked for each frame and when the snapshot changes. */
   readonly long: boolean
-  /** The record names the call that this one belongs to. */
+  /** The record names the parent call, to which this one belongs. */
   readonly parent: boolean
   readonly reply: 'frames' | 'tunnel'
-  /** Who may call, or a condition that a cell cannot say. */
+  /** Permitted callers, or a condition that does not fit in a cell. */
   readonly note: string
 }
 
@@ -202,7 +202,7 @@ export const matrix = {
 } as const satisfies Record<Operation, Row>
 
 /**
- * The matrix where the scope alone lets model calls through and no policy judges them: docs/spec/gateway.md, `modelPolicy` `scope-only`.
+ * The matrix for `modelPolicy` `scope-only` (docs/spec/gateway.md): the scope of the token permits model calls, and policies are not evaluated.
  */
 export const scopeOnlyModels: Matrix = {
   ...matrix,

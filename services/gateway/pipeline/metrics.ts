@@ -1,19 +1,19 @@
 import type { Decision } from '../call/index.ts'
 import type { GatewayMetrics } from '../metrics.ts'
 
-/** What the runner counts. */
+/** Counters of the runner. */
 export interface RunnerMetrics {
-  /** Once per verdict over a call; server `unknown` before it is resolved. */
+  /** Called once per verdict on a call; `server` is `unknown` before the target is resolved. */
   decided(action: Decision['action'], server: string): void
-  /** Once per answered call. `status`: what the answer stands for, which in MCP and A2A differs from the HTTP status. */
+  /** Called once per response. `status` is the status of the result, which in MCP and A2A can differ from the HTTP status. */
   answered(server: string, method: string, status: number): void
-  /** Once per forwarded call: seconds that the upstream took, bodies included. */
+  /** Called once per forwarded call with the seconds that the upstream took, bodies included. */
   upstream(server: string, seconds: number): void
-  /** The upstream gave no usable answer. */
+  /** Called when the upstream sent no usable response. */
   upstreamFailed(server: string): void
 }
 
-/** What the runner says when something breaks. Fields hold no argument, token or secret. */
+/** Log of internal errors. Fields contain no argument, token or secret. */
 export interface RunnerLog {
   error(fields: object, message: string): void
 }

@@ -1,29 +1,29 @@
 import type { Call, Denial, Frame, Head, Identity, Parsed, Reply, RequestContext } from '../call/index.ts'
 
-/** A protocol: reads a request, forwards it, and renders whatever the runner decides in its own dialect. */
+/** A protocol: reads a request, forwards it, and renders the runner's decisions in the format of the protocol. */
 export interface Plane {
-  /** The body under its limits, classified. What it refuses is the call's one record. */
+  /** Reads the body within its limits and classifies the request. A denial becomes the only record of the call. */
   read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial>
-  /** `sent`: a wait has opened the stream already. */
+  /** Forwards the call. `head` is `sent` if a wait for an approval has already opened the response stream. */
   forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial>
   /**
-   * Whether the request ends work that is under way, such as a cancellation: it frees resources, so that an overloaded gateway accepts it.
-   * Before the body was read `parsed` is null, and the result is whether the head permits it. Absent: no request of this protocol does.
+   * Returns true when the request ends other work, such as a cancellation: it frees resources, so an overloaded gateway accepts it.
+   * `parsed` is null before the body was read; the result is then whether the head permits it. Absent: no request of this protocol ends work.
    */
   endsWork?(arrival: RequestContext, parsed: Parsed | null): boolean
   /**
-   * Head and beats while a person decides; null: the client takes no stream, its head waits. `leave` ends the wait as if
-   * the client had left, for a protocol in which it can say so without closing the connection.
+   * Returns the response head and heartbeats to send while an approval is pending, or null when the client accepts no stream, so that
+   * nothing is sent before the decision. Call `leave` when the client cancels the request without closing its connection.
    */
   keepAlive(
     call: Call<'identity'>,
     approvalId: string,
     leave: () => void,
   ): { readonly head: Head; heartbeat(): Frame } | null
-  /** The answer to a refusal while no head has been sent. `identity` refusals come here too, with `parsed` null. */
+  /** Renders a refusal before the head was sent. `parsed` is null when the caller was not authenticated or the body not read. */
   refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): { readonly head: Head; readonly frame: Frame }
-  /** The dialect's terminal error once the head has been sent. */
+  /** Renders a refusal after the head was sent: the protocol's terminal error. */
   abort(call: Call, denial: Denial): readonly Frame[]
-  /** Bytes of a frame whose `raw` is null. */
+  /** Encodes a frame whose `raw` is null. */
   encode(frame: Frame): Uint8Array
 }

@@ -3,12 +3,12 @@ import { type Stage, stage } from './stage.ts'
 
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
-/** Stages by the word in front of the dot of their operations. Null: what the gateway's configuration leaves off. */
+/** Resolve stages by the prefix of their operations. Null: not enabled in the gateway's configuration. */
 type ByPlane = Readonly<Record<'mcp' | 'model' | 'a2a', Resolve> & Record<'tunnel' | 'exec' | 'infra', Resolve | null>>
 
 /**
- * One resolve stage out of one for each plane: names of servers, routes and agents are found by the features that know them. An operation of
- * none of them is refused.
+ * Combines the resolve stages of the planes into one stage: each feature resolves its own names of servers, routes or agents. An operation
+ * without a resolve stage is denied with `not_built`.
  */
 export function resolveByPlane(planes: ByPlane): Resolve {
   const of = (operation: Operation): Resolve | null => {

@@ -5,7 +5,7 @@ import { matrix } from './matrix.ts'
 import { planRows } from './runner/plan.ts'
 import { admitted, stage, stages } from './stage.ts'
 
-// What must not compile stands behind `@ts-expect-error`: the type check fails when one of these begins to compile.
+// Code that must not compile follows a `@ts-expect-error`: the type check fails if it compiles.
 
 const revoked = stage({ name: 'revoked', needs: ['identity'], gives: [], skipped: {}, admit: () => admitted })
 const taints = stage({
@@ -32,8 +32,8 @@ test('a stage before the one that gives its facts does not compile', () => {
   assert.ok(stages([revoked, redact, taints]))
 })
 
-test('a stage whose facts nobody gives does not compile', () => {
-  // @ts-expect-error nobody gives `taints`.
+test('a stage that needs a fact that no stage gives does not compile', () => {
+  // @ts-expect-error no stage gives `taints`.
   assert.ok(stages([revoked, redact]))
 })
 
@@ -83,11 +83,14 @@ test('a stage that does not return the fact it promised does not compile', () =>
   assert.deepEqual([forgetful.name, lazy.name], ['pins', 'pins'])
 })
 
-test('stages out of the order of the matrix, twice, or without those that every call needs are refused at start-up', () => {
+test('creating plans throws for stages that are out of order, listed twice, or missing', () => {
   const at = (name: 'revoked' | 'resolve' | 'policy' | 'meter') => ({ ...revoked, name })
-  assert.throws(() => planRows(matrix, [at('resolve'), at('revoked')], []), /revoked must stand once, in the order/)
+  assert.throws(() => planRows(matrix, [at('resolve'), at('revoked')], []), /revoked must be listed once, in the order/)
   assert.throws(() => planRows(matrix, [at('revoked'), at('revoked')], []), /once/)
   assert.throws(() => planRows(matrix, [at('revoked'), at('policy')], []), /resolve is missing/)
-  assert.throws(() => planRows(matrix, [at('revoked'), at('resolve'), at('meter')], []), /meter judges no request/)
+  assert.throws(
+    () => planRows(matrix, [at('revoked'), at('resolve'), at('meter')], []),
+    /meter is not a request-side stage/,
+  )
   assert.ok(planRows(matrix, [at('revoked'), at('resolve'), at('policy')], []))
 })

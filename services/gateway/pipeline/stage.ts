@@ -1,6 +1,6 @@
 import type { Body, Call, Denial, Ending, Fact, Facts, Frame, FrameRun, FrameVerdict, Outcome } from '../call/index.ts'
 
-/** Every stage and review that the matrix knows, in words that metrics, spans and docs share. */
+/** Every stage and review of the matrix, by the name that metrics, spans and docs use. */
 export type StepName =
   | 'revoked'
   | 'resolve'
@@ -17,17 +17,17 @@ export type StepName =
   | 'mark'
   | 'meter'
 
-/** The verdict of a stage that gives no facts. A forgotten return is no verdict, and no verdict is a denial. */
+/** The verdict of a stage that gives no facts. `undefined`, as from a forgotten return, is not a verdict, and the runner denies the call. */
 export const admitted: unique symbol = Symbol('admitted')
 
-/** The call waits for a person; granted, it starts a second pass at the first stage. */
+/** The call waits for an approval. Once granted, a second pass starts at the first stage. */
 export interface Wait {
   readonly kind: 'wait'
   readonly approvalId: string
   readonly until: Promise<'granted' | Denial>
 }
 
-/** The body that goes on instead, with the facts of the stage. */
+/** A body that replaces the request's, with the facts of the stage. */
 export interface Replace<G extends Fact> {
   readonly kind: 'replace'
   readonly body: Body
@@ -44,22 +44,22 @@ export interface Stage<Name extends StepName, N extends Fact, G extends Fact> {
   readonly name: Name
   readonly needs: readonly N[]
   readonly gives: readonly G[]
-  /** The facts where a row of the matrix leaves this stage out. */
+  /** The facts of operations for which this stage does not run. */
   readonly skipped: Readonly<Pick<Facts, G>>
-  /** A plain value costs no await. */
+  /** Judges the call. Returns a plain value where possible, which saves an await. */
   admit(call: Call<N>): Verdict<G> | Promise<Verdict<G>>
-  /** Once, in reverse order, only if it admitted; with result `rewound` before a second pass. */
+  /** Called once, in reverse order of admission, if the stage admitted the call; `outcome.result` is `rewound` before a second pass. */
   settle?(call: Call<N | G>, outcome: Outcome): void | Promise<void>
-  /** Synchronous: does what I admitted still hold? */
+  /** Returns a denial when the conditions under which the stage admitted the call no longer hold. */
   still?(call: Call<N | G>): Denial | null
 }
 
-/** Infers the types from the two lists, so that they cannot differ. */
+/** Declares a stage; its types are inferred from `needs` and `gives`, so that they cannot differ. */
 export const stage = <const Name extends StepName, const N extends Fact = never, const G extends Fact = never>(
   it: Stage<Name, N, G>,
 ): Stage<Name, N, G> => it
 
-/** A stage whose facts are erased: what a list holds. */
+/** A stage with its fact types erased, as an element of a list. */
 export interface AnyStage {
   readonly name: StepName
   readonly needs: readonly Fact[]
@@ -79,45 +79,46 @@ type OrderedStages<L extends readonly AnyStage[], Got extends Fact = 'identity'>
     : { readonly 'needs a fact that no earlier stage gives': readonly [S['name'], Exclude<S['needs'][number], Got>] }
   : unknown
 
-/** An ordered list of stages; a stage that needs a fact which no earlier stage gives does not compile. */
+/** Declares an ordered list of stages. A stage that needs a fact that no earlier stage gives does not compile. */
 export const stages = <const L extends readonly AnyStage[]>(list: L & OrderedStages<L>): L => list
 
-/** What a reply does to the taint labels of its session. The record of the call tells both lists. */
+/** Changes that a reply makes to the taint labels of its session. The record of the call contains both lists. */
 export interface Marking {
-  /** Durable before the frame left that brought them. */
+  /** Labels added. They are durable before the frame that caused them is sent. */
   readonly added: readonly string[]
   readonly cleared: readonly string[]
-  /** The answer was complete and has been written: now clears what it clears. */
+  /** Called when the response was complete and has been written: clears the labels in `cleared`. */
   sent?(): void | Promise<void>
 }
 
-/** What a review keeps while one reply passes. */
+/** State of a review for one reply. */
 export interface RunningReview {
-  /** Absent: the review has nothing to do with taint labels. */
+  /** Absent: the review does not change taint labels. */
   readonly marking?: Marking
-  /** Called before a tunnel opens, whose bytes pass no review. */
+  /** Called before a tunnel opens, because the bytes of a tunnel are not reviewed. A denial prevents it. */
   beforeTunnel?(): null | Denial | Promise<null | Denial>
   frame(frame: Frame): FrameVerdict
-  /** Takes note of a run that passes as it is. Only for a review that holds nothing back; without it every frame comes alone. */
+  /** Counts a run of frames that passes unchanged. Only for a review that never holds frames back; absent: each frame goes to `frame`. */
   skim?(run: FrameRun): void
-  /** Exactly once. At `complete` it hands out what it held back; otherwise its frames are not sent. */
+  /** Called exactly once. If `how` is `complete`, returns the frames that were held back; otherwise returned frames are not sent. */
   end(how: Ending): FrameVerdict
   tally?(): Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'>
 }
 
-/** Looks at what comes back, frame by frame. */
+/** Checks a response, frame by frame. */
 export interface Review<N extends Fact> {
   readonly name: StepName
   readonly needs: readonly N[]
-  /** Null: the reply of this call is not for this review. */
+  /** Returns null when this review does not apply to the reply of this call. */
   open(call: Call<N>): RunningReview | null
 }
 
-/** A review whose facts are erased: what a list holds. */
+/** A review with its fact types erased, as an element of a list. */
 export interface AnyReview {
   readonly name: StepName
   readonly needs: readonly Fact[]
   open(call: never): RunningReview | null
 }
 
+/** Declares a review; the types of its facts are inferred from `needs`. */
 export const review = <const N extends Fact = never>(it: Review<N>): Review<N> => it

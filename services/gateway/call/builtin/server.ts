@@ -7,24 +7,24 @@ import type { Outcome } from '../outcome.ts'
 import type { Snapshot } from '../snapshot.ts'
 
 /**
- * An MCP server that the gateway is itself, such as `plat-web`. Its calls pass everything that calls of other servers pass; only where
- * those are forwarded its tools run here. Names that begin with `plat-` are kept for such servers.
+ * An MCP server that the gateway implements, such as `plat-web`. Its calls pass the same stages as those of other servers, but its
+ * tools run in the gateway instead of being forwarded. Names that begin with `plat-` are reserved for such servers.
  */
 export interface BuiltinServer {
-  /** The name that callers use, with its scope `tools:<name>`; it is also the target's key. */
+  /** The name that callers use; its scope is `tools:<name>`. Also the key of the target. */
   readonly name: string
   readonly title: string
-  /** What a model should know of the server as a whole. */
+  /** Instructions for models (`instructions` of `initialize`). */
   readonly instructions: string
   readonly trust: Target['trust']
   readonly dataClass: Target['dataClass']
-  /** Labels of everything that a tool answers; null: of what is no tool, such as the list of tools. */
+  /** Returns the taint labels of all results of a tool; null: of other responses, such as the list of tools. */
   labels(tool: string | null): ToolLabels
-  /** The tools that this caller has. */
+  /** Returns the tools that are available to a caller. */
   tools(caller: Caller): readonly BuiltinTool[]
 }
 
-/** Who asks, as the pass of its call sees the gateway. */
+/** The caller, with the snapshot of its call. */
 export interface Caller {
   readonly identity: Identity
   readonly snapshot: Snapshot
@@ -35,7 +35,7 @@ export interface ToolCall extends Caller {
   readonly signal: CallSignal
 }
 
-/** A tool as `tools/list` shows it, and what it does. Made by `builtinTool`. */
+/** A tool: its definition in `tools/list`, and its implementation. Created by `builtinTool`. */
 export interface BuiltinTool {
   readonly name: string
   readonly title: string
@@ -43,20 +43,20 @@ export interface BuiltinTool {
   /** JSON Schema of the arguments. */
   readonly inputSchema: TObject
   readonly annotations: Readonly<Record<string, boolean>>
-  /** Why these arguments must not be used by this caller: known before anything is asked, held or spent. Null: nothing is known. */
+  /** Returns a denial if this caller must not use these arguments. Runs before policy, approvals and budgets. */
   judge(args: unknown, caller: Caller): Denial | null
-  /** What these arguments ask for beside the verdict of policy, such as a person. Null: nothing. */
+  /** Returns the requirements of a call with these arguments in addition to policy, such as an approval; null: none. */
   requirements(args: unknown): CallRequirements | null
-  /** What the tool answers; a denial where the call turns out to be one that must not be made. */
+  /** Runs the tool. Resolves to its result, or a denial when the call proves not to be permitted. */
   run(args: unknown, call: ToolCall): Promise<ToolResult | Denial>
 }
 
-/** What a tool answers: the result of MCP's `tools/call`. */
+/** The result of `tools/call`. */
 export interface ToolResult {
   readonly content: readonly { readonly type: 'text'; readonly text: string }[]
-  /** The tool failed, in words that a model can act on. */
+  /** The tool failed; `content` describes the failure for the model. */
   readonly isError: boolean
-  /** What was reached on the way. */
+  /** Upstream requests that the tool made. */
   readonly attempts: Outcome['attempts']
 }
 
@@ -67,7 +67,7 @@ interface ToolParts<Schema extends TObject> extends Omit<BuiltinTool, 'judge' | 
   run(args: Static<Schema>, call: ToolCall): Promise<ToolResult | Denial>
 }
 
-/** A tool whose arguments are checked against its schema: others are answered as a failure of the tool that says what is wrong. */
+/** Returns a tool whose arguments are validated against its schema: for invalid ones `run` resolves to a tool failure with the reason. */
 export function builtinTool<Schema extends TObject>({
   judge,
   requirements,
@@ -86,16 +86,16 @@ export function builtinTool<Schema extends TObject>({
 function problemOf(schema: TObject, args: unknown): string {
   const [first] = Errors(schema, args)
   const at = first === undefined || first.instancePath === '' ? 'arguments' : `arguments${first.instancePath}`
-  // A member that the schema does not name stands against a schema that is `false`.
+  // An unknown member is validated against the schema `false`.
   return `${at}: ${first?.keyword === 'boolean' ? 'the tool has no such argument' : first?.message}`
 }
 
-/** A failure of a tool, in words that a model can act on. */
+/** Returns a tool failure with a text on which a model can act. */
 export function toolFailure(text: string, attempts: Outcome['attempts'] = []): ToolResult {
   return { content: [{ type: 'text', text }], isError: true, attempts }
 }
 
-/** What a tool says. */
+/** Returns a successful result with a text. */
 export function toolText(text: string, attempts: Outcome['attempts'] = []): ToolResult {
   return { content: [{ type: 'text', text }], isError: false, attempts }
 }

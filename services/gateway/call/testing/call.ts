@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { type Call, type Fact, type Facts, Snapshots, type Target, unresolved } from '../index.ts'
 
-/** Tool `add` of a server `notes` that nobody vouches for. */
+/** Tool `add` of an untrusted server `notes`. */
 export const testTarget: Target = {
   ...unresolved,
   kind: 'mcp',
@@ -11,7 +11,7 @@ export const testTarget: Target = {
   dataClass: 'internal',
 }
 
-/** A call of that tool in its first pass, without a body, with these facts: for tests that say only what matters to them. */
+/** Returns a call of that tool in its first pass, without a body, with these facts. Tests override only the fields that they need. */
 export function testCall<F extends Fact>(
   facts: Pick<Facts, F>,
   own: Partial<Omit<Call<never>, 'facts'>> = {},

@@ -1,6 +1,6 @@
 import type { Identity } from '../index.ts'
 
-/** Somebody of agent `default/a` without scopes, for tests that say only what matters to them. */
+/** A session of agent `default/a` without scopes. Tests override only the fields that they need. */
 export const testIdentity: Identity = {
   tenant: '',
   trustDomain: '',

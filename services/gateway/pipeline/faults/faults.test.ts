@@ -11,9 +11,9 @@ import { brokenPromises } from './judge.ts'
 import { fakeLedgers, fakePlane, fakeReviews, fakeStages } from './parts.ts'
 import { type Scenario, scenarios, shapes } from './scenario.ts'
 
-/** Scenarios that run side by side on one clock; more would make each step of the clock slower. */
+/** Scenarios that run concurrently on one clock; more would make each step of the clock slower. */
 const TOGETHER = 250
-/** Longer than every deadline of the runner and every lateness of a fake, in milliseconds. */
+/** Longer than every deadline of the runner and every delay of a fake, in milliseconds. */
 const A_WHILE_MS = 60_000
 const TEN_MINUTES_MS = 600_000
 
@@ -21,7 +21,7 @@ const quiet = { error: () => {} }
 const uncounted = { decided() {}, answered() {}, upstream() {}, upstreamFailed() {} }
 
 for (const shape of shapes) {
-  test(`whatever fails in a call of shape ${shape}, it is told, settled and recorded once`, async () => {
+  test(`a call of shape ${shape} is responded to, settled and recorded once, whatever fails`, async () => {
     const all = [...scenarios()].filter((scenario) => scenario.shape === shape)
     assert.ok(all.length > 1000)
     const broken: string[] = []

@@ -9,14 +9,14 @@ import type { Sink } from '../runner/exchange.ts'
 import type { StepName } from '../stage.ts'
 import type { Scenario } from './scenario.ts'
 
-/** The ground that many scenarios share: one clock, one registry of live calls, one beat every ten minutes. */
+/** Shared by many scenarios: one clock, one registry of live calls, one event every ten minutes. */
 export interface ScenarioFixture {
   readonly clock: TestClock
   readonly live: LiveCalls
   tenMinutes(): Promise<void>
 }
 
-/** All that one scenario did, to be judged when it is over. */
+/** Everything observed during one scenario, judged when it has ended. */
 export class ScenarioResult {
   readonly id: string
   readonly scenario: Scenario
@@ -26,7 +26,7 @@ export class ScenarioResult {
   readonly snapshots = new Snapshots()
   readonly sink: FakeSink
   readonly records: Rec[] = []
-  /** `pass 1 admits policy`, `policy settles: completed`, in the order in which it happened. */
+  /** `pass 1 admits policy`, `policy settles: completed`, in order of occurrence. */
   readonly admits: { readonly pass: number; readonly name: StepName }[] = []
   readonly settles: { readonly name: StepName; readonly result: string }[] = []
   readonly reviewEnds = new Map<StepName, number>()
@@ -77,9 +77,9 @@ const somebody: Omit<Identity, 'session' | 'expiresAt'> = {
   inheritedTaints: [],
 }
 
-/** A caller that notes every break of the rules of a response. */
+/** A caller that records each violation of the rules of a response. */
 class FakeSink implements Sink {
-  readonly #world: ScenarioResult
+  readonly #scenario: ScenarioResult
   headSent = false
   finished = false
   gone = false
@@ -87,7 +87,7 @@ class FakeSink implements Sink {
   tunnelled: Duplex | null = null
 
   constructor(fixture: ScenarioResult) {
-    this.#world = fixture
+    this.#scenario = fixture
   }
 
   reply(): void {
@@ -100,15 +100,15 @@ class FakeSink implements Sink {
   }
 
   write(): void | Promise<void> {
-    if (this.finished) this.#world.mistakes.push('a write after the end')
-    if (!this.headSent) this.#world.mistakes.push('a write before the head')
+    if (this.finished) this.#scenario.mistakes.push('a write after the end')
+    if (!this.headSent) this.#scenario.mistakes.push('a write before the head')
     this.writes++
-    // Every other write meets a slow reader.
+    // Every other write has to wait for a slow reader.
     return this.writes % 2 === 0 ? Promise.resolve() : undefined
   }
 
   end(): void {
-    if (this.finished) this.#world.mistakes.push('ended twice')
+    if (this.finished) this.#scenario.mistakes.push('ended twice')
     this.finished = true
   }
 
@@ -123,12 +123,12 @@ class FakeSink implements Sink {
   }
 
   #head(): void {
-    if (this.headSent) this.#world.mistakes.push('two heads')
+    if (this.headSent) this.#scenario.mistakes.push('two heads')
     this.headSent = true
   }
 }
 
-/** One end of a connection whose other end is the test: what is pushed comes in, what is written is swallowed. */
+/** A connection whose other end is the test: pushed data is read, written data is discarded. */
 export function pipeEnd(): Duplex {
   return new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
 }
@@ -140,7 +140,7 @@ export function frame(role: Frame['role']): Frame {
   return { role, value: {}, raw: bytes }
 }
 
-/** What each stage gives when it works. */
+/** Facts that each stage gives when it works. */
 export const gives: Readonly<Partial<Record<StepName, readonly Fact[]>>> = {
   resolve: ['target'],
   pins: ['pin'],
@@ -179,7 +179,7 @@ const good: Omit<Facts, 'identity' | 'hold'> = {
   approval: { approvalId: 'ap-1', by: ['eve'] },
 }
 
-/** The facts that a working stage gives; `reserve` takes a hold for real. */
+/** Returns the facts of a working stage; `reserve` increments the number of open holds. */
 export function goodFacts(fixture: ScenarioResult, name: StepName): Partial<Facts> {
   if (name === 'reserve') {
     fixture.held++
@@ -190,7 +190,7 @@ export function goodFacts(fixture: ScenarioResult, name: StepName): Partial<Fact
   return Object.fromEntries(Object.entries(good).filter(([fact]) => facts.some((given) => given === fact)))
 }
 
-/** Every stage runs in every shape here, so that each fault meets each of them. */
+/** In these rows every stage runs for every operation, so that each fault is tried in each stage. */
 export const faultMatrix = {
   'mcp.call': matrix['mcp.call'],
   'mcp.listen': { ...matrix['mcp.call'], long: true },

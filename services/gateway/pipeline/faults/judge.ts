@@ -1,7 +1,7 @@
 import type { ScenarioResult } from './fixture.ts'
 import { type End, isHeld, type Scenario } from './scenario.ts'
 
-/** Every promise of the runner that this scenario broke, in words; empty when it kept them all. */
+/** Returns a description of each guarantee of the runner that this scenario violated. */
 export function brokenPromises(fixture: ScenarioResult): readonly string[] {
   const broken = [...fixture.mistakes]
   const expect = (holds: boolean, promise: string) => {
@@ -20,22 +20,23 @@ export function brokenPromises(fixture: ScenarioResult): readonly string[] {
   const forwards = neverForwarded(fixture.scenario) ? 0 : 1
   expect(fixture.forwards === forwards, `forwarded ${forwards} times, not ${fixture.forwards}`)
   const [closing] = closings
-  // The fake stage `reserve` holds money, so both audit policies owe an intent.
-  if (forwards === 1) expect(intents === 1 && closing?.kind === 'outcome', 'what was forwarded has intent and outcome')
+  // The fake stage `reserve` holds money, so both audit policies require an intent.
+  if (forwards === 1)
+    expect(intents === 1 && closing?.kind === 'outcome', 'a forwarded call has an intent and an outcome')
   const wanted = expected(fixture.scenario)
-  const said = `${closing?.result} ${closing?.code}`
-  if (wanted !== null) expect(said === wanted, `the record says ${wanted}, not ${said}`)
+  const recorded = `${closing?.result} ${closing?.code}`
+  if (wanted !== null) expect(recorded === wanted, `the record has ${wanted}, not ${recorded}`)
   return broken
 }
 
-/** In reverse order of admission, once each; a first pass that was rewound before the second began. */
+/** Returns true if stages were settled once, in reverse order of admission, and a rewound first pass before the second started. */
 function settledRight({ admits, settles, scenario }: ScenarioResult): boolean {
   const second = admits.some(({ pass }) => pass === 2)
   const first = admits.filter(({ pass }) => pass === 1).map(({ name }) => name)
   const last = second ? admits.filter(({ pass }) => pass === 2).map(({ name }) => name) : first
   const rewound = settles.filter(({ result }) => result === 'rewound').map(({ name }) => name)
   const ended = settles.filter(({ result }) => result !== 'rewound').map(({ name }) => name)
-  // A stage that admits after its deadline is settled when it does, which may be after all others.
+  // A stage that admits after its deadline is settled at that time, perhaps after all others.
   const late = scenario.stage?.fault === 'late' ? scenario.stage.name : null
   const inOrder = (names: readonly string[]) => names.filter((name) => name !== late).join()
   return (
@@ -52,7 +53,7 @@ function neverForwarded(scenario: Scenario): boolean {
   return scenario.ledger !== undefined && scenario.audit === 'closed'
 }
 
-/** `result code` of the closing record where it follows from the scenario; null where another promise is the point. */
+/** Returns the expected `result code` of the closing record, or null when the scenario does not determine it. */
 function expected(scenario: Scenario): string | null {
   const { stage, review, plane, ledger, settle } = scenario
   if (stage !== undefined) return scenario.ending === 'held, then revoked' ? null : stageEnding(scenario)

@@ -14,7 +14,7 @@ import { type AnyReview, type AnyStage, admitted, type RunningReview } from '../
 import { body, frame, gives, goodFacts, pipeEnd, type ScenarioResult } from './fixture.ts'
 import { isHeld, type ReviewFault, reviewNames, type StageName, stageNames } from './scenario.ts'
 
-/** How long a person thinks, in milliseconds. */
+/** Time until the approver decides, in milliseconds. */
 const THINKING_MS = 3_000
 /** Later than the deadline of a stage, in milliseconds. */
 const LATE_MS = 40_000
@@ -43,13 +43,13 @@ export function fakeStages(fixture: ScenarioResult): readonly AnyStage[] {
     },
     still() {
       if (fixture.scenario.stage?.name !== name) return null
-      if (fixture.scenario.stage.fault === 'throws when asked again') throw new Error('still')
+      if (fixture.scenario.stage.fault === 'throws when rechecked') throw new Error('still')
       return fixture.scenario.stage.fault === 'no longer holds' ? no : null
     },
   }))
 }
 
-/** Undefined: this fault does not show in the verdict. */
+/** Returns undefined when this fault does not affect the verdict. */
 function admitWrong(fixture: ScenarioResult, name: StageName, call: Call<Fact>): { verdict: unknown } | undefined {
   switch (fixture.scenario.stage?.fault) {
     case 'throws':
@@ -63,7 +63,7 @@ function admitWrong(fixture: ScenarioResult, name: StageName, call: Call<Fact>):
     case 'wrong type':
       return { verdict: 'yes' }
     case 'missing fact':
-      // A stage that gives nothing must say so; an empty object is a forgotten verdict.
+      // A stage without facts must return `admitted`; an empty object is not a verdict.
       return { verdict: {} }
     case 'denial':
       return { verdict: no }
@@ -135,7 +135,7 @@ function wrong(fault: ReviewFault): Frame[] | Denial | Promise<Frame[] | Denial>
   if (fault === 'rejects') return Promise.reject(new Error('review'))
   if (fault === 'denial') return no
   if (fault === 'never') return never
-  // What the compiler would refuse, a plain JavaScript caller could still return.
+  // Does not compile in TypeScript, but could be returned by plain JavaScript.
   return JSON.parse(fault === 'undefined' ? '[null]' : '["frames"]')[0] ?? JSON.parse('{"undefined":1}').none
 }
 
@@ -168,7 +168,7 @@ export function fakePlane(fixture: ScenarioResult): Plane {
     read: async () => ({ operation, method: 'tools/call', server: 'notes', name: 'add_note', body, parent: null }),
     forward: (_call, head) => {
       fixture.forwards++
-      if ((head === 'sent') !== fixture.sink.headSent) fixture.mistakes.push('forward was told wrongly about the head')
+      if ((head === 'sent') !== fixture.sink.headSent) fixture.mistakes.push('forward got the wrong state of the head')
       return forward(fixture)
     },
     keepAlive: () => ({ head: eventStream, heartbeat: () => frame('progress') }),
@@ -197,12 +197,12 @@ function forward(fixture: ScenarioResult): Promise<Reply | Denial> {
       return Promise.resolve(JSON.parse('{}').none)
     case 'forward denies':
       return Promise.resolve(no)
-    case 'forward says upstream error':
+    case 'forward returns upstream error':
       return Promise.resolve(deny('upstream_error', 'it is dead'))
     case 'forward never, and the caller leaves':
       fixture.fixture.clock.after(1_000, () => fixture.leave())
       return never
-    case 'forward gives the wrong kind':
+    case 'forward returns the wrong kind':
       return Promise.resolve(fixture.scenario.shape === 'tunnel' ? framesReply(fixture) : tunnelReply(fixture))
     default:
       return Promise.resolve(fixture.scenario.shape === 'tunnel' ? tunnelReply(fixture) : framesReply(fixture))
@@ -230,7 +230,7 @@ async function* frames(fixture: ScenarioResult): AsyncGenerator<readonly Frame[]
   yield [frame('final')]
 }
 
-/** What the scenario does to a reply that is under way. */
+/** Applies the scenario's ending to a reply in progress. */
 async function ending(fixture: ScenarioResult): Promise<void> {
   await Promise.resolve()
   if (fixture.scenario.ending === 'dies') throw new UpstreamError('the upstream died')

@@ -1,6 +1,6 @@
 import type { StepName } from '../stage.ts'
 
-/** What one fake stage, review or plane does wrong, and when. Everything that is not named works. */
+// Faults of a fake stage, review or plane, and when they occur. Everything else works.
 
 export const stageNames = [
   'revoked',
@@ -15,7 +15,7 @@ export const stageNames = [
 ] as const satisfies readonly StepName[]
 export const reviewNames = ['redact', 'guard', 'mark', 'meter'] as const satisfies readonly StepName[]
 
-/** `late` admits ten seconds after its deadline; the two after it never answer while the caller leaves, or is revoked. */
+/** `late` admits ten seconds after its deadline; in the two after it, the stage never returns while the caller leaves or is revoked. */
 export const stageFaults = [
   'throws',
   'rejects',
@@ -30,7 +30,7 @@ export const stageFaults = [
   'never, and the caller leaves',
   'never, and the caller is revoked',
   'no longer holds',
-  'throws when asked again',
+  'throws when rechecked',
 ] as const
 export const reviewFaults = ['throws', 'rejects', 'undefined', 'wrong type', 'denial', 'never'] as const
 export const settleFaults = ['throws', 'rejects', 'never'] as const
@@ -39,17 +39,17 @@ export const planeFaults = [
   'forward rejects',
   'forward undefined',
   'forward denies',
-  'forward says upstream error',
+  'forward returns upstream error',
   'forward never, and the caller leaves',
-  'forward gives the wrong kind',
+  'forward returns the wrong kind',
   'refuse throws',
   'abort throws',
 ] as const
 export const ledgerFaults = ['intent fails', 'everything fails', 'intent never, and the caller leaves'] as const
 
-/** `held`: a plain answer after an approval. `hour`: an event every ten minutes for an hour. */
+/** `held`: a plain response after an approval. `hour`: an event every ten minutes for an hour. */
 export const shapes = ['one', 'many', 'requests', 'tunnel', 'held', 'hour'] as const
-/** After the first frame, or while a person decides. */
+/** Occurs after the first frame, or while an approval is pending. */
 export const endings = ['ends', 'dies', 'client leaves', 'cut', 'held, then released', 'held, then revoked'] as const
 
 export type StageName = (typeof stageNames)[number]

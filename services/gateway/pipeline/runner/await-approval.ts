@@ -6,19 +6,19 @@ import type { GovernedCall } from './call.ts'
 import { aborted, abortedBy, type CallEnd, refused } from './call-abort.ts'
 import { encodeFrames } from './relay.ts'
 
-/** A wait shorter than this is answered as if there had been none: no head is sent, in milliseconds. */
+/** Milliseconds of waiting after which the response stream is opened. */
 const HEAD_AFTER_MS = 2_000
-/** How often a waiting caller hears that its call is alive, in milliseconds. */
+/** Milliseconds between heartbeats to a waiting caller. */
 const HEARTBEAT_MS = 15_000
-/** When a caller that asked for an early answer should come again, in milliseconds. */
+/** Retry-After for a caller that limited its wait with `Prefer: wait`, in milliseconds. */
 const RETRY_AFTER_MS = 5_000
 
 /** `Prefer: wait=10` (RFC 7240, section 4.3), in seconds. */
 const PREFER_WAIT = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i
 
 /**
- * Waits for a person. The caller's stream is opened after two seconds and kept alive, where the plane can do that; a
- * caller that leaves ends the call, not the approval, which the same session may pick up later.
+ * Waits for an approval. After two seconds the response stream is opened and kept alive with heartbeats, if the plane supports it.
+ * If the caller leaves, the call ends but the approval stays pending: a later call of the same session can use it.
  */
 export async function awaitApproval(
   call: GovernedCall,
@@ -42,14 +42,14 @@ export async function awaitApproval(
   }
 }
 
-/** What a waiting caller sees. */
+/** The response stream of a call that waits for an approval. */
 class WaitingStream {
   readonly #call: GovernedCall
   readonly #wait: Wait
   readonly #plane: Plane
   readonly #clock: Clock
   #cancel: () => void = ignore
-  /** The caller has not read the last beat yet; another would only fill memory. */
+  /** The caller has not read the last heartbeat, so no further one is written. */
   #full = false
 
   constructor(call: GovernedCall, wait: Wait, plane: Plane, clock: Clock) {
@@ -70,7 +70,7 @@ class WaitingStream {
   }
 
   #open(): void {
-    // The head of a tunnel is the tunnel itself, so it waits for the decision.
+    // The head opens the tunnel, so it cannot be sent before the decision.
     if (this.#call.plan.row.reply === 'tunnel') return
     const leave = () => this.#call.stop('client', null)
     const keepAlive = this.#plane.keepAlive(this.#call, this.#wait.approvalId, leave)
@@ -94,26 +94,26 @@ class WaitingStream {
     }, ignore)
   }
 
-  /** The caller asked not to be kept waiting; the approval stays open, and the next call of the session finds it. */
+  /** Ends the call with `approval_pending`: the caller limited its wait. The approval stays pending, and a later call can use it. */
   #replyPending(): void {
     const { approvalId } = this.#wait
     const pending = { retryAfterMs: RETRY_AFTER_MS, data: { approvalId } }
     this.#call.stop('deadline', deny('approval_pending', 'the call waits for an approval', pending))
   }
 
-  /** Nobody catches what a timer throws, so a plane that fails here stops the call. */
+  /** Runs `job` after `ms`. Aborts the call if `job` throws, because an exception in a timer would end the process. */
   #after(ms: number, job: () => void): void {
     this.#cancel = this.#clock.after(ms, () => {
       try {
         job()
       } catch (error) {
-        this.#call.stop('denied', this.#call.request.internalError('keeping the held call alive', error))
+        this.#call.stop('denied', this.#call.request.internalError('keeping the waiting call alive', error))
       }
     })
   }
 }
 
-/** Seconds; null when the caller did not ask. */
+/** Returns the seconds of `Prefer: wait`, or null without that preference. */
 function preferredWait(header: string | string[] | undefined): number | null {
   const seconds = PREFER_WAIT.exec(String(header ?? ''))?.[1]
   return seconds === undefined ? null : Number(seconds)

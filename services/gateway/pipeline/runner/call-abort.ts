@@ -7,28 +7,28 @@ import {
   type Ending,
 } from '../../call/index.ts'
 
-/** What `until` answers when the call was stopped before the work was done. */
+/** Returned by `until` when the call was aborted before the work was done. */
 export const aborted: unique symbol = Symbol('stopped')
 
 const NO_LISTENERS: readonly AbortListener[] = []
 
-/** The switch that ends a call from outside: once, with a reason, and seen at once by whatever the call waits for. */
+/** Aborts a call from outside, once, with a reason. Whatever the call awaits at that moment resolves at once. */
 export class CallAbort implements CallSignal {
   #listeners: readonly AbortListener[] = NO_LISTENERS
-  /** Resolves what the call waits for, or waited for last: to wake what is awake does nothing. */
+  /** Resolves the promise that the call awaits, or awaited last: resolving it twice has no effect. */
   #wake: ((value: typeof aborted) => void) | null = null
   reason: AbortReason | null = null
-  /** What the caller is told; null when the caller left. */
+  /** The refusal for the caller; null when the caller left. */
   denial: Denial | null = null
 
   get aborted(): boolean {
     return this.reason !== null
   }
 
-  /** There is one stop, so every listener hears at most once. Who comes after it hears nothing: ask `aborted` first. */
+  /** Each listener is called at most once, and never when it is added after the abort: check `aborted` first. */
   addEventListener(_: 'abort', listener: AbortListener): void {
     if (this.reason !== null) return
-    // Mostly there is one, and a list of one costs a quarter of a copy.
+    // Most calls have one listener, and a literal costs a quarter of a copy.
     this.#listeners = this.#listeners === NO_LISTENERS ? [listener] : [...this.#listeners, listener]
   }
 
@@ -38,7 +38,7 @@ export class CallAbort implements CallSignal {
     else this.#listeners = listeners.filter((one) => one !== listener)
   }
 
-  /** The first reason counts. */
+  /** Aborts the call. Only the first abort has an effect. */
   stop(reason: AbortReason, denial: Denial | null): void {
     if (this.reason !== null) return
     this.reason = reason
@@ -53,14 +53,14 @@ export class CallAbort implements CallSignal {
   }
 
   /**
-   * Waits for `work` or for the stop, whichever comes first. The runner waits for one thing at a time, so one place to
-   * wake is enough; `Promise.race` against one long-lived promise would keep a reaction for every frame of a long stream.
-   * What arrives after the stop goes to `late`, so that nothing that was taken stays taken; a late error has nobody to tell.
+   * Waits for `work` or the abort, whichever comes first. The runner awaits one promise at a time, so one resolver is
+   * enough; `Promise.race` against one long-lived promise would retain a reaction for every frame of a long stream.
+   * A value that arrives after the abort goes to `late`, which releases its resources; an error after the abort is ignored.
    */
   until<T>(work: PromiseLike<T>, late?: (value: T) => void): Promise<T | typeof aborted> {
     return new Promise((resolve, reject) => {
       this.#wake = resolve
-      // What comes second does nothing to a promise, so where nobody asks for it nothing stands between.
+      // Settling a promise twice has no effect, so without `late` no check is needed.
       if (late === undefined) work.then(resolve, reject)
       else
         work.then(
@@ -72,8 +72,8 @@ export class CallAbort implements CallSignal {
   }
 
   /**
-   * Waits for the answer that `ask` lets somebody tell, or for the stop, as `until` does, but without a promise for the work: an answer
-   * that comes after the stop is nobody's.
+   * Waits for the value that is passed to the callback, or for the abort, as `until` does, but without a promise for the work. A value
+   * that arrives after the abort is ignored.
    */
   untilCalledBack<T>(start: (callback: (value: T) => void) => void): Promise<T | typeof aborted> {
     return new Promise((resolve) => {
@@ -83,7 +83,7 @@ export class CallAbort implements CallSignal {
     })
   }
 
-  /** False: the stop came first, and whoever waited has gone. */
+  /** Returns false when the call was aborted first, so that no one awaits the value. */
   #leave(waiting: (value: typeof aborted) => void): boolean {
     if (this.#wake !== waiting) return false
     this.#wake = null
@@ -97,29 +97,29 @@ export class CallAbort implements CallSignal {
   }
 }
 
-/** How a call is over, and what its caller is still to be told. */
+/** How a call ended, and the refusal that must still be sent to its caller. */
 export interface CallEnd {
   readonly ending: Ending
-  /** Null when the answer is complete, or nobody is there to read it. */
+  /** Null when the response is complete, or the caller left. */
   readonly denial: Denial | null
 }
 
 export const completed: CallEnd = { ending: 'complete', denial: null }
-/** Everything that came was delivered, but the upstream suspended its stream before the response. */
+/** All frames were delivered, but the upstream suspended its stream before the response. */
 export const suspended: CallEnd = { ending: 'suspended', denial: null }
 const callerLeft: CallEnd = { ending: 'client', denial: null }
 
-/** A step or a review said no. */
+/** A stage or a review denied the call. */
 export function refused(denial: Denial): CallEnd {
   return { ending: 'cut', denial }
 }
 
-/** The upstream, or the plane in front of it, failed. */
+/** The upstream or its plane failed. */
 export function failed(denial: Denial): CallEnd {
   return { ending: 'died', denial }
 }
 
-/** The call was stopped from outside. */
+/** The end of a call that was aborted from outside. */
 export function abortedBy({ reason, denial }: CallAbort): CallEnd {
   return reason === 'client' ? callerLeft : refused(denial ?? deny('internal', 'the call was stopped'))
 }

@@ -25,10 +25,10 @@ import type { Sink } from './exchange.ts'
 import type { Plan, Runnable } from './plan.ts'
 import type { CommonFields } from './record.ts'
 
-/** No deadline is set. */
+/** The deadline of a call that has none. */
 const NEVER = Number.POSITIVE_INFINITY
 
-/** One request at the door, with the way back to its caller. */
+/** One request, with the connection to its caller. */
 export class GatewayRequest implements RequestContext {
   readonly id: string
   readonly wire: WireRequest
@@ -39,11 +39,11 @@ export class GatewayRequest implements RequestContext {
   readonly sink: Sink
   readonly abort: CallAbort
   readonly #log: RunnerLog
-  /** Where the bytes that it retains are counted; null: nowhere. */
+  /** Counts the bytes that the request retains; null: they are not counted. */
   #pool: SharedPool | null = null
   #agent = ''
   #retained = 0
-  /** What must end before the bytes are free: the call, and its response. */
+  /** How many of the call and its response have not ended yet; the bytes are released at zero. */
   #open = 2
 
   constructor(from: {
@@ -69,7 +69,7 @@ export class GatewayRequest implements RequestContext {
     return this.abort
   }
 
-  /** From now on the bytes that the call retains are those of its agent. */
+  /** Counts the bytes that the call retains from now on towards its agent. */
   retainIn(pool: SharedPool | null, identity: Identity): void {
     if (pool === null) return
     this.#pool = pool
@@ -83,7 +83,7 @@ export class GatewayRequest implements RequestContext {
     return true
   }
 
-  /** Called once when the call is over, and once when its response was sent or can no longer be. */
+  /** Call once when the call has ended, and once when its response was sent or its connection closed. */
   release(): void {
     this.#open--
     if (this.#open > 0 || this.#retained === 0) return
@@ -91,23 +91,23 @@ export class GatewayRequest implements RequestContext {
     this.#retained = 0
   }
 
-  /** Milliseconds that the gateway itself took so far, with three decimals, without the time spent `elsewhereMs`. */
+  /** Returns the milliseconds that the gateway itself took so far, rounded to microseconds; `elsewhereMs` is subtracted. */
   overheadMs(monotonic: number, elsewhereMs: number): number {
     return Math.max(0, Math.round((monotonic - this.startedAt - elsewhereMs) * 1000) / 1000)
   }
 
-  /** What threw is a bug or broken infrastructure: the log has the error, the caller a refusal without details. */
+  /** Logs an unexpected error and returns a denial without its details. */
   internalError(what: string, error: unknown): Denial {
     this.#log.error({ call: this.id, error: reasonOf(error) }, `${what} failed`)
     return deny('internal', `${what} failed`)
   }
 }
 
-/** What the reviews counted. */
+/** Usage and cost that the reviews counted. */
 export type Tally = Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'>
 export const nothingUsed: Tally = { usage: null, usageSource: 'none', costMicros: 0 }
 
-/** What is known about a call so far. All fields are set at once, so that every call has one shape. */
+/** The facts of a call. All fields are set in the constructor, so that V8 gives all objects one hidden class. */
 class KnownFacts implements Facts {
   identity: Facts['identity']
   target: Facts['target']
@@ -130,7 +130,7 @@ class KnownFacts implements Facts {
   }
 }
 
-/** The one object of a call. The runner alone writes to it; stages, reviews and planes get it as a readonly `Call`. */
+/** State of one call. Only the runner writes to it; stages, reviews and planes get it as a readonly `Call`. */
 export class GovernedCall implements Call<Fact>, LiveCall {
   readonly id: string
   readonly wire: WireRequest
@@ -146,25 +146,25 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   readonly sink: Sink
   readonly abort: CallAbort
   readonly plan: Plan
-  /** The body as it came: what the record hashes, and what a second pass begins with. */
+  /** The body as received: the record has its hash, and a second pass starts with it. */
   readonly received: Body | null
   body: Body | null
   snapshot: Snapshot
   pass: 1 | 2
   facts: Facts
-  /** How many stages of the plan have admitted, from the first on. */
+  /** The number of stages of the plan that have admitted the call. */
   admitted: number
-  /** A stage whose verdict came after the call had been stopped: it took something, so it is settled as well. */
+  /** A stage that admitted after the call was aborted: it may hold a reservation, so it is settled as well. */
   late: Runnable | null
-  /** An intent was handed to the ledger, so an outcome must follow. */
+  /** An intent was sent to the ledger, so an outcome must follow. */
   intended: boolean
   /** The upstream may have seen the call. */
   forwarded: boolean
-  /** What all records of this pass share, once the first is written. */
+  /** Fields that all records of this pass share; null until the first record. */
   described: CommonFields | null
-  /** Set once, when the call is over: the latch behind the one outcome. */
+  /** Set once, when the call ends, which ensures that there is only one outcome. */
   outcome: Outcome | null
-  /** Of the upstream's answer. */
+  /** HTTP status of the upstream's response. */
   status: number
   tally: Tally
   markings: readonly Marking[]
@@ -173,15 +173,15 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   bytesUp: number
   bytesDown: number
   upstreamMs: number
-  /** Time that a person took; it is not overhead. */
+  /** Time spent waiting for an approval, which does not count as overhead. */
   waitedMs: number
-  /** Monotonic milliseconds by which what the call waits for must have come: a wall clock may be set. */
+  /** Monotonic milliseconds at which the current wait times out. Not the wall clock, which may be changed. */
   deadlineAt: number
   deadlineCode: ErrorCode
   deadlineReason: string
-  /** Among the live calls. */
+  /** Index among the live calls; maintained by the `SwapRemoveSet`. */
   place: number
-  /** Set by the runner before the call is live. */
+  /** Set by the runner before it adds the call to the live calls. */
   endsWork: boolean
 
   constructor(request: GatewayRequest, identity: Identity, parsed: Parsed, plan: Plan) {
@@ -249,7 +249,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     if (denial !== null) this.stop('revoked', denial)
   }
 
-  /** The `fresh` step: is the token still valid, and does what every stage admitted still hold? */
+  /** Returns a denial when the token has expired, or a stage that admitted the call would no longer do so. */
   recheck(now: number): Denial | null {
     if (now >= this.identity.expiresAt) return deny('unauthenticated', 'the session token has expired')
     const stages = this.plan.stages
@@ -266,12 +266,12 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     return null
   }
 
-  /** Milliseconds that the gateway itself took so far: neither the upstream's time nor a person's. */
+  /** Returns the milliseconds that the gateway itself took so far, without the time of the upstream and of approvers. */
   overheadMs(monotonic: number): number {
     return this.request.overheadMs(monotonic, this.upstreamMs + this.waitedMs)
   }
 
-  /** Waits for `work` until the call is stopped or `ms` are over; the shared timer asks, so a wait costs no timer of its own. */
+  /** Waits for `work` until the call is aborted or the deadline passes. The shared timer of the live calls checks the deadline. */
   async within<T>(work: PromiseLike<T>, by: Deadline, late?: (value: T) => void) {
     this.deadlineAt = by.monotonic + by.ms
     this.deadlineCode = by.code
@@ -283,7 +283,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     }
   }
 
-  /** Back to the first stage on the current snapshot: a wait was granted. What was learnt in the first pass is forgotten. */
+  /** Resets the call for a second pass on `snapshot`, after an approval was granted: facts of the first pass are discarded. */
   rewind(snapshot: Snapshot): void {
     this.pass = 2
     this.snapshot = snapshot
@@ -297,7 +297,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
 const NO_ATTEMPTS: Outcome['attempts'] = []
 const NO_MARKINGS: readonly Marking[] = []
 
-/** By when something must have happened, and what it means when it has not. */
+/** A time limit, and the refusal when it passes. */
 export interface Deadline {
   /** Monotonic milliseconds from which `ms` count. */
   readonly monotonic: number

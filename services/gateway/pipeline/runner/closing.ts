@@ -32,10 +32,10 @@ import {
 import { encodeFrames } from './relay.ts'
 import { applyVerdict } from './verdict.ts'
 
-/** How long one stage or review may take to settle, in milliseconds. */
+/** Time limit of one stage or review to settle, in milliseconds. */
 const SETTLE_DEADLINE_MS = 10_000
 
-/** What a stage settles with before its second pass: nothing was forwarded, and nothing is over. */
+/** The outcome with which stages are settled before a second pass: nothing was forwarded, and the call has not ended. */
 export const rewound: Outcome = {
   result: 'rewound',
   code: null,
@@ -50,42 +50,42 @@ export const rewound: Outcome = {
   overheadMs: 0,
 }
 
-/** Status of a call whose caller left before it was answered; no such answer is ever sent. */
+/** Status recorded for a call whose caller left before the response; it is never sent. */
 const CALLER_LEFT = 499
 
-/** Who sent which arguments, as they came; the hash is that of the records. */
+/** Receives the arguments of a call as the caller sent them; `argsSha256` is the hash in the records. */
 export type OnArguments = (identity: Identity, sent: { readonly args: Uint8Array; readonly argsSha256: string }) => void
 
-/** Hears how calls ended, after they were answered. Neither may throw. */
+/** Notified when calls have ended, after the response. Its methods must not throw. */
 export interface CallObserver {
-  /** `record`: the last of the call; null where it leaves none. */
+  /** `record` is the last record of the call; null when it leaves none. */
   ended(call: Call<Fact>, outcome: Outcome, record: Rec | null): void
-  /** A request that was refused before it was understood. */
+  /** Called for a request that was refused because it could not be read. */
   turnedAway(arrival: RequestContext, record: Rec): void
 }
 
-/** What the end of a call needs. */
+/** Dependencies of `Closing`. */
 export interface ClosingParts {
   readonly ledgers: Ledgers
   readonly live: LiveCalls
   readonly clock: Clock
   readonly metrics: RunnerMetrics
   readonly log: RunnerLog
-  /** Revision of the policies of a snapshot, for the records of calls that no policy decided. */
+  /** Returns the revision of the policies of a snapshot, for the records of calls that no policy decided. */
   readonly policyRevision?: (snapshot: Snapshot) => string
-  /** The prices of a snapshot, for the records of calls that cost something. */
+  /** Returns the prices of a snapshot, for the records of calls with a cost. */
   readonly prices?: (snapshot: Snapshot) => Prices
-  /** What the call of a model took of energy, for its record; undefined: nobody estimates. */
+  /** Estimates the energy of a model call for its record. Absent: records have no estimate. */
   readonly estimate?: OutcomeParts['estimate']
-  /** Told the arguments of each call that was recorded by their hash. */
+  /** Called with the arguments of each call whose record contains their hash. */
   readonly onArguments?: OnArguments | undefined
-  /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
+  /** Called with the last record of each call that leaves one; `at` is in milliseconds since the epoch. */
   readonly onClosed?: (record: Rec, at: number) => void
-  /** Absent: nobody watches. */
+  /** Notified when a call has ended. */
   readonly watcher?: CallObserver | undefined
 }
 
-/** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
+/** Ends a call: sends the refusal, if any, settles the stages, and writes the last record. */
 export class Closing {
   readonly #parts: ClosingParts
   readonly #clock: Clock
@@ -95,7 +95,7 @@ export class Closing {
     this.#clock = parts.clock
   }
 
-  /** What the caller still has to hear. An answer that cannot be completed or explained ends with the connection. */
+  /** Sends the refusal, if any. Closes the connection when the response can neither be completed nor end with an error. */
   respond(call: GovernedCall, plane: Plane, { ending, denial }: CallEnd): void {
     if (ending === 'complete' || ending === 'suspended') return
     if (denial === null) call.sink.destroy()
@@ -115,7 +115,7 @@ export class Closing {
     }
   }
 
-  /** A refusal after authentication, of a request that could not be read: one record of what is known. */
+  /** Refuses a request of an authenticated caller that could not be read, and records the refusal. */
   refuseUnread(request: GatewayRequest, identity: Identity, plane: Plane, denial: Denial): void {
     this.#parts.metrics.decided('deny', unresolved.server)
     this.refuse(request, null, plane, denial)
@@ -140,7 +140,7 @@ export class Closing {
     if (call === null) this.#parts.metrics.answered(unresolved.server, '', statusOf(denial))
   }
 
-  /** The end of every call: outcome, settle in reverse, record. The latch makes it once. */
+  /** Ends a call: composes the outcome, settles the stages in reverse order, writes the record. A second call has no effect. */
   close(call: GovernedCall, { ending, denial }: CallEnd): undefined | Promise<void> {
     if (call.outcome !== null) return undefined
     const now = this.#clock.monotonic()
@@ -153,7 +153,7 @@ export class Closing {
     return undefined
   }
 
-  /** Tells the reviews that mark the session that the whole answer was written. A plain value unless one has to wait. */
+  /** Notifies the reviews that mark the session that the whole response was written. Returns a promise only if one of them does. */
   #sent(call: GovernedCall): undefined | Promise<void> {
     const waiting: Promise<void>[] = []
     for (const marking of call.markings) {
@@ -170,7 +170,7 @@ export class Closing {
   /** `now`: monotonic milliseconds. */
   #record(call: GovernedCall, outcome: Outcome, denial: Denial | null, now: number): void {
     const record = this.#closingRecord(call, outcome, denial, now)
-    // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
+    // Not awaited: the response has been sent, and the ledger makes records durable in order.
     if (record !== null) {
       this.#append(call.identity, record, ignore)
       this.#parts.onClosed?.(record, this.#clock.now())
@@ -195,7 +195,7 @@ export class Closing {
     return outcomeRecord(call, outcome, denial, { revision, ms, prices, estimate })
   }
 
-  /** That of the policies that decided; where none did, of those in force. */
+  /** Returns the revision of the policies that decided the call, or of those in force if none did. */
   #revisionOf({ facts: { decision }, snapshot }: GovernedCall): string {
     return decision.revision || this.#revision(snapshot)
   }
@@ -213,11 +213,11 @@ export class Closing {
       return
     }
     metrics.upstream(server, outcome.upstreamMs / 1000)
-    // A bug of the gateway says nothing about the upstream.
+    // `internal` is a bug of the gateway, not a failure of the upstream.
     if (outcome.result === 'failed' && outcome.code !== 'internal') metrics.upstreamFailed(server)
   }
 
-  /** In reverse, only what admitted, each once. One that fails does not keep the others from giving back what they took. */
+  /** Settles each stage that admitted the call, once, in reverse order. A stage that fails does not prevent the others from settling. */
   settle(call: GovernedCall, outcome: Outcome): undefined | Promise<void> {
     const late = call.late === null ? undefined : this.#settleOne(call, call.late, outcome)
     return late === undefined
@@ -234,13 +234,13 @@ export class Closing {
     return undefined
   }
 
-  /** The stages before `place`, once the one at `place` has settled. */
+  /** Settles the stages before `place` after the one at `place` has settled. */
   async #settleAfter(settling: Promise<void>, place: number, call: GovernedCall, outcome: Outcome): Promise<void> {
     await settling
     await this.#settleFrom(place - 1, call, outcome)
   }
 
-  /** A plain settle costs no await. */
+  /** Returns undefined when the stage settled synchronously, which saves an await. */
   #settleOne(call: GovernedCall, stage: Runnable, outcome: Outcome): undefined | Promise<void> {
     try {
       const settling = stage.settle?.(call, outcome)
@@ -255,7 +255,7 @@ export class Closing {
     const limit = new CallAbort()
     const cancel = this.#clock.after(SETTLE_DEADLINE_MS, () => limit.stop('deadline', null))
     try {
-      if ((await limit.until(settling)) === aborted) throw new Error('it did not end in time')
+      if ((await limit.until(settling)) === aborted) throw new Error('timed out')
     } catch (error) {
       call.request.internalError(what, error)
     } finally {
@@ -263,21 +263,21 @@ export class Closing {
     }
   }
 
-  /** A verdict that came after the call was stopped: what the stage took is given back with the others, or now. */
+  /** Handles a verdict that arrived after the call was aborted: settles the stage with the others, or now if the call has ended. */
   settleLate(call: GovernedCall, stage: Runnable, verdict: unknown): void {
     if (applyVerdict(call, stage, verdict) !== null) return
     if (call.outcome === null) call.late = stage
     else void this.#settleOne(call, stage, call.outcome)
   }
 
-  /** False when the intent could not be made durable; the audit failure policy decides what that means. */
+  /** Writes the intent record. Resolves to false when it could not be made durable; the caller applies the audit failure policy. */
   intend(call: GovernedCall): Promise<boolean | typeof aborted> {
     call.intended = true
     const record = intentRecord(call, this.#revisionOf(call))
     return call.abort.untilCalledBack((onResult) => this.#append(call.identity, record, onResult))
   }
 
-  /** False when what the upstream asks could not be made durable. */
+  /** Records requests of the upstream to the caller. Resolves to false when a record could not be made durable. */
   async recordMessages(call: GovernedCall, messages: readonly Message[]): Promise<boolean> {
     const records = messages.map(
       (message) =>
@@ -286,7 +286,7 @@ export class Closing {
     return (await Promise.all(records)).every((durable) => durable)
   }
 
-  /** Tells false when the record could not be made durable. */
+  /** Appends a record. Calls `onResult` with false when it could not be made durable. */
   #append(identity: Identity, record: Rec, onResult: (durable: boolean) => void): void {
     const entry = new Entry(record.kind, this.#parts.log, onResult)
     try {
@@ -297,7 +297,7 @@ export class Closing {
   }
 }
 
-/** A record on its way to the ledger. It is never lost silently: the loss is logged here and counted by the ledger. */
+/** A record that waits in the ledger. Its loss is logged here and counted by the ledger. */
 class Entry implements RecordWaiter {
   readonly #kind: RecKind
   readonly #log: RunnerLog
@@ -325,7 +325,7 @@ function reportArguments({ identity, received, described }: GovernedCall, onArgu
   if (args !== null && argsSha256 !== undefined) onArguments(identity, { args, argsSha256 })
 }
 
-/** Nobody waits. */
+/** For records that are not awaited. */
 function ignore(): void {}
 
 function outcomeOf(call: GovernedCall, { ending, denial }: CallEnd, monotonic: number): Outcome {
@@ -354,7 +354,7 @@ function resultOf(call: GovernedCall, ending: Ending): Outcome['result'] {
   return call.forwarded && call.abort.reason !== 'denied' ? 'cut' : 'denied'
 }
 
-/** For a plane that cannot even say no. */
+/** The refusal when the plane failed to render one. */
 function plainRefusal(id: string, { code, reason }: Denial): { readonly head: Head; readonly bytes: Uint8Array } {
   const body = JSON.stringify({ error: code, message: reason, requestId: id })
   return { head: { status: 500, headers: { 'content-type': 'application/json' } }, bytes: Buffer.from(body) }

@@ -14,7 +14,7 @@ interface Parts {
   readonly response: http.ServerResponse
 }
 
-/** A server on loopback; `handle` gets the sink of each response, `gone` resolves when a caller left early. */
+/** A server on loopback; `handle` gets the sink of each response, `gone` resolves when a caller disconnected early. */
 async function serve(handle: (sink: ResponseSink, exchange: Parts) => unknown, stalledMs?: number) {
   const gone = Promise.withResolvers<void>()
   const server = http.createServer((request, response) => {
@@ -32,7 +32,7 @@ async function serve(handle: (sink: ResponseSink, exchange: Parts) => unknown, s
 
 const text = new TextEncoder()
 
-test('a whole answer has its length, its decision and its overhead', async () => {
+test('a whole response has its length, decision id and overhead', async () => {
   const { url } = await serve((sink) => sink.reply({ status: 200, headers: { 'x-a': 'b' } }, 0.25, text.encode('{}')))
   const answer = await fetch(url)
   const names = ['content-length', 'x-a', 'x-plat-decision-id', 'x-plat-overhead-ms']
@@ -43,7 +43,7 @@ test('a whole answer has its length, its decision and its overhead', async () =>
   assert.equal(await answer.text(), '{}')
 })
 
-test('a whole answer keeps every byte, however long it is', async () => {
+test('a whole response of any length is written unchanged', async () => {
   for (const size of [256, 64 * 1024, 64 * 1024 + 1]) {
     const bytes = Uint8Array.from({ length: size }, (_, at) => at % 256)
     // A part of a larger buffer, as bodies often are.
@@ -54,7 +54,7 @@ test('a whole answer keeps every byte, however long it is', async () => {
   }
 })
 
-test('an answer without a body has no length', async () => {
+test('a response without a body has no content-length', async () => {
   const { url } = await serve((sink) => sink.reply({ status: 204, headers: {} }, 0, new Uint8Array()))
   assert.equal((await fetch(url)).headers.get('content-length'), null)
 })
@@ -71,7 +71,7 @@ test('a flushed head arrives before the first event', async () => {
   assert.equal(await answer.text(), '')
 })
 
-/** Head and body as they stand on the wire. */
+/** Head and body as received on the wire. */
 async function wireOfAnswer(url: string, version: string): Promise<readonly [string, string]> {
   const { hostname, port, pathname } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -81,9 +81,14 @@ async function wireOfAnswer(url: string, version: string): Promise<readonly [str
   return [wire.slice(0, end), wire.slice(end + 4)]
 }
 
-test('a head has its headers in order, each once, and those that were set beforehand', async () => {
+test('a head has its headers in order, each once, and those set before', async () => {
   const head = { status: 429, headers: { 'content-type': 'application/json', 'retry-after': '3' } }
-  const told = ['content-type: application/json', 'retry-after: 3', 'x-plat-decision-id: d1', 'x-plat-overhead-ms: 1.5']
+  const fields = [
+    'content-type: application/json',
+    'retry-after: 3',
+    'x-plat-decision-id: d1',
+    'x-plat-overhead-ms: 1.5',
+  ]
   for (const set of [false, true]) {
     const { url } = await serve((sink, { response }) => {
       if (set) response.setHeader('vary', 'origin')
@@ -92,11 +97,11 @@ test('a head has its headers in order, each once, and those that were set before
     const [wire] = await wireOfAnswer(url, '1.1')
     const [status, ...lines] = wire.split('\r\n').filter((line) => !line.startsWith('Date: '))
     assert.equal(status, 'HTTP/1.1 429 Too Many Requests')
-    assert.deepEqual(lines, [...(set ? ['vary: origin'] : []), ...told, 'content-length: 2', 'Connection: close'])
+    assert.deepEqual(lines, [...(set ? ['vary: origin'] : []), ...fields, 'content-length: 2', 'Connection: close'])
   }
 })
 
-test('what is streamed leaves in chunks of its own bytes, short or long, and unframed where chunks are not known', async () => {
+test('a stream is sent in one chunk per write, and without chunks to an HTTP/1.0 client', async () => {
   const long = 'x'.repeat(64 * 1024 + 1)
   const pieces = ['data: 1\n\n', long, 'y'.repeat(64 * 1024), '\u00e9\u0000']
   const { url } = await serve((sink) => {
@@ -110,7 +115,7 @@ test('what is streamed leaves in chunks of its own bytes, short or long, and unf
   assert.equal((await wireOfAnswer(url, '1.0'))[1], pieces.join(''))
 })
 
-test('a caller that reads slowly makes the writer wait, and one that leaves wakes it', async () => {
+test('a writer waits for a slow caller, and continues when the caller disconnects', async () => {
   const waited = Promise.withResolvers<void>()
   const { url, gone } = await serve(async (sink) => {
     sink.open({ status: 200, headers: {} }, 0, false)
@@ -128,7 +133,7 @@ test('a caller that reads slowly makes the writer wait, and one that leaves wake
   await gone
 })
 
-test('a caller that got everything has not left', async () => {
+test('a caller that received the whole response does not count as disconnected', async () => {
   let left = false
   const { url, gone } = await serve((sink) => sink.reply({ status: 200, headers: {} }, 0, text.encode('x')))
   void gone.then(() => {
@@ -139,7 +144,7 @@ test('a caller that got everything has not left', async () => {
   assert.equal(left, false)
 })
 
-test('path and query stand apart, and credentials can be forgotten', async () => {
+test('path and query are separate, and credentials can be removed', async () => {
   const seen: unknown[] = []
   const { url } = await serve((sink, { request }) => {
     const wire = wireOf(request)
@@ -154,7 +159,7 @@ test('path and query stand apart, and credentials can be forgotten', async () =>
   assert.deepEqual(seen, ['GET', '/mcp/notes', 'a=b', ['connection', 'host', 'x-kept']])
 })
 
-test('a caller that reads nothing of a large whole answer is cut off, and one that goes on reading is not', async () => {
+test('a caller that stops reading a large whole response is disconnected, and one that reads slowly is not', async () => {
   const body = new Uint8Array(32 * 1024 * 1024)
   const { url, gone } = await serve((sink) => sink.reply({ status: 200, headers: {} }, 0, body), 1000)
   const reading = connect(Number(new URL(url).port), '127.0.0.1')
@@ -163,7 +168,7 @@ test('a caller that reads nothing of a large whole answer is cut off, and one th
   for await (const chunk of reading) {
     const before = size
     size += chunk.length
-    // Slower than the limit in all, never for as long in one piece.
+    // Takes longer than the limit in total, but no single pause does.
     if (Math.floor(size / 2 ** 22) !== Math.floor(before / 2 ** 22))
       await new Promise((resolve) => setTimeout(resolve, 200))
   }

@@ -2,42 +2,42 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Head, WireRequest } from '../../call/index.ts'
 
-/** Where the runner writes: the caller's side of one exchange. Nobody else writes there. */
+/** The caller's side of one exchange. Only the runner writes to it. */
 export interface Sink {
-  /** Once true, neither status nor headers can change. */
+  /** True once the status and headers were written. */
   readonly headSent: boolean
-  /** A whole answer in one write, with its length. */
+  /** Writes a whole response at once, with its length. */
   reply(head: Head, overheadMs: number, body: Uint8Array): void
-  /** The head of a streamed answer. It leaves with the first write, at once when `flush` is set. */
+  /** Opens a streamed response. The head is sent with the first write, or at once if `flush` is set. */
   open(head: Head, overheadMs: number, flush: boolean): void
-  /** A promise while the caller reads slower than the upstream writes; it resolves when there is room, or the caller is gone. */
+  /** Returns a promise if the caller's buffer is full; it resolves when there is room, or the caller has left. */
   write(bytes: Uint8Array): void | Promise<void>
   end(): void
-  /** The caller's connection itself after `head`; null where this listener cannot give it. */
+  /** Writes `head` and returns the caller's connection; null when this listener does not support tunnels. */
   tunnel(head: Head, overheadMs: number): Duplex | null
-  /** Drops the connection: the answer is incomplete, and the caller must be able to see that. */
+  /** Closes the connection, so that the caller can see that the response is incomplete. */
   destroy(): void
 }
 
-/** A body of at most this many bytes leaves in one piece with its head. */
+/** A body of at most this many bytes is written together with its head. */
 const ONE_WRITE_BYTES = 64 * 1024
 
-/** A caller that reads nothing for this long is cut off, in milliseconds: its call holds memory, and may hold an upstream connection. */
+/** Milliseconds after which a caller that reads nothing is disconnected: its call uses memory, and perhaps an upstream connection. */
 export const STALLED_CALLER_MS = 60_000
 
-/** Statuses that have no body and therefore no length (RFC 9110, section 8.6). */
+/** Statuses without a body, and so without a content-length (RFC 9110, section 8.6). */
 const BODILESS: ReadonlySet<number> = new Set([204, 304])
 
-/** A sink over the response of `node:http`. */
+/** A sink that writes to a response of `node:http`. */
 export class ResponseSink implements Sink {
   readonly #id: string
   readonly #response: ServerResponse
   readonly #stalledMs: number
-  /** The body is streamed in chunks, which are framed here: Node gathers and frames each in pieces, which costs more than a copy. */
+  /** The body uses chunked encoding, applied here: Node writes each chunk in several parts, which costs more than a copy. */
   #chunked = false
   headSent = false
 
-  /** `onClosed` is called once: nothing of the answer is in memory any more. Not `complete`: the caller left before. */
+  /** `onClosed` is called once, when the response is no longer in memory. `complete` is false if the caller left before its end. */
   constructor(
     id: string,
     response: ServerResponse,
@@ -47,20 +47,20 @@ export class ResponseSink implements Sink {
     this.#id = id
     this.#response = response
     this.#stalledMs = stalledMs
-    // It closes once: `once` would only cost a wrapper, and taking the listener off again.
+    // `close` is emitted once, so `once` would only add the cost of its wrapper.
     response.on('close', () => onClosed(response.writableFinished))
-    // Without a listener a write after the caller left would end the process; `close` follows and says it all.
+    // Without a listener, a write after the caller left would end the process; `close` follows and is handled above.
     response.on('error', ignore)
   }
 
   reply(head: Head, overheadMs: number, body: Uint8Array): void {
     this.#head(head, overheadMs, BODILESS.has(head.status) ? null : body.byteLength)
     if (body.byteLength > ONE_WRITE_BYTES) this.#sendLarge(body)
-    // Node sends a head and a body of the same kind in one piece: as text of single bytes the body stays what it is.
+    // Node writes head and body together if both are strings; `latin1` maps each byte to one character.
     else this.#response.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'), 'latin1')
   }
 
-  /** The call is over, so that only the connection can watch whether its caller reads: its timer begins anew with each part that leaves. */
+  /** Writes a large body. The call has ended, so the socket's timeout, which restarts with each write, disconnects a stalled caller. */
   #sendLarge(body: Uint8Array): void {
     const response = this.#response
     response.setTimeout(this.#stalledMs, () => void response.destroy())
@@ -92,7 +92,7 @@ export class ResponseSink implements Sink {
     const response = this.#response
     if (!this.#chunked) return response.write(bytes)
     const size = bytes.byteLength
-    // An empty chunk would end the body.
+    // An empty chunk would terminate the body.
     if (size === 0) return true
     const head = `${size.toString(16)}\r\n`
     if (size <= ONE_WRITE_BYTES) return response.write(chunkOf(head, bytes))
@@ -102,12 +102,12 @@ export class ResponseSink implements Sink {
   }
 
   end(): void {
-    // The last chunk is Node's.
+    // Node writes the terminating chunk.
     this.#response.chunkedEncoding = this.#chunked
     this.#response.end()
   }
 
-  /** A request stays one: a tunnel has a sink of its own, and an Upgrade is not taken. */
+  /** Returns null: tunnels use `TunnelSink`, and `Upgrade` is not supported. */
   tunnel(): Duplex | null {
     return null
   }
@@ -117,8 +117,8 @@ export class ResponseSink implements Sink {
   }
 
   /**
-   * All in one call: a header that is set beforehand is stored by its name and checked by itself. As a list, since Node would ask an
-   * object for each of its members by name.
+   * Writes all headers in one call, as a list: `setHeader` validates and stores each header separately, and Node looks up each member
+   * of an object by name.
    */
   #head({ status, headers }: Head, overheadMs: number, length: number | null): void {
     this.headSent = true
@@ -130,7 +130,7 @@ export class ResponseSink implements Sink {
   }
 }
 
-/** A chunk in one piece (RFC 9112, section 7.1). */
+/** Returns a chunk with its framing in one buffer (RFC 9112, section 7.1). */
 function chunkOf(head: string, bytes: Uint8Array): Uint8Array {
   const chunk = Buffer.allocUnsafe(head.length + bytes.byteLength + 2)
   chunk.write(head, 0, 'latin1')
@@ -139,7 +139,7 @@ function chunkOf(head: string, bytes: Uint8Array): Uint8Array {
   return chunk
 }
 
-/** The request as the planes see it: path and query apart, percent-encoding untouched. */
+/** Returns the request as the planes see it: path and query separate, percent-encoding unchanged. */
 export function wireOf(request: IncomingMessage): WireRequest {
   const url = request.url ?? '/'
   const mark = url.indexOf('?')
@@ -156,9 +156,9 @@ export function wireOf(request: IncomingMessage): WireRequest {
   }
 }
 
-/** Takes the credentials out, so that no stage, plane or upstream can ever see, log or pass them on. */
+/** Removes the credentials, so that no stage, plane or upstream can see, log or forward them. */
 export function removeCredentials({ headers }: WireRequest): void {
-  // Deleting costs even where there is nothing to delete, and authentication leaves nothing.
+  // `delete` is expensive even for an absent member, and authentication has usually removed them.
   if (headers.authorization !== undefined) delete headers.authorization
   if (headers['proxy-authorization'] !== undefined) delete headers['proxy-authorization']
   if (headers.dpop !== undefined) delete headers.dpop

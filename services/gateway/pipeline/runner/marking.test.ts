@@ -4,7 +4,7 @@ import type { Frame } from '../../call/index.ts'
 import type { Marking, RunningReview } from '../stage.ts'
 import { frame, setUp } from './testing/fixture.ts'
 
-/** A review that marks, and writes down what reached the caller when it was told that all of it did. */
+/** A review with a marking that calls `sent` when the whole response was written. */
 function marking(sent: () => void | Promise<void>) {
   const cleared: string[] = []
   const marks = { added: ['web'], cleared, sent } satisfies Marking
@@ -12,7 +12,7 @@ function marking(sent: () => void | Promise<void>) {
   return { marks, review: { name: 'mark', needs: [], open: () => running } as const }
 }
 
-test('what a reply adds and clears is recorded, and it clears after all of it was written', async () => {
+test('labels added and cleared are recorded, and labels are cleared after the whole reply was written', async () => {
   let seen: readonly string[] = []
   const { marks, review } = marking(async () => {
     seen = [...call.wire]
@@ -27,9 +27,9 @@ test('what a reply adds and clears is recorded, and it clears after all of it wa
   assert.deepEqual([outcome?.taintsAdded, outcome?.taintsCleared], [['web'], ['mail']])
 })
 
-test('a reply that was not written to its end clears nothing, and what it added is recorded', async () => {
-  let told = 0
-  const { review } = marking(() => void told++)
+test('an incomplete reply clears no labels, and the labels that it added are recorded', async () => {
+  let sent = 0
+  const { review } = marking(() => void sent++)
   const denying = {
     name: 'mark',
     needs: [],
@@ -37,12 +37,12 @@ test('a reply that was not written to its end clears nothing, and what it added 
   } as const
   const call = setUp({ reviews: [review, denying], batches: [[frame('final', '{}')]] })
   await call.done
-  assert.equal(told, 0)
+  assert.equal(sent, 0)
   const outcome = call.records.find(({ kind }) => kind === 'outcome')
   assert.deepEqual([outcome?.taintsAdded, outcome?.taintsCleared], [['web'], undefined])
 })
 
-test('marks that cannot be cleared do not keep the call from being recorded', async () => {
+test('a failure to clear labels does not prevent the record of the call', async () => {
   const failing = [() => Promise.reject(new Error('the disk is full')), () => assert.fail('broken')]
   for (const sent of failing) {
     const call = setUp({ reviews: [marking(sent).review] })

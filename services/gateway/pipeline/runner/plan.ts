@@ -12,8 +12,8 @@ import { everywhere, type Matrix, type Row, requestOrder } from '../matrix.ts'
 import type { AnyReview, AnyStage, RunningReview, StepName } from '../stage.ts'
 
 /**
- * A stage as the runner sees it: with all facts. What a stage may read was checked where `stages([...])` listed it, so
- * here its parameter is widened; method parameters are bivariant, which makes this the one unchecked step of the pipeline.
+ * A stage as the runner sees it, with all facts. The compiler checked which facts a stage reads where `stages([...])` lists it, so
+ * its parameter is widened here. Method parameters are bivariant, so this is the one unchecked conversion of the pipeline.
  */
 export interface Runnable {
   readonly name: StepName
@@ -23,22 +23,22 @@ export interface Runnable {
   still?(call: Call<Fact>): Denial | null
 }
 
-/** A review as the runner sees it, widened like `Runnable`. */
+/** A review with its parameter widened like that of `Runnable`. */
 export interface ReviewFactory {
   readonly name: StepName
   open(call: Call<Fact>): RunningReview | null
 }
 
-/** One row of the matrix with the stages that are composed: worked out once, read by every call. */
+/** A row of the matrix with its stages and reviews. Built once per operation at start-up. */
 export interface Plan {
   readonly row: Row
   readonly stages: readonly Runnable[]
   readonly reviews: readonly ReviewFactory[]
-  /** What the facts are before any stage has given one, and stay where the row leaves the stage out. */
+  /** The initial facts. Those of stages that do not run for the operation keep these values. */
   readonly initial: Omit<Facts, 'identity'>
 }
 
-/** What stands in the record of a call whose row asks no policy: the scope of the token let it through. */
+/** The decision in the record of a call for which no policy is evaluated: the scope of the token permits it. */
 const scopeOnly: Decision = {
   action: 'allow',
   policy: null,
@@ -60,7 +60,7 @@ const initialFacts: Omit<Facts, 'identity'> = {
   hold: null,
 }
 
-/** Stands in for the row of an operation that has none: nothing runs, and the call is refused. */
+/** The plan of an operation without a row: no stage runs, and the call is refused. */
 export const unknownOperation: Plan = {
   row: {
     covers: '',
@@ -79,7 +79,7 @@ export const unknownOperation: Plan = {
   initial: initialFacts,
 }
 
-/** One plan an operation. Throws at start-up when the stages are out of order, or one that every call needs is missing. */
+/** Returns a plan for each operation. Throws if the stages are out of order, or one that runs for every operation is missing. */
 export function planRows(
   matrix: Matrix,
   stages: readonly AnyStage[],
@@ -112,8 +112,8 @@ function checkOrder(stages: readonly AnyStage[]): void {
   let last = -1
   for (const { name } of stages) {
     const place = order.indexOf(name)
-    if (place < 0) throw new Error(`stages: ${name} judges no request`)
-    if (place <= last) throw new Error(`stages: ${name} must stand once, in the order ${order.join(', ')}`)
+    if (place < 0) throw new Error(`stages: ${name} is not a request-side stage`)
+    if (place <= last) throw new Error(`stages: ${name} must be listed once, in the order ${order.join(', ')}`)
     last = place
   }
   for (const name of everywhere) {
@@ -122,6 +122,6 @@ function checkOrder(stages: readonly AnyStage[]): void {
 }
 
 function operationsOf(matrix: Matrix): readonly Operation[] {
-  // The keys of a matrix are operations by its type; a name outside the set could never be asked for.
+  // The type of a matrix permits only operations as keys. A plan for any other name would never be used.
   return Object.keys(matrix).filter((name): name is Operation => name in matrix)
 }

@@ -17,21 +17,21 @@ import {
 import type { Marking } from '../stage.ts'
 import type { GovernedCall } from './call.ts'
 
-// The members of these records are the ledger line format: absent beats null, so nulls become undefined. Nested members stand
-// in canonical order, so that the ledger need not sort them. Each record is one literal: an object that is spread into another
-// grows member by member, which costs more than what stands in it.
+// The members of these records are the ledger's line format. An unknown member is absent, not null, so nulls become undefined.
+// Nested members are in canonical order, so that the ledger need not sort them. Each record is one object literal, because a spread
+// adds members one by one, which is slower.
 
-/** What an allowed call is about to do: durable before anything is forwarded. */
+/** The intent of an allowed call, made durable before the call is forwarded. */
 export function intentRecord(call: GovernedCall, revision: string): Rec {
   return openingRecord(call, null, revision)
 }
 
-/** A refusal before anything was forwarded. */
+/** The record of a call that was refused before it was forwarded. */
 export function decisionRecord(call: GovernedCall, denial: Denial, revision: string): Rec {
   return openingRecord(call, denial, revision)
 }
 
-/** Whether the call may go on. */
+/** The intent, or with `denial` the decision that refused the call. */
 function openingRecord(call: GovernedCall, denial: Denial | null, revision: string): Rec {
   const { decision, hold } = call.facts
   const known = commonFieldsOf(call)
@@ -49,7 +49,7 @@ function openingRecord(call: GovernedCall, denial: Denial | null, revision: stri
     spanId: known.spanId,
     op: known.op,
     server: known.server,
-    // The name may be what the call was refused for.
+    // The name itself may be the reason of the refusal.
     tool: denial?.data?.unnamed === true ? undefined : known.tool,
     method: known.method,
     argsSha256: known.argsSha256,
@@ -71,7 +71,7 @@ function heldItem({ amount, cap, key, unit, window }: HoldItem) {
   return { amount, cap, key, unit, window }
 }
 
-/** How the call ended: one per call. */
+/** The outcome of a call. */
 export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, more: OutcomeParts): Rec {
   const { usage } = outcome
   const { decision, target } = call.facts
@@ -102,7 +102,7 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     reason,
     code,
     policyRevision,
-    // An upstream that failed and a call that was cut have a code as well, but were allowed.
+    // A call that failed upstream or was cut also has a code, but was allowed.
     action: outcome.result === 'denied' ? 'deny' : decision.action,
     engines,
     wouldBe,
@@ -131,7 +131,7 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
   }
 }
 
-/** Each label once; undefined: none, as for nearly every call. */
+/** Returns each label once, or undefined if there is none. */
 function labelsOf(markings: readonly Marking[], change: 'added' | 'cleared'): readonly string[] | undefined {
   if (markings.length === 0) return undefined
   const labels = new Set(markings.flatMap((marking) => marking[change]))
@@ -142,7 +142,7 @@ function inOrder({ cachedRead, cachedWrite, completion, prompt, reasoning }: Usa
   return { cachedRead, cachedWrite, completion, prompt, reasoning }
 }
 
-/** What was held for the call says what it cost: a call that broke off has no other bill. */
+/** Cost of the call: the amount settled from its hold, if there is one, since an interrupted call has no other cost. */
 function money({ facts: { hold }, snapshot }: GovernedCall, { costMicros }: Outcome, pricesOf: OutcomeParts['prices']) {
   const settled = hold?.settled ?? null
   const held = settled === null ? undefined : hold?.items.find((item) => item.unit === 'micros')
@@ -156,28 +156,28 @@ function money({ facts: { hold }, snapshot }: GovernedCall, { costMicros }: Outc
   }
 }
 
-/** The prices that a call was admitted by. */
+/** The price list that was in force for a call. */
 export interface Prices {
   readonly id: string
   /** ISO 4217. */
   readonly currency: string
 }
 
-/** Energy and carbon of a call, as its record tells them: members in canonical order. */
+/** Energy and carbon of a call in its record, members in canonical order. */
 export type EnergyEstimate = Exclude<Rec['energy'], undefined>
 
-/** What an outcome does not say itself. */
+/** Inputs of an outcome record that are not in the outcome. */
 export interface OutcomeParts {
   readonly revision: string
-  /** The prices of a snapshot; absent: nothing has a price. */
+  /** Returns the prices of a snapshot; undefined: no prices are configured. */
   readonly prices: ((snapshot: Snapshot) => Prices) | undefined
-  /** What the call of a model took of energy; absent: nobody estimates. */
+  /** Estimates the energy of a model call; undefined: no estimate is recorded. */
   readonly estimate: ((call: Call<'target'>, outcome: Outcome) => EnergyEstimate | undefined) | undefined
-  /** Milliseconds from the arrival to the end. */
+  /** Milliseconds from the request to the end of the call. */
   readonly ms: number
 }
 
-/** What an upstream asks of the caller in the middle of a call: durable before the caller sees it. */
+/** A request of the upstream to the caller during a call, made durable before it is sent to the caller. */
 export function messageRecord(call: GovernedCall, { method, args }: Message): Rec {
   const { target } = call.facts
   return {
@@ -192,7 +192,7 @@ export function messageRecord(call: GovernedCall, { method, args }: Message): Re
   }
 }
 
-/** A refusal of a request that the plane could not read: what is known is who called. */
+/** The refusal of a request that the plane could not read: only the caller is known. */
 export function unreadRecord({ id, wire }: RequestContext, identity: Identity, denial: Denial, revision: string): Rec {
   return {
     kind: 'decision',
@@ -205,7 +205,7 @@ export function unreadRecord({ id, wire }: RequestContext, identity: Identity, d
   }
 }
 
-/** Worked out once a pass. */
+/** Returns the common fields, composed once per pass. */
 function commonFieldsOf(call: GovernedCall): CommonFields {
   call.described ??= composeCommonFields(call)
   return call.described
@@ -222,7 +222,7 @@ function callerFields(call: string, identity: Identity) {
   }
 }
 
-/** Who called what: the part that the intent and the outcome of a call share. */
+/** Fields that the intent and the outcome of a call share. */
 export type CommonFields = ReturnType<typeof composeCommonFields>
 
 function composeCommonFields(call: GovernedCall) {
@@ -266,7 +266,7 @@ function knownFacts(identity: Identity, target: Target | null, taints: readonly 
 
 const RULES_ALONE = { engines: undefined, wouldBe: undefined }
 
-/** Who spoke beside the rules, and what policies that are only tried out would have said. */
+/** Verdicts of policy engines other than the native rules, and of policies in `dryRun`. */
 function otherVerdicts({ engines, wouldBe }: Decision) {
   const [first] = engines
   const rulesAlone = engines.length === 0 || (engines.length === 1 && first?.name === 'native')
@@ -277,7 +277,7 @@ function otherVerdicts({ engines, wouldBe }: Decision) {
   }
 }
 
-/** `revision` is that of the policies in force, for a call that was refused before or by them. */
+/** `revision` is the revision of the policies in force, used when no policy decided the call. */
 function verdict(decision: Decision | null, denial: Denial | null, revision: string) {
   return {
     policy: denial?.policy ?? decision?.policy ?? undefined,

@@ -22,15 +22,15 @@ const nothing = new Uint8Array(0)
 const NO_FRAMES: readonly Frame[] = []
 const SUSPENDED: StreamEnd = 'suspended'
 
-/** What a relay works with, beside the call and its reply. */
+/** Dependencies of `relay`. */
 export interface RelayParts {
   readonly plane: Plane
   readonly clock: Clock
-  /** Records what the upstream asks of the caller; a denial where that cannot be recorded and must be. */
+  /** Records requests of the upstream to the caller. Resolves to a denial when the record failed and the audit policy is `closed`. */
   recordMessages(call: GovernedCall, messages: readonly Message[]): Promise<Denial | null>
 }
 
-/** Takes the frames of a reply through the reviews to the caller. The call's tally is there when it is over. */
+/** Passes the frames of a reply through the reviews and writes them to the caller. Sets the tally of the call. */
 export function relay(call: GovernedCall, reply: FramesReply, parts: RelayParts): CallEnd | Promise<CallEnd> {
   const reviews = new ReviewChain(call, parts.clock)
   const work = new Relay(call, reply, parts, reviews)
@@ -46,15 +46,15 @@ class Relay {
   readonly #reply: FramesReply
   readonly #clock: Clock
   readonly #reviews: ReviewChain
-  /** An event stream is passed on as it comes. Anything else waits until it is known whether its first batch is all of it. */
+  /** True for an event stream, whose batches are written as they arrive. Otherwise the first batch waits, in case it is the whole body. */
   #streamed: boolean
   #waiting: Uint8Array = nothing
-  /** The frame that ends the answer was written: clients leave at it and not at the upstream's end. */
-  #answered = false
-  /** Where batches come from; null: the answer is there as a whole. */
+  /** The final frame was written: clients may disconnect after it, before the upstream ends its stream. */
+  #finalSent = false
+  /** Source of batches; null when the response is complete already. */
   readonly #source: AsyncIterator<readonly Frame[], unknown> | null
   readonly #whole: readonly Frame[]
-  /** How the call is over once everything was delivered. */
+  /** How the call ends once all frames were delivered. */
   #delivered: CallEnd = completed
 
   constructor(call: GovernedCall, reply: FramesReply, parts: RelayParts, reviews: ReviewChain) {
@@ -70,22 +70,22 @@ class Relay {
     this.#streamed = isEventStream(reply) || call.sink.headSent
   }
 
-  /** A plain value where the answer is there as a whole and nobody has to wait. */
+  /** Returns a plain value when the response is complete already and no review returns a promise. */
   run(): CallEnd | Promise<CallEnd> {
     const call = this.#call
-    // Whoever listens wants to know at once that the stream stands, long before its first event.
+    // Sends the head at once, so that the client of a long stream need not wait for the first event.
     if (call.long && this.#streamed && !call.sink.headSent) call.sink.open(this.#reply.head, this.#overhead(), true)
     if (this.#source !== null) return this.#stream(this.#source)
-    const taken = this.#deliverBatch(this.#whole)
-    return taken instanceof Promise ? taken.then((ended) => ended ?? this.#end()) : (taken ?? this.#end())
+    const result = this.#deliverBatch(this.#whole)
+    return result instanceof Promise ? result.then((ended) => ended ?? this.#end()) : (result ?? this.#end())
   }
 
   #end(): CallEnd | Promise<CallEnd> {
-    const taken = this.#deliverBatch(null)
-    return taken instanceof Promise ? taken.then((ended) => ended ?? this.#delivered) : (taken ?? this.#delivered)
+    const result = this.#deliverBatch(null)
+    return result instanceof Promise ? result.then((ended) => ended ?? this.#delivered) : (result ?? this.#delivered)
   }
 
-  /** One read of the upstream after another. */
+  /** Reads and delivers one batch after another. */
   async #stream(source: AsyncIterator<readonly Frame[], unknown>): Promise<CallEnd> {
     const call = this.#call
     for (;;) {
@@ -101,34 +101,34 @@ class Relay {
       call.upstreamMs += this.#clock.monotonic() - began
       if (next === aborted) return abortedBy(call.abort)
       if (next.done === true && next.value === SUSPENDED) this.#delivered = suspended
-      const taken = this.#deliverBatch(next.done === true ? null : next.value)
-      const ended = taken instanceof Promise ? await taken : taken
+      const result = this.#deliverBatch(next.done === true ? null : next.value)
+      const ended = result instanceof Promise ? await result : result
       if (ended !== null) return ended
     }
   }
 
-  /** The denial for what frames threw. What is no failure of the upstream is a bug: it is logged, and its text stays here. */
+  /** Returns the denial for an error that the frames threw. Other errors than those of the upstream are bugs: logged, without details. */
   #faultOf(error: unknown): Denial {
     if (error instanceof UpstreamError) return deny(error.code, error.message)
     if (error instanceof JsonError) return deny('upstream_error', 'the upstream sent invalid JSON')
     return this.#call.request.internalError('reading the response', error)
   }
 
-  /** Whatever the end was, the reviews end too, and what was used is known. */
+  /** Ends the reviews and sets the tally of the call. */
   finish(ended: CallEnd): CallEnd {
-    const judged = ended.ending === 'client' && this.#answered ? completed : ended
+    const corrected = ended.ending === 'client' && this.#finalSent ? completed : ended
     if (ended.ending !== 'complete' && ended.ending !== 'suspended') {
-      this.#reviews.abandon(judged.ending)
-      // Not awaited: an upstream that hangs would hold the call. The signal reaches it as well.
+      this.#reviews.abandon(corrected.ending)
+      // Not awaited, since an upstream that hangs would delay the end of the call. The signal aborts it as well.
       this.#source
         ?.return?.()
         .then(undefined, (error) => this.#call.request.internalError('leaving the upstream', error))
     }
     this.#call.tally = this.#reviews.tally()
-    return judged
+    return corrected
   }
 
-  /** One batch through the reviews, and one write to the caller. A plain value unless somebody has to wait. */
+  /** Passes a batch through the reviews and writes it to the caller; null ends the reply. Returns a promise only if it has to wait. */
   #deliverBatch(batch: readonly Frame[] | null): CallEnd | null | Promise<CallEnd | null> {
     const passing = batch === null ? this.#reviews.finish() : this.#reviews.pass(batch)
     const last = batch === null
@@ -146,7 +146,7 @@ class Relay {
     return passed.some(hasMessages) ? this.#recordAndSend(passed, last) : this.#send(passed, last)
   }
 
-  /** What the upstream asks of the caller is recorded before the caller sees it. */
+  /** Records requests of the upstream to the caller before it sends them. */
   async #recordAndSend(frames: readonly Frame[], last: boolean): Promise<CallEnd | null> {
     const call = this.#call
     const messages = frames.flatMap((frame) => frame.messages ?? [])
@@ -155,7 +155,7 @@ class Relay {
     return denial === null ? this.#send(frames, last) : refused(denial)
   }
 
-  /** A plain value as long as the caller keeps up. */
+  /** Writes frames. Returns a promise only if the caller's buffer is full. */
   #send(frames: readonly Frame[], last: boolean): CallEnd | null | Promise<CallEnd | null> {
     const call = this.#call
     call.frames += countOf(frames)
@@ -172,7 +172,7 @@ class Relay {
     }
     this.#waiting = nothing
     const room = bytes.byteLength === 0 ? undefined : this.#write(bytes)
-    if (frames.some(isFinal)) this.#answered = true
+    if (frames.some(isFinal)) this.#finalSent = true
     if (room !== undefined) return this.#waitForRoom(room, last)
     if (!last) return null
     call.sink.end()
@@ -201,7 +201,7 @@ class Relay {
   }
 }
 
-/** The bytes of frames, for one write. Untouched frames keep the bytes that came. */
+/** Returns the bytes of frames for one write. Unchanged frames keep the bytes received. */
 export function encodeFrames(plane: Plane, frames: readonly Frame[]): Uint8Array {
   const first = frames[0]
   if (first === undefined) return nothing

@@ -21,7 +21,7 @@ const sink = {
   destroy: () => {},
 }
 
-/** The chain of a call with these reviews, opened. */
+/** Returns the opened chain of a call with these reviews. */
 function chainOf(...running: readonly RunningReview[]): ReviewChain {
   const wire = { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' }
   const { current: snapshot } = new Snapshots()
@@ -47,7 +47,7 @@ const words = (reviewed: ReviewResult) =>
 const split = () => [frame('a'), frame('b')]
 const run = new FrameRun({ raw: Buffer.from('ab'), count: 2, shortest: 1, split })
 
-/** Writes down what it sees, and lets it pass. */
+/** Records each frame and lets it pass. */
 function watcher(seen: unknown[], skims: boolean): RunningReview {
   const watching: RunningReview = {
     frame: (it) => {
@@ -59,14 +59,14 @@ function watcher(seen: unknown[], skims: boolean): RunningReview {
   return skims ? { ...watching, skim: ({ count }) => void seen.push(count) } : watching
 }
 
-test('a run passes as it is where every review skims it, and apart where one looks at each frame', () => {
+test('a run passes unchanged if every review skims, and is split if one checks each frame', () => {
   const [quick, slow]: [unknown[], unknown[]] = [[], []]
   const whole = chainOf(watcher(quick, true)).pass([run])
   assert.ok(Array.isArray(whole) && whole[0] === run)
   assert.deepEqual(quick, [2])
   quick.length = 0
   const parted = chainOf(watcher(quick, true), watcher(slow, false)).pass([run])
-  assert.ok(!(parted instanceof Promise), 'nobody had to think')
+  assert.ok(!(parted instanceof Promise), 'no review returned a promise')
   assert.deepEqual(
     [words(parted), quick, slow],
     [
@@ -77,7 +77,7 @@ test('a run passes as it is where every review skims it, and apart where one loo
   )
 })
 
-test('frames keep their order through reviews that think and reviews that do not', async () => {
+test('frames keep their order through synchronous and asynchronous reviews', async () => {
   const seen: unknown[] = []
   const thinker: RunningReview = {
     frame: (it) => (it.value === 'b' ? Promise.resolve([it, frame('b2')]) : [it]),
@@ -87,10 +87,10 @@ test('frames keep their order through reviews that think and reviews that do not
   const passed = await chain.pass(['a', 'b', 'c'].map(frame))
   assert.deepEqual(words(passed), ['a', 'b', 'b2', 'c'])
   assert.deepEqual(words(await chain.finish()), ['held'])
-  assert.deepEqual(seen, ['a', 'b', 'b2', 'c', 'held'], 'what was held back passes the reviews after it')
+  assert.deepEqual(seen, ['a', 'b', 'b2', 'c', 'held'], 'frames held back pass the reviews after it')
 })
 
-test('a review that denies, throws or says nothing ends the batch, at once and late', async () => {
+test('a review that denies, throws or returns nothing ends the batch, at once and asynchronously', async () => {
   const denial = deny('dlp_denied', 'no')
   const answers: readonly (() => unknown)[] = [
     () => denial,
@@ -102,7 +102,7 @@ test('a review that denies, throws or says nothing ends the batch, at once and l
   ]
   for (const answer of answers) {
     const seen: unknown[] = []
-    // The types forbid some of these; a review that breaks them must deny all the same.
+    // The types forbid some of these; the batch must be denied nevertheless.
     const review = Object.assign(watcher([], false), { frame: answer })
     const passed = await chainOf(review, watcher(seen, false)).pass(split())
     assert.ok(typeof passed === 'object' && 'kind' in passed && passed.kind === 'denial')
@@ -110,7 +110,7 @@ test('a review that denies, throws or says nothing ends the batch, at once and l
   }
 })
 
-test('a run passes as it is among frames that are looked at, where every review skims it', () => {
+test('a run passes unchanged among frames that are checked, if every review skims it', () => {
   const [one, other]: [unknown[], unknown[]] = [[], []]
   const batch = [run, frame('c')]
   assert.deepEqual(chainOf(watcher(one, true), watcher(other, true)).pass(batch), batch)
@@ -123,7 +123,7 @@ test('a run passes as it is among frames that are looked at, where every review 
   )
   const slow: unknown[] = []
   const parted = chainOf(watcher([], true), watcher(slow, false)).pass(batch)
-  assert.ok(!(parted instanceof Promise), 'nobody had to think')
+  assert.ok(!(parted instanceof Promise), 'no review returned a promise')
   assert.deepEqual(
     [words(parted), slow],
     [

@@ -4,12 +4,12 @@ import type { RunningReview, StepName } from '../stage.ts'
 import { type GovernedCall, nothingUsed, type Tally } from './call.ts'
 import { aborted } from './call-abort.ts'
 
-/** How long one review may think about one frame, in milliseconds. */
+/** Time limit of one review for one frame, in milliseconds. */
 const REVIEW_DEADLINE_MS = 30_000
 
 const NO_FRAMES: readonly Frame[] = []
 
-/** What the reviews make of frames: `stopped` when the call was stopped while one of them was thinking. */
+/** Frames that passed the reviews, a denial, or `aborted` when the call was aborted while a review was running. */
 export type ReviewResult = readonly Frame[] | Denial | typeof aborted
 
 interface OpenedReview {
@@ -17,7 +17,7 @@ interface OpenedReview {
   readonly review: RunningReview
 }
 
-/** The reviews of one reply, in order. Each is opened once and ended once, whatever happens; one that throws denies. */
+/** The reviews of one reply, in order. Each is opened once and ended once, whatever happens. If a review throws, the reply is denied. */
 export class ReviewChain {
   readonly #call: GovernedCall
   readonly #clock: Clock
@@ -45,7 +45,7 @@ export class ReviewChain {
     return null
   }
 
-  /** What each review requires before a tunnel opens; null: it may open. */
+  /** Runs `beforeTunnel` of each review. Resolves to the first denial, or null when the tunnel may open. */
   async beforeTunnel(): Promise<Denial | null> {
     for (const { name, review } of this.#running) {
       try {
@@ -58,14 +58,14 @@ export class ReviewChain {
     return null
   }
 
-  /** One batch through all reviews. Without reviews the batch itself comes back, and nothing was looked at. */
+  /** Passes a batch through all reviews. Returns the batch itself when there are none. */
   pass(frames: readonly Frame[]): ReviewResult | Promise<ReviewResult> {
     if (this.#running.length === 0) return frames
     if (this.#allSkim && frames.length === 1 && frames[0] instanceof FrameRun) return this.#skim(frames[0], frames)
     return this.#through(0, !this.#allSkim && frames.some(isRun) ? frames.flatMap(splitRun) : frames)
   }
 
-  /** A run passes all reviews as it is. */
+  /** Lets all reviews count a run that passes unchanged. */
   #skim(run: FrameRun, passed: readonly Frame[]): ReviewResult {
     for (const { name, review } of this.#running) {
       try {
@@ -77,7 +77,7 @@ export class ReviewChain {
     return passed
   }
 
-  /** Ends each review, and lets what it held back pass through those after it. */
+  /** Ends each review, and passes the frames that it held back through the reviews after it. */
   finish(): ReviewResult | Promise<ReviewResult> {
     return this.#running.length === 0 ? NO_FRAMES : this.#finishFrom(NO_FRAMES)
   }
@@ -90,7 +90,7 @@ export class ReviewChain {
     return then(passed, (frames) => this.#finishFrom(out.length === 0 ? frames : [...out, ...frames]))
   }
 
-  /** Ends the reviews that have not ended yet; what they held back is not sent. */
+  /** Ends the reviews that have not ended yet. Frames that they held back are not sent. */
   abandon(how: Ending): void {
     while (this.#ended < this.#running.length) {
       try {
@@ -98,13 +98,13 @@ export class ReviewChain {
         if (last instanceof Promise)
           last.catch((error) => this.#call.request.internalError('the end of a review', error))
       } catch (error) {
-        // The call is over and was not complete: a review that fails now changes nothing for the caller.
+        // The response was incomplete already, so a failure here changes nothing for the caller.
         this.#call.request.internalError('the end of a review', error)
       }
     }
   }
 
-  /** What was used, as the last review that counts tells it. */
+  /** Returns the tally of the last review that has one. */
   tally(): Tally {
     let tally = nothingUsed
     for (const { name, review } of this.#running) {
@@ -118,14 +118,14 @@ export class ReviewChain {
     return tally
   }
 
-  /** Frames through the reviews from place `from` on. */
+  /** Passes frames through the reviews from index `from` on. */
   #through(from: number, frames: readonly Frame[]): ReviewResult | Promise<ReviewResult> {
     const opened = this.#running[from]
     if (opened === undefined || frames.length === 0) return frames
     return then(this.#each(opened, frames, 0, []), (passed) => this.#through(from + 1, passed))
   }
 
-  /** One frame after another through one review. A plain value unless the review has to think. */
+  /** Passes frames one by one through one review. Returns a promise only if the review does. */
   #each(
     opened: OpenedReview,
     frames: readonly Frame[],
@@ -144,7 +144,7 @@ export class ReviewChain {
     return out
   }
 
-  /** What a review makes of a frame; null: the answer is complete. */
+  /** Passes a frame to a review, or ends the review when `frame` is null. */
   #callReview({ name, review }: OpenedReview, frame: Frame | null): ReviewResult | Promise<ReviewResult> {
     try {
       if (frame instanceof FrameRun && review.skim !== undefined) {
@@ -182,7 +182,7 @@ function isFrames(value: unknown): value is readonly Frame[] {
   return Array.isArray(value)
 }
 
-/** Goes on with frames, now or when they are there; a denial or a stop is the end. */
+/** Applies `next` to frames, at once or when they arrive; returns a denial or `aborted` unchanged. */
 function then(
   reviewed: ReviewResult | Promise<ReviewResult>,
   next: (frames: readonly Frame[]) => ReviewResult | Promise<ReviewResult>,

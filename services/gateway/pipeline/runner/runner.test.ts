@@ -7,7 +7,7 @@ import type { Plane } from '../plane.ts'
 import { aborted, CallAbort } from './call-abort.ts'
 import { ada, args, eventStream, frame, json, only, setUp } from './testing/fixture.ts'
 
-test('with a closed ledger the intent is there before the call is forwarded, and the outcome after', async () => {
+test('with audit policy closed the intent is recorded before the call is forwarded, and the outcome after', async () => {
   const { done, wire, records, metrics, headers } = setUp()
   await done
   assert.deepEqual(wire, ['forward unsent, 1 records', '200 {"ok":1}'])
@@ -16,10 +16,10 @@ test('with a closed ledger the intent is there before the call is forwarded, and
     ['intent', 'outcome'],
   )
   assert.deepEqual(metrics, ['decided allow notes', 'answered notes tools/call 200', 'upstream notes 0'])
-  assert.deepEqual(Object.keys(headers), [], 'credentials are gone')
+  assert.deepEqual(Object.keys(headers), [], 'credentials were removed')
 })
 
-test('with an open ledger an allowed call leaves one outcome, with what was called and the hash of its arguments', async () => {
+test('with audit policy open an allowed call leaves one outcome, with the tool and the hash of its arguments', async () => {
   const { done, wire, records } = setUp({ audit: 'open' })
   await done
   assert.equal(wire[0], 'forward unsent, 0 records')
@@ -45,7 +45,7 @@ test('with an open ledger an allowed call leaves one outcome, with what was call
   assert.deepEqual(records[0]?.attempts, [{ endpoint: 'a', status: 200, ms: 3 }])
 })
 
-test('while the ledger cannot be written, closed forwards nothing and open lets the call pass', async () => {
+test('while the ledger cannot be written, audit policy closed forwards nothing and open forwards the call', async () => {
   // Shows D3.audit.auditFailurePolicy.open and D3.audit.auditFailurePolicy.closed.
   const unwritable = () => true
   const closed = setUp({ audit: 'closed', unwritable })
@@ -59,7 +59,7 @@ test('while the ledger cannot be written, closed forwards nothing and open lets 
   assert.deepEqual(open.logged, [lost('outcome')])
 })
 
-test('a denial before anything was forwarded leaves one decision that names rule and revision', async () => {
+test('a denial before the call was forwarded leaves one decision with rule and revision', async () => {
   const denial = deny('policy_denied', 'rule keep', { policy: 'default/assistant', rule: 'keep' })
   const { done, wire, records, metrics } = setUp({ revoked: () => denial })
   await done
@@ -94,7 +94,7 @@ test('a control message leaves a record only when it is refused, and an operatio
   assert.deepEqual([unbuilt.wire, unbuilt.records[0]?.code], [['200 not_built'], 'not_built'])
 })
 
-test('a plain answer is one write, an event stream one write a batch, and the head waits for the first', async () => {
+test('a plain response is one write, an event stream one write per batch, with the head in the first', async () => {
   const batches = [[], [frame('partial', 'a'), frame('partial', 'b')], [frame('final', 'c')]]
   const stream = setUp({ head: eventStream, batches })
   await stream.done
@@ -107,7 +107,7 @@ test('a plain answer is one write, an event stream one write a batch, and the he
   assert.deepEqual(empty.wire.slice(1), ['202 '])
 })
 
-test('an answer that is there as a whole is one write, its frames together', async () => {
+test('all frames of a complete response are one write', async () => {
   const frames = [frame('progress', '1'), frame('final', '2')]
   const forward = async () => ({ kind: 'frames', head: json, frames, attempts: [] }) as const
   const { done, wire, records } = setUp({ plane: { forward } })
@@ -116,9 +116,9 @@ test('an answer that is there as a whole is one write, its frames together', asy
   assert.deepEqual([records.at(-1)?.result, records.at(-1)?.frames], ['completed', 2])
 })
 
-test('what an upstream asks of the caller is recorded before the caller sees it, or never reaches it', async () => {
-  const asking: Frame = { ...frame('request', '?'), messages: [{ method: 'elicitation/create', args }] }
-  const batches = [[frame('progress', '1'), asking], [frame('final', '2')]]
+test('a request of the upstream to the caller is recorded before it is sent, and not sent if that fails', async () => {
+  const serverRequest: Frame = { ...frame('request', '?'), messages: [{ method: 'elicitation/create', args }] }
+  const batches = [[frame('progress', '1'), serverRequest], [frame('final', '2')]]
   const { done, wire, records } = setUp({ head: eventStream, batches })
   await done
   assert.deepEqual(wire.slice(1), ['200…', '1?', '2', 'end'])
@@ -139,19 +139,19 @@ test('what an upstream asks of the caller is recorded before the caller sees it,
   assert.deepEqual(open.wire.slice(1), ['200…', '1?', '2', 'end'])
 })
 
-test('an answer that comes after the stop is for nobody, and a call that was stopped waits for none', async () => {
+test('a value that arrives after the abort is ignored, and an aborted call waits for none', async () => {
   const waiting = new CallAbort()
-  const tell: ((value: string) => void)[] = []
-  const answer = waiting.untilCalledBack<string>((told) => void tell.push(told))
+  const callbacks: ((value: string) => void)[] = []
+  const result = waiting.untilCalledBack<string>((callback) => void callbacks.push(callback))
   waiting.stop('client', null)
-  tell[0]?.('late')
-  assert.equal(await answer, aborted)
-  assert.equal(await waiting.untilCalledBack<string>((told) => told('at once')), aborted)
+  callbacks[0]?.('late')
+  assert.equal(await result, aborted)
+  assert.equal(await waiting.untilCalledBack<string>((callback) => callback('at once')), aborted)
 })
 
-test('an answer that comes after its caller left is let go, and the call ends without it', async () => {
+test('a reply that arrives after its caller left is closed, and the call ends without it', async () => {
   const answer = Promise.withResolvers<Reply>()
-  const letGo = Promise.withResolvers<void>()
+  const closing = Promise.withResolvers<void>()
   const forward = () => {
     setImmediate(() => call.abort.stop('client', null))
     return answer.promise
@@ -169,15 +169,15 @@ test('an answer that comes after its caller left is let go, and the call ends wi
   const iterator = {
     next: async () => done,
     async return() {
-      letGo.resolve()
+      closing.resolve()
       return done
     },
   }
   answer.resolve({ kind: 'frames', head: json, attempts: [], frames: { [Symbol.asyncIterator]: () => iterator } })
-  await letGo.promise
+  await closing.promise
 })
 
-test('a plane that fails while it forwards is broken, and says so in one way', async () => {
+test('a plane that throws or rejects while forwarding fails the call in the same way', async () => {
   const rejects = async () => Promise.reject(new Error('a secret'))
   const throws = () => {
     throw new Error('a secret')
@@ -197,26 +197,26 @@ test('a plane that fails while it forwards is broken, and says so in one way', a
   }
 })
 
-test('who listens for the stop of a call hears it once, and not after it has left', () => {
+test('an abort listener is called once, and not after it was removed', () => {
   const abort = new CallAbort()
-  const heard: string[] = []
-  const gone = () => void heard.push('gone')
-  abort.addEventListener('abort', gone)
-  abort.addEventListener('abort', () => void heard.push(`first ${abort.aborted} ${abort.reason}`))
-  abort.addEventListener('abort', { handleEvent: () => void heard.push('second') })
-  abort.removeEventListener('abort', gone)
+  const events: string[] = []
+  const removed = () => void events.push('removed')
+  abort.addEventListener('abort', removed)
+  abort.addEventListener('abort', () => void events.push(`first ${abort.aborted} ${abort.reason}`))
+  abort.addEventListener('abort', { handleEvent: () => void events.push('second') })
+  abort.removeEventListener('abort', removed)
   abort.stop('client', null)
   abort.stop('drain', null)
-  abort.addEventListener('abort', gone)
-  assert.deepEqual(heard, ['first true client', 'second'])
+  abort.addEventListener('abort', removed)
+  assert.deepEqual(events, ['first true client', 'second'])
   const alone = new CallAbort()
-  alone.addEventListener('abort', gone)
+  alone.addEventListener('abort', removed)
   alone.removeEventListener('abort', () => {})
   alone.stop('client', null)
-  assert.deepEqual(heard, ['first true client', 'second', 'gone'])
+  assert.deepEqual(events, ['first true client', 'second', 'removed'])
 })
 
-test('a wait sends no head for two seconds, then beats every fifteen, and the grant begins the second pass', async () => {
+test('a pending approval sends a head after two seconds and heartbeats every fifteen; its grant starts the second pass', async () => {
   const granted = Promise.withResolvers<'granted'>()
   const wait = { kind: 'wait', approvalId: 'ap-1', until: granted.promise }
   const { clock, done, wire, records } = setUp({ approval: (pass) => (pass === 1 ? wait : undefined) })
@@ -233,7 +233,7 @@ test('a wait sends no head for two seconds, then beats every fifteen, and the gr
   assert.equal(records.at(-1)?.result, 'completed')
 })
 
-test('a caller that prefers not to wait hears that the approval is pending, with its id', async () => {
+test('a caller that limits its wait gets approval_pending', async () => {
   const wait = { kind: 'wait', approvalId: 'ap-1', until: new Promise(() => {}) }
   const { clock, done, wire, records } = setUp({ approval: () => wait, headers: { prefer: 'respond-async, wait=3' } })
   await clock.advance(0)
@@ -244,7 +244,7 @@ test('a caller that prefers not to wait hears that the approval is pending, with
   assert.deepEqual([wire, records.length, records[0]?.code], [['200 approval_pending'], 1, 'approval_pending'])
 })
 
-test('a held call whose caller leaves is recorded as cancelled and never forwarded', async () => {
+test('a call whose caller leaves while its approval is pending is recorded as cancelled and not forwarded', async () => {
   const wait = { kind: 'wait', approvalId: 'ap-1', until: new Promise(() => {}) }
   const { done, abort, records } = setUp({ approval: () => wait })
   setImmediate(() => abort.stop('client', null))
@@ -255,7 +255,7 @@ test('a held call whose caller leaves is recorded as cancelled and never forward
   )
 })
 
-test('a caller that leaves a stream at its last frame was answered, and one that leaves before it was not', async () => {
+test('a call whose caller leaves at the final frame is completed, and one whose caller leaves earlier is cancelled', async () => {
   const endings: unknown[] = []
   for (const role of ['partial', 'final'] as const) {
     const unended = async function* () {
@@ -279,7 +279,7 @@ test('a caller that leaves a stream at its last frame was answered, and one that
   ])
 })
 
-test('frames that throw fail the call: an upstream failure by its code, a bug by a log line with the decision id', async () => {
+test('frames that throw fail the call: an upstream failure with its code, a bug with a log line and the decision id', async () => {
   const ended: unknown[] = []
   for (const error of [new UpstreamError('too slow', { code: 'upstream_timeout' }), new TypeError('a bug')]) {
     const failing = async function* () {
@@ -300,7 +300,7 @@ test('frames that throw fail the call: an upstream failure by its code, a bug by
   ])
 })
 
-test('a stream that its upstream suspends is recorded as that, and ends without an error', async () => {
+test('a stream that its upstream suspends is recorded as suspended, and ends without an error', async () => {
   const suspended = async function* () {
     yield [frame('partial', 'a')]
     return 'suspended'
@@ -313,7 +313,7 @@ test('a stream that its upstream suspends is recorded as that, and ends without 
   assert.deepEqual([records.at(-1)?.result, wire], ['suspended', ['200…', 'a', 'end']])
 })
 
-test('a token that expires ends a stream within the next tick, with its last words', async () => {
+test('an expired token ends a stream within the next tick, with a terminal error', async () => {
   const never = async function* () {
     yield [frame('partial', 'a')]
     await new Promise(() => {})
@@ -333,7 +333,7 @@ test('a token that expires ends a stream within the next tick, with its last wor
   assert.equal(records.at(-1)?.result, 'cut')
 })
 
-test('a long call is asked again when the snapshot changes, not only at the next tick', async () => {
+test('a long call is rechecked when the snapshot changes, not only at the next tick', async () => {
   let denial: Denial | null = null
   const plane: Partial<Plane> = {
     forward: async () => ({
@@ -354,7 +354,7 @@ test('a long call is asked again when the snapshot changes, not only at the next
   assert.deepEqual([records.at(-1)?.result, records.at(-1)?.code], ['cut', 'policy_denied'])
 })
 
-test('a drain cuts long calls at once, waits for the others, and leaves none behind', async () => {
+test('a drain aborts long calls at once, waits for the others, and ends all', async () => {
   const hanging: Partial<Plane> = { forward: () => new Promise(() => {}) }
   const { clock, done, live, records } = setUp({ plane: hanging })
   await clock.advance(1)
@@ -367,7 +367,7 @@ test('a drain cuts long calls at once, waits for the others, and leaves none beh
   assert.deepEqual([live.size, records.at(-1)?.result, records.at(-1)?.code], [0, 'cut', 'state_unavailable'])
 })
 
-test('what policy does not allow is never forwarded without an approval, whatever the stages say', async () => {
+test('a call that policy does not allow is never forwarded without an approval, whatever the stages return', async () => {
   const unasked = setUp({ decided: 'require_approval' })
   await unasked.done
   assert.deepEqual(unasked.wire, ['200 policy_denied'])

@@ -32,7 +32,7 @@ import { relay } from './relay.ts'
 import { TunnelSink, tunnel, wireOfTunnel } from './tunnel.ts'
 import { applyVerdict } from './verdict.ts'
 
-/** How long one stage may take, in milliseconds. Waiting for a person is not a stage's time. */
+/** Time limit of one stage, in milliseconds. Waiting for an approval does not count. */
 const STAGE_DEADLINE_MS = 30_000
 
 const overloaded = deny('overloaded', 'the gateway is overloaded; call again', { retryAfterMs: OVERLOAD_RETRY_MS })
@@ -42,7 +42,7 @@ export interface RunnerOptions {
   readonly stages: readonly AnyStage[]
   readonly reviews: readonly AnyReview[]
   readonly matrix: Matrix
-  /** Reads the credentials of a request, before its body. */
+  /** Authenticates a request from its head, before its body is read. */
   readonly authenticate: (arrival: RequestContext) => Identity | Denial | Promise<Identity | Denial>
   readonly ledgers: Ledgers
   readonly auditFailurePolicy: 'open' | 'closed'
@@ -51,37 +51,37 @@ export interface RunnerOptions {
   readonly clock: Clock
   readonly metrics: RunnerMetrics
   readonly log: RunnerLog
-  /** While it is active, every call that does not end work is refused before its credentials are read. Absent: never. */
+  /** While active, every call that does not end work is refused before authentication. Absent: never. */
   readonly overload?: Pick<OverloadState, 'active'>
-  /** Counts the bytes of bodies that calls hold. Absent: they are not counted. */
+  /** Counts the bytes of bodies in memory. Absent: they are not counted. */
   readonly bytes?: SharedPool
-  /** Revision of the policies of a snapshot: every record names it, whoever decided. */
+  /** Returns the revision of the policies of a snapshot, which every record contains. */
   readonly policyRevision?: (snapshot: Snapshot) => string
-  /** The prices of a snapshot, for the records of calls that cost something. */
+  /** Returns the prices of a snapshot, for the records of calls with a cost. */
   readonly prices?: (snapshot: Snapshot) => Prices
-  /** What the call of a model took of energy, for its record; undefined: nobody estimates. */
+  /** Estimates the energy of a model call for its record. Absent: records have no estimate. */
   readonly estimate?: ClosingParts['estimate']
-  /** Told the arguments of each call that was recorded by their hash. */
+  /** Called with the arguments of each call whose record contains their hash. */
   readonly onArguments?: OnArguments | undefined
-  /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
+  /** Called with the last record of each call that leaves one; `at` is in milliseconds since the epoch. */
   readonly onClosed?: (record: Rec, at: number) => void
-  /** Absent: nobody watches. */
+  /** Notified when a call has ended. */
   readonly watcher?: CallObserver | undefined
 }
 
-/** Takes one call after another through the pipeline. Nothing else writes to a response of a plane. */
+/** Runs calls through the pipeline. Only the runner writes responses of planes. */
 export interface Runner {
-  /** Resolves when the call is over and its record is on its way to the ledger. Never rejects. */
+  /** Runs one HTTP request. Resolves when the call has ended and its record was passed to the ledger. Never rejects. */
   run(exchange: Exchange, plane: Plane): Promise<void>
-  /** The same for a connection that asks to become a tunnel. */
+  /** The same for a CONNECT request. */
   connect(request: TunnelRequest, plane: Plane): Promise<void>
-  /** The same for a request that came another way than by `node:http`. */
+  /** The same for a request that did not arrive through `node:http`. */
   govern(request: GatewayRequest, plane: Plane): Promise<void>
-  /** Stops asking long calls when the snapshot changes. */
+  /** Stops rechecking long calls when the snapshot changes. */
   close(): void
 }
 
-/** Throws when a stage is out of order, or one that every call needs is missing. */
+/** Throws if a stage is out of order, or one that runs for every operation is missing. */
 export function createRunner(options: RunnerOptions): Runner {
   return new PipelineRunner(options)
 }
@@ -125,12 +125,12 @@ class PipelineRunner implements Runner {
     const sink = new TunnelSink(tunnelRequest, () => abort.stop('client', null))
     const wire = wireOfTunnel(tunnelRequest)
     const request = new GatewayRequest({ id, wire, sink, abort, snapshot: snapshots.current, clock, log })
-    // Nothing of a tunnel is collected.
+    // A tunnel's response is not buffered, so only the end of the call is awaited.
     request.release()
     return this.govern(request, plane)
   }
 
-  /** From top to bottom in one async function: each step is a plain value where nothing waits, and an await costs more than most steps. */
+  /** The steps of a call, in one async function that awaits a step only if it returned a promise: an await costs more than most steps. */
   async govern(request: GatewayRequest, plane: Plane): Promise<void> {
     try {
       if (this.#overload.active && !endsWork(request, plane, null))
@@ -187,14 +187,14 @@ class PipelineRunner implements Runner {
     }
   }
 
-  /** Whatever happened after the request was understood: it is told, settled and recorded once. */
+  /** Ends a call whose request was read: it is responded to, settled and recorded exactly once. */
   #end(call: GovernedCall, plane: Plane, ended: CallEnd): undefined | Promise<void> {
     if (ended.denial !== null) call.stop('denied', ended.denial)
     this.#closing.respond(call, plane, ended)
     return this.#closing.close(call, ended)
   }
 
-  /** A plain value where the token is known already: most calls. */
+  /** Authenticates the caller. Returns a plain value when the token is cached, as for most calls. */
   #identify(request: GatewayRequest): Identity | Denial | Promise<Identity | Denial> {
     try {
       const known = this.#options.authenticate(request)
@@ -211,7 +211,7 @@ class PipelineRunner implements Runner {
     return null
   }
 
-  /** Asks one stage after another; null when all have admitted and everything still holds. A plain value unless one has to wait. */
+  /** Runs the stages in order. Returns null when all have admitted the call and a recheck passed. Returns a promise only if it has to wait. */
   #admit(call: GovernedCall, plane: Plane): CallEnd | null | Promise<CallEnd | null> {
     const { stages } = call.plan
     while (call.admitted < stages.length) {
@@ -219,18 +219,18 @@ class PipelineRunner implements Runner {
       if (stage === undefined) break
       if (call.abort.reason !== null) return abortedBy(call.abort)
       const verdict = this.#callStage(call, stage)
-      const taken =
+      const result =
         verdict instanceof Promise
           ? this.#inTime(call, stage, verdict).then((late) => this.#handleVerdict(call, stage, late, plane))
           : this.#handleVerdict(call, stage, verdict, plane)
-      if (taken instanceof Promise) return taken.then((ended) => ended ?? this.#admit(call, plane))
-      if (taken !== null) return taken
+      if (result instanceof Promise) return result.then((ended) => ended ?? this.#admit(call, plane))
+      if (result !== null) return result
     }
     const no = call.recheck(this.#clock.now()) ?? requireApproval(call.facts)
     return no === null ? null : refused(no)
   }
 
-  /** Null: go on with the stage that is next now. */
+  /** Applies the verdict of a stage. Returns null to continue with the stage at `call.admitted`. */
   #handleVerdict(
     call: GovernedCall,
     stage: Runnable,
@@ -264,7 +264,7 @@ class PipelineRunner implements Runner {
     }
   }
 
-  /** Null: a person said yes, and the call begins again at the first stage on the current snapshot. */
+  /** Waits for an approval. Resolves to null when it was granted: the call restarts at the first stage on the current snapshot. */
   async #wait(call: GovernedCall, wait: Wait, plane: Plane): Promise<CallEnd | null> {
     if (call.pass === 2) return refused(deny('approval_stale', 'what was approved has changed'))
     this.#options.metrics.decided('require_approval', call.facts.target.server)
@@ -279,14 +279,14 @@ class PipelineRunner implements Runner {
     return row.record === 'full' && (this.#options.auditFailurePolicy === 'closed' || facts.hold !== null || row.long)
   }
 
-  /** Null: the intent is durable, or the call goes on without. */
+  /** Returns null when the intent is durable, or the audit failure policy permits the call without it. */
   #recorded(call: GovernedCall, durable: boolean | typeof aborted): CallEnd | null {
     if (durable === aborted) return abortedBy(call.abort)
     if (!durable && this.#options.auditFailurePolicy === 'closed') {
       call.intended = false
       return refused(deny('audit_unavailable', 'the audit ledger cannot be written'))
     }
-    // The commit took time, so what was fresh before it is asked again.
+    // The commit took time, so the conditions of admission are checked again.
     const stale = call.recheck(this.#clock.now())
     return stale === null ? null : refused(stale)
   }
@@ -307,7 +307,7 @@ class PipelineRunner implements Runner {
     return relay(call, reply, { plane, clock: this.#clock, recordMessages: this.#recordMessages })
   }
 
-  /** Null: what the upstream asks is durable, or the policy for audit failures lets it pass. */
+  /** Resolves to null when the messages were recorded, or the audit failure policy permits them without a record. */
   readonly #recordMessages = async (call: GovernedCall, messages: readonly Message[]): Promise<Denial | null> => {
     const durable = await this.#closing.recordMessages(call, messages)
     if (durable || this.#options.auditFailurePolicy === 'open') return null
@@ -322,28 +322,28 @@ class PipelineRunner implements Runner {
   }
 }
 
-/** What came of asking the upstream. */
+/** The result of forwarding a call. */
 type ForwardResult = Reply | Denial | typeof aborted
 
-/** Whether the request frees resources; see `Plane.endsWork`. */
+/** Returns true when the request frees resources; see `Plane.endsWork`. */
 function endsWork(request: GatewayRequest, plane: Plane, parsed: Parsed | null): boolean {
   return plane.endsWork?.(request, parsed) === true
 }
 
-/** A refusal of the plane, before or instead of an answer. */
+/** The end of a call that the plane refused instead of returning a reply. */
 function refusedByPlane(refusal: unknown): CallEnd {
   if (!isDenial(refusal)) return failed(deny('internal', 'the upstream gave no answer'))
   return statusOf(refusal) >= 500 ? failed(refusal) : refused(refusal)
 }
 
-/** What policy does not plainly allow passes with an approval only: a row or a gateway without that stage refuses it. */
+/** Returns a denial for a call that policy allows only with an approval and that has none, as when the approval stage does not run. */
 function requireApproval({ decision, approval }: Facts): Denial | null {
   if (decision.action === 'allow' || approval !== null) return null
   const { reason, policy, rule } = decision
   return deny('policy_denied', `${reason} (this cannot be approved here)`, { policy, rule })
 }
 
-/** An answer that came after the call was over, or that nobody may see. */
+/** Closes a reply that is not delivered: it arrived after the call ended, or is of the wrong kind. */
 function discardReply(reply: Reply | Denial, request: GatewayRequest): void {
   if (!isReply(reply)) return
   if (reply.kind === 'tunnel') reply.socket.destroy()

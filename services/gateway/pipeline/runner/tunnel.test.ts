@@ -6,10 +6,10 @@ import { setUp } from './testing/fixture.ts'
 
 const MINUTE_MS = 60_000
 
-/** One end of a connection whose other end is the test: what is pushed comes in, what is written is swallowed. */
+/** A connection whose other end is the test: pushed data is read, written data is discarded. */
 const end = () => new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
 
-/** A tunnel that stands. */
+/** An open tunnel. */
 function tunnelled() {
   const [caller, upstream] = [end(), end()]
   const reply = { kind: 'tunnel', head: { status: 200, headers: {} }, attempts: [], socket: upstream } as const
@@ -19,7 +19,7 @@ function tunnelled() {
   return { ...fixture, caller, upstream, standing, outcome }
 }
 
-test('a tunnel in which nothing moves is cut after ten minutes, and not before', async () => {
+test('an idle tunnel is closed after ten minutes, and not before', async () => {
   const { clock, caller, upstream, standing, done, outcome } = tunnelled()
   await standing
   await clock.advance(9 * MINUTE_MS)
@@ -30,11 +30,11 @@ test('a tunnel in which nothing moves is cut after ten minutes, and not before',
   await clock.advance(2 * MINUTE_MS)
   await done
   assert.deepEqual([caller.destroyed, upstream.destroyed], [true, true])
-  const told = outcome()
-  assert.deepEqual([told?.result, told?.code, told?.bytesDown], ['cut', 'upstream_timeout', 10])
+  const closing = outcome()
+  assert.deepEqual([closing?.result, closing?.code, closing?.bytesDown], ['cut', 'upstream_timeout', 10])
 })
 
-test('no tunnel lives for more than eight hours, however busy it is', async () => {
+test('a tunnel is closed after eight hours, however busy it is', async () => {
   const { clock, caller, upstream, standing, done, outcome } = tunnelled()
   await standing
   for (let minutes = 0; minutes < 8 * 60 - 5; minutes += 5) {
@@ -50,10 +50,10 @@ test('no tunnel lives for more than eight hours, however busy it is', async () =
   assert.equal(outcome()?.code, 'upstream_timeout')
 })
 
-test('a side that has ended and does not take the rest is cut with the other after a while', async () => {
+test('a tunnel with one side ended and unread data is closed after the idle timeout', async () => {
   const { clock, caller, upstream, standing, done, outcome } = tunnelled()
   await standing
-  // What the upstream still has to take never leaves.
+  // The upstream never reads the rest of the data.
   upstream._write = () => {}
   caller.push('the rest')
   caller.push(null)
@@ -66,7 +66,7 @@ test('a side that has ended and does not take the rest is cut with the other aft
   assert.deepEqual([outcome()?.result, upstream.destroyed], ['cut', true])
 })
 
-test('a tunnel whose caller was gone before it stood lets the upstream go', async () => {
+test('a tunnel whose caller left before it opened closes the upstream connection', async () => {
   const caller = end()
   const upstream = end()
   caller.destroy()

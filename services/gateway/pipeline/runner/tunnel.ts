@@ -8,14 +8,14 @@ import { aborted, abortedBy, type CallEnd, completed, failed, refused } from './
 import type { Sink } from './exchange.ts'
 import { ReviewChain } from './reviews.ts'
 
-/** A tunnel in which nothing moves for this long is cut, in milliseconds. */
+/** Idle timeout of a tunnel, in milliseconds. */
 const TUNNEL_IDLE_MS = 10 * 60_000
-/** No tunnel lives longer, in milliseconds. */
+/** Maximum lifetime of a tunnel, in milliseconds. */
 const TUNNEL_TOTAL_MS = 8 * 60 * 60_000
 
 type TunnelReply = Extract<Reply, { kind: 'tunnel' }>
 
-/** Joins the caller's connection with the upstream's until one of them ends, nothing moves any more, or the call is stopped. */
+/** Pipes the caller's connection and the upstream's into each other until one ends, a timeout passes, or the call is aborted. */
 export async function tunnel(call: GovernedCall, reply: TunnelReply, clock: Clock): Promise<CallEnd> {
   const reviews = new ReviewChain(call, clock)
   const carried = await carry(call, reply, clock, reviews)
@@ -40,13 +40,13 @@ async function carry(call: GovernedCall, reply: TunnelReply, clock: Clock, revie
   const began = clock.monotonic()
   const ended = await call.abort.until(join(call, caller, reply.socket, clock))
   call.upstreamMs += clock.monotonic() - began
-  // What ended well is closed already, but for a side that nobody listens to any more.
+  // Closes a side that the other no longer reads; sides that ended normally are closed already.
   caller.destroy()
   reply.socket.destroy()
   return ended === aborted ? abortedBy(call.abort) : ended
 }
 
-/** Resolves when both sides have closed, or one of them broke. The shared timer watches the deadlines. */
+/** Resolves when both sides have closed, or one failed. The shared timer of the live calls checks the timeouts. */
 function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock): Promise<CallEnd> {
   const total = clock.monotonic() + TUNNEL_TOTAL_MS
   const touch = () => {
@@ -64,7 +64,7 @@ function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock
       side.on('error', () => resolve(broken))
       side.once('close', () => {
         if (!hasEnded(side)) resolve(broken)
-        // The other side may still have to take what was sent before; nothing that it says can be heard any more.
+        // If the other side has ended too, data written to it may still be in flight, so its own `close` resolves.
         else if (other.closed || !other.readableEnded) resolve(completed)
       })
       if (side.destroyed) resolve(broken)
@@ -80,27 +80,27 @@ function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock
   })
 }
 
-/** Both directions came to their end: nothing was lost. */
+/** Returns true when both directions ended and all data was flushed. */
 function hasEnded(side: Duplex): boolean {
   return side.readableEnded && side.writableFinished
 }
 
-/** A sink over a connection that asks to become a tunnel. What is refused is answered on it, and then it is closed. */
+/** A sink over the connection of a CONNECT request. A refusal is written to it as an HTTP response, and closes it. */
 export class TunnelSink implements Sink {
-  readonly #asked: TunnelRequest
+  readonly #request: TunnelRequest
   readonly #onGone: () => void
   headSent = false
 
-  /** `onGone` is called when the caller left before there was an answer. */
+  /** `onGone` is called when the caller closes the connection before the response. */
   constructor(request: TunnelRequest, onGone: () => void) {
-    this.#asked = request
+    this.#request = request
     this.#onGone = onGone
     request.socket.once('close', onGone)
   }
 
   reply(head: Head, overheadMs: number, body: Uint8Array): void {
     this.#head(head, overheadMs, ['connection: close', `content-length: ${body.byteLength}`])
-    this.#asked.socket.write(body)
+    this.#request.socket.write(body)
     this.end()
   }
 
@@ -109,25 +109,25 @@ export class TunnelSink implements Sink {
   }
 
   write(bytes: Uint8Array): void {
-    this.#asked.socket.write(bytes)
+    this.#request.socket.write(bytes)
   }
 
   end(): void {
-    this.#asked.leave()
+    this.#request.leave()
   }
 
-  /** From now on the connection's end is the tunnel's, which its owner sees. */
+  /** Returns the connection. From now on the owner of the tunnel handles its end. */
   tunnel(head: Head, overheadMs: number): Duplex {
     this.#head(head, overheadMs, [])
-    return this.#asked.socket
+    return this.#request.socket
   }
 
   destroy(): void {
-    this.#asked.socket.destroy()
+    this.#request.socket.destroy()
   }
 
   #head({ status, headers }: Head, overheadMs: number, more: readonly string[]): void {
-    const { id, socket } = this.#asked
+    const { id, socket } = this.#request
     this.headSent = true
     socket.off('close', this.#onGone)
     const lines = [
@@ -142,7 +142,7 @@ export class TunnelSink implements Sink {
   }
 }
 
-/** A CONNECT as authentication and the planes see it: its path is `<host>:<port>`. */
+/** Returns a CONNECT request as authentication and the planes see it; its path is `<host>:<port>`. */
 export function wireOfTunnel({ request }: TunnelRequest): WireRequest {
   const { authorization: _, 'proxy-authorization': credentials, ...headers } = request.headers
   const { remoteAddress = '', remotePort = 0 } = request.socket
@@ -157,14 +157,14 @@ export function wireOfTunnel({ request }: TunnelRequest): WireRequest {
   }
 }
 
-/** What a proxy is shown stands where every token stands. */
+/** Moves `proxy-authorization` to `authorization`, where authentication reads every token. */
 function withToken(headers: IncomingHttpHeaders, credentials: string | undefined): IncomingHttpHeaders {
   return credentials === undefined ? headers : { ...headers, authorization: bearerOf(credentials) }
 }
 
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2})$/i
 
-/** Browsers and most tools know no other way than a user and a password (RFC 7617): the password is the token. */
+/** Converts Basic credentials (RFC 7617), which browsers and most tools use for proxies, to Bearer: the password is the token. */
 function bearerOf(credentials: string): string {
   const [, basic] = BASIC.exec(credentials) ?? []
   if (basic === undefined) return credentials

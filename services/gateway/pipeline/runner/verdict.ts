@@ -3,12 +3,12 @@ import { admitted, type Replace, type Wait } from '../stage.ts'
 import type { GovernedCall } from './call.ts'
 import type { Runnable } from './plan.ts'
 
-/** Facts for which null means that there is none. */
+/** Facts that may be null. */
 const nullable: ReadonlySet<Fact> = new Set<Fact>(['pin', 'redacted', 'approval', 'hold'])
 
 /**
- * Takes the verdict of a stage. Null: it admitted, and its facts are on the call. Anything that is no verdict
- * (a forgotten return, a missing fact, another type) is a denial: no verdict never lets a call through.
+ * Applies the verdict of a stage. Returns null when the stage admitted the call, after adding its facts. An invalid verdict
+ * (a forgotten return, a missing fact, another type) is a denial, so that it never permits a call.
  */
 export function applyVerdict(call: GovernedCall, stage: Runnable, verdict: unknown): Denial | Wait | null {
   const { gives } = stage
@@ -56,7 +56,7 @@ function isReplace(value: object): value is Replace<never> {
   )
 }
 
-/** Are all facts there that the stage promised? Whether each is what its type says was the compiler's to check. */
+/** Returns true if all facts are present that the stage declares in `gives`. The compiler checks their types. */
 function hasFacts(value: Partial<Facts>, gives: readonly Fact[]): value is Facts {
   for (const fact of gives) {
     const given = value[fact]

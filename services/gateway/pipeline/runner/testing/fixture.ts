@@ -58,7 +58,7 @@ interface Setup {
   readonly authenticate?: () => Identity | Denial
   readonly revoked?: () => Verdict<never>
   readonly approval?: (pass: number) => unknown
-  /** What policy says; allow when absent. */
+  /** The decision of policy; absent: allow. */
   readonly decided?: Decision['action']
   readonly still?: () => Denial | null
   readonly headers?: Record<string, string>
@@ -66,13 +66,13 @@ interface Setup {
   readonly head?: Head
   readonly batches?: readonly (readonly Frame[])[]
   readonly reviews?: readonly AnyReview[]
-  /** The caller's connection, where it asks for a tunnel. */
+  /** The caller's connection, for tunnels. */
   readonly caller?: Duplex
-  /** Says which records the ledger cannot write. */
+  /** Returns true for records that the ledger cannot write. */
   readonly unwritable?: (rec: Rec) => boolean
 }
 
-/** One call through the real runner; what reached caller, ledger and metrics is written down in order. */
+/** Runs one call through the real runner, and records in order what reached the caller, the ledger and the metrics. */
 export function setUp(setup: Setup = {}) {
   const clock = new TestClock()
   const live = createLiveCalls(clock)
@@ -122,7 +122,7 @@ export function setUp(setup: Setup = {}) {
   return { clock, live, snapshots, abort, records, wire, metrics, logged, headers, done }
 }
 
-/** Writes down what the caller gets. */
+/** Records what the caller receives. */
 function fakeSink(wire: string[], caller: Duplex | null): Sink {
   const sink: Sink = {
     headSent: false,
