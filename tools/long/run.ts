@@ -38,6 +38,7 @@ const STEPS: readonly Step[] = [
   longer('counting', THREE_GATEWAYS, { PLAT_TEST_COUNTING_SECONDS: '120' }, 'no cap is passed'),
   longer('restored', CONTINUITY, { PLAT_TEST_RESTORES: '15' }, 'older copy'),
   longer('scale', 'services/operator/scale.live.test.ts', { PLAT_TEST_SCALE_AGENTS: '32000' }),
+  { name: 'hostile', runner: 'test/hostile/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },
   { name: 'crash', runner: 'test/crash/run.ts', args: () => ['-appender', 1000, '-gateway', 100], suite: 'crash' },
