@@ -75,7 +75,7 @@ for (const kind of ['bearer', 'bound']) {
     ['the MCP client', current],
     ['the MCP client of version 1', old],
   ] as const) {
-    test(`${who}, ${kind}: calls pass, denials are typed, a server without scope is told with it`, async () => {
+    test(`${who}, ${kind}: calls pass, denials are typed, a missing scope is in the error`, async () => {
       const client = await connect(sessionOf(kind))
       const names = (await client.listTools()).tools.map(({ name }) => name)
       assert.ok(names.includes('test_simple_text') && !names.includes('test_image_content'))
@@ -165,7 +165,7 @@ test('a call that waits for a person answers early, and goes through once it is 
   await client.close()
 })
 
-test('a call that is held hears what was decided', async () => {
+test('a call with a pending approval gets the decision', async () => {
   const session = await fixture.connect({ source: fixture.source({ session: 's3' }) })
   const client = await current(session)
   const held = refusalOf(client.callTool({ name: 'test_embedded_resource', arguments: {} }))

@@ -44,9 +44,9 @@ test('under plat run the forwarder has the token, and its address is the way', a
   await session.fetch(new Request(`${forwarder}/mcp/notes`, { headers: { accept: 'a/b' } }))
   assert.equal(seen[1]?.[1].get('accept'), 'a/b')
   assert.equal(session.claims, null)
-  await assert.rejects(session.token(), /the forwarder of plat run adds it/)
-  await assert.rejects(session.fetch('http://127.0.0.1:4000/other'), /calls the gateway alone/)
-  await assert.rejects(connect({ env, dpop: true }), /it alone could bind it/)
+  await assert.rejects(session.token(), /not available with plat run/)
+  await assert.rejects(session.fetch('http://127.0.0.1:4000/other'), /calls only the gateway/)
+  await assert.rejects(connect({ env, dpop: true }), /not possible with plat run/)
 })
 
 test('a token file is read again before its token ends', async () => {

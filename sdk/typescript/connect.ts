@@ -9,34 +9,34 @@ import { TokenKeeper } from './token/keeper.ts'
 import { Prover } from './token/prover.ts'
 import type { TokenSource } from './token/source.ts'
 
-/** Everything may be left out where the environment tells it. */
+/** Every option defaults to the environment. */
 export interface ConnectOptions {
-  /** Default: `PLAT_GATEWAY_URL`, or what the bootstrap endpoint tells. */
+  /** Default: `PLAT_GATEWAY_URL`, or the value from the bootstrap endpoint. */
   readonly gatewayURL?: string
-  /** The gateway as its `dpop.publicURL` and the cards of agents name it, where agents call it by another address. Default: `PLAT_PUBLIC_URL`. */
+  /** Public URL of the gateway (its `dpop.publicURL`), if agents call it by another one. Default: `PLAT_PUBLIC_URL`. */
   readonly publicURL?: string
   /** For `bind`, `exchange` and `delegate`. Default: `PLAT_IDENTITY_URL`. */
   readonly identityURL?: string
   /**
-   * Where tokens come from. Default: the file of `PLAT_TOKEN_FILE`; else the bootstrap endpoint of `PLAT_BOOTSTRAP_URL`; else none, where
+   * The source of tokens. Default: the file in `PLAT_TOKEN_FILE`; else the bootstrap endpoint in `PLAT_BOOTSTRAP_URL`; else none, if
    * `PLAT_GATEWAY_URL` is the forwarder of `plat run`.
    */
   readonly source?: TokenSource
   /** Binds every token to a key of this process, or to the given one (PKCS8 in PEM, Ed25519 or P-256). */
   readonly dpop?: boolean | { readonly privateKey: string }
-  /** Gives up waiting for the first token. */
+  /** Aborts waiting for the first token. */
   readonly signal?: AbortSignal
   /** Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Default: the machine's. */
+  /** Default: the system clock. */
   readonly fetch?: typeof globalThis.fetch
   readonly clock?: Clock
 }
 
 /**
- * The session that this process is: with its first token, so that what is wrong is told here.
+ * Returns the session of this process, after fetching its first token, so that configuration errors are reported here.
  *
- * @throws PlatError naming what is not set, TokenUnavailableError when there is no token.
+ * @throws PlatError with the missing setting, TokenUnavailableError if there is no token.
  * @example
  * const session = await connect()
  * const client = new Client({ name: 'my-agent', version: '1.0.0' })
@@ -59,7 +59,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Session> {
   if (source === null) {
     if (given === null) throw new PlatError('set PLAT_GATEWAY_URL, or give gatewayURL: the address of the gateway')
     if (!isForwarder(given)) throw new PlatError(NO_SOURCE)
-    if (options.dpop) throw new PlatError('dpop: the forwarder of plat run shows the token, and it alone could bind it')
+    if (options.dpop) throw new PlatError('dpop: not possible with plat run, whose forwarder holds the token')
     return new Session({ ...parts, gatewayURL: given, keeper: null, route: routeIn(env, given) })
   }
   const keeper = keeperOf(source, { identityURL, fetch, clock, dpop: options.dpop ?? false })
@@ -75,7 +75,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Session> {
 }
 
 const NO_SOURCE =
-  'nothing tells where the session token comes from: give source, set PLAT_TOKEN_FILE or PLAT_BOOTSTRAP_URL, or start the agent with plat run'
+  'no source of session tokens: pass source, set PLAT_TOKEN_FILE or PLAT_BOOTSTRAP_URL, or start the agent with plat run'
 
 function sourceIn(env: NonNullable<ConnectOptions['env']>, fetch: typeof globalThis.fetch): TokenSource | null {
   if (env.PLAT_TOKEN_FILE) return tokenFile(env.PLAT_TOKEN_FILE)
@@ -114,7 +114,7 @@ function isForwarder(url: string): boolean {
   return (hostname === '127.0.0.1' || hostname === 'localhost') && pathname.length > 1
 }
 
-/** The agent's own model route, out of the address that `plat run` sets for the client of OpenAI. */
+/** The agent's model route, from the URL that `plat run` sets for OpenAI clients. */
 function routeIn(
   { OPENAI_BASE_URL: base = '' }: NonNullable<ConnectOptions['env']>,
   gatewayURL: string,
@@ -123,7 +123,7 @@ function routeIn(
   return route?.replace(/\/v1\/?$/, '') || null
 }
 
-/** Without a slash at its end; null: not given. The message does not repeat it, since an address of `plat run` is a secret. */
+/** Returns the URL without a trailing slash, or null if it is not set. The error does not repeat it, since a URL of `plat run` is secret. */
 function addressOf(name: string, text: string | undefined): string | null {
   if (text === undefined) return null
   const url = URL.canParse(text) ? new URL(text) : null

@@ -34,7 +34,7 @@ async function oldestNode(): Promise<string> {
   const places = (process.env.PATH ?? '').split(path.delimiter).map((dir) => path.join(dir, 'node'))
   const found = await Promise.all(
     [process.execPath, ...places.filter((place) => existsSync(place))].map(async (place) => {
-      // What does not run is of no version.
+      // A binary that does not run has no version.
       const { stdout } = await run(place, ['--version']).catch(() => ({ stdout: '' }))
       const [major = 0, minor = 0] = stdout.trim().slice(1).split('.').map(Number)
       return { place, order: major * 1000 + minor }
@@ -137,7 +137,7 @@ test('a strict program compiles against its types, and misuse does not', async (
   assert.equal(await compiled({ 'program.ts': program }, { skipLibCheck: false }), '')
 })
 
-/** What the compiler says of files beside the installed package. */
+/** Compiler output for files beside the installed package. */
 async function compiled(files: Readonly<Record<string, string>>, more: object): Promise<string> {
   const compilerOptions = {
     ...{ target: 'es2023', lib: ['es2023'], module: 'nodenext', types: ['node'], noEmit: true, strict: true },

@@ -135,7 +135,7 @@ test('code runs in the sandbox of the session', async () => {
   assert.deepEqual(fixture.ran, ['{"code":"6 * 7"}'])
 })
 
-test('who is revoked hears so, wherever it calls', async () => {
+test('a revoked session gets the error from every endpoint', async () => {
   const session = await fixture.connect({ source: fixture.source({ session: 'leaving' }) })
   const client = await mcp(session)
   await client.callTool(call)

@@ -12,18 +12,18 @@ import { Prover } from './token/prover.ts'
 /** Largest result of code, in bytes. */
 const MAX_RESULT_BYTES = 64 * 1024 * 1024
 
-/** What a session is made of; {@link connect} puts it together. */
+/** Parts of a session, assembled by {@link connect}. */
 export interface SessionParts {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly gatewayURL: string
-  /** The gateway as proofs and cards name it; null: as it is called. */
+  /** Public URL of the gateway in proofs and cards; null: `gatewayURL`. */
   readonly publicURL: string | null
   readonly identityURL: string | null
   /** Null: a forwarder adds the token. */
   readonly keeper: TokenKeeper | null
-  /** Name of the session, where no token tells it. */
+  /** Name of the session, if it is not known from a token. */
   readonly name: string | null
-  /** The model route of the agent itself, where no token tells it. */
+  /** The agent's model route, if it is not known from a token. */
   readonly route: string | null
   readonly fetch: typeof globalThis.fetch
   readonly clock: Clock
@@ -36,27 +36,27 @@ export interface McpAddress {
   readonly requestInit: { readonly headers: Record<string, string> }
 }
 
-/** What code in the session's sandbox answered. */
+/** Result of code in the session's sandbox. */
 export interface ExecResult {
-  /** The sandbox's own status, below 500. */
+  /** Status of the sandbox, below 500. */
   readonly status: number
   readonly result: unknown
 }
 
 /**
- * A governed session of an agent: who it is, and how it calls. Made by {@link connect}.
+ * A governed session of an agent: its identity and its calls. Created by {@link connect}.
  *
  * @example
  * const session = await connect()
  * const openai = new OpenAI(session.openai())
  */
 export class Session {
-  /** Where every call goes, without a slash at its end. */
+  /** URL of every call, without a trailing slash. */
   readonly gatewayURL: string
   /**
-   * `fetch` for calls to the gateway and nowhere else: with the session's token, and a proof where the token is bound to a key. A call
-   * that the gateway says may come again is repeated. A refusal rejects with {@link DeniedError}, but for the statuses 400, 404 and 405, which
-   * clients of protocols act upon; errors of JSON-RPC come as answers, and {@link deniedBy} reads them in what clients throw.
+   * `fetch` for calls to the gateway only, with the session's token, and a proof if the token is bound to a key. A call that the
+   * gateway marks as safe to repeat is repeated. A refusal rejects with {@link DeniedError}, except for the statuses 400, 404 and 405,
+   * which protocol clients handle; JSON-RPC errors are returned as responses, and {@link deniedBy} finds them in errors of clients.
    *
    * @example
    * const response = await session.fetch(`${session.gatewayURL}/mcp/notes`, { method: 'POST', body })
@@ -83,13 +83,13 @@ export class Session {
     this.#answers = this.#fetching({ refusals: 'answers' })
   }
 
-  /** Variables that the session was told at its bootstrap; empty otherwise. */
+  /** Variables from the bootstrap endpoint; empty without it. */
   get env(): Readonly<Record<string, string>> {
     return this.#parts.keeper?.env ?? {}
   }
 
   /**
-   * What the session's token says: user, groups, taints that it inherited, scopes, end. Null under `plat run`, which keeps the token.
+   * Claims of the session's token: user, groups, inherited taints, scopes, expiry. Null under `plat run`, which holds the token.
    *
    * @example
    * if (session.claims?.groups.includes('staff')) offerInternalDocuments()
@@ -99,7 +99,7 @@ export class Session {
   }
 
   /**
-   * A token that counts now. For what `session.fetch` cannot do; a bound token needs a proof with each use.
+   * Returns a currently valid token, for uses that `session.fetch` does not cover. A bound token needs a proof with each use.
    * @throws TokenUnavailableError
    */
   async token(): Promise<string> {
@@ -109,8 +109,8 @@ export class Session {
   /**
    * An MCP server, for the transports of `@modelcontextprotocol/client` and of version 1, `@modelcontextprotocol/sdk`.
    *
-   * @param options `approvalWaitSeconds`: a call that needs a person's approval answers after this time that it waits
-   *   (`ApprovalPendingError`); without it the call is held until it is decided, or the client gives up.
+   * @param options `approvalWaitSeconds`: a call with a pending approval fails with `ApprovalPendingError` after this time;
+   *   without it the call waits until the decision or the client's timeout.
    * @example
    * const { url, ...options } = session.mcp('notes')
    * await client.connect(new StreamableHTTPClientTransport(url, options))
@@ -125,7 +125,7 @@ export class Session {
   }
 
   /**
-   * Options of the client of OpenAI for a model route; the agent's own where none is named. The client repeats by itself what may be repeated.
+   * Options of the OpenAI client for a model route; by default the agent's route. The client retries by itself.
    *
    * @example
    * const openai = new OpenAI(session.openai())
@@ -139,7 +139,7 @@ export class Session {
   }
 
   /**
-   * Options of the client of Anthropic for a model route; the agent's own where none is named.
+   * Options of the Anthropic client for a model route; by default the agent's route.
    *
    * @example
    * const anthropic = new Anthropic(session.anthropic('claude'))
@@ -173,9 +173,9 @@ export class Session {
   }
 
   /**
-   * Runs code in the session's own sandbox (`exec.enabled` of the gateway, profile `codeInterpreter` of the agent).
+   * Runs code in the session's sandbox (`exec.enabled` of the gateway, profile `codeInterpreter` of the agent).
    *
-   * @throws DeniedError when the gateway refuses.
+   * @throws DeniedError if the gateway refuses.
    * @example
    * const { status, result } = await session.exec({ code: 'print(6 * 7)', timeoutSeconds: 10 })
    */
@@ -196,12 +196,12 @@ export class Session {
     const bytes = await readBody(response.body, MAX_RESULT_BYTES)
     if (bytes === null) throw new PlatError(`the result is larger than ${MAX_RESULT_BYTES} bytes`)
     const result = readJson(bytes)
-    if (result === undefined) throw new PlatError('the result is no JSON')
+    if (result === undefined) throw new PlatError('the result is not JSON')
     return { status: response.status, result }
   }
 
   /**
-   * Exchanges the session's token at the broker: for a smaller one of another audience, or for a credential of a cloud.
+   * Exchanges the session's token at the broker for a token with fewer scopes and another audience, or for a cloud credential.
    *
    * @throws IdentityRefusedError with the broker's word.
    * @example
@@ -214,8 +214,8 @@ export class Session {
   }
 
   /**
-   * A session that acts for the caller of this agent and for its user: for calls that go on from a call. It ends with what was delegated
-   * and is not renewed.
+   * Returns a session that acts for the caller of this agent and for its user, for further calls on their behalf. It expires with
+   * the delegated token and is not renewed.
    *
    * @throws IdentityRefusedError with the broker's word.
    * @example
@@ -231,10 +231,9 @@ export class Session {
   }
 
   /**
-   * Binds the session to a key from now on (DPoP): a token that leaks is worth nothing without it. `connect({ dpop: true })` does it from
-   * the start.
+   * Binds the session to a key from now on (DPoP), so that a leaked token is useless. `connect({ dpop: true })` does it from the start.
    *
-   * @throws IdentityRefusedError when somebody else has bound the token already.
+   * @throws IdentityRefusedError if the token is already bound to another key.
    * @example
    * await session.bind()
    */
@@ -242,7 +241,7 @@ export class Session {
     await this.#keeper('binding').bindTo(new Prover(this.#parts.clock, privateKey))
   }
 
-  /** Forgets the token and asks for no other. Calls that run go on. */
+  /** Drops the token and requests no other. Running calls continue. */
   close(): void {
     this.#parts.keeper?.close()
   }
@@ -253,26 +252,26 @@ export class Session {
 
   #keeper(what: string): TokenKeeper {
     const { keeper } = this.#parts
-    if (keeper === null) throw new PlatError(`${what} is not the agent's here: the forwarder of plat run adds it`)
+    if (keeper === null) throw new PlatError(`${what} is not available with plat run, whose forwarder holds the token`)
     return keeper
   }
 
   #exchanger(): Exchanger {
     const { identityURL, fetch, clock } = this.#parts
     if (identityURL === null)
-      throw new PlatError('the identity broker is not known: set PLAT_IDENTITY_URL or identityURL')
+      throw new PlatError('the address of the identity broker is missing: set PLAT_IDENTITY_URL or identityURL')
     return new Exchanger({ identityURL, fetch, clock })
   }
 
   #ownRoute(): string {
     const { claims } = this
     const route = claims === null ? this.#parts.route : `${claims.namespace}.${claims.agent}`
-    if (route === null) throw new PlatError('name the model route: no token tells the agent')
+    if (route === null) throw new PlatError('pass the model route: the agent is not known from a token')
     return route
   }
 }
 
-/** Clients insist on a key; the session's fetch puts the token in its place. */
+/** Placeholder, because clients require a key; the session's fetch replaces it by the token. */
 const IN_PLACE = 'in-place-of-the-session-token'
 
 /** `notes`, or `<namespace>/notes`. */

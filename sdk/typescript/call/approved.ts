@@ -3,14 +3,14 @@ import { sleep, waitingClock } from '../clock.ts'
 import { ApprovalPendingError } from '../denied/denied.ts'
 import { deniedBy } from '../denied/error.ts'
 
-/** When a pending approval is asked for again where nobody said, in milliseconds. */
+/** Default pause before a call with a pending approval is repeated, in milliseconds. */
 const ASK_AGAIN_MS = 5_000
 
 /**
- * Makes a call again until a person has decided it. Use it with `approvalWaitSeconds` of {@link Session.mcp}: the call then answers early that
- * it waits, so that no time-out of the client ends it. The same call, made again, waits for the same approval and uses it once.
+ * Repeats a call until its approval is decided. Use it with `approvalWaitSeconds` of {@link Session.mcp}: the call then fails early with
+ * a pending approval, before the client's timeout. Repeated calls wait for the same approval and use it once.
  *
- * @throws DeniedError when it is refused, whatever `call` throws otherwise, and the signal's reason.
+ * @throws DeniedError if it is refused; other errors of `call`; the signal's reason.
  * @example
  * const result = await untilApproved(() => client.callTool({ name: 'delete_note', arguments: { name: 'old' } }))
  */
@@ -18,7 +18,7 @@ export async function untilApproved<T>(
   call: () => Promise<T>,
   options: {
     readonly signal?: AbortSignal
-    /** Told each time that the call still waits. */
+    /** Called each time the approval is still pending. */
     readonly onPending?: (pending: ApprovalPendingError) => void
     readonly clock?: Clock
   } = {},

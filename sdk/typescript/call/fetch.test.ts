@@ -7,7 +7,7 @@ import { claimsOf } from '../testing/claims.ts'
 
 const GATEWAY = 'https://gateway.example'
 
-/** What a gateway was sent. */
+/** Requests that a gateway received. */
 interface Sent {
   readonly url: string
   readonly headers: Headers
@@ -73,7 +73,7 @@ test('a call goes out with the token, and keys of clients stay behind', async ()
   assert.deepEqual([sent[1]?.url, sent[1]?.body], [`${GATEWAY}/mcp/notes`, 'from a request'])
 })
 
-test('nobody else is sent a token, by whatever spelling', async () => {
+test('the token is sent only to the gateway, for every spelling of a URL', async () => {
   const { session, sent } = await setUp([ok], { gatewayURL: `${GATEWAY}/plat` })
   const others = [
     'https://elsewhere.example/plat/mcp/notes',
@@ -85,7 +85,7 @@ test('nobody else is sent a token, by whatever spelling', async () => {
     'https://gateway.example@elsewhere.example/plat/',
     'no url',
   ]
-  for (const url of others) await assert.rejects(session.fetch(url), /calls the gateway alone/, url)
+  for (const url of others) await assert.rejects(session.fetch(url), /calls only the gateway/, url)
   assert.deepEqual(sent, [])
   await session.fetch(`${GATEWAY}/plat/mcp/notes?x=1#y`)
   assert.equal(sent.length, 1)
@@ -122,7 +122,7 @@ test('a denial of JSON-RPC on HTTP 200 is repeated as well, an answer never', as
   }
 })
 
-test('what does not help is not repeated: told so, not told when, maybe done, too far away, streamed, or answered early', async () => {
+test('a call is not repeated if it is useless, has no time, may have run, is too late, is a stream, or responded early', async () => {
   const cases: readonly [FakeResponse, RequestInit][] = [
     [refusing(429, 'rate_limited', { 'retry-after': '1', 'x-should-retry': 'false' }), {}],
     [refusing(429, 'budget_exceeded', { 'retry-after': '1' }), {}],
@@ -202,7 +202,7 @@ test('a token that is not taken any more is replaced once', async () => {
   assert.equal(never.sent.length, 2)
 })
 
-test('who is revoked does not ask for another token', async () => {
+test('a revoked session requests no other token', async () => {
   const { clock, sent, post, issued } = await setUp([refusing(401, 'revoked', { 'www-authenticate': 'Bearer' })])
   await clock.advance(6_000)
   await assert.rejects(post(), { name: 'RevokedError', code: 'revoked' })
@@ -226,7 +226,7 @@ test('a bound session proves its key for each call, to the address that the gate
   assert.notEqual(proofs[0]?.jti, proofs[1]?.jti)
 })
 
-test('a nonce that is asked for goes into this proof and the next ones', async () => {
+test('a required nonce is part of this proof and the next ones', async () => {
   const asks = refusing(401, 'invalid_dpop_proof', {
     'www-authenticate': 'DPoP error="use_dpop_nonce"',
     'dpop-nonce': 'n1',
@@ -265,7 +265,7 @@ test('code runs in the session of the token; what the gateway refuses is an erro
   await assert.rejects(session.exec({ code: '' }), { code: 'unknown_session' })
 })
 
-test('early answers are asked for by a header', async () => {
+test('early responses are requested by a header', async () => {
   const { session } = await setUp([])
   assert.deepEqual(session.mcp('notes', { approvalWaitSeconds: 5 }).requestInit, { headers: { prefer: 'wait=5' } })
   assert.deepEqual(session.mcp('team/notes').url.href, `${GATEWAY}/mcp/team/notes`)

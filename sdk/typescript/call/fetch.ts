@@ -6,33 +6,33 @@ import { retryAfterIn } from '../denied/response.ts'
 import type { LiveToken, TokenKeeper } from '../token/keeper.ts'
 import { type GatewayAddresses, type Sendable, sendable } from './request.ts'
 
-/** Sends of one call at most, and the longest pause between two, in milliseconds. */
+/** Maximum sends of one call, and the longest pause between two, in milliseconds. */
 const MAX_SENDS = 4
 const LONGEST_PAUSE_MS = 30_000
 
-/** Statuses that clients of the protocols act upon themselves: negotiation, a session that is gone, a stream that is not offered. */
+/** Statuses that protocol clients handle: negotiation, an ended session, an unsupported stream. */
 const FOR_CLIENTS: ReadonlySet<number> = new Set([400, 404, 405])
 
 export interface GovernedOptions {
-  /** Null: somebody on the way adds the token, as the forwarder of `plat run` does. */
+  /** Null if a forwarder adds the token, as with `plat run`. */
   readonly keeper: TokenKeeper | null
   readonly reach: GatewayAddresses
   readonly fetch: typeof globalThis.fetch
   readonly clock: Clock
-  /** The URL that a proof names: the gateway may know itself by another address. */
+  /** The URL in a proof: the gateway's public URL may differ. */
   readonly provenURL: (url: string) => string
 }
 
-/** What a client wants done with refusals. */
+/** How refusals are returned to a client. */
 export interface RefusalHandling {
-  /** `errors`: the call rejects with {@link DeniedError}. `answers`: the client reads them itself, and repeats by itself what may be repeated. */
+  /** `errors`: the call rejects with {@link DeniedError}. `answers`: as responses; the client retries by itself. */
   readonly refusals: 'errors' | 'answers'
 }
 
-/** Calls of one session: with its token and proof, again where that can help. */
+/** Sends calls of one session with its token and proof, and repeats them if that may help. */
 export class GovernedFetch {
   readonly #options: GovernedOptions
-  /** The last nonce that the gateway asked for in proofs (RFC 9449, section 9). */
+  /** The last nonce that the gateway required in proofs (RFC 9449, section 9). */
   #nonce: string | null = null
 
   constructor(options: GovernedOptions) {
@@ -50,7 +50,7 @@ export class GovernedFetch {
     throw denied
   }
 
-  /** What was refused before anything was forwarded, and says when to come again. */
+  /** Repeats calls that were refused before forwarding, with a time to retry. */
   async #repeated(call: Sendable): Promise<Response> {
     for (let sends = 1; ; sends++) {
       const response = await this.#authorized(call)
@@ -61,7 +61,7 @@ export class GovernedFetch {
     }
   }
 
-  /** One send, and another one where a nonce is asked for or a newer token may be taken. */
+  /** Sends once, and again if a nonce is required or a newer token may be accepted. */
   async #authorized(call: Sendable): Promise<Response> {
     const { keeper } = this.#options
     if (keeper === null) return this.#options.fetch(call.url, { ...call.init, headers: call.headers })
@@ -100,7 +100,7 @@ function asksNonce({ headers }: Response): boolean {
   return headers.has('dpop-nonce') && /\buse_dpop_nonce\b/.test(headers.get('www-authenticate') ?? '')
 }
 
-/** How long to wait before the same call is sent again; null: it is not. */
+/** Pause before the call is repeated, in milliseconds; null: it is not repeated. */
 function pauseOf({ headers }: Response): number | null {
   if (headers.get('x-should-retry') === 'false') return null
   const pauseMs = retryAfterIn((name) => headers.get(name))
@@ -108,8 +108,8 @@ function pauseOf({ headers }: Response): number | null {
 }
 
 /**
- * What the gateway refuses before it forwards anything. `revocations_unavailable`, for one, can end a call that runs; and who asked to be
- * told early that a call waits for a person (`approval_pending`) wants to know it.
+ * Codes that the gateway uses only before it forwards a call. `revocations_unavailable` can also end a running call, and
+ * `approval_pending` is returned to callers that requested it.
  */
 const NOT_FORWARDED: ReadonlySet<DenialCode> = new Set([
   'request_timeout',
@@ -119,16 +119,16 @@ const NOT_FORWARDED: ReadonlySet<DenialCode> = new Set([
   'overloaded',
 ])
 
-/** Statuses by which servers say themselves that they did nothing. */
+/** Statuses by which servers state that they did nothing. */
 const UNDONE: ReadonlySet<number> = new Set([408, 429, 503])
 
-/** Whether nothing came of the call: it must not be made twice. */
+/** Whether the call had no effect, so that it can be repeated. */
 async function isUndone(response: Response): Promise<boolean> {
   const facts = await factsOfBody(response)
   return facts === null ? UNDONE.has(response.status) : NOT_FORWARDED.has(facts.code)
 }
 
-/** Frees the connection of an answer that nobody reads. */
+/** Frees the connection of an unread response. */
 async function discard(response: Response): Promise<void> {
   await response.body?.cancel().catch(() => {})
 }

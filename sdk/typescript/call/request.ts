@@ -1,6 +1,6 @@
 import type { PlatError } from '../error.ts'
 
-/** A call that can be sent, and sent again where its body can be read twice. */
+/** A call that can be sent, and sent again if its body can be read twice. */
 export interface Sendable {
   readonly url: string
   readonly init: RequestInit
@@ -10,7 +10,7 @@ export interface Sendable {
   readonly repeatable: boolean
 }
 
-/** What the arguments of `fetch` mean. The body of a `Request` is read, since it can be sent only once. */
+/** Normalizes the arguments of `fetch`. Reads the body of a `Request`, since it can be sent only once. */
 export async function sendable(input: string | URL | Request, init: RequestInit = {}): Promise<Sendable> {
   const given = input instanceof Request ? input : null
   const headers = new Headers(init.headers ?? given?.headers)
@@ -19,7 +19,7 @@ export async function sendable(input: string | URL | Request, init: RequestInit 
   const body = 'body' in init ? init.body : given?.body ? await given.arrayBuffer() : undefined
   return {
     url: given?.url ?? String(input),
-    // The gateway never redirects; what does is somebody else, who must not see the token.
+    // The gateway never redirects, so a redirect comes from another server, which must not get the token.
     init: { ...init, method, signal, redirect: init.redirect === 'manual' ? 'manual' : 'error', ...(body && { body }) },
     headers,
     method,
@@ -32,7 +32,7 @@ function isStream(body: unknown): boolean {
   return body instanceof ReadableStream || (typeof body === 'object' && body !== null && Symbol.asyncIterator in body)
 }
 
-/** The addresses that are the gateway's: nothing else is sent a token. */
+/** Addresses of the gateway. The token is sent only to them. */
 export class GatewayAddresses {
   readonly #bases: readonly string[]
   readonly #complain: (message: string) => PlatError
@@ -42,12 +42,12 @@ export class GatewayAddresses {
     this.#complain = complain
   }
 
-  /** @throws PlatError where the URL is not below the gateway. */
+  /** @throws PlatError if the URL is not below the gateway. */
   check(url: string): void {
     const asked = URL.canParse(url) ? withSlash(url.split(/[?#]/, 1)[0] ?? '') : ''
     if (this.#bases.some((base) => asked.startsWith(base))) return
-    const where = URL.canParse(url) ? new URL(url).origin : 'what is no URL'
-    throw this.#complain(`the session's fetch calls the gateway alone, not ${where}: use the machine's own fetch there`)
+    const where = URL.canParse(url) ? new URL(url).origin : 'an invalid URL'
+    throw this.#complain(`the session's fetch calls only the gateway, not ${where}: use the global fetch there`)
   }
 }
 

@@ -19,7 +19,7 @@ test('the codes are those of the gateway', () => {
   assert.deepEqual([...DENIAL_CODES].sort(), Object.keys(errorTable).sort())
 })
 
-test('an error of JSON-RPC tells everything that the gateway told', () => {
+test('a JSON-RPC error has every member of the refusal', () => {
   const data = { error: 'policy_denied', decisionId: 'd1', policy: 'default/p', rule: 'no', retryAfterMs: 1500 }
   const error = Object.assign(new Error('not this one'), { code: 403, data })
   const denied = deniedBy(error)

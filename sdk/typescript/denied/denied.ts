@@ -1,24 +1,24 @@
 import { PlatError } from '../error.ts'
 import type { DenialCode } from './codes.ts'
 
-/** What a refusal says, in whatever dialect it came. */
+/** Content of a refusal, for every protocol. */
 export interface DenialFacts {
   readonly code: DenialCode
-  /** The gateway's own words, for people. */
+  /** Message of the gateway, for people. */
   readonly message: string
-  /** HTTP status that the refusal stands for, also where it came as a JSON-RPC error on HTTP 200; 0: not told. */
+  /** HTTP status of the refusal, also if it is a JSON-RPC error on HTTP 200; 0 if unknown. */
   readonly status: number
-  /** The policy and the rule that refused; null: none did, or the dialect has no place for them. */
+  /** The policy and the rule that refused; null if none did, or the protocol does not transmit them. */
   readonly policy: string | null
   readonly rule: string | null
-  /** By which the call stands in the ledger. */
+  /** ID of the call in the ledger. */
   readonly decisionId: string | null
-  /** When to try again, in milliseconds; null: a retry changes nothing, or nobody knows when. */
+  /** When to retry, in milliseconds; null if a retry does not help, or the time is unknown. */
   readonly retryAfterMs: number | null
   readonly approvalId: string | null
-  /** Scopes that were missing. */
+  /** Missing scopes. */
   readonly scopes: readonly string[]
-  /** Where the user connects his account, and with whom. */
+  /** URL and provider for connecting the user's account. */
   readonly connectURL: string | null
   readonly provider: string | null
 }
@@ -64,7 +64,7 @@ export class DeniedError extends PlatError implements DenialFacts {
 }
 
 /**
- * The call waits for a person (`approval_pending`): `approvalId` names the question. The same call, made again, picks the answer up: see
+ * The call has a pending approval (`approval_pending`) with the ID `approvalId`. Repeat the call to get the result: see
  * {@link untilApproved}.
  *
  * @example
@@ -75,8 +75,7 @@ export class ApprovalPendingError extends DeniedError {
 }
 
 /**
- * A person said no, nobody decided in time, or the approval is for something else by now (`approval_denied`, `approval_expired`,
- * `approval_stale`).
+ * The approval was denied, has expired, or no longer covers the call (`approval_denied`, `approval_expired`, `approval_stale`).
  *
  * @example
  * if (denied instanceof ApprovalRefusedError) giveUp(denied.message)
@@ -86,27 +85,27 @@ export class ApprovalRefusedError extends DeniedError {
 }
 
 /**
- * The token lacks `scopes` (`insufficient_scope`): step-up is asking whoever grants them.
+ * The token lacks `scopes` (`insufficient_scope`); request a token with them.
  *
  * @example
- * if (denied instanceof ScopeMissingError) askFor(denied.scopes)
+ * if (denied instanceof ScopeMissingError) requestScopes(denied.scopes)
  */
 export class ScopeMissingError extends DeniedError {
   override readonly name = 'ScopeMissingError'
 }
 
 /**
- * Token, session, agent, user or everybody was revoked or suspended: nothing helps but a person.
+ * The token, session, agent, user or all callers are revoked or suspended. A retry does not help.
  *
  * @example
- * if (denied instanceof Revoked) process.exit(1)
+ * if (denied instanceof RevokedError) process.exit(1)
  */
 export class RevokedError extends DeniedError {
   override readonly name = 'RevokedError'
 }
 
 /**
- * Money or tokens are used up (`budget_exceeded`); `retryAfterMs` tells when the window ends, where it has an end.
+ * A budget of money or tokens is exhausted (`budget_exceeded`); `retryAfterMs` is the end of its window, if it has one.
  *
  * @example
  * if (denied instanceof BudgetExceededError) comeBackIn(denied.retryAfterMs)
@@ -116,7 +115,7 @@ export class BudgetExceededError extends DeniedError {
 }
 
 /**
- * The user has to connect an account first: send him to `connectURL` (`upstream_credential` of a server that acts for each user).
+ * The user must first connect an account at `connectURL` (`upstream_credential` of a server with per-user credentials).
  *
  * @example
  * if (denied instanceof AccountNeededError) showLink(denied.provider, denied.connectURL)
@@ -138,7 +137,7 @@ const kinds: Readonly<Partial<Record<DenialCode, Kind>>> = {
   budget_exceeded: BudgetExceededError,
 }
 
-/** The error of a refusal, of the class that its code has. */
+/** Returns the error of a refusal, of the class for its code. */
 export function denialOf(facts: DenialFacts, cause?: unknown): DeniedError {
   const Denied = facts.connectURL !== null ? AccountNeededError : (kinds[facts.code] ?? DeniedError)
   return new Denied(facts, cause)

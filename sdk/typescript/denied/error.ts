@@ -5,12 +5,12 @@ import { factsIn, type HeaderReader, rpcFacts } from './response.ts'
 
 /** Largest refusal, in bytes: a longer body is a result. */
 const MAX_REFUSAL_BYTES = 1024 * 1024
-/** How deep errors are followed into their causes: clients wrap what they caught, never so often. */
+/** Maximum depth of nested causes: clients wrap errors, but never this often. */
 const MAX_CAUSES = 8
 
 /**
- * The refusal behind an error that a client threw: of the MCP clients, `openai`, `@anthropic-ai/sdk`, `@a2a-js/sdk` and of this
- * package. Null: the gateway did not refuse, something else went wrong.
+ * Finds the refusal in an error of a client: the MCP clients, `openai`, `@anthropic-ai/sdk`, `@a2a-js/sdk` and this package. Returns
+ * null if the error is not a refusal of the gateway.
  *
  * @example
  * const denied = deniedBy(error)
@@ -40,7 +40,7 @@ function factsOf(members: Members): DenialFacts | null {
   const status = numberIn(members, 'status')
   const header = headersIn(members.get('headers'))
   const { error, data } = { error: members.get('error'), data: members.get('data') }
-  // openai keeps the error object, @anthropic-ai/sdk the whole body, MCP and A2A what stands in the JSON-RPC error.
+  // openai exposes the error object, @anthropic-ai/sdk the whole body, MCP and A2A the members of the JSON-RPC error.
   return (
     factsIn(error, status, header) ??
     factsIn({ error }, status, header) ??
@@ -49,7 +49,7 @@ function factsOf(members: Members): DenialFacts | null {
   )
 }
 
-/** The MCP client of revision 2026 keeps the answer's text of what was refused at the HTTP level. */
+/** The MCP client of revision 2026 exposes the response text of refusals at the HTTP level. */
 function bodyIn(data: unknown, status: number): DenialFacts | null {
   if (!isObject(data) || typeof data.text !== 'string') return null
   try {
@@ -69,7 +69,7 @@ function headersIn(headers: unknown): HeaderReader {
 }
 
 /**
- * The refusal that a response tells, its body left to be read; null: it is none. For programs that call without a client.
+ * Returns the refusal in a response, or null. Does not consume its body. For programs that call without a client.
  *
  * @example
  * const response = await fetch(`${gateway}/v1/whoami`)
@@ -80,7 +80,7 @@ export async function denialIn(response: Response): Promise<DeniedError | null> 
   return facts === null ? null : denialOf(facts)
 }
 
-/** What the JSON of a response tells of a refusal, also on HTTP 200. The body is left to be read. */
+/** The refusal in the JSON of a response, also on HTTP 200. Does not consume the body. */
 export async function factsOfBody(response: Response): Promise<DenialFacts | null> {
   if (!/^application\/json\b/i.test(response.headers.get('content-type') ?? '')) return null
   const bytes = await readBody(response.clone().body, MAX_REFUSAL_BYTES).catch(() => null)

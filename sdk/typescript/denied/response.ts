@@ -2,7 +2,7 @@ import { isObject } from '@plat/tokens'
 import { type DenialCode, isDenialCode } from './codes.ts'
 import type { DenialFacts } from './denied.ts'
 
-/** What headers add to a refusal's body. */
+/** Members of a refusal from headers. */
 export type HeaderReader = (name: string) => string | null
 
 type Members = Readonly<Record<string, unknown>>
@@ -10,8 +10,8 @@ type Members = Readonly<Record<string, unknown>>
 const NO_HEADERS: HeaderReader = () => null
 
 /**
- * Reads the body of a refusal in every dialect: JSON-RPC errors of MCP and A2A, OpenAI's and Anthropic's error objects, and the plain
- * `{error, message, requestId}`. Null: it is none of the gateway's.
+ * Reads the body of a refusal of every protocol: JSON-RPC errors of MCP and A2A, OpenAI's and Anthropic's error objects, and the plain
+ * `{error, message, requestId}`. Returns null if it is not from the gateway.
  */
 export function factsIn(body: unknown, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
   if (!isObject(body)) return null
@@ -23,11 +23,11 @@ export function factsIn(body: unknown, status = 0, header: HeaderReader = NO_HEA
   return facts(error.code, { status, header, message: error.message, told: { approvalId: error.approval_id } })
 }
 
-/** An error object of JSON-RPC: the gateway's word stands in `data.error`, or in the metadata of A2A's ErrorInfo. */
+/** A JSON-RPC error object: the gateway's code is in `data.error`, or in the metadata of A2A's ErrorInfo. */
 export function rpcFacts(error: Members, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
   const told = toldIn(error.data)
   if (told === null || !isDenialCode(told.error)) return null
-  // Codes of JSON-RPC and the protocols are below zero; all others are the status that the refusal stands for.
+  // Codes of JSON-RPC and the protocols are negative; all others are the HTTP status.
   const stands = typeof error.code === 'number' && error.code > 0 ? error.code : status
   return facts(told.error, { status: stands, header, message: error.message, told })
 }

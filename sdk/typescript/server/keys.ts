@@ -4,14 +4,14 @@ import { type PublicKey, publicKeyOf } from '@plat/keys'
 import { type AuthReason, jwksSource, type KeyFetcher, type KeySource, staticSource } from '@plat/tokens'
 import { PlatError } from '../error.ts'
 
-/** How often a key document is read again, in seconds: what the broker lets it be kept. */
+/** How often a key document is fetched, in seconds: its cache lifetime at the broker. */
 const REFRESH_SECONDS = 300
 
-/** Whom a verifier trusts: the address of a key document (JWKS), or public keys in PEM. */
+/** Trusted keys of a verifier: the URL of a key document (JWKS), or public keys in PEM. */
 export type Trust = { readonly jwksURL: string } | { readonly publicKeys: readonly string[] }
 
 /**
- * Who shows a token is not let in.
+ * The token is refused.
  *
  * @example
  * if (error instanceof TokenRefusedError) response.writeHead(401).end(error.reason)
@@ -26,7 +26,7 @@ export class TokenRefusedError extends PlatError {
   }
 }
 
-/** Keys that follow their document. Nothing is fetched before the first token comes. */
+/** Keys that are updated from their document. Nothing is fetched before the first token. */
 export function keysOf(trust: Trust, fetch: typeof globalThis.fetch, clock: Clock): KeySource {
   if ('publicKeys' in trust) return staticSource(trust.publicKeys.map(keyIn))
   return jwksSource({
@@ -40,11 +40,11 @@ export function keysOf(trust: Trust, fetch: typeof globalThis.fetch, clock: Cloc
 
 function keyIn(pem: string): PublicKey {
   const key = publicKeyOf(createPublicKey(pem))
-  if (key === null) throw new PlatError('publicKeys: a key of this type signs no token')
+  if (key === null) throw new PlatError('publicKeys: keys of this type cannot sign tokens')
   return key
 }
 
-/** A small document, whole or not at all. */
+/** Fetches a small document completely. */
 async function fetchBytes(
   fetch: typeof globalThis.fetch,
   url: string,

@@ -12,20 +12,20 @@ import {
 } from '@plat/tokens'
 import { keysOf, TokenRefusedError, type Trust } from './keys.ts'
 
-/** How far clocks may differ, in seconds. */
+/** Tolerated clock skew, in seconds. */
 const LEEWAY_SECONDS = 30
 
 export interface TokenVerifierOptions {
   /** The broker's keys: `{ jwksURL: 'https://identity.example.com/.well-known/jwks.json' }` */
   readonly trust: Trust
-  /** What the token must be for: the audience that the gateway exchanges for this server. */
+  /** Required audience: the one that the gateway exchanges tokens for at this server. */
   readonly audience: string
   /** Exact `iss`; any when absent. */
   readonly issuer?: string
   readonly trustDomain?: string
   /**
-   * Who must prove that a key is his (DPoP). `bound`, the default: who shows a token that is bound to a key. `all`: everybody. `none`:
-   * nobody, for servers that only the gateway reaches, since it shows tokens of bound agents and does not have their keys.
+   * When a DPoP proof is required. `bound`, the default: for tokens that are bound to a key. `all`: always. `none`: never, for servers
+   * that only the gateway can reach, since it presents bound tokens of agents and does not have their keys.
    */
   readonly proof?: 'bound' | 'all' | 'none'
   /** Default: 30 seconds. */
@@ -34,36 +34,36 @@ export interface TokenVerifierOptions {
   readonly clock?: Clock
 }
 
-/** What a server tells of a request. */
+/** The parts of a request that a verifier needs. */
 export interface RequestFacts {
   readonly method: string
-  /** The whole URL as callers write it: not from the Host header, which callers choose. */
+  /** The public URL of the request: not from the Host header, which callers choose. */
   readonly url: string
-  /** As `node:http` has them, in lower case; a `Headers` as well. */
+  /** As in `node:http`, in lower case; or a `Headers`. */
   readonly headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
 /**
- * Verifies the session tokens that callers of a server show: signature, times, issuer, audience, the binding of names, and possession of
- * the key of a bound one. The broker's keys are fetched once and followed.
+ * Verifies session tokens of callers: signature, times, issuer, audience, the binding of names, and possession of the key of a bound
+ * token. The broker's keys are fetched on first use and updated.
  */
 export interface TokenVerifier {
   /**
-   * Who calls. Reads `Authorization` and `DPoP`.
-   * @throws TokenRefusedError with the reason; answer 401.
+   * Returns the caller of a request. Reads `Authorization` and `DPoP`.
+   * @throws TokenRefusedError with the reason; respond with 401.
    */
   verifyRequest(request: RequestFacts): Promise<SessionClaims>
   /**
-   * What a token says, whoever shows it.
+   * Returns the claims of a token without checking possession.
    * @throws TokenRefusedError with the reason.
    */
   verifyToken(token: string): Promise<SessionClaims>
-  /** Stops following the keys. */
+  /** Stops updating the keys. */
   close(): void
 }
 
 /**
- * A verifier for servers that plat's tokens are shown to. Make one and keep it.
+ * Creates a verifier for servers that receive plat's tokens. Create it once and reuse it.
  *
  * @example
  * const verifier = createTokenVerifier({
@@ -110,7 +110,7 @@ class SessionTokenVerifier implements TokenVerifier {
 
   async verifyRequest(request: RequestFacts): Promise<SessionClaims> {
     const [shown = '', another] = valuesOf(request, 'authorization')
-    if (another !== undefined) throw new TokenRefusedError('malformed', 'the header Authorization must come once')
+    if (another !== undefined) throw new TokenRefusedError('malformed', 'the header Authorization must occur once')
     if (shown === '') throw new TokenRefusedError('missing', 'a session token is required')
     const [, scheme = '', token = ''] = SCHEME.exec(shown) ?? []
     if (token === '') throw new TokenRefusedError('malformed', 'send one token as "Authorization: Bearer <token>"')
@@ -126,11 +126,12 @@ class SessionTokenVerifier implements TokenVerifier {
     { token, claims, isProven }: { readonly token: string; readonly claims: SessionClaims; readonly isProven: boolean },
   ): Promise<void> {
     const { jkt } = claims
-    if (jkt === null) throw new TokenRefusedError('binding', 'the token is bound to no key, and here it must be')
+    if (jkt === null)
+      throw new TokenRefusedError('binding', 'the token is not bound to a key, which this server requires')
     if (!isProven)
       throw new TokenRefusedError(
         'binding',
-        'the token is bound to a key and came without a proof of it; a server that only the gateway reaches sets proof to "none"',
+        'the token is bound to a key and came without a proof; for a server that only the gateway can reach set proof to "none"',
       )
     const proof = this.#proofs.check({
       headers: valuesOf(request, 'dpop'),

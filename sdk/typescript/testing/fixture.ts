@@ -15,22 +15,22 @@ import { startModelServer } from '@plat/testkit/model-server'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { type BrokerOptions, broker, type ConnectOptions, connect, type Session } from '../index.ts'
 
-/** The gateway knows itself by this address, and is called by another. */
+/** Public URL of the gateway, which differs from the address it is called by. */
 export const PUBLIC = 'https://gateway.example'
 
 const SECRETS = { broker: 'the-broker-token', admin: 'the-admin-token' } as const
 
-/** A gateway of its own process that trusts a broker, and what it governs: MCP, two models, an agent, a sandbox. */
+/** A gateway in a separate process that trusts a broker, with its upstreams: MCP, two models, an agent, a sandbox. */
 export interface GatewayFixture {
   readonly gateway: GatewayProcess
   readonly identityURL: string
   readonly agent: TestAgent
-  /** Bodies that ran in the sandbox. */
+  /** Bodies of requests to the sandbox. */
   readonly ran: readonly string[]
   /** Mints of `default/assistant`, session `s1`, unless `of` says otherwise. */
   source(of?: Partial<BrokerOptions>): ReturnType<typeof broker>
   connect(options?: ConnectOptions): Promise<Session>
-  /** Asks the admin API. */
+  /** Calls the admin API. */
   admin(path: string, body?: object): Promise<Readonly<Record<string, unknown>>>
   close(): Promise<void>
 }
@@ -111,7 +111,7 @@ async function startBroker(dir: string, txnKey: string) {
   })
 }
 
-/** A sandbox that says what it was told to run. */
+/** A sandbox that returns the code it received. */
 async function startSandbox() {
   const ran: string[] = []
   const server = createServer(async (request, response) => {

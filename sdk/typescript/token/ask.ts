@@ -3,13 +3,13 @@ import { retryAfterIn } from '../denied/response.ts'
 import { PlatError } from '../error.ts'
 import { TokenUnavailableError } from './source.ts'
 
-/** How long the broker may take to answer, in milliseconds; its long-poll is added where one is asked for. */
+/** Timeout of the broker, in milliseconds; the time of a requested long poll is added. */
 const ANSWER_MS = 30_000
 
-/** Largest answer of the broker, in bytes. */
+/** Largest response of the broker, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** Statuses that another try may change. */
+/** Statuses that may succeed on retry. */
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
 
 export type Members = Readonly<Record<string, unknown>>
@@ -23,7 +23,7 @@ export type Members = Readonly<Record<string, unknown>>
 export class IdentityRefusedError extends PlatError {
   override readonly name = 'IdentityRefusedError'
   readonly status: number
-  /** The broker's word: `invalid_grant`, `invalid_target`, `session_revoked`, …; for a mint its whole text. */
+  /** Error code of the broker: `invalid_grant`, `invalid_target`, `session_revoked`, …; for a mint the error text. */
   readonly code: string
   readonly retryAfterMs: number | null
 
@@ -41,21 +41,21 @@ export class IdentityRefusedError extends PlatError {
   }
 }
 
-/** How the broker is reached. */
+/** Connection to the broker. */
 export interface BrokerConnection {
   readonly fetch: typeof globalThis.fetch
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
-  /** An object goes as JSON, parameters as a form. */
+  /** An object is sent as JSON, parameters as a form. */
   readonly body?: object | URLSearchParams
   readonly signal?: AbortSignal | null
-  /** Beside what every answer may take, in milliseconds. */
+  /** In addition to the timeout of every request, in milliseconds. */
   readonly waitMs?: number
 }
 
 /**
  * One POST to the broker.
- * @throws IdentityRefusedError for what it refuses, TokenUnavailableError when it does not answer.
+ * @throws IdentityRefusedError if it refuses, TokenUnavailableError if it does not respond.
  */
 export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }: BrokerConnection): Promise<Members> {
   const isForm = body instanceof URLSearchParams
@@ -69,7 +69,7 @@ export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }
   }
   const response = await fetch(url, init).catch((error: unknown) => {
     signal?.throwIfAborted()
-    throw new TokenUnavailableError(`the identity broker at ${new URL(url).origin} does not answer`, {
+    throw new TokenUnavailableError(`the identity broker at ${new URL(url).origin} does not respond`, {
       retryable: true,
       cause: error,
     })
@@ -92,7 +92,7 @@ function refusal(
   })
 }
 
-/** The same error as one of a source: whether another try helps is told by its status. */
+/** The same error as an error of a source; its status determines whether a retry may help. */
 export function asUnavailable(error: unknown): TokenUnavailableError {
   if (error instanceof TokenUnavailableError) return error
   if (error instanceof IdentityRefusedError) {
@@ -103,9 +103,10 @@ export function asUnavailable(error: unknown): TokenUnavailableError {
   return new TokenUnavailableError('the source of tokens failed', { retryable: true, cause: error })
 }
 
-/** A member that has to be text. */
+/** Returns a required text member. */
 export function textIn(answer: Members, name: string): string {
   const value = answer[name]
-  if (typeof value !== 'string' || value === '') throw new TokenUnavailableError(`the identity broker told no ${name}`)
+  if (typeof value !== 'string' || value === '')
+    throw new TokenUnavailableError(`the response of the identity broker has no ${name}`)
   return value
 }

@@ -6,21 +6,21 @@ import { type TokenSource, TokenUnavailableError } from './source.ts'
 /** Where a projected service-account token is mounted in pods of a warm pool. */
 const SERVICE_ACCOUNT_TOKEN = '/var/run/plat/bootstrap/sa-token'
 
-/** How long the broker holds one request, in seconds: under the 25 that it allows. */
+/** Duration of one long poll, in seconds: below the maximum of 25. */
 const WAIT_SECONDS = 20
 
 export interface BootstrapOptions {
   /** Address of the bootstrap listener, `https://identity.example.com:8083`. */
   readonly url: string
-  /** Default: `/var/run/plat/bootstrap/sa-token`. It is read again each time, since it rotates. */
+  /** Default: `/var/run/plat/bootstrap/sa-token`. It is read for each request, since it rotates. */
   readonly serviceAccountTokenFile?: string
-  /** Default: the machine's `fetch`. */
+  /** Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch
 }
 
 /**
- * The session of a pod that was started before anybody knew for whom: waits until the pod is adopted, and asks again before each token
- * ends. The session's variables are `session.env`.
+ * Tokens for a pod of a warm pool: waits until a session adopts the pod, and requests a new token before each one expires.
+ * `session.env` has the session's variables.
  *
  * @example
  * const session = await connect({ source: bootstrap({ url: 'https://identity.plat-system.svc:8083' }) })
@@ -33,7 +33,7 @@ export function bootstrap(options: BootstrapOptions): TokenSource {
     try {
       return await ask({ fetch, url, headers, signal, waitMs: WAIT_SECONDS * 1000 })
     } catch (error) {
-      // Too early: not adopted or not prepared yet. The broker has waited before it said so.
+      // Too early: not adopted or not prepared yet. The broker has waited before it responded.
       if (error instanceof IdentityRefusedError && error.status === 425) return null
       throw error
     }

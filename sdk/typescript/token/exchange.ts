@@ -7,7 +7,7 @@ const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 const TRANSACTION = 'urn:ietf:params:oauth:token-type:txn_token'
 
-/** What a token is exchanged for. */
+/** Options of an exchange. */
 export interface ExchangeOptions {
   /** An audience of the broker's `-exchange-config`. */
   readonly audience: string
@@ -18,7 +18,7 @@ export interface ExchangeOptions {
   readonly signal?: AbortSignal
 }
 
-/** For whom a called agent acts: the header `Txn-Token` that the gateway sent it, or the session token that the caller handed over. */
+/** The caller to act for: the header `Txn-Token` from the gateway, or the session token that the caller handed over. */
 export type DelegateOptions = (
   | { readonly transaction: string; readonly session?: never }
   | { readonly session: string; readonly transaction?: never }
@@ -29,9 +29,9 @@ export type DelegateOptions = (
   readonly signal?: AbortSignal
 }
 
-/** What an exchange gives. */
+/** Result of an exchange. */
 export interface Exchanged {
-  /** A session token for the audience, or what its cloud gives: for `aws-sts` the JSON of a `credential_process`. */
+  /** A session token for the audience, or the cloud credential: for `aws-sts` the JSON of a `credential_process`. */
   readonly token: string
   readonly scopes: readonly string[]
   /** Milliseconds since the epoch. */
@@ -50,7 +50,7 @@ export class Exchanger {
     this.#options = options
   }
 
-  /** The session's token for one of another audience, or for a credential of a cloud. */
+  /** Exchanges the session's token for one of another audience, or for a cloud credential. */
   exchange(token: string, wanted: ExchangeOptions, prover: Prover | null): Promise<Exchanged> {
     return this.#ask(
       { subject_token: token, subject_token_type: JWT, audience: wanted.audience, ...narrowed(wanted) },
@@ -59,14 +59,14 @@ export class Exchanger {
     )
   }
 
-  /** The session's own token, and whom it acts for, for a token that says both. */
+  /** Exchanges the session's token and that of the caller for a delegated token. */
   delegate(token: string, wanted: DelegateOptions, prover: Prover | null): Promise<Exchanged> {
     const [subject, type] = wanted.transaction === undefined ? [wanted.session, JWT] : [wanted.transaction, TRANSACTION]
     const parameters = { subject_token: subject, subject_token_type: type, actor_token: token, actor_token_type: JWT }
     return this.#ask({ ...parameters, ...narrowed(wanted) }, prover, wanted.signal)
   }
 
-  /** The same token, bound to the prover's key: the first bind of a token wins. */
+  /** Returns the same token, bound to the prover's key. The first bind of a token wins. */
   async bind(token: string, prover: Prover, signal: AbortSignal): Promise<string> {
     const url = `${this.#options.identityURL}/v1/token/bind`
     const headers = { authorization: `Bearer ${token}`, dpop: prover.proof({ method: 'POST', url, token }) }
@@ -87,7 +87,8 @@ export class Exchanger {
 
   #read(answer: Members): Exchanged {
     const { expires_in: seconds, scope } = answer
-    if (typeof seconds !== 'number') throw new TokenUnavailableError('the identity broker told no expires_in')
+    if (typeof seconds !== 'number')
+      throw new TokenUnavailableError('the response of the identity broker has no expires_in')
     const scopes = typeof scope === 'string' ? scope.split(' ').filter((one) => one !== '') : []
     return { token: textIn(answer, 'access_token'), scopes, expiresAt: this.#options.clock.now() + seconds * 1000 }
   }

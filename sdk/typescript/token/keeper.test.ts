@@ -9,7 +9,7 @@ import { type TokenSource, TokenUnavailableError } from './source.ts'
 
 const MINUTE = 60_000
 
-/** What the source does next. */
+/** Next results of the source. */
 interface Scripted {
   asked: number
   claims: Readonly<Record<string, unknown>>
@@ -45,7 +45,7 @@ async function pass(clock: TestClock, ms: number): Promise<void> {
 
 const away = () => new TokenUnavailableError('away', { retryable: true })
 
-test('a token is asked for once, however many calls wait for it', async () => {
+test('concurrent calls share one token request', async () => {
   const { keeper, source } = setUp()
   const [first, ...others] = await Promise.all([keeper.current(), keeper.current(), keeper.current()])
   assert.ok(others.every((one) => one === first))
@@ -53,7 +53,7 @@ test('a token is asked for once, however many calls wait for it', async () => {
   assert.equal(source.asked, 1)
 })
 
-test('from two thirds of its life on the next one is asked for, and nobody waits for it', async () => {
+test('after two thirds of its lifetime a token is renewed in the background', async () => {
   const { keeper, source, clock } = setUp()
   const first = await keeper.current()
   await clock.advance(10 * MINUTE - 1)
@@ -71,7 +71,7 @@ test('from two thirds of its life on the next one is asked for, and nobody waits
   assert.equal(source.asked, 2)
 })
 
-test('while the source is away the token serves to its end, tries come seldom, and then the call hears of it', async () => {
+test('while the source is unavailable the token is used until it expires, with rare retries, and then calls reject', async () => {
   const { keeper, source, clock } = setUp()
   const first = await keeper.current()
   await clock.advance(10 * MINUTE)
@@ -118,7 +118,7 @@ test('an expired token, one of another kind and one of another key are not sent'
   await pass(clock, 5_000)
   await expired
   source.claims = { sub: 'spiffe://elsewhere/x' }
-  await assert.rejects(keeper.current(), /this is no session token: claim "sub" is no session/)
+  await assert.rejects(keeper.current(), /not a session token: claim "sub" is no session/)
   source.claims = { cnf: { jkt: testProver().jkt } }
   await assert.rejects(keeper.current(), /bound to another key: give the private key as dpop\.privateKey/)
 })
@@ -133,7 +133,7 @@ test('every token is bound to the key, from the start or from a later moment', a
   await later.keeper.bindTo(prover)
   assert.equal((await later.keeper.current()).claims.jkt, prover.jkt)
   assert.equal(later.source.asked, 1, 'the same token, bound')
-  await assert.rejects(later.keeper.bindTo(prover), /has a key already/)
+  await assert.rejects(later.keeper.bindTo(prover), /already has a key/)
 })
 
 test('a call that is given up stops waiting; the others get the token', async () => {
@@ -149,7 +149,7 @@ test('a call that is given up stops waiting; the others get the token', async ()
   assert.ok((await stays).text)
 })
 
-test('a closed keeper forgets its token and asks for no other', async () => {
+test('a closed keeper drops its token and requests no other', async () => {
   const { keeper, source } = setUp()
   await keeper.current()
   keeper.close()

@@ -5,21 +5,21 @@ import { asUnavailable } from './ask.ts'
 import type { Prover } from './prover.ts'
 import { type IssuedToken, type TokenSource, TokenUnavailableError } from './source.ts'
 
-/** How much of its life a token is used without asking for the next one. */
+/** Fraction of its lifetime after which a token is renewed. */
 const FRESH_SHARE = 2 / 3
-/** A token that is nearer to its end is not sent any more: it would end on its way. In milliseconds. */
+/** Minimum remaining lifetime for sending a token, in milliseconds: it could expire in transit. */
 const LAST_MS = 5_000
-/** Tries for one token, and the pause after the first, in milliseconds; each further one is twice as long. */
+/** Attempts for one token, and the pause after the first, in milliseconds; each further pause is twice as long. */
 const TRIES = 4
 const FIRST_PAUSE_MS = 250
-/** Who asks for a longer pause than this is not asked again by the call that waits, in milliseconds. */
+/** Longest requested pause that a waiting call retries after, in milliseconds. */
 const LONGEST_PAUSE_MS = 30_000
-/** After as many tries a token that still counts is used on, and the next try comes so much later at least, in milliseconds. */
+/** After these attempts a token that is still valid stays in use, and the next attempt is at least this much later, in milliseconds. */
 const NEXT_ROUND_MS = 5_000
-/** A token that is refused is given up for a new one only when it is this old, or no longer fresh: else a gateway that trusts another broker would make each call mint. In milliseconds. */
+/** Minimum age of a refused token for replacing it, in milliseconds. Otherwise a gateway that trusts another broker would cause a mint per call. */
 const LEAST_AGE_MS = 5_000
 
-/** The token that calls go out with. */
+/** The token of calls. */
 export interface LiveToken {
   readonly text: string
   readonly claims: SessionClaims
@@ -32,13 +32,13 @@ export interface LiveToken {
 export interface KeeperOptions {
   readonly source: TokenSource
   readonly clock: Clock
-  /** 0 to 1, for pauses. */
+  /** 0 to 1, for jitter. */
   readonly random: () => number
-  /** Has a token bound to the prover's key. */
+  /** Binds a token to the prover's key. */
   readonly bind: (token: string, prover: Prover, signal: AbortSignal) => Promise<string>
 }
 
-/** Keeps the token of a session fresh: asked for once at a time, ahead of its end, and never written anywhere. */
+/** Renews the token of a session before it expires, with one request at a time. Never stores it outside of memory. */
 export class TokenKeeper {
   readonly #options: KeeperOptions
   readonly #closed = new AbortController()
@@ -61,12 +61,12 @@ export class TokenKeeper {
     return this.#env
   }
 
-  /** What the last token says, whether it still counts or not. */
+  /** Claims of the last token, also if it has expired. */
   get claims(): SessionClaims | null {
     return this.#live?.claims ?? null
   }
 
-  /** A token that counts. From two thirds of its life on the next one is asked for beside the calls, which wait for nothing. */
+  /** Returns a valid token. After two thirds of its lifetime it is renewed in the background. */
   async current(signal?: AbortSignal | null): Promise<LiveToken> {
     const live = this.#live
     const now = this.#options.clock.now()
@@ -75,7 +75,7 @@ export class TokenKeeper {
     return live
   }
 
-  /** Another token than the one that was refused; the same where no other is to be had. */
+  /** Returns another token than the refused one, or the same if there is no other. */
   async instead(refused: LiveToken, signal?: AbortSignal | null): Promise<LiveToken> {
     if (this.#live !== null && this.#live !== refused) return this.#live
     const now = this.#options.clock.now()
@@ -93,7 +93,7 @@ export class TokenKeeper {
 
   /** From now on every token is bound to the prover's key. */
   async bindTo(prover: Prover): Promise<void> {
-    if (this.#prover !== null) throw new TokenUnavailableError('the session has a key already')
+    if (this.#prover !== null) throw new TokenUnavailableError('the session already has a key')
     this.#prover = prover
     try {
       const { text, claims } = await this.current()
@@ -138,7 +138,7 @@ export class TokenKeeper {
             cause: failed,
           })
         }
-        // Half of the pause is chance, so that many agents of one broker do not come back together.
+        // Half of the pause is jitter, so that many agents of one broker do not retry together.
         const pause = FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + random() / 2)
         await sleep(clock, Math.max(pause, asked), signal)
       }
@@ -176,18 +176,18 @@ function liveToken(text: string, claims: SessionClaims, now: number): LiveToken 
 }
 
 /**
- * What a session token says: user, groups, taints, scopes, end. Nothing is verified: it is for the agent's own token, or one that
- * was verified before. `act` is read as plat writes it, the reverse of RFC 8693: `user` is the innermost, `actors` are the agents that
- * delegated, nearest first.
+ * Returns the claims of a session token: user, groups, taints, scopes, expiry. Does not verify it: use it for the agent's token, or
+ * one that is already verified. `act` has plat's order, the reverse of RFC 8693: `user` is the innermost, `actors` are the agents
+ * that delegated, nearest first.
  *
- * @throws TokenUnavailableError for what is no session token.
+ * @throws TokenUnavailableError if it is not a session token.
  * @example
  * const { user, groups, inheritedTaints } = readClaims(token)
  */
 export function readClaims(token: string): SessionClaims {
   const jws = parseJws(token)
   const claims = isFault(jws) ? jws : decodeClaims(jws.payload)
-  if (isFault(claims)) throw new TokenUnavailableError(`this is no session token: ${claims.message}`)
+  if (isFault(claims)) throw new TokenUnavailableError(`not a session token: ${claims.message}`)
   return claims
 }
 

@@ -4,23 +4,23 @@ import { ephemeralSigner, type LocalSigner, signerOf } from '@plat/keys'
 import { DPOP_ALGORITHMS, signJws } from '@plat/tokens'
 import { PlatError } from '../error.ts'
 
-/** The request that a proof is for. */
+/** The request of a proof. */
 export interface Proven {
   readonly method: string
   readonly url: string
-  /** Its hash goes into the proof; null: the token stands in the body. */
+  /** Its hash is part of the proof. Null if the token is in the body. */
   readonly token: string | null
-  /** What the server asked for (RFC 9449, section 8); null: nothing. */
+  /** Nonce of the server (RFC 9449, section 8), or null. */
   readonly nonce?: string | null
 }
 
-/** The key of a session that has bound its tokens, and proofs by it (RFC 9449). */
+/** The key that the tokens of a session are bound to; creates proofs (RFC 9449). */
 export class Prover {
   readonly #signer: LocalSigner
   readonly #clock: Clock
   readonly #id: () => string
 
-  /** `privateKey`: PKCS8 in PEM, Ed25519 or P-256; a new Ed25519 key that lives as long as the process where it is absent. */
+  /** `privateKey`: PKCS8 in PEM, Ed25519 or P-256; default: a new Ed25519 key for the lifetime of the process. */
   constructor(clock: Clock, privateKey?: string) {
     this.#signer = privateKey === undefined ? ephemeralSigner() : signerOf(keyIn(privateKey), 'dpop.privateKey')
     const { alg } = this.#signer
@@ -54,7 +54,7 @@ function keyIn(pem: string) {
   try {
     return createPrivateKey(pem)
   } catch {
-    // What OpenSSL says may quote the input.
+    // The message of OpenSSL may quote the input.
     throw new PlatError('dpop.privateKey is no private key in PEM (PKCS8)')
   }
 }

@@ -1,45 +1,45 @@
 import { PlatError } from '../error.ts'
 
-/** What a source gives: a session token, and what it was told beside it. */
+/** A session token of a source, with the variables of the session. */
 export interface IssuedToken {
   readonly token: string
-  /** Variables of the session, such as `PLAT_GATEWAY_URL`; only a bootstrap endpoint tells them. */
+  /** Variables of the session, such as `PLAT_GATEWAY_URL`; only from a bootstrap endpoint. */
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What is wanted of a source. */
+/** Requirements for a token. */
 export interface TokenRequirements {
-  /** Thumbprint of the session's DPoP key; a source that can have the token bound to it does. Null: no key. */
+  /** Thumbprint of the session's DPoP key, to which the source binds the token if it can. Null without a key. */
   readonly jkt: string | null
-  /** Given up. */
+  /** Aborts the request. */
   readonly signal: AbortSignal
 }
 
 /**
- * Where session tokens come from. It is asked for the first one, and again before each one ends.
+ * A source of session tokens. Called for the first token, and again before each one expires.
  *
  * @example
  * const source: TokenSource = { name: 'our vault', issue: async () => ({ token: await vault.read('plat/session') }) }
  * const session = await connect({ gatewayURL, source })
  */
 export interface TokenSource {
-  /** For messages: it must not hold a secret. */
+  /** For messages: must not contain a secret. */
   readonly name: string
-  /** Rejects with {@link TokenUnavailableError}; anything else that it throws counts as one that is worth another try. */
+  /** Rejects with {@link TokenUnavailableError}; any other error counts as retryable. */
   issue(wish: TokenRequirements): Promise<IssuedToken>
 }
 
 /**
- * There is no token, or none that still counts. Its message never holds one.
+ * There is no valid token. The message never contains a token.
  *
  * @example
  * if (error instanceof TokenUnavailableError && error.retryable) comeBackLater()
  */
 export class TokenUnavailableError extends PlatError {
   override readonly name = 'TokenUnavailableError'
-  /** Whether another try may help. */
+  /** Whether a retry may help. */
   readonly retryable: boolean
-  /** When, in milliseconds; null: nobody said. */
+  /** When to retry, in milliseconds; null if unknown. */
   readonly retryAfterMs: number | null
 
   constructor(
