@@ -87,8 +87,8 @@ interface Product {
 }
 
 /**
- * A comprehension over the caller's data that holds another one over all of some; null: there is none. Its cost would be the product of
- * two sizes that the caller chooses. One over the outer variable goes through each part once. `outer`: what it stands in already.
+ * Returns a comprehension over caller data that contains another one over all of some caller data; null without one. Its cost would be the product
+ * of two sizes chosen by the caller. An inner one over the outer variable visits each part once. `outer`: the enclosing variable.
  */
 function productIn(expr: Expr | undefined, outer: string | null): Product | null {
   if (expr === undefined) return null

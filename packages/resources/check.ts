@@ -16,7 +16,7 @@ export interface Node {
   readonly enum?: readonly unknown[]
   readonly const?: unknown
   readonly pattern?: string
-  /** Only `date-time` is asked of texts; `int32` and `int64` stand beside their range. */
+  /** Only `date-time` is checked; `int32` and `int64` accompany their range. */
   readonly format?: string
   readonly minLength?: number
   readonly maxLength?: number
@@ -56,7 +56,7 @@ export function mapOf<T extends TSchema>(schema: T, options: object = {}) {
   return Type.Unsafe<Record<string, Static<T>>>({ type: 'object', additionalProperties: schema, ...options })
 }
 
-/** Tells an object of members from everything else. */
+/** Returns whether the value is an object with members. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -28,7 +28,7 @@ const rows: readonly Row[] = [
     families: manifests,
     run: (input) => readManifestAside('ToolPolicy', input),
   },
-  // What is read at once.
+  // One read.
   {
     parser: 'resources as text',
     part: 'short',

@@ -61,7 +61,7 @@ test('both kinds live in a namespace', () => {
   }
 })
 
-test('entries of env name one source, in the shape that its kind asks for', () => {
+test('entries of env name one source, in the form of its kind', () => {
   // Shows D2.env.name, D2.env.valueFrom.exactlyOne, D2.env.valueFrom.notWithValue.
   check('Agent', 'env: [%]', {
     takes: [

@@ -3,7 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { checkStructure, type FieldProblem } from './check.ts'
 
-/** What a file says, or every reason why it is refused, one line each. */
+/** Content of a file, or every reason for its refusal, one line each. */
 export type Decoded<T> = { readonly ok: true; readonly file: T } | { readonly ok: false; readonly problems: string[] }
 
 /**

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-/** What stands for a domain: no scheme, port, path, query, user or space. Brackets: an IPv6 address as URLs write it. */
+/** A domain in a list: no scheme, port, path, query, user or space. Brackets: an IPv6 address as in URLs. */
 const NAME = /^(?:[^\s/:@?#[\]\\*%]+|\[[0-9A-Fa-f:.]+\])$/
 
 /** Longest host name of DNS, in characters. */
@@ -14,7 +14,7 @@ export function isDomain(text: string): boolean {
   return text === '*' || nameOf(text.startsWith('*.') ? text.slice(2) : text) !== null
 }
 
-/** Tells the hosts of a list of domains from all others. */
+/** Matches hosts against a list of domains. */
 export interface DomainSet {
   /** Whether it names anything. */
   readonly isEmpty: boolean
@@ -22,7 +22,7 @@ export interface DomainSet {
   has(host: string): boolean
 }
 
-/** Builds the set. What is no domain names nothing: `isDomain` is asked before. */
+/** Builds the set. Invalid domains match nothing: callers check them with `isDomain`. */
 export function domainSet(domains: readonly string[]): DomainSet {
   const hosts = new Set<string>()
   const parents = new Set<string>()

@@ -8,8 +8,8 @@ const DOMAINS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * Why an endpoint that somebody other than the gateway's operator names must not be shown a token that the gateway's cloud lends it; null:
- * it may, or is shown none. Whoever gets such a token has it: unlike a signature it is good for every request.
+ * Returns why an endpoint not configured by the gateway's operator must not receive a token of the gateway's cloud; null when it may, or receives
+ * none. Unlike a signature, such a token is valid for any request of its holder.
  */
 export function lentTokenFault(entry: Omit<ModelEndpointEntry, 'upstream'>, upstream: string): string | null {
   const { provider = 'openai', mode = '', apiKeyFile = '', auth } = entry
@@ -19,5 +19,5 @@ export function lentTokenFault(entry: Omit<ModelEndpointEntry, 'upstream'>, upst
   const url = URL.parse(upstream)
   const isWithin = domains.some((domain) => url?.hostname.endsWith(`.${domain}`))
   if (url?.protocol === 'https:' && isWithin) return null
-  return `must be https below ${domains.join(' or ')}, since the gateway's own token goes there; else give the endpoint a key of its own`
+  return `must be https below ${domains.join(' or ')}, since the gateway's own token goes there; otherwise set a separate key for the endpoint`
 }

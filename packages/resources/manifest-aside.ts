@@ -11,13 +11,13 @@ const IDLE_MS = 10_000
 /** Heap of the thread in MiB: the nodes of a text of 1 MiB weigh a few hundred times as much. */
 const THREAD_HEAP = { maxOldGenerationSizeMb: 1024 }
 
-/** What a text says, or why it is no object. */
+/** A parsed text, or why it is not an object. */
 export interface ReadManifest {
   readonly object: Manifest | null
   readonly problems: readonly TextProblem[]
 }
 
-/** What the thread reads, and what it posts back. */
+/** Request and response of the worker thread. */
 export interface ManifestQuestion {
   readonly kind: Kind
   readonly text: string

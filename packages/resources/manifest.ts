@@ -8,7 +8,7 @@ import { isManifest, validate, withDefaults } from './validate.ts'
 /** Largest resource file, in bytes: what an object of an API server may weigh. */
 export const MANIFEST_MAX_BYTES = 1024 * 1024
 
-/** One problem of a text, with the line that it stands on (from 1). */
+/** One problem of a text, with its line (from 1). */
 export interface TextProblem {
   readonly line: number
   readonly path: string
@@ -66,7 +66,7 @@ function pairsOf(node: YAMLMap): ReadonlyMap<string, YAMLMap['items'][number]> {
   return fresh
 }
 
-/** Where the deepest part of a path that the document has stands; a missing field is blamed on its parent. */
+/** Returns the offset of the deepest existing part of a path; a missing field is reported at its parent. */
 function offsetOf(document: YamlText['document'], path: string): number | null {
   let node: unknown = document?.contents
   let offset: number | null = null

@@ -13,7 +13,7 @@ const taintLabels = () => Type.Array(Type.String({ minLength: 1, maxLength: 64 }
 const dataClass = () => Type.Enum(['public', 'internal', 'confidential', 'restricted'], { type: 'string' })
 const names = () => Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { maxItems: 256 })
 
-/** What a rule matches: absent = any; inside a key OR with globs, between keys AND. */
+/** Conditions of a rule: absent matches anything; OR with globs inside a key, AND between keys. */
 const matchSchema = Type.Object(
   {
     servers: Type.Optional(names()),
@@ -31,7 +31,7 @@ const matchSchema = Type.Object(
   closed,
 )
 
-/** Who must approve; absent members ask for no more than the gateway does. */
+/** Required approvers; absent members require no more than the gateway does. */
 const quorumSchema = Type.Object(
   {
     minApprovers: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
@@ -98,7 +98,7 @@ const pinsSchema = Type.Object(
   closed,
 )
 
-/** Which members a type needs is the reader's to check. Of a secret only the name of its files stands here. */
+/** Readers check which members a type requires. Secrets are given by file name only. */
 const authSchema = Type.Object(
   {
     type: Type.Enum(['none', 'bearerSecret', 'headerSecret', 'oauthClientCredentials', 'tokenExchange', 'mtls'], {
@@ -173,7 +173,7 @@ export const upstreamsFileSchema = Type.Object(
   closed,
 )
 
-/** What a route and each of its fallbacks say of the endpoint that they stand for. */
+/** Members shared by a route and its fallbacks. */
 const endpointFields = () => ({
   provider: Type.Optional(Type.String()),
   mode: Type.Optional(Type.String()),
@@ -252,8 +252,8 @@ const exposedSchema = Type.Object(
 )
 
 /**
- * Format `a2a.routesFile`. Keys of `agents` are `<ns>/<agent>`. No `allowedCallers`: agents of the same namespace; no `skills`: none is
- * advertised and any may be asked for.
+ * Format `a2a.routesFile`. Keys of `agents` are `<ns>/<agent>`. Without `allowedCallers`: agents of the same namespace; without `skills`: none is
+ * advertised and any may be requested.
  */
 export const agentsFileSchema = Type.Object({ version: Type.Literal(1), agents: mapOf(exposedSchema) }, closed)
 
@@ -282,8 +282,8 @@ const budgetSchema = Type.Object(
 export const BUDGETS_MAX = 20_000
 
 /**
- * Format `budgetsFile`. Each entry caps money (`capMicros`, in millionths of `currency`) or tokens. An id begins with its source, and no
- * two are the same; an absent key of `match` means everybody.
+ * Format `budgetsFile`. Each entry caps money (`capMicros`, in millionths of `currency`) or tokens. An id begins with its source and is unique; an
+ * absent key of `match` matches all calls.
  */
 export const budgetsFileSchema = Type.Object(
   {

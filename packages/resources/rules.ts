@@ -15,7 +15,7 @@ export function checkRules(schema: TSchema, value: unknown, path = ''): FieldPro
 
 function walk(node: Node, value: unknown, path: string, out: FieldProblem[]): void {
   for (const rule of node['x-kubernetes-validations'] ?? []) {
-    // What compares with the object before an update is the API server's to ask: here there is no object before.
+    // Rules that compare with the previous object are for the API server: here there is none.
     if (rule.rule.includes('oldSelf')) continue
     if (compiled(rule.rule).test({ self: toCel(node, value) }) !== true) out.push(blame(rule, path))
   }

@@ -1,4 +1,4 @@
-/** Where data may be: the format of `sovereigntyPolicyFile`, and what it asks of an upstream. */
+/** Residency rules: the format of `sovereigntyPolicyFile`, and its requirements for upstreams. */
 import { type Static, Type } from 'typebox'
 import { mapOf } from './check.ts'
 import { type Decoded, decodeRendered } from './decode.ts'
@@ -19,7 +19,7 @@ const sovereigntyFileSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** What `sovereigntyPolicyFile` and a SovereigntyPolicy say. */
+/** Content of `sovereigntyPolicyFile` and of a SovereigntyPolicy. */
 export type Sovereignty = Static<typeof sovereigntyFileSchema>
 
 /** Decodes the file strictly. */
@@ -30,10 +30,10 @@ export function decodeSovereignty(bytes: Uint8Array): Decoded<Sovereignty> {
 type PlaceRules = Pick<Sovereignty, 'allowedJurisdictions' | 'deniedJurisdictions' | 'requireJurisdiction'>
 type DataClass = keyof NonNullable<Sovereignty['dataClassRules']>
 
-/** From the lowest on: a class without rules of its own inherits those of the next lower one. */
+/** In ascending order: a class without rules inherits those of the next lower one. */
 export const DATA_CLASSES: readonly DataClass[] = ['public', 'internal', 'confidential', 'restricted']
 
-/** Members of the European Union, which is a jurisdiction of its own with the code EU. */
+/** Members of the European Union, which is itself a jurisdiction with the code EU. */
 const EU = new Set('at be bg hr cy cz dk ee fi fr de gr hu ie it lv lt lu mt nl pl pt ro sk si es se'.split(' '))
 
 /** Where an upstream says that it runs, and what it handles. */
@@ -44,9 +44,9 @@ export interface UpstreamPlacement {
 }
 
 /**
- * Why data must not go to an upstream, as the end of a sentence about it; null: it complies. What does not say where it runs complies unless
- * that is required. A code stands for all parts of its place (US for US-CA, EU for its members); a denied part of a wider place denies the
- * wider one, because nobody can tell which part it is.
+ * Returns why data must not go to an upstream, as the end of a sentence about it; null when it complies. An upstream without a jurisdiction complies
+ * unless one is required. A code covers all parts of its place (US covers US-CA, EU its members); a denied part of a wider place denies the wider
+ * one, because the actual part is unknown.
  */
 export function residencyFault(rules: Sovereignty, { jurisdiction, dataClass }: UpstreamPlacement): string | null {
   const at = jurisdiction || null

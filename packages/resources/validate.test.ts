@@ -123,7 +123,7 @@ test('rules across fields hold', () => {
   for (const [problems, expected] of cases) assert.deepEqual(problems, expected === null ? [] : [expected])
 })
 
-test('a rule that cannot be told is a rule that does not hold', () => {
+test('a rule that cannot be evaluated counts as violated', () => {
   const schema = Type.Object({}, { 'x-kubernetes-validations': [{ rule: 'self.missing == 1', message: 'no' }] })
   assert.deepEqual(checkRules(schema, {}), [{ path: '', message: 'Invalid value: "object": no' }])
 })
@@ -225,7 +225,7 @@ test('every schema stays structural: described types, closed objects, bounded te
   }
 })
 
-test('a BudgetPolicy needs a cap, and tells at 50, 80 and 100 percent where it does not say', () => {
+test('a BudgetPolicy needs a cap, and alerts at 50, 80 and 100 percent by default', () => {
   const budget = (spec: string) => problemsOf('BudgetPolicy', `  ${spec}`)
   assert.deepEqual(budget('currency: EUR'), [
     'spec: Invalid value: "object": a cap is required: perSession, perDay, perMonth or tokensPerDay',

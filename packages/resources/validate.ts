@@ -14,8 +14,8 @@ import {
 import { checkRules } from './rules.ts'
 
 /**
- * Everything that is wrong with an object of a kind, in the words of the Kubernetes API server. Rules across fields are
- * only asked of an object whose fields are right.
+ * Returns all problems of an object of a kind, in the words of the Kubernetes API server. Rules across fields are only evaluated for an object with
+ * valid fields.
  */
 export function validate(kind: Kind, object: unknown): FieldProblem[] {
   const schema = manifestSchemas[kind]
@@ -28,7 +28,7 @@ export function validateStatus(kind: Kind, status: unknown): FieldProblem[] {
   return checkStructure(kinds[kind].status, status, 'status')
 }
 
-/** Has the value the shape of a kind? Asked after `validate`, which says why not. */
+/** Returns whether the value has the shape of a kind. Called after `validate`, which gives the reasons. */
 export function isManifest<K extends Kind>(kind: K, value: unknown): value is Manifest<K> {
   return Value.Check(manifestSchemas[kind], value)
 }

@@ -28,7 +28,7 @@ export interface TestAgent {
   readonly url: string
   /** Everything that was posted to it, in order. */
   readonly reached: readonly Reached[]
-  /** How often its card was asked for. */
+  /** Number of requests for its card. */
   readonly cardsServed: number
   close(): Promise<void>
 }
@@ -113,7 +113,7 @@ async function answerBySdk(
 function cardAt(url: string): object {
   return {
     name: 'test agent',
-    description: 'does what it is told',
+    description: 'does what it is instructed to do',
     supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
     version: '9.9.9',
     capabilities: { streaming: true, pushNotifications: true },
@@ -187,13 +187,13 @@ class AgentInstruction implements AgentExecutor {
   }
 }
 
-function taskOf(id: string, contextId: string, asked: Message): Task {
+function taskOf(id: string, contextId: string, requested: Message): Task {
   return {
     id,
     contextId,
     status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined },
     artifacts: [],
-    history: [asked],
+    history: [requested],
     metadata: undefined,
   }
 }

@@ -10,7 +10,7 @@ const KEY_KINDS = {
   'P-256': { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' },
   'P-384': { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
   RSA: rsa(2048, 'SHA-256'),
-  /** What nobody should take any more. */
+  /** Obsolete, must be refused. */
   'RSA-512': rsa(512, 'SHA-256'),
   'RSA-768': rsa(768, 'SHA-256'),
   'RSA-1024': rsa(1024, 'SHA-256'),
@@ -35,7 +35,7 @@ export interface Issued {
   issue(wish: CertificateOptions): Promise<Issued>
 }
 
-/** What a certificate shall say. What is absent is what a well-made leaf says. */
+/** Options of a certificate. Absent members are those of a valid leaf. */
 export interface CertificateOptions {
   /** Common name. */
   readonly name: string
@@ -63,7 +63,7 @@ interface Pair {
   readonly algorithm: (typeof KEY_KINDS)[KeyKind]
 }
 
-/** A root of our own, for tests: made at run time, trusted by nobody else. `now` in milliseconds since the epoch. */
+/** Creates a root for tests. `now` in milliseconds since the epoch. */
 export function createAuthority({ now, ...wish }: CertificateOptions & { readonly now: number }): Promise<Issued> {
   return issue({ ca: true, ...wish }, null, now)
 }
@@ -140,11 +140,11 @@ export interface CmsOptions {
   readonly digestOid?: string
   /** Name of the signature algorithm. Default: RSA. */
   readonly signatureOid?: string
-  /** What the attribute contentType says. Default: data. */
+  /** Attribute contentType. Default: data. */
   readonly contentTypeOid?: string
   /** Signs the content itself when false. */
   readonly signedAttributes?: boolean
-  /** What the attribute messageDigest says. Default: the digest of the content. */
+  /** Attribute messageDigest. Default: the digest of the content. */
   readonly messageDigest?: Uint8Array
   /** Writes the outer layers and the content with end marks and in pieces, as BER allows. */
   readonly indefinite?: boolean

@@ -14,17 +14,17 @@ export interface DiskFault {
 }
 
 interface Stored {
-  /** What a reader sees: the page cache. */
+  /** Content for readers: the page cache. */
   cache: Buffer
-  /** What a power cut leaves. */
+  /** Content after a power failure. */
   durable: Buffer
   /** Parts of the cache that a failed sync marked clean: no later sync brings them to disk. */
   dead: [start: number, end: number][]
 }
 
 /**
- * A disk in memory that forgets like a real one: what was not synced is gone after a power cut, and what a failed sync dropped
- * stays dropped until it is written again. It records every operation and fails where it is told to.
+ * A disk in memory with the failure behavior of a real one: data that was not synced is lost at a power failure, and data dropped by a failed sync
+ * stays dropped until it is written again. Records every operation and fails the chosen ones.
  */
 export class MemoryDisk implements Files {
   readonly events: DiskEvent[] = []
@@ -42,7 +42,7 @@ export class MemoryDisk implements Files {
     return this.#operations
   }
 
-  /** What each file holds after the power was cut. */
+  /** Returns the content of each file after a power failure. */
   afterPowerCut(): Map<string, Buffer> {
     return new Map([...this.#files].map(([path, { durable }]) => [path, durable]))
   }

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '@plat/core'
 import { type LocalSigner, signerOf } from '@plat/keys'
 import { signJws } from '@plat/tokens'
 
-/** What a proof says beside its defaults; `undefined` removes a member. */
+/** Members of a proof that override its defaults; `undefined` removes one. */
 export interface ProofChange {
   readonly header?: Readonly<Record<string, unknown>>
   readonly claims?: Readonly<Record<string, unknown>>

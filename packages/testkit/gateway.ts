@@ -15,7 +15,7 @@ const MAX_COMPLAINTS = 100
 
 const BIN = fileURLToPath(new URL('../../services/gateway/bin/plat-gateway.mjs', import.meta.url))
 
-/** A `plat-gateway` of its own process. */
+/** A `plat-gateway` in a separate process. */
 export interface GatewayProcess {
   /** `http://127.0.0.1:<port>` */
   readonly url: string
@@ -24,7 +24,7 @@ export interface GatewayProcess {
   /** Signs what the gateway trusts, and everything that it must not. */
   readonly issuer: TestIssuer
   readonly pid: number
-  /** What it has said of trouble: lines of its log at level `error`, and everything on standard error. The oldest are kept. */
+  /** Log lines at level `error`, and everything on standard error. The oldest are kept. */
   complaints(): readonly string[]
   /** The ledger's lines. */
   ledger(): Promise<string[]>
@@ -45,7 +45,7 @@ export interface GatewaySetup {
   readonly config?: Readonly<Record<string, unknown>>
   /** Variables of its environment, such as `PLAT_SEAL_KEY`. */
   readonly env?: Readonly<Record<string, string>>
-  /** Whose tokens it trusts; one of its own where it is left out. */
+  /** Trusted issuer; default: a new one. */
   readonly issuer?: TestIssuer
 }
 
@@ -102,7 +102,7 @@ export async function startGatewayProcess({
   }
 }
 
-/** What every process of plat that a test starts takes of the test's own environment: nothing of it is about plat. */
+/** Environment for each plat process of a test: the test's own without plat variables. */
 export function inherited(): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS = '' } = process.env
   return { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS }

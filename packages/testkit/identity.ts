@@ -4,7 +4,7 @@ import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { type AuthReason, type KeySource, signJws, staticSource } from '@plat/tokens'
 import { randomToken, startTestService, type TestService } from './processes/service.ts'
 
-/** What `testIssuer` puts into a token unless told otherwise. */
+/** Default claims of `testIssuer`. */
 export const TEST_ISSUER = 'plat-identity'
 export const TEST_AUDIENCE = 'plat-gateway'
 export const TEST_TRUST_DOMAIN = 'plat.local'
@@ -115,7 +115,7 @@ function wrongClaims(mint: Mint, now: number): readonly InvalidToken[] {
     bad('more than 32 groups', 'malformed', { plat_groups: Array.from({ length: 33 }, (_, i) => `g${i}`).join(' ') }),
     bad('two spaces between scopes', 'malformed', { scope: 'tools:a  tools:b' }),
     bad('principal verified by an unknown way', 'malformed', { plat_principal_verified: 'guess' }),
-    bad('act that names nobody', 'malformed', { act: { sub: 'ada' } }),
+    bad('act without a name', 'malformed', { act: { sub: 'ada' } }),
     bad('act behind the user', 'malformed', { act: { sub: 'user:ada', act: { sub: 'user:bob' } } }),
     bad('act deeper than allowed', 'malformed', { act: deepAct }),
     bad('act as a list', 'malformed', { act: ['user:ada'] }),
@@ -137,7 +137,7 @@ function wrongHeaders(mint: Mint, signer: LocalSigner): readonly InvalidToken[] 
     bad('no alg', 'malformed', { alg: undefined }),
     bad('critical member', 'malformed', { crit: ['exp'] }),
     bad('unencoded payload', 'malformed', { b64: false }),
-    bad('kid of nobody', 'kid', { kid: 'nobody' }),
+    bad('unknown kid', 'kid', { kid: 'nobody' }),
     bad('kid that walks the file system', 'kid', { kid: '../../../../dev/null' }),
     bad('kid with SQL', 'kid', { kid: "' or 1=1 --" }),
     bad('kid with NUL', 'kid', { kid: `${signer.kid}\0` }),
@@ -207,12 +207,12 @@ function wrongEncodings(token: string, signer: LocalSigner, claims: object): rea
   ]
 }
 
-/** A broker in a process of its own. */
+/** A broker in a separate process. */
 export interface TestIdentity extends TestService {
   readonly brokerToken: string
 }
 
-/** Starts `plat-identity` on a free port with a broker token of its own. `flags` are added. */
+/** Starts `plat-identity` on a free port with a new broker token and additional `flags`. */
 export async function startTestIdentity(flags: readonly string[] = []): Promise<TestIdentity> {
   const brokerToken = randomToken()
   const service = await startTestService('identity', { flags, env: { PLAT_BROKER_TOKEN: brokerToken } })

@@ -45,7 +45,7 @@ export async function fillLedger(path: string, count: number): Promise<void> {
   await ledger.close()
 }
 
-/** What a checkpoint over all records of the file says. */
+/** Returns the body of a checkpoint over all records of the file. */
 export function checkpointBody(path: string): CheckpointBody {
   const lines = ledgerLines(path)
   const tree = new MerkleTree()

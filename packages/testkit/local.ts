@@ -31,7 +31,7 @@ export async function closed(server: Server | TlsServer): Promise<void> {
   await over
 }
 
-/** A port of the loopback for a server that takes none of its own. */
+/** Returns a free loopback port, for a server that cannot choose one. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = nextPort
@@ -66,7 +66,7 @@ function remove(): void {
     try {
       rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
     } catch {
-      // A child of a test that failed may still write there; the test has told of it.
+      // A child of a failed test may still write there; the test has reported its failure.
     }
   }
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { closed, listening } from './local.ts'
 
-/** What an upstream got. */
+/** Request received by an upstream. */
 export interface Received {
   readonly method: string
   readonly headers: IncomingHttpHeaders

@@ -3,7 +3,7 @@ import { closed, listening } from './local.ts'
 import { type ApiError, judge, wrongKey } from './model/judge.ts'
 import { completion, events, type ModelPrompt, type ModelReply, splitInto } from './model/reply.ts'
 
-/** What the server got. */
+/** Request received by the server. */
 export interface ModelCall {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -25,7 +25,7 @@ export interface ModelServer {
   close(): Promise<void>
 }
 
-/** Starts a model server on a free port. Without `apiKey` it asks for none. */
+/** Starts a model server on a free port. Without `apiKey` it requires none. */
 export async function startModelServer({ apiKey }: { readonly apiKey?: string } = {}): Promise<ModelServer> {
   const calls: ModelCall[] = []
   let script: (call: ModelCall) => ModelReply = () => ({ text: ['Hello', ' world', '.'] })
@@ -89,29 +89,29 @@ async function respond(
   }
   const options = body.stream_options
   const usageAsked = typeof options === 'object' && options !== null && 'include_usage' in options
-  const asked: ModelPrompt = {
+  const requested: ModelPrompt = {
     model: String(body.model),
     choices: Number(body.n ?? 1),
     usageAsked: usageAsked && options.include_usage === true,
   }
-  if (body.stream === true) return stream(answer, asked, response)
+  if (body.stream === true) return stream(answer, requested, response)
   response.writeHead(200, { 'content-type': 'application/json', 'x-request-id': 'req_testkit' })
-  response.end(completion(answer, asked))
+  response.end(completion(answer, requested))
 }
 
-async function stream(answer: ModelReply, asked: ModelPrompt, response: ServerResponse): Promise<void> {
+async function stream(answer: ModelReply, requested: ModelPrompt, response: ServerResponse): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-request-id': 'req_testkit' })
-  const told = events(answer, asked)
+  const chunks = events(answer, requested)
   if (answer.error !== undefined) {
-    told.splice(
+    chunks.splice(
       -2,
       2,
       `data: ${JSON.stringify({ error: { message: answer.error.message, type: 'server_error' } })}\n\n`,
     )
   }
-  const bytes = Buffer.from(told.join(''))
+  const bytes = Buffer.from(chunks.join(''))
   const kept = bytes.subarray(0, answer.diesAfter ?? bytes.length)
-  const parts = answer.split === undefined ? told.map((event) => Buffer.from(event)) : splitInto(kept, answer.split)
+  const parts = answer.split === undefined ? chunks.map((event) => Buffer.from(event)) : splitInto(kept, answer.split)
   let sent = 0
   for (const part of parts) {
     if (response.destroyed || sent >= kept.length) break

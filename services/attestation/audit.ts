@@ -3,17 +3,17 @@ import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Release } from './release/release.ts'
 
-/** What is recorded. */
+/** Recorded events. */
 export type AttestationEvent = 'release' | 'redeem' | 'renew' | 'end'
 
-/** Where it is recorded. */
+/** Where events are recorded. */
 export interface AuditParts {
   readonly log: Log
-  /** The ledger of flag `-audit-path`; null: the log alone. */
+  /** Ledger of flag `-audit-path`; null: only the log. */
   readonly ledger: Ledger | null
 }
 
-/** What is known of a release beside its session. Never the evidence, never a token. */
+/** Facts about a release beside its session; never evidence or tokens. */
 export interface Facts {
   readonly jti?: string
   /** RFC 3339. */
@@ -25,7 +25,7 @@ export interface Facts {
   readonly jkt?: string
 }
 
-/** Records what was done: with a ledger, nothing is handed out before its record is durable. Throws 503 when it cannot be. */
+/** Records an event: with a ledger, nothing is released before its record is durable. Throws 503 when it cannot be. */
 export async function recordDone(
   { log, ledger }: AuditParts,
   event: AttestationEvent,
@@ -42,14 +42,14 @@ export async function recordDone(
       facts: { release: release.id, check, digest, jkt },
     })
   } catch {
-    // The ledger tells the log why, once, however many records it misses.
-    throw new CodedRefusalError(503, 'unavailable', 'the audit ledger cannot be written: ask again later')
+    // The ledger logs the reason once, however many records fail.
+    throw new CodedRefusalError(503, 'unavailable', 'the audit ledger cannot be written: try again later')
   }
 }
 
 /**
- * Records a refusal. The ledger has those of sessions that are known: a flood of others must not fill the disk. No refusal waits for its
- * record, and none is taken back for want of one.
+ * Records a refusal. The ledger only has those of known sessions: a flood of others must not fill the disk. No refusal waits for its record, and
+ * none is withdrawn without one.
  */
 export function recordRefused(
   { log, ledger }: AuditParts,
@@ -67,7 +67,7 @@ export function recordRefused(
     .catch(() => log.warn({ event }, 'a refusal is missing from the audit ledger'))
 }
 
-/** The code that a refusal is answered and counted with. What shared code refuses is about the form of a request. */
+/** Returns the code of a refusal for response and metrics. Refusals of shared code are about the form of a request. */
 export function codeOf(refusal: RefusalError): string {
   if (refusal instanceof CodedRefusalError) return refusal.code
   return refusal.status < 500 ? 'invalid_request' : 'unavailable'

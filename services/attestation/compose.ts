@@ -78,7 +78,7 @@ async function openReleases({ settings, registry, clock, log }: ComposeOptions):
   }
 }
 
-/** What judges evidence. */
+/** Dependencies of the verification of evidence. */
 function evidenceParts({ settings, brokerToken, dialer, clock, log, registry }: ComposeOptions) {
   const pools = attestationPools(registry)
   const proofs = watchedPool({ name: 'proofs', observer: pools.of('proofs') })

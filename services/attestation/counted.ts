@@ -5,13 +5,13 @@ import type { Release } from './release/release.ts'
 export interface Attempt<T> {
   readonly parts: AuditParts
   readonly event: AttestationEvent
-  /** `about` is told which release it is about as soon as that is known. */
+  /** Calls `about` with the release as soon as it is known. */
   work(about: (release: Release) => void): Promise<T>
   succeeded(): void
   failed(reason: string): void
 }
 
-/** Counts and records how an attempt to release a token ended: every one is a success or a failure. */
+/** Counts and records the result of an attempt to release a token: every one is a success or a failure. */
 export async function counted<T>({ parts, event, work, succeeded, failed }: Attempt<T>): Promise<T> {
   let release: Release | null = null
   try {

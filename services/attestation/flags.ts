@@ -62,7 +62,7 @@ export const attestationFlags = {
   version: { type: 'bool', help: 'Print the version and exit.' },
 } as const satisfies FlagTable
 
-/** What the service is told, with durations in milliseconds. Paths and URLs may be empty; URLs have no slash at the end. */
+/** Settings of the service, with durations in milliseconds. Paths and URLs may be empty; URLs have no trailing slash. */
 export interface AttestationSettings {
   readonly listen: string
   readonly brokerUrl: string
@@ -123,7 +123,7 @@ export function settingsOf(values: FlagValues<typeof attestationFlags>): Attesta
   }
 }
 
-/** What is wrong with settings, one line each, naming the flag. */
+/** Returns the problems of the settings, one line each, naming the flag. */
 export function settingProblems(settings: AttestationSettings): readonly string[] {
   const { brokerUrl, publicUrl, revokeUrl, tlsCert, tlsKey } = settings
   const problems: string[] = []

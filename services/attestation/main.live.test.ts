@@ -53,7 +53,7 @@ test('over TLS it answers with its certificate', async () => {
   assert.equal(await service.stop(), 0)
 })
 
-test('what it is told wrongly is one line, and it does not start', () => {
+test('invalid flags give one line, and prevent the start', () => {
   const run = (flags: readonly string[], more: object = {}) => {
     const { PLAT_ADMIN_TOKEN: _, ...inherited } = process.env
     const { status, stderr } = spawnSync(process.execPath, [BIN, '-listen', '127.0.0.1:0', ...flags], {

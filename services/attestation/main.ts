@@ -5,7 +5,7 @@ import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, r
 import { attestationFlags, settingProblems, settingsOf } from './flags.ts'
 import { type Attestation, startAttestation } from './start.ts'
 
-/** Runs the service until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
+/** Runs the service until it is signalled to stop. Resolves with the exit status: 0, 1 for an invalid configuration, 2 for invalid usage. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(attestationFlags, argv, 'plat-attestation')
   if (!parsed.ok) return printUsage(parsed)

@@ -1,7 +1,7 @@
 import { type PoolObservers, type PoolOf, poolsOf } from '@plat/core'
 import { createPoolMeter, type MetricRow, type Registry } from '@plat/metrics'
 
-/** Why evidence released nothing: the code of the refusal, and the label `reason`. */
+/** Why evidence released nothing: code of the refusal, and label `reason`. */
 const REASONS = [
   'invalid_request',
   'unknown_release',
@@ -17,7 +17,7 @@ const REASONS = [
   'internal',
 ] as const
 
-/** A renewal has the session's token beside it; `lapsed`: nobody asked for one in time. */
+/** A renewal also presents the session's token; `lapsed`: it was not requested in time. */
 const RENEWAL_REASONS = [...REASONS, 'invalid_token', 'lapsed'] as const
 
 /** Pools that callers share. */
@@ -59,7 +59,7 @@ export const attestationMetrics = [
     name: 'plat_attest_renewal_failure_total',
     type: 'counter',
     labels: { reason: RENEWAL_REASONS },
-    help: 'Renewals that were refused, or that nobody asked for before the token ended, by the reason',
+    help: 'Renewals that were refused, or not requested before the token ended, by the reason',
     ...attestation,
   },
   {

@@ -7,12 +7,12 @@ import { createRegistry } from '@plat/metrics'
 import { boundNonce } from '@plat/tokens'
 import { attestationFlags, settingProblems, settingsOf } from './flags.ts'
 import { attestationMetrics } from './metrics.ts'
-import { decodeAskedRelease } from './release/request.ts'
+import { decodeReleaseRequest } from './release/request.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 const PAGE = readFileSync(path.join(ROOT, 'docs/attestation.md'), 'utf8')
 
-/** What stands in backticks in the first column of the table below a heading. */
+/** Texts in backticks in the first column of the table below a heading. */
 function firstColumn(heading: string): string[] {
   const section = PAGE.split(/^## /m).find((text) => text.startsWith(heading)) ?? ''
   return [...section.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, cell = '']) =>
@@ -20,16 +20,16 @@ function firstColumn(heading: string): string[] {
   )
 }
 
-test('the release of the page is one that the service takes', () => {
+test('the example release of the page is accepted by the service', () => {
   const [example = ''] = [...PAGE.matchAll(/```json\n(.*?)```/gs)].map(([, text = '']) => text)
-  const { name, digests, isolation, endsAt } = decodeAskedRelease(Buffer.from(example))
+  const { name, digests, isolation, endsAt } = decodeReleaseRequest(Buffer.from(example))
   assert.deepEqual(
     [name, digests[0]?.length, isolation, endsAt],
     [{ namespace: 'team', agent: 'assistant', session: 's1' }, 96, 'tee', Date.UTC(2030, 0, 1)],
   )
 })
 
-test('the page names every flag, and its command is one that starts', () => {
+test('the page names every flag, and its command starts the service', () => {
   const flags = Object.keys(attestationFlags).filter((flag) => flag !== 'version')
   assert.deepEqual(firstColumn('Start it').sort(), flags.map((flag) => `-${flag}`).sort())
   const [, command = ''] = /plat-attestation \\\n(.*?)\n```/s.exec(PAGE) ?? []
@@ -38,7 +38,7 @@ test('the page names every flag, and its command is one that starts', () => {
   assert.deepEqual(settingProblems(settingsOf(parsed.values)), [])
 })
 
-test('the page names every code that is refused with, and every series', () => {
+test('the page names every refusal code and every series', () => {
   const sources = ['.', 'challenge', 'evidence', 'release', 'renew'].flatMap((folder) =>
     readdirSync(path.join(import.meta.dirname, folder))
       .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
@@ -66,7 +66,7 @@ const BUILD = {
   tags: '',
 }
 
-test('a nonce is what the page says: part of the hash of salt and thumbprint, in base32', () => {
+test('a nonce is as documented: part of the hash of salt and thumbprint, in base32', () => {
   // Computed with Python's hashlib and base64.
   const expected = '6vzutl7thzdrbmh76lcnxku2mstmcmkf'
   assert.equal(boundNonce('salt', 'jkt'), expected)

@@ -8,7 +8,7 @@ import { composeAttestation } from './compose.ts'
 import { type AttestationSettings, defaultSettings, settingProblems } from './flags.ts'
 import { type AttestationRegistry, attestationMetrics, attestationPools } from './metrics.ts'
 
-/** What opens `/v1/releases`, and what opens the broker. */
+/** Variables of the tokens for `/v1/releases` and for the broker. */
 const TOKEN_VARIABLE = 'PLAT_ATTESTATION_TOKEN'
 const BROKER_VARIABLE = 'PLAT_BROKER_TOKEN'
 const ADMIN_VARIABLE = 'PLAT_ADMIN_TOKEN'
@@ -108,7 +108,7 @@ function adminTokenIn(env: NodeJS.ProcessEnv, { revokeUrl }: AttestationSettings
   return token
 }
 
-/** Gauges are counted when they are asked for. */
+/** Gauges are computed at exposition. */
 function exposed(registry: AttestationRegistry, { pending, active }: { pending: number; active: number }): string {
   registry.gauge('plat_attest_releases_pending').set({}, pending)
   registry.gauge('plat_attest_renewals_active').set({}, active)

@@ -26,10 +26,10 @@ test('a SwapRemoveSet equals a Set after any operations', () => {
 test('a member that leaves during iteration does not hide another one', () => {
   const bag = new SwapRemoveSet<{ place: number }>()
   for (let count = 0; count < 5; count++) bag.add({ place: NOWHERE })
-  let asked = 0
+  let requested = 0
   for (const member of bag) {
-    asked++
+    requested++
     bag.delete(member)
   }
-  assert.deepEqual([asked, bag.size], [5, 0])
+  assert.deepEqual([requested, bag.size], [5, 0])
 })

@@ -102,7 +102,7 @@ class CanonicalText {
   }
 }
 
-/** What `make` returns for a text; it is made once for a short one. */
+/** Returns `make(text)`, cached for short texts. */
 function known(texts: Map<string, string>, text: string, make: (text: string) => string): string {
   if (text.length > MOST_KNOWN) return make(text)
   let made = texts.get(text)

@@ -39,14 +39,14 @@ test('everything beyond the grammar, and duplicate members, are refused', () => 
   for (const text of REFUSED) assert.ok(!accepts(text), JSON.stringify(text))
 })
 
-test('a duplicate is found among many members, wherever it stands and however it is written', () => {
+test('a duplicate is found among many members, at any position and in any spelling', () => {
   const members = (last: string) => `{${Array.from({ length: 40 }, (_, n) => `"m${n}":${n}`).join(',')},${last}}`
   assert.ok(accepts(members('"m40":0')))
   for (const last of ['"m0":0', '"m15":0', '"m16":0', '"m39":0', String.raw`"\u006d7":0`])
     assert.ok(!accepts(members(last)))
 })
 
-test('a duplicate is found across an object that stood between', () => {
+test('a duplicate is found across an object between the two', () => {
   const members = Array.from({ length: 20 }, (_, n) => `"m${n}":${n}`).join(',')
   for (const name of ['m0', 'm17']) assert.ok(!accepts(`{${members},"o":{"x":1,"y":2},"${name}":0}`))
   assert.ok(accepts(`{${members},"o":{"m17":1},"x":0}`))
@@ -181,7 +181,7 @@ test('a long string is read to its own end, whatever escapes stand before a quot
   }
 })
 
-/** What is refused and where; null: nothing. */
+/** Returns the error and its offset; null without one. */
 function problem(read: () => unknown): string | null {
   try {
     read()

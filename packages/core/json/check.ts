@@ -12,7 +12,7 @@ export const MAX_JSON_DEPTH = 64
  */
 export const MAX_NUMBER_BYTES = 4096
 
-/** What strict reading may be told. */
+/** Options of strict parsing. */
 export interface JsonOptions {
   /** Containers inside each other; default `MAX_JSON_DEPTH`. */
   readonly maxDepth?: number
@@ -90,8 +90,8 @@ export function checkJson(bytes: Uint8Array, options?: JsonOptions): void {
 }
 
 /**
- * The value of what passes `checkJson`. `JSON.parse` asks the grammar, so that only what it does not know has to be looked for beside it.
- * @throws JsonError
+ * Returns the value of JSON that passes `checkJson`. `JSON.parse` checks the grammar, so that only the additional rules are checked here.
+ * Throws JsonError.
  */
 export function parseStrict(input: Uint8Array | string, options?: JsonOptions): unknown {
   const bytes = typeof input === 'string' ? Buffer.from(input) : input
@@ -104,7 +104,7 @@ export function parseStrict(input: Uint8Array | string, options?: JsonOptions): 
       if (found === countMembers(read)) return value
     }
   } catch {
-    // No JSON: what is wrong with it, and where, is told below.
+    // Not JSON: the scan below finds the error and its offset.
   }
   checkJson(bytes, options)
   throw new JsonError('no JSON', 0)
@@ -212,10 +212,10 @@ function scan(bytes: Uint8Array, maxDepth: number): number {
       }
     } else {
       at = skipScalar(bytes, at)
-      // Mostly there is none: asked here, since the loop is too large for the engine to inline it.
+      // Usually there is none: checked here, since the loop is too large for the engine to inline it.
       if ((bytes[at] ?? 0) <= SPACE) at = skipSpace(bytes, at)
     }
-    // A value has ended: close what ends with it, until a comma asks for the next value.
+    // A value has ended: close its containers, until a comma announces the next value.
     while (depth > 0 && bytes[at] !== COMMA) {
       depth--
       if (bytes[at] !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) throw unexpected(bytes, at)

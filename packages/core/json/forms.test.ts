@@ -99,7 +99,7 @@ test('number literals that a double does not write back stay as they came', () =
   assert.equal(JSON.stringify(parseLossless(Buffer.from(text))), text)
 })
 
-test('each kind of literal is kept when it stands alone', () => {
+test('each kind of literal is kept as a top-level value', () => {
   for (const text of ['-0', '1.0', '1e3', '12345678901234567890', '0.10'])
     assert.equal(JSON.stringify(parseLossless(text)), text)
 })

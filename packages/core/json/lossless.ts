@@ -8,10 +8,9 @@ export function hasPlainNumbers(json: Uint8Array): boolean {
 }
 
 /**
- * The value, where each number literal that `JSON.stringify` would not write back identically is a `JSON.rawJSON` value:
- * 12345678901234567890, 1.0, 1e3, -0. So a changed body keeps the numbers nobody touched.
- * The input must have passed `checkJson`.
- * @throws SyntaxError
+ * Returns the value, where each number literal that `JSON.stringify` would not write back identically is a `JSON.rawJSON` value:
+ * 12345678901234567890, 1.0, 1e3, -0. So a changed body keeps all unchanged numbers.
+ * The input must have passed `checkJson`. Throws SyntaxError.
  */
 export function parseLossless(input: Uint8Array | string): unknown {
   const bytes = typeof input === 'string' ? bytesOf(input) : input

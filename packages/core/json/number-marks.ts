@@ -92,7 +92,7 @@ class MarkScan {
     const end = endOfExponent(bytes, fraction)
     const isShort = end === fraction && fraction - first <= SAFE_DIGITS
     const isPlain = isShort ? isShortest(bytes, start, whole, end) : isWrittenBack(bytes, start, end)
-    // What is before a colon is no value: left as it is, so that parsing refuses it.
+    // A number before a colon is invalid: left unchanged, so that parsing refuses it.
     if (!isPlain && !this.#isName(end)) {
       this.#literals++
       this.#add(start, end)

@@ -1,4 +1,4 @@
-/** JSON text that `JSON.stringify` writes as it stands: what `JSON.rawJSON` makes. */
+/** JSON text that `JSON.stringify` writes verbatim: result of `JSON.rawJSON`. */
 export interface RawJson {
   readonly rawJSON: string
 }

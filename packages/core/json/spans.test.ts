@@ -51,7 +51,7 @@ test('a span behind long strings is found, whatever escapes they end with', () =
   }
 })
 
-test('a member is cut with one comma, wherever it stands', () => {
+test('a member is cut with one comma, at any position', () => {
   assert.equal(without('{"a":1,"b":2,"c":3}', ['a']), '{"b":2,"c":3}')
   assert.equal(without('{"a":1,"b":2,"c":3}', ['b']), '{"a":1,"c":3}')
   assert.equal(without('{"a":1,"b":2,"c":3}', ['c']), '{"a":1,"b":2}')

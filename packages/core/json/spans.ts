@@ -114,7 +114,7 @@ function findMember(bytes: Uint8Array, object: number, wanted: string): number |
   return null
 }
 
-/** What stands for a control character behind a backslash; every other character stands for itself. */
+/** Characters that denote a control character after a backslash; every other character denotes itself. */
 const CONTROLS: ReadonlyMap<number, number> = new Map(
   Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }).map(([letter, control]) => [
     letter.charCodeAt(0),

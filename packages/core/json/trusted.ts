@@ -7,8 +7,8 @@ const BACKSLASH = 0x5c
 const SHORT_STRING = 48
 
 /**
- * Byte after the string that starts at `at`, of input whose grammar is known or still to be asked: what stands in the string is not
- * looked at. The end of the input where the string has none.
+ * Returns the offset after the string that starts at `at`, of input whose grammar is already known or checked later: the content is not checked.
+ * Returns the end of the input when the string is unterminated.
  */
 export function skipTrusted(bytes: Uint8Array, at: number): number {
   let next = at + 1

@@ -92,14 +92,14 @@ test('any arguments get an answer: none makes the engine fail or throws', async 
   const policies = await compiled('permit(principal, action, resource);')
   fc.assert(
     fc.property(fc.json({ maxDepth: 6 }), (args) => {
-      let asked: CedarQuestion
+      let requested: CedarQuestion
       try {
-        asked = question(args)
+        requested = question(args)
       } catch (error) {
         assert.ok(error instanceof TypeError)
         return
       }
-      assert.deepEqual(policies.decide(asked), { action: 'allow', policy: 'line 1:1', failed: false })
+      assert.deepEqual(policies.decide(requested), { action: 'allow', policy: 'line 1:1', failed: false })
     }),
   )
   const deep = `${'['.repeat(63)}1${']'.repeat(63)}`

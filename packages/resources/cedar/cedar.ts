@@ -10,7 +10,7 @@ export { cedarCost, cedarFromJson } from './values.ts'
 /** A value in the JSON form of Cedar. */
 export type CedarValue = CedarValueJson
 
-/** One question, as Cedar takes it. Entities have no attributes and no parents: what is known stands in the context. */
+/** A Cedar authorization request. Entities have no attributes and no parents: all facts are in the context. */
 export interface CedarQuestion {
   /** Ids of an `Agent`, an `Action` and a `Tool`. */
   readonly principal: string
@@ -19,10 +19,10 @@ export interface CedarQuestion {
   readonly context: Readonly<Record<string, CedarValue>>
 }
 
-/** What the policies of one text say: `none` where nothing permits and nothing forbids. */
+/** Result of one policy text: `none` when no policy applies. */
 export interface CedarResult {
   readonly action: 'allow' | 'deny' | 'none'
-  /** The policy that decided: its `@id`, else where it stands (`line 3:1`); null: none did. */
+  /** The deciding policy: its `@id`, else its place (`line 3:1`); null without one. */
   readonly policy: string | null
   /** The policy could not be evaluated, which counts as if it forbade. */
   readonly failed: boolean
@@ -33,8 +33,8 @@ export interface CedarPolicies {
   /** Judges one call. Policies that fail count for the stricter side: a `permit` does not permit, a `forbid` forbids. */
   decide(question: CedarQuestion): CedarResult
   /**
-   * Judges an entry of a list, whose arguments nobody knows: a `permit` permits if some arguments could make it, a `forbid` that asks
-   * for arguments forbids nothing.
+   * Decides on a list entry, whose arguments are unknown: a `permit` applies if some arguments could satisfy it, a `forbid` with conditions on
+   * arguments does not.
    */
   decideEntry(question: CedarQuestion): CedarResult
 }
@@ -71,7 +71,7 @@ type Wasm = typeof import('@cedar-policy/cedar-wasm/nodejs')
 /** One policy of a text. */
 interface Named {
   readonly id: string
-  /** The policy as it is asked: its text, as long as nothing had to be left out. A literal may be larger than JSON can carry. */
+  /** The policy as evaluated: its text, unless parts had to be removed. A literal may be larger than JSON can represent. */
   readonly source: string | PolicyJson
   readonly json: PolicyJson
 }
@@ -87,21 +87,21 @@ class WasmCedar implements Cedar {
 
   compile(text: string): CedarPolicies | string {
     const parts = this.#wasm.policySetTextToParts(text)
-    if (parts.type === 'failure') return told(parts.errors, text)
+    if (parts.type === 'failure') return engineMessage(parts.errors, text)
     if (parts.policy_templates.length > 0) return 'holds a template: only whole policies can be judged'
     if (parts.policies.length === 0) return 'holds no policy'
     const policies: Named[] = []
     for (const part of inOrder(parts.policies, text)) {
       const parsed = this.#wasm.policyToJson(part.text)
-      if (parsed.type === 'failure') return told(parsed.errors, part.text)
+      if (parsed.type === 'failure') return engineMessage(parsed.errors, part.text)
       const id = parsed.json.annotations?.id ?? part.at
       if (policies.some((other) => other.id === id)) return `two policies have the @id "${id}"`
       policies.push({ id, source: part.text, json: parsed.json })
     }
     const calls = this.#sets.parse(policies)
-    if (calls.fault !== null) return told(calls.fault, text)
+    if (calls.fault !== null) return engineMessage(calls.fault, text)
     const entries = this.#sets.parse(forLists(policies))
-    if (entries.fault !== null) return told(entries.fault, text)
+    if (entries.fault !== null) return engineMessage(entries.fault, text)
     const forbidding = new Set(policies.filter(({ json }) => json.effect === 'forbid').map(({ id }) => id))
     return new WasmPolicies(this.#wasm, { calls, entries, forbidding })
   }
@@ -163,7 +163,7 @@ interface ParsedSet {
   readonly fault: readonly DetailedError[] | null
 }
 
-/** The engine forgets no set that it has parsed: the names of those that nobody can ask any more are used again. */
+/** The engine never frees a parsed set: names of unused sets are reused. */
 class ParsedSets {
   readonly #wasm: Wasm
   readonly #free: string[] = []
@@ -208,8 +208,8 @@ function lineOf(text: string, offset: number): string {
   return `line ${before.length}:${(before.at(-1) ?? '').length + 1}`
 }
 
-/** What the engine complains of, on one line. Its offsets count bytes. */
-function told([error]: readonly DetailedError[], text: string): string {
+/** Returns the engine's error on one line. Its offsets count bytes. */
+function engineMessage([error]: readonly DetailedError[], text: string): string {
   const place = error?.sourceLocations?.[0]
   const start = place === undefined ? null : Buffer.from(text).subarray(0, place.start).toString('utf8').length
   const at = start === null ? '' : ` at ${lineOf(text, start)}`

@@ -5,8 +5,8 @@ import { isRecord } from '../check.ts'
 const CALLER_ATTRIBUTES: ReadonlySet<unknown> = new Set(['args', 'inputResponses', 'meta'])
 
 /**
- * Policies as they are asked of an entry of a list, where these attributes are unknown: what a `permit` asks of arguments is taken to hold,
- * and a `forbid` that asks anything of them is left out.
+ * Returns policies for list entries, where these attributes are unknown: conditions of a `permit` on arguments count as true, and a `forbid` with
+ * such a condition is omitted.
  */
 export function forLists<P extends { readonly source: string | PolicyJson; readonly json: PolicyJson }>(
   policies: readonly P[],

@@ -1,6 +1,6 @@
 import type { CedarValue } from './cedar.ts'
 
-/** What a byte of JSON costs the engine, in hundredths of a microsecond: in a text, and in a number. */
+/** Cost of a byte of JSON in the engine, in hundredths of a microsecond: in a string, and in a number. */
 const PLAIN_COST = 5
 const DIGIT_COST = 40
 const WIDE_COST = 30
@@ -66,10 +66,10 @@ const ESCAPES: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * JSON bytes as a Cedar value. A number without fraction or exponent that fits int64 is a `Long`, one with up to four digits after the
- * point a `decimal`. What Cedar has no type for becomes a record, so that `has` finds it and comparing it fails, which counts for
- * the stricter side: any other number `{number: "<literal>"}`, and null `{}`. Lists become sets.
- * @throws SyntaxError, TypeError: the bytes are no UTF-8 JSON, or hold what cannot be told to Cedar.
+ * Converts JSON bytes to a Cedar value. A number without fraction or exponent that fits int64 becomes a `Long`, one with up to four decimals a
+ * `decimal`. Values without a Cedar type become a record, so that `has` finds them and comparisons fail, which is the stricter result: any other
+ * number `{number: "<literal>"}`, and null `{}`. Lists become sets.
+ * Throws SyntaxError or TypeError when the bytes are not UTF-8 JSON, or cannot be represented in Cedar.
  */
 export function cedarFromJson(bytes: Uint8Array): CedarValue {
   const value: unknown = JSON.parse(utf8.decode(bytes), toCedar)
@@ -77,7 +77,7 @@ export function cedarFromJson(bytes: Uint8Array): CedarValue {
   return value
 }
 
-/** What JSON can say and `toCedar` has let pass is a value of Cedar. */
+/** JSON values that passed `toCedar` are Cedar values. */
 function isCedar(value: unknown): value is CedarValue {
   return value !== undefined
 }
@@ -88,7 +88,7 @@ function toCedar(_name: string, value: unknown, context: { readonly source?: str
   if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('a text is no Unicode')
   if (typeof value !== 'object' || Array.isArray(value)) return value
   for (const name of Object.keys(value)) {
-    if (ESCAPES.has(name)) throw new TypeError(`the member ${name} cannot be told to Cedar`)
+    if (ESCAPES.has(name)) throw new TypeError(`the member ${name} cannot be represented in Cedar`)
     if (!name.isWellFormed()) throw new TypeError('the name of a member is no Unicode')
   }
   return value

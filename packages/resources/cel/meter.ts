@@ -13,11 +13,11 @@ import {
 export type Expr = NonNullable<ReturnType<typeof parse>['expr']>
 
 /**
- * What one evaluation may cost. A unit is about ten nanoseconds: a step of a comprehension costs `STEP_COST` and three for each node of
- * its body, and a function what it touches. The limit of Kubernetes for one call of an expression has the same size.
+ * Cost limit of one evaluation. A unit is about ten nanoseconds: a step of a comprehension costs `STEP_COST` and three for each node of its body,
+ * and a function the data that it touches. Kubernetes' limit for one call of an expression has the same size.
  */
 export const EVALUATION_BUDGET = 1_000_000
-/** What all evaluations over one message may cost together, with making their variables and with Cedar: a policy may have many expressions. */
+/** Cost limit of all evaluations over one message, including the creation of variables and Cedar: a policy may have many expressions. */
 const MESSAGE_BUDGET = 2_000_000
 
 const STEP_COST = 20
@@ -31,7 +31,7 @@ const PATTERN_CHAR_COST = 50
 /** An evaluation, or making its variables, would cost more than is left. */
 export class BudgetExceededError extends Error {}
 
-/** What is left for the evaluations over one message, in units of about ten nanoseconds. */
+/** Remaining budget for the evaluations over one message, in units of about ten nanoseconds. */
 export class CostBudget {
   #left = MESSAGE_BUDGET
 

@@ -7,7 +7,7 @@ const { Optional } = Type
 const endpoint = (description: string, options: object = {}) =>
   text(description, { pattern: '^https?://[^/?#@]+', ...options })
 
-/** What an endpoint and each of its fallbacks have in common. */
+/** Members shared by an endpoint and its fallbacks. */
 const endpointFields = () => ({
   name: Optional(text('Model name.', { maxLength: 256 })),
   adapter: Optional(

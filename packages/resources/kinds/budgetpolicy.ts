@@ -14,7 +14,7 @@ const selectorSchema = Type.Object(
       ),
     ),
   },
-  { ...closed, description: 'Whose calls count. Inside a key OR, between keys AND; an absent key selects everybody.' },
+  { ...closed, description: 'Whose calls count. Inside a key OR, between keys AND; an absent key matches every call.' },
 )
 
 /** `BudgetPolicy.spec`: what all calls that it selects may cost together. */
@@ -38,7 +38,7 @@ export const budgetPolicySpecSchema = Type.Object(
       Type.Array(Type.Integer({ format: 'int32', minimum: 1, maximum: 100 }), {
         maxItems: 16,
         default: [50, 80, 100],
-        description: 'Percents of a cap at which an alert is told, once in each window.',
+        description: 'Percents of a cap at which an alert is sent, once in each window.',
       }),
     ),
   },

@@ -64,7 +64,7 @@ export const secretKeyRef = (description: string) =>
     { ...closed, description },
   )
 
-/** A list whose entries are told apart by `keys`: two with the same are refused. */
+/** A list whose entries are identified by `keys`: duplicates are refused. */
 export const listMap = <T extends TSchema>(items: T, keys: readonly string[], options: object = {}) =>
   Type.Array(items, {
     maxItems: 256,

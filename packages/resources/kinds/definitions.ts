@@ -45,7 +45,7 @@ export function columnsOf(kind: Kind): readonly Column[] {
   return kinds[kind].columns.map(([name, jsonPath]) => columnOf(schema, name, jsonPath))
 }
 
-/** What an API server is told of a kind: the same schema, rules and columns that files are held to (docs/spec/crds.md). */
+/** Returns the CustomResourceDefinition of a kind: the same schema, rules and columns that files are validated with (docs/spec/crds.md). */
 export function definitionOf(kind: Kind): Definition {
   const { plural, shortNames, categories } = kinds[kind]
   return {
@@ -78,8 +78,8 @@ export function definitionOf(kind: Kind): Definition {
 }
 
 /**
- * A schema as an API server takes it. It prunes what a schema does not name, or refuses it where a client asks for that, and takes no
- * `additionalProperties: false` for it.
+ * Converts a schema to a structural one for the API server, which prunes unknown fields, or refuses them if the client requests it, and does not
+ * accept `additionalProperties: false`.
  */
 function structural(node: Node): object {
   const { additionalProperties, properties, items, ...rest } = node

@@ -168,7 +168,7 @@ export const CLUSTER_ONLY: Readonly<Record<string, string>> = {
 
 export type Kind = keyof typeof kinds
 
-/** Kinds of cluster scope: their objects have no namespace, and "" stands in its place. */
+/** Cluster-scoped kinds: their objects have no namespace, and use "" instead. */
 const CLUSTER_KINDS: ReadonlySet<Kind> = new Set<Kind>(['SovereigntyPolicy', 'TrustTier'])
 
 export function isClusterKind(kind: Kind): boolean {
@@ -186,7 +186,7 @@ export type StatusOf<K extends Kind> = Static<(typeof kinds)[K]['status']>
 
 const annotations = () => mapOf(Type.String({ maxLength: 262_144 }), { maxProperties: 256 })
 
-/** What people write into `metadata`; the rest is the store's. */
+/** Members of `metadata` that users write; the store sets the others. */
 export const metadataSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 63, pattern: LABEL_PATTERN }),

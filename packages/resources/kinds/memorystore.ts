@@ -6,17 +6,17 @@ const { Optional } = Type
 /** Tokens carry labels separated by spaces. `*` stands for every label, and is none itself. */
 const TAINT_PATTERN = '^([!-)+-~]|[!-~][!-~]+)$'
 
-/** What a MemoryStore has where it does not say. */
+/** Defaults of a MemoryStore. */
 export const MEMORY_DEFAULTS = { retentionDays: 30, maxItems: 1000, maxItemBytes: 8192 } as const
 
-/** What a MemoryStore says; `memoryFile` says the same. */
+/** Fields of a MemoryStore, also used by `memoryFile`. */
 export const memoryFields = () => ({
   scope: oneOf(
     ['agent', 'session', 'user'],
     'Who shares what is remembered: all sessions of an agent, one session alone, or all agents that act for the same user.',
   ),
   retentionDays: Optional(
-    count('Days after which an item that nobody wrote again is forgotten.', {
+    count('Days after the last write of an item when it is forgotten.', {
       minimum: 1,
       maximum: 3650,
       default: MEMORY_DEFAULTS.retentionDays,
@@ -32,7 +32,7 @@ export const memoryFields = () => ({
   taints: Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 64, pattern: TAINT_PATTERN }), {
       maxItems: 16,
-      description: 'Labels of every session that is told something of the store, beside those that its items have.',
+      description: 'Labels of every session that reads from the store, beside those that its items have.',
     }),
   ),
 })

@@ -25,7 +25,7 @@ const dataClassRulesSchema = Type.Object(
   { ...closed, description: 'Further rules by the data class of an upstream; both must hold.' },
 )
 
-/** What a SovereigntyPolicy says; `sovereigntyPolicyFile` says the same. */
+/** Fields of a SovereigntyPolicy, also used by `sovereigntyPolicyFile`. */
 export const sovereigntyFields = () => ({
   ...placeFields(),
   dataClassRules: Optional(dataClassRulesSchema),

@@ -2,7 +2,7 @@
 import { covers } from '../sovereignty.ts'
 import { ANYWHERE, MULTI_REGIONS, PROFILES, REGIONS } from './table.ts'
 
-/** What decides where an endpoint processes requests; the names are those of a model route. */
+/** Determines where an endpoint processes requests; the names are those of a model route. */
 export interface EndpointPlace {
   readonly provider?: string | undefined
   readonly mode?: string | undefined
@@ -51,7 +51,7 @@ export function jurisdictionsOf(endpoint: EndpointPlace): (model: string | null)
   return () => everywhere
 }
 
-/** What contradicts itself in an endpoint, by key. `model`: the one that it forces; null when callers choose. */
+/** Returns contradictions in an endpoint, by key. `model`: the one that it enforces; null when callers choose. */
 export function placeContradictions(
   endpoint: EndpointPlace,
   model: string | null,
@@ -87,7 +87,7 @@ function ownReach(endpoint: EndpointPlace): ProcessingRegion | null {
   return regionReach(regionInURL(endpoint) ?? endpoint.region ?? '')
 }
 
-/** The reach of a model at Bedrock, asked for at an endpoint with a reach of its own. */
+/** Returns the region of a model at Bedrock, called at an endpoint with its own region. */
 function reachFrom(own: ProcessingRegion | null, model: string | null): ProcessingRegion | null {
   const routed = model === null ? null : modelReach(model)
   return own === null || routed === null ? (routed ?? own) : joined(own, routed)
@@ -129,7 +129,7 @@ function modelReach(model: string): ProcessingRegion | null {
   if (type === '') return profileReach(model)
   const own = regionReach(region)
   if (REGIONAL_TYPES.has(type)) return own
-  // What an application inference profile or a prompt router leads to cannot be read from its name.
+  // The target of an application inference profile or a prompt router is not in its name.
   const routed = type === 'inference-profile' ? profileReach(id) : { code: ANYWHERE, isOneRegion: false }
   return own === null || routed === null ? (routed ?? own) : joined(own, routed)
 }

@@ -129,7 +129,7 @@ export const REGIONS: Readonly<Record<'aws' | 'azure' | 'google' | 'oci', Readon
   },
 }
 
-/** What is guaranteed of a request that may not stay in one region. */
+/** Place of a request that may be processed in any region. */
 export const ANYWHERE = 'anywhere'
 
 /** Values of `region` that stand for several: multi-regions of Vertex AI, and the data zones and global deployments of Azure OpenAI. */

@@ -8,7 +8,7 @@ import { createFileStore } from '../store/file.ts'
 import { createResourceApi, type RestRequest, type RestResponse } from './api.ts'
 import { type Face, restConformance } from './conformance/suite.ts'
 
-/** The API over a folder of its own, asked without a socket. */
+/** The API over a temporary folder, called without a socket. */
 async function openFace(): Promise<Face> {
   const root = await mkdtemp(join(tmpdir(), 'plat-'))
   const basics = { clock: systemClock, ids: systemIds(systemClock), log: silentLog }

@@ -25,7 +25,7 @@ export interface ResourceApiOptions {
   readonly store: ResourceStore
   /** One line for each object that does not load, beginning with its path. Default: none. */
   readonly problems?: () => readonly string[]
-  /** Our own version, told beside that of the protocol. */
+  /** Product version, shown beside that of the protocol. */
   readonly version: string
   readonly clock: Clock
   readonly ids: Ids
@@ -135,7 +135,7 @@ type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' 
 
 const READS: ReadonlySet<Verb> = new Set(['get', 'list', 'watch'])
 
-/** What a method does to a collection or to an object; null: nothing. */
+/** Returns verb and handler of a method on a collection or an object; null when it has none. */
 function handlerOf(target: Target, { method, query }: RestRequest): readonly [Verb, Handler] | null {
   if (target.name === null) {
     if (method === 'GET') return isOn(query, 'watch') ? ['watch', watch] : ['list', list]

@@ -38,7 +38,7 @@ export interface Sent {
   readonly uid: string | null
   readonly revision: string | null
   readonly status: unknown
-  /** What was left out, to be told. */
+  /** Fields that were dropped, for warnings. */
   readonly warnings: readonly string[]
 }
 
@@ -53,12 +53,12 @@ const OF_STORE = [
   'generateName',
 ]
 
-/** Members of the metadata that ask for something that a store of files does not do. */
+/** Members of the metadata with functions that a file store does not have. */
 const NOT_KEPT = ['finalizers', 'ownerReferences', 'deletionTimestamp', 'deletionGracePeriodSeconds']
 
 /**
- * Reads an object of a kind for a place. `fieldValidation` says what becomes of fields that the kind does not have, as in
- * Kubernetes: `Strict` refuses, `Warn` (the default) leaves out and tells, `Ignore` leaves out. Throws 400 and 422.
+ * Decodes an object of a kind. `fieldValidation` decides on unknown fields as in Kubernetes: `Strict` refuses, `Warn` (the default) drops with a
+ * warning, `Ignore` drops. Throws 400 and 422.
  */
 export function readSent(value: unknown, target: Target, query: URLSearchParams, freshName: () => string): Sent {
   const { kind } = target
@@ -85,7 +85,7 @@ export function readSent(value: unknown, target: Target, query: URLSearchParams,
   }
 }
 
-/** What the path says of an object, the object must say as well. */
+/** The object must agree with the path. */
 function expectType(kind: Kind, value: Record<string, unknown>): void {
   const expected = { apiVersion: API_VERSION, kind }
   const problems: FieldProblem[] = Object.entries(expected)
@@ -157,12 +157,12 @@ function pruned(node: Node, value: unknown, path: string, unknown: string[]): un
   return Object.fromEntries(kept)
 }
 
-/** Most unknown fields that are told one by one. */
+/** Maximum number of warnings about unknown fields. */
 const TOLD_MAX = 20
 
 function judged(unknown: readonly string[], fieldValidation: string | null): readonly string[] {
-  const told = unknown.slice(0, TOLD_MAX).map((path) => `unknown field "${path}"`)
+  const reported = unknown.slice(0, TOLD_MAX).map((path) => `unknown field "${path}"`)
   if (fieldValidation === 'Ignore') return []
-  if (fieldValidation !== 'Strict' || told.length === 0) return told
-  throw new RestError(400, `strict decoding error: ${told.join(', ')}`)
+  if (fieldValidation !== 'Strict' || reported.length === 0) return reported
+  throw new RestError(400, `strict decoding error: ${reported.join(', ')}`)
 }

@@ -4,7 +4,7 @@ import { API_VERSION, type Kind, kinds } from '../kinds/kinds.ts'
 /** The group of our kinds. */
 export const [GROUP = '', VERSION = ''] = API_VERSION.split('/')
 
-/** The statuses that the API answers with, and the words that clients tell them apart by. */
+/** Statuses of the API, and the reasons by which clients distinguish them. */
 const REASONS = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -59,7 +59,7 @@ export class RestError extends Error {
   }
 }
 
-/** What a caller is told of an object that is not there. */
+/** Returns the error for a missing object. */
 export function notFound(kind: Kind, name: string): RestError {
   const { plural } = kinds[kind]
   return new RestError(404, `${plural}.${GROUP} "${name}" not found`, { details: { name, group: GROUP, kind: plural } })
@@ -83,13 +83,13 @@ export function conflicting(kind: Kind, name: string, why: string): RestError {
 /** Everything that is wrong with an object, with a cause for each field. */
 export function invalid(kind: Kind, name: string, problems: readonly FieldProblem[]): RestError {
   const lines = problems.map(({ path, message }) => `${path || '<nil>'}: ${message}`)
-  const told = lines.length === 1 ? lines.join() : `[${lines.join(', ')}]`
+  const reported = lines.length === 1 ? lines.join() : `[${lines.join(', ')}]`
   const causes = problems.map(({ path, message }) => ({
     reason: causeOf(message),
     message,
     field: path || '<nil>',
   }))
-  return new RestError(422, `${kind}.${GROUP} "${name}" is invalid: ${told}`, {
+  return new RestError(422, `${kind}.${GROUP} "${name}" is invalid: ${reported}`, {
     details: { name, group: GROUP, kind, causes },
   })
 }

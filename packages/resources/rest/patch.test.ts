@@ -41,7 +41,7 @@ test('operations that together move too many elements are refused, others are no
   const remove = { op: 'remove', path: '/a/0' }
   assert.equal(refusal({ a: numbers(500) }, repeated(500, remove)), 'accepted')
   assert.equal(refusal({ a: numbers(100_000) }, repeated(40, remove)), 'accepted')
-  // What stays at its place costs nothing, in a list of any length.
+  // An operation that moves no element costs nothing, in a list of any length.
   assert.equal(refusal({ a: numbers(100_000) }, repeated(9000, { op: 'add', path: '/a/-', value: 1 })), 'accepted')
   assert.equal(refusal({ a: numbers(100_000) }, repeated(9000, { op: 'replace', path: '/a/0', value: 1 })), 'accepted')
 

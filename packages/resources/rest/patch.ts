@@ -4,12 +4,12 @@ import { RestError } from './error.ts'
 /** Most operations of one JSON patch, as many as Kubernetes takes. */
 const OPERATIONS_MAX = 10_000
 
-/** What all copies of one JSON patch may weigh together, in characters of JSON: a patch cannot grow by doubling. */
+/** Maximum total size of the copies of one JSON patch, in characters of JSON: a patch cannot grow by doubling. */
 const COPIES_MAX_CHARS = 1024 * 1024
 
 /**
- * What all operations of one JSON patch may cost together, in elements of lists that an insertion or a removal moves: each moves those behind
- * it. Ten thousand operations at the head of a list of 500 elements cost as much.
+ * Maximum total cost of the operations of one JSON patch, in list elements moved by insertions and removals. Ten thousand operations at the head of
+ * a list of 500 elements cost as much.
  */
 const COST_MAX = 5_000_000
 
@@ -152,7 +152,7 @@ function take(root: Root, path: readonly string[], at: string): unknown {
   return value
 }
 
-/** What is replaced must be there, and moves nothing. */
+/** The target of a replacement must exist; no element moves. */
 function put(root: Root, path: readonly string[], value: unknown, at: string): void {
   const last = path.at(-1)
   if (last === undefined) {

@@ -11,7 +11,7 @@ import { type IncludeObject, tableOf } from './table.ts'
 export interface ReadParts {
   readonly store: ResourceStore
   readonly clock: Clock
-  /** One line for each object that does not load, beginning with its path: told to whoever lists. */
+  /** One line for each object that does not load, beginning with its path; shown to clients that list. */
   readonly problems: () => readonly string[]
 }
 
@@ -50,7 +50,7 @@ export async function getOne({ store, clock }: ReadParts, target: Target, reques
   return answered(tableOf(kind, [object], { ...form, metadata, now: clock.now() }))
 }
 
-/** Most problems that one list tells of. */
+/** Maximum number of problems shown for one list. */
 const WARNINGS_MAX = 5
 
 /** A list: selectors, pages, and what does not load as warnings. */
@@ -67,7 +67,7 @@ export async function list(parts: ReadParts, target: Target, request: RestReques
   const chosen = page.items.filter((object) => labels(object) && fields(object))
   const rest = from === null ? chosen : chosen.filter(({ metadata }) => placeOf(metadata) > from.after)
   const items = limit === 0 ? rest : rest.slice(0, limit)
-  // Whoever watches from a list in pages must hear what changed since the first of them.
+  // A client that watches after a paged list must receive the changes since its first page.
   const resourceVersion = from?.revision ?? page.revision
   const last = items.at(-1)
   const metadata = {
@@ -102,9 +102,9 @@ export function countOf(query: URLSearchParams, name: string): number {
 
 /** Only the present can be listed. */
 function expectRevision(query: URLSearchParams, revision: string): void {
-  const asked = query.get('resourceVersion') ?? ''
-  if (query.get('resourceVersionMatch') !== 'Exact' || asked === revision) return
-  throw new RestError(410, `the resourceVersion ${asked} is not kept: list without resourceVersionMatch=Exact`)
+  const requested = query.get('resourceVersion') ?? ''
+  if (query.get('resourceVersionMatch') !== 'Exact' || requested === revision) return
+  throw new RestError(410, `the resourceVersion ${requested} is not kept: list without resourceVersionMatch=Exact`)
 }
 
 /** Where the next page goes on. */
@@ -126,7 +126,7 @@ function continueOf(text: string): Continue | null {
       return { revision: value.revision, after: value.after }
     }
   } catch {
-    // What cannot be read is not ours either.
+    // Objects that cannot be read are not listed.
   }
   throw new RestError(400, 'continue key is not valid: list again without it')
 }

@@ -1,6 +1,6 @@
 import { API_VERSION, isClusterKind, type Resource } from '../kinds/kinds.ts'
 
-/** Who asks. */
+/** The authenticated caller. */
 export interface RestCaller {
   /** As in the ledger: `user:ada`. */
   readonly name: string
@@ -32,7 +32,7 @@ export interface RestResponse {
   /** Sent as `Warning` headers (RFC 9111 had them; clients of Kubernetes print them). */
   readonly warnings: readonly string[]
   readonly body: object | AsyncIterable<string>
-  /** What somebody changed or tried to change, such as `PATCH agents/:name`; null: a read, or a dry run that went well. */
+  /** The attempted change, such as `PATCH agents/:name`; null for a read, or a successful dry run. */
   readonly change: string | null
 }
 

@@ -11,14 +11,14 @@ export interface Target {
   readonly subresource: 'status' | null
 }
 
-/** What a path names. */
+/** Target of a path. */
 export type Route =
   | { readonly to: 'objects'; readonly target: Target }
   | { readonly to: 'document'; readonly document: DocumentName }
   | { readonly to: 'namespaces'; readonly name: string | null }
   | { readonly to: 'review' }
 
-/** Documents that tell clients what is served. */
+/** Documents that describe the API to clients. */
 const DOCUMENTS = {
   '/version': 'version',
   '/api': 'core',

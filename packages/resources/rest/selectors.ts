@@ -1,6 +1,6 @@
 import { RestError } from './error.ts'
 
-/** What a selector looks at. */
+/** Members that a selector reads. */
 export interface Selected {
   readonly metadata: {
     readonly name: string

@@ -3,14 +3,14 @@ import { type Column, columnsOf } from '../kinds/definitions.ts'
 import type { Kind, Resource } from '../kinds/kinds.ts'
 import { wireOf } from './rest.ts'
 
-/** What of an object goes with its row: `includeObject`. */
+/** Part of an object included in its row: `includeObject`. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object'
 
 export interface TableOptions {
   readonly includeObject: IncludeObject
   /** Of the list that it shows. */
   readonly metadata: object
-  /** Milliseconds since the epoch: what ages are told by. */
+  /** Milliseconds since the epoch; ages are computed from it. */
   readonly now: number
 }
 
@@ -47,7 +47,7 @@ function rowOf(object: Resource, columns: readonly Column[], { includeObject, no
   return { cells, object: partial }
 }
 
-/** What does not fit its column is shown as nothing. */
+/** A value that does not fit its column is shown as empty. */
 function cellOf(object: unknown, { type, jsonPath }: Column, now: number): unknown {
   const value = valueAt(object, jsonPath)
   if (value === undefined || value === null) return null

@@ -12,13 +12,13 @@ const WATCH_SECONDS = 1800
 /** Longest that a client can keep it open; it begins again then. In seconds. */
 const MAX_WATCH_SECONDS = 3600
 
-/** What a watch is asked for. */
+/** Parameters of a watch. */
 interface WatchRequest {
   readonly target: Target
   readonly form: Form
-  /** Null: the present state is told first. */
+  /** Null: the present state is sent first. */
   readonly from: string | null
-  /** Whoever asks for the present state so is told where it ends. */
+  /** The end of the present state is marked with a bookmark. */
   readonly marksInitial: boolean
   readonly bookmarks: boolean
   readonly labels: Selector
@@ -28,7 +28,7 @@ interface WatchRequest {
 /** Changes as they happen, one JSON object a line, until the client leaves or its time is over. */
 export async function watch(parts: ReadParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const { query } = request
-  const asked: WatchRequest = {
+  const requested: WatchRequest = {
     target,
     form: formOf(request),
     from: await fromOf(parts, target, query),
@@ -38,7 +38,7 @@ export async function watch(parts: ReadParts, target: Target, request: RestReque
     fields: fieldSelector(query.get('fieldSelector') ?? ''),
   }
   const seconds = Math.min(countOf(query, 'timeoutSeconds') || WATCH_SECONDS, MAX_WATCH_SECONDS)
-  return answered({}, { body: lines(parts, asked, request.signal, seconds) })
+  return answered({}, { body: lines(parts, requested, request.signal, seconds) })
 }
 
 /** Is a switch of the query on? */
@@ -59,29 +59,30 @@ async function fromOf({ store }: ReadParts, { kind }: Target, query: URLSearchPa
 
 async function* lines(
   parts: ReadParts,
-  asked: WatchRequest,
+  requested: WatchRequest,
   left: AbortSignal,
   seconds: number,
 ): AsyncGenerator<string> {
   const over = new AbortController()
   const cancel = parts.clock.after(seconds * 1000, () => over.abort())
   const signal = AbortSignal.any([left, over.signal])
-  const view = new View(asked)
+  const view = new View(requested)
   const line = (type: string, object: object) => `${JSON.stringify({ type, object })}\n`
-  let marksInitial = asked.marksInitial
+  let marksInitial = requested.marksInitial
   try {
-    for await (const event of parts.store.watch(asked.target.kind, asked.from, signal)) {
+    for await (const event of parts.store.watch(requested.target.kind, requested.from, signal)) {
       if (event.type === 'GONE') {
         yield line('ERROR', new RestError(410, 'the resourceVersion is too old or of another start: list again').body())
         return
       }
       if (event.type === 'BOOKMARK') {
-        if (asked.bookmarks || marksInitial) yield line('BOOKMARK', bookmark(asked, event.revision, marksInitial))
+        if (requested.bookmarks || marksInitial)
+          yield line('BOOKMARK', bookmark(requested, event.revision, marksInitial))
         marksInitial = false
         continue
       }
       const type = view.typeOf(event)
-      if (type !== null) yield line(type, shown(asked, event.object, event.revision, parts.clock.now()))
+      if (type !== null) yield line(type, shown(requested, event.object, event.revision, parts.clock.now()))
     }
   } finally {
     cancel()
@@ -105,17 +106,17 @@ function bookmark({ target, form }: WatchRequest, resourceVersion: string, endsI
 
 type Change = Exclude<WatchEvent<Resource['kind']>, { type: 'BOOKMARK' | 'GONE' }>
 
-/** What a client sees through its selectors: an object that its labels lead in is added, one that they lead out is deleted. */
+/** View of a client through its selectors: an object whose labels begin to match is added, one whose labels cease to match is deleted. */
 class View {
   readonly #asked: WatchRequest
-  /** Was an object chosen when it was last told? By uid. */
+  /** Whether an object matched when it was last sent, by uid. */
   readonly #chosen = new Map<string, boolean>()
 
-  constructor(asked: WatchRequest) {
-    this.#asked = asked
+  constructor(requested: WatchRequest) {
+    this.#asked = requested
   }
 
-  /** As what a change is told; null: not at all. */
+  /** Returns the event type of a change for this client; null when it is not sent. */
   typeOf({ type, object }: Change): Change['type'] | null {
     const { namespace } = this.#asked.target
     const { metadata } = object

@@ -24,7 +24,7 @@ export async function create(parts: WriteParts, target: Target, request: RestReq
   const dryRun = isDryRun(request)
   const applied = await parts.store.apply(manifest, { owner: ownerOf(request), force: true, create: true, dryRun })
   if (applied.kind === 'conflict') {
-    // A file that does not load is no object yet, but whoever mends it has not asked for another in its place.
+    // A file that does not load is not an object, but a client that repairs it does not intend to create another one.
     const held = await parts.store.get(target.kind, manifest.metadata)
     throw held === null ? conflicting(target.kind, sent.name, applied.reason) : alreadyExists(target.kind, sent.name)
   }
@@ -82,7 +82,7 @@ function patching(request: RestRequest): (object: unknown) => unknown {
   )
 }
 
-/** Writes what somebody made of the object as it stands, or its status, and nothing if it has changed by then. */
+/** Writes an object derived from the current one, or its status; fails when it has changed meanwhile. */
 async function put(
   { store }: WriteParts,
   target: Target,
@@ -137,7 +137,7 @@ async function heldBy({ store }: Pick<WriteParts, 'store'>, { kind, namespace, n
   return held
 }
 
-/** What somebody read must be what is there. */
+/** The object that the client read must be the current one. */
 function expect(kind: Kind, { metadata }: Resource, { uid, revision }: Pick<Sent, 'uid' | 'revision'>): void {
   if (uid !== null && uid !== metadata.uid) {
     throw conflicting(kind, metadata.name, `the UID in the precondition is ${uid}, that of the object ${metadata.uid}`)
@@ -178,7 +178,7 @@ function written(
   return answered(wireOf(object), { status, warnings: sent.warnings, change })
 }
 
-/** What a write is called in the ledger, whatever comes of it. */
+/** Returns the name of a write in the ledger. */
 export function changeOf({ kind, name, subresource }: Target, { method }: RestRequest): string {
   const one = name === null ? '' : '/:name'
   return `${method} ${kinds[kind].plural}${one}${subresource === null ? '' : '/status'}`
@@ -187,7 +187,7 @@ export function changeOf({ kind, name, subresource }: Target, { method }: RestRe
 /** Longest name of a writer that is kept, in characters. */
 const OWNER_MAX_CHARS = 128
 
-/** Who writes: the client's own word, as `kubectl-client-side-apply`, or who is behind it. */
+/** Returns the owner of a write: the client's field manager, such as `kubectl-client-side-apply`, or the caller. */
 function ownerOf({ query, caller }: RestRequest): string {
   return (query.get('fieldManager') || caller.name).slice(0, OWNER_MAX_CHARS)
 }

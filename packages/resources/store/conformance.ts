@@ -27,7 +27,7 @@ async function applied(store: ResourceStore, manifest: Manifest<'MCPServer'>) {
   return result.object
 }
 
-/** What every store of resources promises. A new implementation calls this with a way to open an empty one. */
+/** Conformance tests of resource stores. A new implementation calls this with a function that opens an empty store. */
 export function storeConformance(name: string, open: () => Promise<Opened>): void {
   const promise = (what: string, check: (store: ResourceStore) => Promise<void>) =>
     test(`${name}: ${what}`, async () => {
@@ -100,7 +100,7 @@ function refusals(promise: Promised): void {
     assert.equal(await store.get('MCPServer', key), null)
   })
 
-  promise('a write asks its preconditions, and a status as well', async (store) => {
+  promise('a write checks its preconditions, and so does a status write', async (store) => {
     const first = await applied(store, server('a'))
     assert.equal((await store.apply(server('a'), { ...owner, create: true })).kind, 'conflict')
     const changed = await applied(store, server('a', { trust: 'trusted' }))
@@ -115,7 +115,7 @@ function refusals(promise: Promised): void {
     assert.equal((await store.apply(server('a'), { ...owner, ...last })).kind, 'applied')
   })
 
-  promise('a removal asks its preconditions', async (store) => {
+  promise('a removal checks its preconditions', async (store) => {
     const { metadata } = await applied(store, server('a'))
     const stale = await store.remove('MCPServer', key, { uid: 'other' })
     assert.ok(typeof stale === 'object' && stale.kind === 'conflict')
@@ -145,20 +145,23 @@ function reads(promise: Promised): void {
 }
 
 function watches(promise: Promised): void {
-  promise('a watch from nothing tells what is there, then every change of its kind in order', async (store) => {
-    await applied(store, server('a'))
-    const stop = new AbortController()
-    const events: string[] = []
-    const told = collect(store.watch('MCPServer', null, stop.signal), events, 4, stop)
-    await applied(store, server('a', { trust: 'trusted' }))
-    await applied(store, server('b'))
-    await store.remove('MCPServer', key)
-    await told
-    assert.deepEqual(
-      events.filter((event) => event !== 'BOOKMARK'),
-      ['ADDED a', 'MODIFIED a', 'ADDED b', 'DELETED a'],
-    )
-  })
+  promise(
+    'a watch without a revision reports the present state, then every change of its kind in order',
+    async (store) => {
+      await applied(store, server('a'))
+      const stop = new AbortController()
+      const events: string[] = []
+      const collected = collect(store.watch('MCPServer', null, stop.signal), events, 4, stop)
+      await applied(store, server('a', { trust: 'trusted' }))
+      await applied(store, server('b'))
+      await store.remove('MCPServer', key)
+      await collected
+      assert.deepEqual(
+        events.filter((event) => event !== 'BOOKMARK'),
+        ['ADDED a', 'MODIFIED a', 'ADDED b', 'DELETED a'],
+      )
+    },
+  )
 
   promise('a watch goes on from a revision, and a strange revision is gone', async (store) => {
     const { revision } = await store.list('MCPServer', {})
@@ -173,7 +176,7 @@ function watches(promise: Promised): void {
   })
 }
 
-/** Reads events until `count` changes were told. */
+/** Reads events until `count` changes were received. */
 async function collect(
   watch: AsyncIterable<WatchEvent<'MCPServer'>>,
   into: string[],

@@ -117,7 +117,7 @@ test('a file that is broken for a moment is gone meanwhile and keeps its identit
     assert.equal((await store.get('MCPServer', key('a')))?.metadata.uid, before?.metadata.uid)
   }))
 
-test('an object that is removed while nobody watches comes back as another one', () =>
+test('an object removed while no process watched comes back as another one', () =>
   inFolder(async ({ open, put, dir }) => {
     await put('mcpservers/default/a.yaml', good('a'))
     const first = open()
@@ -130,7 +130,7 @@ test('an object that is removed while nobody watches comes back as another one',
     assert.notEqual((await second.get('MCPServer', key('a')))?.metadata.uid, before?.metadata.uid)
   }))
 
-test('an edit by hand is seen by the clock, without anybody asking', () =>
+test('a manual edit is detected by the timer, without a request', () =>
   inFolder(async ({ open, put, clock }) => {
     const store = open()
     const { revision } = await store.list('MCPServer', {})
@@ -174,7 +174,7 @@ test('files are written whole, for their owner alone', () =>
     assert.match(await readFile(path, 'utf8'), /^apiVersion: plat\.dev\/v1alpha1\nkind: MCPServer\n/)
   }))
 
-test('an object of cluster scope stands in the folder of its kind, has no namespace, and keeps its identity like any other', () =>
+test('a cluster-scoped object is in the folder of its kind, has no namespace, and keeps its identity like any other', () =>
   inFolder(async ({ dir, open, put }) => {
     const text = (metadata: string) =>
       `apiVersion: plat.dev/v1alpha1\nkind: SovereigntyPolicy\nmetadata: ${metadata}\nspec: {allowedJurisdictions: [EU]}\n`

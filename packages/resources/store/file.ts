@@ -184,7 +184,7 @@ class YamlFiles implements FileStore {
     return { kind: 'applied', object }
   }
 
-  /** What somebody is writing by hand is nobody's to replace, and a revision that was read must still be the last. */
+  /** A file that a person is editing must not be replaced, and the revision that was read must still be the last. */
   #unmet(path: string, held: Held | undefined, { create, revision }: ApplyOptions): Conflict | null {
     if (held === undefined && this.#files.has(path))
       return conflict(`${path} does not load: mend it or remove it first`)

@@ -15,9 +15,9 @@ const REVISION = /^\d{1,40}$/
 
 type Change = { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Resource }
 
-/** What happened to a store since it was opened: numbered events, and everybody who waits for the next. */
+/** Events of a store since it was opened, numbered, with their waiters. */
 export class History {
-  /** Revision of the beginning. What is above its lowest bits tells this opening from another; a later one is larger. */
+  /** Initial revision. Its high bits distinguish this opening from others; a later one is larger. */
   readonly #opening: bigint
   #events: { readonly at: number; readonly change: Change }[] = []
   #at = 0

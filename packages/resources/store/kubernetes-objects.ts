@@ -4,7 +4,7 @@ import { API_VERSION, isClusterKind, type Kind, kinds, type Manifest, type Resou
 import { isManifest, isStatus, validate, withDefaults } from '../validate.ts'
 import type { Key } from './store.ts'
 
-/** What an ERROR line of a watch says. */
+/** Converts the ERROR line of a watch. */
 export function faultOf(status: Members): KubernetesApiError {
   const code = typeof status.code === 'number' ? status.code : 0
   return new KubernetesApiError(textOf(status, 'message') || 'the API server ends the watch', code)
@@ -69,7 +69,7 @@ export function withoutTools<K extends Kind>(object: Manifest<K>): Manifest<K> {
   return { ...object, metadata: { ...metadata, ...(own.length > 0 && { annotations: Object.fromEntries(own) }) } }
 }
 
-/** Who has written fields of the spec. */
+/** Returns the managers of fields of the spec. */
 export function managersOf(found: Members): readonly string[] {
   return managedFieldsOf(found)
     .filter((entry) => entry.subresource === undefined && 'f:spec' in member(entry, 'fieldsV1'))

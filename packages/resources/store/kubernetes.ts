@@ -40,7 +40,7 @@ import type {
 const PAGE_ITEMS = 250
 /** How long the API server keeps a watch open, in seconds; then it goes on where it was. */
 const WATCH_SECONDS = 290
-/** Objects that are not as their kind is, and are remembered to be told. */
+/** Maximum number of stored problems with invalid objects. */
 const MAX_PROBLEMS = 1000
 
 const BAD_REQUEST = 400
@@ -53,7 +53,7 @@ export interface KubernetesStoreOptions {
   readonly api: KubernetesApi
   /** The only namespace that is looked at; absent: all of them. Kinds of cluster scope are always seen. */
   readonly namespace?: string
-  /** Who writes statuses, as `managedFields` names it. */
+  /** Manager of status writes in `managedFields`. */
   readonly statusOwner: string
 }
 
@@ -265,7 +265,7 @@ class ClusterObjects implements KubernetesStore {
     }
   }
 
-  /** The object as its kind is here; null, and a problem to tell, when it is not. */
+  /** Decodes an object of this kind; records a problem and returns null when it is invalid. */
   #resource<K extends Kind>(kind: K, found: Members): Resource<K> | null {
     const path = pathOf(kind, keyOf(found))
     const read = readObject(kind, found)
@@ -279,7 +279,7 @@ class ClusterObjects implements KubernetesStore {
   }
 }
 
-/** Why an object does not meet what a write asks of it; null: it does. */
+/** Returns why an object does not meet the preconditions of a write; null when it does. */
 function unmetBy(found: Members | null, { create, revision }: ApplyOptions): string | null {
   if (create === true && found !== null) return 'is there already'
   const stands = found === null ? undefined : textOf(member(found, 'metadata'), 'resourceVersion')

@@ -9,12 +9,12 @@ const sidecarSchema = Type.Object({
   generation: Type.Integer(),
   createdAt: Type.String(),
   specSha256: Type.String(),
-  /** Who wrote the spec last; null: a person with an editor. */
+  /** Last owner of the spec; null: edited by a person. */
   owner: Type.Union([Type.String(), Type.Null()]),
   status: Type.Optional(Type.Unknown()),
 })
 
-/** What a YAML file does not say about its object. */
+/** Metadata of an object that its YAML file does not contain. */
 export type Sidecar = Static<typeof sidecarSchema>
 
 /**
@@ -46,7 +46,7 @@ export class Sidecars {
     await rm(this.#file(path), { force: true })
   }
 
-  /** Forgets objects whose files were removed while nobody watched. */
+  /** Drops objects whose files were removed while no process watched. */
   async keepOnly(paths: ReadonlySet<string>): Promise<void> {
     const files = new Set([...paths].map((path) => this.#file(path)))
     let found: string[]
@@ -75,10 +75,7 @@ export async function writeWhole(path: string, text: string): Promise<void> {
   await rename(temporary, path)
 }
 
-/**
- * The same, and it is there after a power loss once this resolves: file and folder are synced. For what people are told
- * that it is kept.
- */
+/** Like `write`, but durable when it resolves: file and folder are synced. For data whose storage is acknowledged. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = temporaryOf(path)

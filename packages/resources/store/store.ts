@@ -29,13 +29,13 @@ export interface Page<K extends Kind> {
 
 export type WatchEvent<K extends Kind> =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Resource<K>; readonly revision: string }
-  /** Everything up to here has been told. */
+  /** End of the events so far. */
   | { readonly type: 'BOOKMARK'; readonly revision: string }
   /** The revision is too old or of another store: list again. The last event of its watch. */
   | { readonly type: 'GONE' }
 
 export interface ApplyOptions {
-  /** Who writes. An object that another owner wrote is a conflict, unless forced. */
+  /** Owner of the write. An object written by another owner is a conflict, unless forced. */
   readonly owner: string
   readonly force?: boolean
   /** Answers what would be, and writes nothing. */
@@ -66,7 +66,7 @@ export interface RemoveOptions {
 export interface ResourceStore {
   get<K extends Kind>(kind: K, key: Key): Promise<Resource<K> | null>
   list<K extends Kind>(kind: K, options: ListOptions): Promise<Page<K>>
-  /** From a revision, or from nothing: then every object is told first as ADDED, followed by a BOOKMARK. */
+  /** From a revision, or from null: then every object is first sent as ADDED, followed by a BOOKMARK. */
   watch<K extends Kind>(kind: K, from: string | null, signal: AbortSignal): AsyncIterable<WatchEvent<K>>
   apply<K extends Kind>(object: Manifest<K>, options: ApplyOptions): Promise<Applied<K>>
   /** Null: no such object. */

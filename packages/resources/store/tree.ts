@@ -8,7 +8,7 @@ import { readManifestAside } from '../manifest-aside.ts'
 /** Most resource files that are read; more are a problem line, not a slow gateway. */
 export const FILES_MAX = 20_000
 
-/** What stands in a folder of resources: the objects that are right, and a line for everything that is not. */
+/** Content of a resource folder: the valid objects, and a line for each problem. */
 export interface Tree {
   readonly objects: readonly Manifest[]
   /** `agents/default/x.yaml:4: spec.tier: Required value`, sorted. */
@@ -92,7 +92,7 @@ async function readText(path: string): Promise<string | null | { fault: string }
   }
 }
 
-/** Sorted; hidden files and temporary ones are nobody's resources. */
+/** Sorted; hidden and temporary files are not resources. */
 async function entries(dir: string) {
   try {
     const found = await readdir(dir, { withFileTypes: true })

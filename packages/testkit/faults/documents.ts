@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { TestContext } from 'node:test'
 import { closed, listening } from '../local.ts'
 
-/** Stands in every hostile document: nothing that a reader reports may contain it. */
+/** Contained in every hostile document: no error may quote it. */
 export const DOCUMENT_MARK = 'mark-of-the-document'
 
 /** Nesting beyond what any part accepts. */

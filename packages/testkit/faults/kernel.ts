@@ -11,9 +11,9 @@ export interface CallFault {
 }
 
 interface Inode {
-  /** What a reader sees: the page cache. */
+  /** Content for readers: the page cache. */
   cache: Buffer
-  /** What a power cut leaves. */
+  /** Content after a power failure. */
   durable: Buffer
   /** Parts of the cache that a failed sync marked clean: no later sync brings them to disk. */
   dead: (readonly [start: number, end: number])[]
@@ -51,12 +51,12 @@ export class SimulatedKernel implements SystemCalls {
     return [...this.#descriptors.values()].filter((descriptor) => descriptor !== 'stranger').length
   }
 
-  /** What each file holds after the power was cut. */
+  /** Returns the content of each file after a power failure. */
   afterPowerCut(): Map<string, Buffer> {
     return new Map([...this.#durableNames].map(([path, { durable }]) => [path, durable]))
   }
 
-  /** What each file holds for a process that starts on the running machine. */
+  /** Returns the content of each file for a process on the running machine. */
   contents(): Map<string, Buffer> {
     return new Map([...this.#names].map(([path, { cache }]) => [path, cache]))
   }

@@ -4,7 +4,7 @@ import { type FileLedger, openLedger } from '@plat/ledger'
 import { filesOver, type OpenJournal, openFileJournal } from '@plat/state'
 import { type CallFault, FAULT_CODES, SimulatedKernel } from './kernel.ts'
 
-/** What a run over every system call and error showed. */
+/** Result of a run over every system call and error. */
 export interface FaultCount {
   readonly runs: number
   readonly acknowledged: number
@@ -66,7 +66,7 @@ interface Run {
   readonly what: string
 }
 
-/** Tries again after a pause until it works: the fault ends, and nobody restarts anything. */
+/** Retries after a pause until it works: the fault ends without a restart. */
 async function untilWorks<T>(clock: TestClock, what: string, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -116,7 +116,7 @@ async function runJournal({ kernel, path, rounds, what }: Run): Promise<number> 
   return acknowledged.length
 }
 
-/** A snapshot that repeats each event under a key of its own. */
+/** A snapshot that repeats each event under a separate key. */
 async function compact(journal: OpenJournal<number>, acknowledged: readonly number[]): Promise<void> {
   let upTo = 0
   for await (const { seq } of journal.read(0)) upTo = Math.max(upTo, seq)

@@ -13,8 +13,8 @@ interface StoredObject {
 const PATH = /^(\/api\/v1|\/apis\/[^/]+\/[^/]+)(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(\/status)?$/
 
 /**
- * A small API server over plain HTTP for what a real one does only when it is in trouble: it keeps whatever it is given, lists and
- * watches, and fails as it is told. It knows no schemas, no defaults and no managed fields.
+ * A small API server over plain HTTP for failures that a real one shows only rarely: it stores any object, lists and watches, and fails on command.
+ * It has no schemas, defaults or managed fields.
  */
 export class KubernetesApiServer {
   /** `<METHOD> <path>` of every request, without its query. */
@@ -54,7 +54,7 @@ export class KubernetesApiServer {
     await closed(this.#server)
   }
 
-  /** Writes an object at its path, as a client would, and tells whoever watches. */
+  /** Writes an object at its path, as a client would, and notifies watchers. */
   put(path: string, object: Members): void {
     const before = this.#objects.get(path)
     const [, , namespace, , name = ''] = PATH.exec(path) ?? []
@@ -96,26 +96,26 @@ export class KubernetesApiServer {
     for (const { response } of this.#watches) response.destroy()
   }
 
-  /** What happened until now is forgotten: a watch from an older version is answered with 410. */
+  /** Drops the history: a watch from an older version gets 410. */
   forgetHistory(): void {
     this.#version++
     this.#oldest = this.#version
   }
 
-  /** A line to everybody who watches, such as half of one. */
+  /** Sends a line to every watcher, such as half of one. */
   say(text: string): void {
     for (const { response } of this.#watches) response.write(text)
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '', 'http://api')
-    const asked = `${request.method} ${url.pathname}`
+    const requested = `${request.method} ${url.pathname}`
     let body = ''
     for await (const chunk of request) body += chunk
-    this.seen.push(asked)
+    this.seen.push(requested)
     this.bearers.add(request.headers.authorization)
-    for (const hold of this.held) if (hold.request.test(asked)) await hold.until
-    const fault = this.faults.find((each) => each.request.test(asked))
+    for (const hold of this.held) if (hold.request.test(requested)) await hold.until
+    const fault = this.faults.find((each) => each.request.test(requested))
     const [, prefix, namespace, plural, name, status] = PATH.exec(url.pathname) ?? []
     if (fault !== undefined) refuse(response, fault.status, fault.reason)
     else if (prefix === undefined) refuse(response, 404, 'NotFound')

@@ -11,7 +11,7 @@ export interface RestFaceOptions {
   readonly token: string
 }
 
-/** What a server answered. */
+/** Response of a server. */
 interface RestReply {
   readonly status: number
   readonly body: unknown
@@ -33,7 +33,7 @@ export interface RestFace {
   close(): Promise<void>
 }
 
-/** A server that is asked as clients of Kubernetes ask it. What tests leave of the kinds that they use is deleted at the end. */
+/** A server called as Kubernetes clients do. Objects of the used kinds are deleted at the end. */
 export function restFace({ url, ca, token }: RestFaceOptions): RestFace {
   const isTls = url.startsWith('https:')
   const agent = isTls ? new TlsAgent({ ca, keepAlive: true }) : new Agent({ keepAlive: true })
@@ -50,9 +50,13 @@ export function restFace({ url, ca, token }: RestFaceOptions): RestFace {
   const ask: RestFace['ask'] = async (method, path, { body, type = 'application/json', accept = '*/*' } = {}) => {
     const content = body === undefined ? '' : JSON.stringify(body)
     const response = await send(method, path, { accept, ...(body !== undefined && { 'content-type': type }) }, content)
-    const told = await text(response)
+    const replyText = await text(response)
     const warnings = response.headersDistinct.warning ?? []
-    return { status: response.statusCode ?? 0, body: told.startsWith('{') ? JSON.parse(told) : told, warnings }
+    return {
+      status: response.statusCode ?? 0,
+      body: replyText.startsWith('{') ? JSON.parse(replyText) : replyText,
+      warnings,
+    }
   }
   return {
     ask,

@@ -2,21 +2,21 @@ import type { McpRequestContext, McpServer } from '@modelcontextprotocol/server'
 import { addRounds } from './rounds.ts'
 import { addTool, text } from './tools.ts'
 
-/** What a form asks for: texts, all required. Made anew for each question, because the SDK's types want no shared constants. */
+/** A form with texts, all required. Created for each request, because the SDK's types do not accept shared constants. */
 function form(...names: string[]) {
   const properties = Object.fromEntries(names.map((name) => [name, { type: 'string' as const, description: name }]))
   return { type: 'object' as const, properties, required: names }
 }
 
-/** Tools that ask the client for something. */
+/** Adds tools that send requests to the client. */
 export function addAsks(server: McpServer, era: McpRequestContext['era']): void {
   if (era === 'modern') addRounds(server)
   else addRequests(server)
 }
 
 /**
- * Before 2026-07-28 a server sends a request of its own. Each is tied to the call that it came from: what goes over the standalone
- * stream is lost when a client calls before that stream stands.
+ * Before 2026-07-28 a server sends requests. Each is tied to its call: messages on the standalone stream are lost when a client calls before that
+ * stream is open.
  */
 function addRequests(server: McpServer): void {
   addTool(server, 'test_sampling', async ({ mcpReq }) => {

@@ -79,7 +79,7 @@ function texts(...names: string[]) {
   })
 }
 
-/** What the server offers to complete an argument with. */
+/** Adds completions for an argument. */
 export function addCompletion(server: McpServer): void {
   server.server.registerCapabilities({ completions: {} })
   server.server.setRequestHandler('completion/complete', () => ({

@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '../local.ts'
 import type { McpFixture } from './fixture.ts'
 
-/** How long the server may take to start on the slowest machine, and how often it is asked, in milliseconds. */
+/** Maximum start time of the server on the slowest machine, and poll interval, in milliseconds. */
 const START_MS = 60_000
 const ASK_EVERY_MS = 50
 
-/** Starts `@modelcontextprotocol/server-everything` (Streamable HTTP, revisions with sessions) as a process of its own. */
+/** Starts `@modelcontextprotocol/server-everything` (Streamable HTTP, revisions with sessions) as a separate process. */
 export async function startEverything(): Promise<McpFixture> {
   const port = await freePort()
   const entry = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'))

@@ -26,8 +26,8 @@ export interface McpFixture {
 }
 
 /**
- * A server with everything that the conformance suites ask for by name: sessions before 2026-07-28, none from then on. With `only` it
- * speaks the revisions of one era.
+ * Starts a server with everything that the conformance suites require by name: sessions before 2026-07-28, none from then on. With `only` it
+ * supports the revisions of one era.
  */
 export async function startFixture(only: McpRequestContext['era'] | null = null): Promise<McpFixture> {
   const modern = createMcpHandler(({ era }) => fixtureServer(era), { legacy: 'reject' })

@@ -11,7 +11,7 @@ import { addTool, text } from './tools.ts'
 /** Seals the states that go through the client between two rounds; one key serves all instances of a process. */
 export const states = createRequestStateCodec<string>({ key: randomBytes(32) })
 
-/** What a form asks for. Made anew for each question, because the SDK's types want no shared constants. */
+/** A form. Created for each request, because the SDK's types do not accept shared constants. */
 function ask(message: string, name: string) {
   const properties = { [name]: { type: 'string' as const } }
   const requestedSchema = { type: 'object' as const, properties, required: [name] }

@@ -23,7 +23,7 @@ export function addTool(server: McpServer, name: string, work: Work): void {
 
 export const text = (said: string): CallToolResult => ({ content: [{ type: 'text', text: said }] })
 
-/** The tools of the conformance suites that ask nothing of the client. */
+/** Tools of the conformance suites that send no requests to the client. */
 export function addTools(server: McpServer): void {
   addTool(server, 'test_simple_text', () => text('This is a simple text response for testing.'))
   addTool(server, 'test_image_content', () => ({ content: [{ type: 'image', data: PIXEL, mimeType: 'image/png' }] }))

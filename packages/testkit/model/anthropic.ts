@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { closed, listening } from '../local.ts'
 
-/** What the server got. */
+/** Request received by the server. */
 export interface AnthropicCall {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -117,9 +117,9 @@ function stream({ text, failsAfter, diesAfter }: AnthropicScript, model: string,
   ]
   const kept = events.slice(0, failsAfter ?? diesAfter ?? events.length)
   const failure = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
-  const told = failsAfter === undefined ? kept : [...kept, failure]
+  const chunks = failsAfter === undefined ? kept : [...kept, failure]
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'request-id': 'req_testkit' })
-  for (const event of told) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+  for (const event of chunks) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
   if (diesAfter === undefined) response.end()
   else setImmediate(() => response.destroy())
 }

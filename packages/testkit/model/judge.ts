@@ -15,7 +15,7 @@ const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'func
 /** Models that limit their output by `max_completion_tokens` alone. */
 const REASONING = /^(?:o[1-9]|gpt-5)/
 
-/** What the real API refuses in a chat completion; null: it takes it. */
+/** Returns the error of the real API for a chat completion; null when it is accepted. */
 export function judge(body: Members): ApiError | null {
   if (typeof body.model !== 'string') return invalid('you must provide a model parameter', null)
   if (!Array.isArray(body.messages)) return invalid("Missing required parameter: 'messages'.", 'messages')

@@ -1,4 +1,4 @@
-/** What the server says to one request. */
+/** Response of the server to one request. */
 export interface ModelReply {
   /** The pieces of the text; a stream sends one chunk for each. */
   readonly text: readonly string[]
@@ -16,7 +16,7 @@ export interface ModelReply {
   readonly after?: Promise<unknown>
 }
 
-/** What the answer depends on. */
+/** Inputs of the response. */
 export interface ModelPrompt {
   readonly model: string
   readonly choices: number
@@ -37,23 +37,23 @@ function usageOf({ text, usage }: ModelReply) {
 const FIXED = { id: 'chatcmpl-testkit', created: 1_790_000_000, system_fingerprint: 'fp_testkit' }
 
 /** A whole answer, as the API writes it: indented. */
-export function completion(answer: ModelReply, asked: ModelPrompt): string {
+export function completion(answer: ModelReply, requested: ModelPrompt): string {
   const content = answer.text.join('')
-  const choices = Array.from({ length: asked.choices }, (_, index) => ({
+  const choices = Array.from({ length: requested.choices }, (_, index) => ({
     index,
     message: { role: 'assistant', content, refusal: null, annotations: [] },
     logprobs: null,
     finish_reason: 'stop',
   }))
-  const whole = { ...FIXED, object: 'chat.completion', model: asked.model, choices, usage: usageOf(answer) }
+  const whole = { ...FIXED, object: 'chat.completion', model: requested.model, choices, usage: usageOf(answer) }
   return JSON.stringify(whole, null, 2)
 }
 
-/** The events of a streamed answer. `usage` stands in every chunk once it was asked for, and in a chunk of its own at the end. */
+/** Returns the events of a streamed response. If requested, `usage` is in every chunk, and in a separate chunk at the end. */
 export function events(answer: ModelReply, { model, usageAsked }: ModelPrompt): string[] {
   const chunk = (choices: unknown[], usage: unknown) => {
-    const told = usageAsked ? { usage } : {}
-    return `data: ${JSON.stringify({ ...FIXED, object: 'chat.completion.chunk', model, choices, ...told })}\n\n`
+    const withUsage = usageAsked ? { usage } : {}
+    return `data: ${JSON.stringify({ ...FIXED, object: 'chat.completion.chunk', model, choices, ...withUsage })}\n\n`
   }
   const choice = (delta: object, finish: string | null) => [{ index: 0, delta, logprobs: null, finish_reason: finish }]
   return [

@@ -16,11 +16,11 @@ export interface AccountsSetup {
   readonly believes?: { readonly issuer: string }
 }
 
-/** `oidc-provider` in a process of its own, where people log in with any name and consent. */
+/** `oidc-provider` in a separate process, where users log in with any name and consent. */
 export interface AccountsProvider {
   /** Its issuer, `http://127.0.0.1:<port>`. */
   readonly url: string
-  /** What its token endpoint answered so far: `granted <grant_type>`, `refused <grant_type> <error>`, `believed <person> at <resource>`. */
+  /** Responses of its token endpoint so far: `granted <grant_type>`, `refused <grant_type> <error>`, `believed <person> at <resource>`. */
   said(): readonly string[]
   /** Ends the account of a person: none of its tokens is good for anything any more. */
   end(person: string): Promise<void>

@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 /** Redirects in a row that a browser follows. */
 const MAX_HOPS = 20
 
-/** What a browser shows after it went somewhere. */
+/** Page shown by a browser after a navigation. */
 export interface BrowserPage {
   readonly url: URL
   readonly status: number

@@ -24,7 +24,7 @@ export interface CibaProvider {
   close(): Promise<void>
 }
 
-/** Starts it on a free port; `client` as RFC 7591 says it; nobody in `unknown` has an account. */
+/** Starts it on a free port; `client` as in RFC 7591; users in `unknown` have no account. */
 export async function startCibaProvider(setup: {
   readonly client: Readonly<Record<string, unknown>>
   readonly unknown?: readonly string[]
@@ -32,8 +32,8 @@ export async function startCibaProvider(setup: {
   const { url, lines, tell, close } = await startProviderProcess('oidc-ciba.mjs', setup)
   const questions = () =>
     lines().flatMap((line) => {
-      const asked: unknown = line.startsWith('asked ') ? parseStrict(line.slice('asked '.length)) : null
-      return isQuestion(asked) ? [asked] : []
+      const requested: unknown = line.startsWith('request ') ? parseStrict(line.slice('request '.length)) : null
+      return isQuestion(requested) ? [requested] : []
     })
   return {
     url,

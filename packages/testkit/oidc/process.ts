@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** A provider in a process of its own. */
+/** A provider in a separate process. */
 export interface ProviderProcess {
   /** Its issuer, `http://127.0.0.1:<port>`. */
   readonly url: string
-  /** What it said since. */
+  /** Returns the lines of its output since the start. */
   lines(): readonly string[]
   /** Writes a line to its standard input. */
   tell(line: string): void

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** A customer's identity provider: `oidc-provider` in a process of its own, with one client of grant `client_credentials`. */
+/** A customer's identity provider: `oidc-provider` in a separate process, with one client of grant `client_credentials`. */
 export interface TestOidcProvider {
   /** Its issuer, `http://127.0.0.1:<port>`. */
   readonly url: string
@@ -12,7 +12,7 @@ export interface TestOidcProvider {
   close(): Promise<void>
 }
 
-/** Starts it on a free port. It gives tokens for any resource, with these scopes where they are asked for. */
+/** Starts it on a free port. It issues tokens for any resource, with these scopes if requested. */
 export async function startOidcProvider(scopes: readonly string[]): Promise<TestOidcProvider> {
   const file = fileURLToPath(new URL('../fixtures/oidc-provider.mjs', import.meta.url))
   const child = spawn(process.execPath, [file, scopes.join(' ')], { stdio: ['ignore', 'pipe', 'pipe'] })

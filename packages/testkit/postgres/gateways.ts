@@ -52,7 +52,7 @@ export class TestGateways {
     postgres.beforeClose(() => this.#close())
   }
 
-  /** What the gateways call; it runs from the first gateway on. */
+  /** Upstream of the gateways; it runs from the first gateway on. */
   get upstream(): ScriptedUpstream {
     if (this.#upstream === null) throw new Error('no gateway was started')
     return this.#upstream

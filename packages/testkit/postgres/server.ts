@@ -19,10 +19,7 @@ const INITDB = '--no-sync --no-locale -E UTF8 -U plat --auth scram-sha-256 --wal
 /** Nothing must survive the machine, and few processes do. */
 const SETTINGS = ['listen_addresses=', 'fsync=off', 'shared_buffers=16MB', 'max_wal_size=1GB', 'io_method=sync']
 
-/**
- * A real Postgres server on a Unix socket in a folder of its own. The programs come from the npm registry; nothing of the machine is
- * used.
- */
+/** A real Postgres server on a Unix socket in a temporary folder. The programs come from the npm registry; nothing of the machine is used. */
 export class TestPostgres {
   readonly #dir = tempFolder()
   readonly #data = path.join(this.#dir, 'data')
@@ -91,7 +88,7 @@ export class TestPostgres {
     }
   }
 
-  /** The rows of one statement on a connection of its own. */
+  /** Runs one statement on a new connection and returns its rows. */
   rows(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
     return this.beside(async (client) => (await client.query(statement, [...values])).rows)
   }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** A service in a process of its own. */
+/** A service in a separate process. */
 export interface TestService {
   /** `http://127.0.0.1:<port>` */
   readonly url: string

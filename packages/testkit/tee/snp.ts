@@ -5,7 +5,7 @@ import { der, type Issued, type KeyKind } from '../authority.ts'
 const SPL = '1.3.6.1.4.1.3704.1.3.'
 const CHIP = randomBytes(64)
 
-/** What a chip's certificate differs in from the right one. */
+/** Differences of a chip's certificate from the correct one. */
 interface ChipOptions {
   readonly id?: Buffer | null
   readonly levels?: Readonly<Record<string, number>>

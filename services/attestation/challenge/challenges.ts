@@ -3,7 +3,7 @@ import { type Clock, ExpiringMap, type PoolObserver, type SharedPool, watchedPoo
 /** How long a challenge lives, in milliseconds: as long as the broker's nonce. */
 const LIFE_MS = 5 * 60 * 1000
 
-/** What a nonce was given out for. */
+/** Purpose of a nonce. */
 export interface Challenge {
   readonly releaseId: string
   readonly check: string
@@ -11,11 +11,11 @@ export interface Challenge {
   readonly jkt: string
 }
 
-/** Nonces that are outstanding: each is good once, for one release, one check and one key. */
+/** Outstanding nonces: each is valid once, for one release, one check and one key. */
 export class Challenges {
   readonly #clock: Clock
   readonly #outstanding: ExpiringMap<Challenge>
-  /** Challenges that were made for a release, used ones too: each costs the broker a nonce. */
+  /** Challenges made for a release, including used ones: each costs the broker a nonce. */
   readonly #made: ExpiringMap<true>
   #count = 0
 
@@ -26,7 +26,7 @@ export class Challenges {
     this.#made = new ExpiringMap({ clock, cap: pool })
   }
 
-  /** Counts a challenge that is about to be made. Returns false when there were too many, of the release or of all. */
+  /** Counts a new challenge. Returns false when there are too many, of the release or in total. */
   admit(releaseId: string): boolean {
     return this.#made.insert(String(this.#count++), true, this.#clock.now() + LIFE_MS, releaseId) === 'inserted'
   }
@@ -36,7 +36,7 @@ export class Challenges {
     return this.#outstanding.insert(nonce, challenge, this.#clock.now() + LIFE_MS) === 'inserted'
   }
 
-  /** Uses the nonce up. Returns whether it was given out for this release, check and key. */
+  /** Uses the nonce up. Returns whether it was issued for this release, check and key. */
   redeem(nonce: string, { releaseId, check, jkt }: Challenge): boolean {
     const challenge = this.#outstanding.take(nonce)
     return challenge?.releaseId === releaseId && challenge.check === check && challenge.jkt === jkt

@@ -20,8 +20,8 @@ export interface ChallengeParts extends PossessionParts {
 }
 
 /**
- * `POST /v1/challenge`: what fresh evidence has to carry. The nonce is good once and for five minutes, for this release, this check and the key
- * of the request's DPoP proof, which `salt` shows it to be bound to.
+ * `POST /v1/challenge`: returns the nonce for fresh evidence. It is valid once and for five minutes, for this release, this check and the key of the
+ * request's DPoP proof; `salt` shows its binding to the key.
  */
 export function challengeEndpoint(parts: ChallengeParts): Endpoint {
   return {
@@ -36,7 +36,7 @@ export function challengeEndpoint(parts: ChallengeParts): Endpoint {
 async function challenge(parts: ChallengeParts, bytes: Uint8Array, request: IncomingMessage) {
   const { releaseId, check } = decode(bytes)
   const release = liveRelease(parts.releases, releaseId)
-  // A session that renews its token is no new work: without a challenge it would end.
+  // A renewal is not new work: without a challenge the session would end.
   if (release.holder === null && parts.overload.active) throw overloadedRefusal('coded')
   refuseCheck(release, check)
   const proof = checkProof(parts, request, { path: PATH })
@@ -62,12 +62,12 @@ function refuseCheck({ checks }: Release, check: string): void {
 
 async function nonceFor(
   { challenges, broker }: ChallengeParts,
-  asked: { readonly releaseId: string; readonly check: string; readonly jkt: string },
+  requested: { readonly releaseId: string; readonly check: string; readonly jkt: string },
 ): Promise<BoundNonce> {
   const full = () =>
     new CodedRefusalError(429, 'too_many_challenges', 'too many challenges are outstanding', { 'retry-after': '10' })
-  if (!challenges.admit(asked.releaseId)) throw full()
-  const issued = await broker.nonce(asked.check, asked.jkt)
-  if (!challenges.keep(issued.nonce, asked)) throw full()
+  if (!challenges.admit(requested.releaseId)) throw full()
+  const issued = await broker.nonce(requested.check, requested.jkt)
+  if (!challenges.keep(issued.nonce, requested)) throw full()
   return issued
 }

@@ -2,18 +2,22 @@ import { isDeepStrictEqual } from 'node:util'
 import { CodedRefusalError } from '@plat/http/endpoints'
 import type { Release, Result } from '../release/release.ts'
 
-/** Holds what the broker established against what the release asks for (RFC 9334, appraisal of attestation results). Throws. */
+/**
+ * Compares the facts established by the broker with the requirements of the release (RFC 9334, appraisal of attestation results). Throws a refusal.
+ */
 export function appraise({ digests, isolation }: Release, result: Result): void {
   const { digest = null, isolation: isolated = null } = result
   if (digests.length > 0 && (digest === null || !digests.includes(digest))) {
-    throw refused('what was launched is not what the release asks for')
+    throw refused('the launched measurement is not one that the release requires')
   }
   if (isolation !== null && isolated !== isolation) {
     throw refused(`the evidence does not show isolation ${isolation}`)
   }
 }
 
-/** Who holds a token gets another one on the same platform alone, running the same: what was established is so again, member by member. Throws. */
+/**
+ * The holder of a token gets another one only on the same platform with the same software: every established member must be equal. Throws a refusal.
+ */
 export function refuseChange({ holder }: Release, result: Result): void {
   if (holder === null || isDeepStrictEqual(holder.result, result)) return
   const members = new Set([...Object.keys(holder.result), ...Object.keys(result)])

@@ -6,29 +6,29 @@ import type { Log } from '@plat/process'
 import { isObject, type Members } from '@plat/tokens'
 import type { Result } from '../release/release.ts'
 
-/** Deadline of one request to the broker, which may ask a cloud for its keys, in milliseconds. */
+/** Deadline of one request to the broker, which may fetch keys of a cloud, in milliseconds. */
 const TIMEOUT_MS = 15_000
 /** Largest answer, in bytes: a token has 16 KiB at most. */
 const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_CA_BYTES = 1024 * 1024
 
 /**
- * How the broker names a nonce that it does not know. That is no verdict over the evidence: a broker that was restarted has forgotten the nonces
- * that it gave out, and the workload can ask for a new one.
+ * The broker's error for an unknown nonce. It is no verdict on the evidence: a restarted broker has forgotten its nonces, and the workload can
+ * request a new one.
  */
 const NONCE_PROBLEM = /^proof failed: its nonce is /
 
 export interface BrokerOptions {
   /** Without a slash at the end. */
   readonly url: string
-  /** Path; empty: the authorities of the system. */
+  /** Path of a CA file; empty: the system's roots. */
   readonly caFile: string
   readonly token: string
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly log: Log
 }
 
-/** A nonce that is bound to a key; `boundNonce(salt, jkt)` is the nonce. */
+/** A nonce bound to a key: `boundNonce(salt, jkt)`. */
 export interface BoundNonce {
   readonly nonce: string
   readonly salt: string
@@ -46,12 +46,12 @@ export interface Minted {
   readonly result: Result
 }
 
-/** What the broker says of a token: its claims, or why it does not count. */
+/** Verdict of the broker on a token: its claims, or why it is refused. */
 export type Verdict = { readonly claims: Members } | { readonly error: string }
 
 /**
- * The identity broker: the verifier of evidence and the one that makes tokens (docs/spec/broker-api.md). Each question throws the refusal that the workload
- * is to hear; what is wrong between the two services is 503, and stands in the log.
+ * The identity broker, which verifies evidence and mints tokens (docs/spec/broker-api.md). Each method throws the refusal for the workload; a
+ * problem between the two services is 503 and logged.
  */
 export class Broker {
   readonly #options: BrokerOptions
@@ -69,7 +69,7 @@ export class Broker {
     throw this.#strange(status, '/v1/proof/nonce')
   }
 
-  /** `POST /v1/token`: the evidence is verified, and a token minted for it. */
+  /** `POST /v1/token`: verifies the evidence and mints a token for it. */
   async mint(request: Members): Promise<Minted> {
     const { status, body } = await this.#ask('/v1/token', request)
     if (status === 400) throw new CodedRefusalError(400, 'invalid_request', errorIn(body))
@@ -120,7 +120,7 @@ export class Broker {
     throw unavailable()
   }
 
-  /** Also its 401: that the two services do not agree on the broker token is not the workload's fault. */
+  /** Includes 401: a wrong broker token between the services is not the workload's fault. */
   #strange(status: number, path: string): CodedRefusalError {
     this.#options.log.error({ path, status }, 'the broker gave no answer that helps')
     return unavailable()
@@ -128,7 +128,7 @@ export class Broker {
 }
 
 function unavailable(): CodedRefusalError {
-  return new CodedRefusalError(503, 'unavailable', 'the identity broker cannot answer: ask again', {
+  return new CodedRefusalError(503, 'unavailable', 'the identity broker cannot answer: try again', {
     'retry-after': '5',
   })
 }

@@ -10,34 +10,34 @@ export interface MintParts {
   readonly tokenTtlMs: number
 }
 
-/** Has the broker verify the evidence and mint the session's token for the key. The token lives no longer than what is left of the session. */
+/** Has the broker verify the evidence and mint the session's token for the key. The token does not outlive the session. */
 export async function mintFor(
   { broker, clock, tokenTtlMs }: MintParts,
   release: Release,
   { proof, jkt }: Pick<EvidenceRequest, 'proof'> & { readonly jkt: string },
 ): Promise<Minted> {
   const { session, endsAt } = release
-  const asked =
+  const requested =
     typeof session.ttlSeconds === 'number' && session.ttlSeconds > 0 ? session.ttlSeconds : tokenTtlMs / 1000
-  const left = endsAt === null ? asked : Math.floor((endsAt - clock.now()) / 1000)
-  const ttlSeconds = Math.floor(Math.min(asked, left))
+  const left = endsAt === null ? requested : Math.floor((endsAt - clock.now()) / 1000)
+  const ttlSeconds = Math.floor(Math.min(requested, left))
   if (ttlSeconds < 1) throw new CodedRefusalError(404, 'unknown_release', 'the session is over')
   return broker.mint({ ...session, ttlSeconds, dpopJkt: jkt, proof })
 }
 
-/** When two thirds of a token's life have passed, in milliseconds since the epoch: there is time to try again. */
+/** Returns when two thirds of a token's life have passed, in milliseconds since the epoch: enough time remains for retries. */
 export function renewalTime({ expiresAt }: Minted, now: number): number {
   return now + Math.floor(((Date.parse(expiresAt) - now) * 2) / 3)
 }
 
-/** Throws `session_revoked` when the broker says so of a token, 503 when it cannot tell. Answers null, or another fault of the token. */
+/** Throws `session_revoked` when the broker reports the token as revoked, 503 when it cannot decide. Returns another fault of the token, or null. */
 export function refuseRevoked(verdict: Verdict): string | null {
   if ('claims' in verdict) return null
-  // The broker's words of revocation (docs/spec/broker-api.md, "States"): a suspended session comes back, so it is not ended for it.
+  // The broker's messages (docs/spec/broker-api.md, "States"): a suspended session may resume, so its release is not ended.
   if (verdict.error === 'token is revoked')
     throw new CodedRefusalError(403, 'session_revoked', 'the session is revoked')
   if (verdict.error === 'token is suspended') {
-    throw new CodedRefusalError(503, 'unavailable', 'the session is suspended: ask again', { 'retry-after': '10' })
+    throw new CodedRefusalError(503, 'unavailable', 'the session is suspended: try again', { 'retry-after': '10' })
   }
   return verdict.error
 }

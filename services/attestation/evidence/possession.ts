@@ -10,8 +10,8 @@ export interface PossessionParts {
 }
 
 /**
- * Verifies the DPoP proof over this very request (RFC 9449): its `jkt` is the key that the workload holds. With a token the proof must be over
- * the token too. The proof is not remembered yet: `useProof` does that, once everything else about the caller was checked. Throws `invalid_key`.
+ * Verifies the DPoP proof of this request (RFC 9449): its `jkt` is the workload's key. With a token the proof must cover it. The proof is not stored
+ * yet: `useProof` does that after all other checks. Throws `invalid_key`.
  */
 export function checkProof(
   { proofs, publicUrl: configured }: PossessionParts,
@@ -29,15 +29,18 @@ export function checkProof(
   return proof
 }
 
-/** Remembers the proof, so that it is good once, in the share of the release. Throws `busy` when the share is used, and `invalid_key` for a replay. */
+/**
+ * Stores the proof, so that it is valid once, in the share of the release. Throws `busy` when the share is exhausted, and `invalid_key` for a
+ * replay.
+ */
 export async function useProof({ proofs }: PossessionParts, releaseId: string, proof: DpopProof): Promise<void> {
   const fault = await proofs.use(proof, releaseId)
   if (fault === null) return
   if (fault.why === 'replayed') throw invalidKey(fault.message)
-  throw new CodedRefusalError(429, 'busy', 'too many proofs were used: ask again', { 'retry-after': '60' })
+  throw new CodedRefusalError(429, 'busy', 'too many proofs were used: try again', { 'retry-after': '60' })
 }
 
-/** A session that holds a token attests for its own key alone. Throws `other_key`. */
+/** A session that holds a token attests for its own key only. Throws `other_key`. */
 export function refuseOtherKey({ holder }: Release, jkt: string): void {
   if (holder === null || holder.jkt === jkt) return
   throw new CodedRefusalError(403, 'other_key', 'the release was redeemed with another key')

@@ -7,7 +7,7 @@ const FIELDS: ReadonlySet<string> = new Set(['releaseId', 'proof'])
 /** The body of a redemption or renewal. */
 export interface EvidenceRequest {
   readonly releaseId: string
-  /** A proof object of docs/spec/broker-api.md, for the broker to judge; of it the service reads these two. */
+  /** A proof object of docs/spec/broker-api.md, verified by the broker; the service reads only these two members. */
   readonly proof: Members
   readonly check: string
   readonly nonce: string

@@ -2,7 +2,7 @@ import { CodedRefusalError } from '@plat/http/endpoints'
 import type { Release } from './release.ts'
 import type { Releases } from './releases.ts'
 
-/** A release that has not ended. Throws `unknown_release`, which does not tell whether there ever was one. */
+/** Returns a release that has not ended. Throws `unknown_release`, which does not reveal whether it ever existed. */
 export function liveRelease(releases: Releases, id: string): Release {
   const release = releases.get(id)
   if (release?.ended === null) return release

@@ -14,7 +14,7 @@ before(async () => {
 })
 after(() => parties.broker.stop())
 
-test('a session has one release, and who asks again for it gets it', async (t) => {
+test('a session has one release, and a repeated request returns it', async (t) => {
   const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('one')
   assert.match(releaseId, /^[a-z2-7]{32}$/)
@@ -34,7 +34,7 @@ test('a session has one release, and who asks again for it gets it', async (t) =
   assert.equal(await fixture.metric('plat_attest_releases_created_total'), 2)
 })
 
-test('a release that could not be redeemed is not made', async (t) => {
+test('a release that could not be redeemed is not created', async (t) => {
   const fixture = await startFixture(t, parties)
   const good = terms('bad')
   const session = isObject(good.session) ? good.session : {}
@@ -61,7 +61,7 @@ test('a release that could not be redeemed is not made', async (t) => {
   assert.equal(await fixture.metric('plat_attest_releases_created_total'), 0)
 })
 
-test('only the token of the service opens releases', async (t) => {
+test('only the service token can create releases', async (t) => {
   const fixture = await startFixture(t, parties)
   for (const authorization of ['', 'Bearer x', `Bearer ${parties.broker.brokerToken}`]) {
     for (const where of ['/v1/releases', '/v1/releases/state', '/v1/releases/end']) {
@@ -74,7 +74,7 @@ test('only the token of the service opens releases', async (t) => {
   assert.equal((await fixture.post('/v1/nothing', {})).body.error, 'not_found')
 })
 
-test('while the broker cannot be reached nothing is released, and nothing is lost', async (t) => {
+test('while the broker is unreachable nothing is released, and nothing is lost', async (t) => {
   const away = await startFixture(t, parties, { brokerUrl: `http://127.0.0.1:${await freePort()}` })
   const { status, body, headers } = await away.workload(await away.release('away')).challenge()
   assert.deepEqual([status, body.error, headers.get('retry-after')], [503, 'unavailable', '5'])
@@ -84,7 +84,7 @@ test('while the broker cannot be reached nothing is released, and nothing is los
   assert.ok(unknown.lines.some((line) => line.includes('"status":401')))
 })
 
-test('with -audit-path what is released and refused is a record that verifies, and holds no token', async (t) => {
+test('with -audit-path releases and refusals are records that verify, and contain no token', async (t) => {
   const auditPath = path.join(tempFolder(), 'audit.jsonl')
   const fixture = await startFixture(t, parties, { auditPath })
   const releaseId = await fixture.release('audited', { digests: [] })

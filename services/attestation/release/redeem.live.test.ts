@@ -21,7 +21,7 @@ after(() => parties.broker.stop())
 
 const failures = (reason: string) => `plat_attest_failure_total{reason="${reason}"}`
 
-test('a release is redeemed with evidence, for a token that is bound to the key of the evidence', async (t) => {
+test('a release is redeemed with evidence, for a token bound to the key of the evidence', async (t) => {
   // Shows D3.metric.plat_attest_success_total, D3.metric.plat_attest_releases_created_total,
   // D3.metric.plat_attest_releases_pending, D3.metric.plat_attest_renewals_active.
   const fixture = await startFixture(t, parties)
@@ -54,7 +54,7 @@ test('a release is redeemed with evidence, for a token that is bound to the key 
   }
 })
 
-test('each reason why evidence releases nothing is answered, counted, and recorded', async (t) => {
+test('each reason why evidence releases nothing is returned, counted and recorded', async (t) => {
   // Shows D3.metric.plat_attest_failure_total.
   const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('refused')
@@ -123,7 +123,7 @@ test('the first key wins, and only it may redeem again', async (t) => {
   assert.equal(await fixture.metric('plat_attest_renewals_active'), 1)
 })
 
-test('of many keys at the same time exactly one redeems', async (t) => {
+test('of many concurrent keys exactly one redeems', async (t) => {
   const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('race')
   const workloads = Array.from({ length: 6 }, () => fixture.workload(releaseId))
@@ -146,7 +146,7 @@ test('a nonce is good for five minutes', async (t) => {
   assert.equal((await workload.redeem()).status, 200)
 })
 
-test('challenges are for the checks of the release, by whoever shows a key, and not too many', async (t) => {
+test('challenges are issued for the checks of the release, to clients with a key, up to a limit', async (t) => {
   const fixture = await startFixture(t, parties)
   const releaseId = await fixture.release('challenge')
   const workload = fixture.workload(releaseId)
@@ -170,7 +170,7 @@ test('challenges are for the checks of the release, by whoever shows a key, and 
   assert.deepEqual([status, body.message], [400, 'check spiffe: unknown proof check'])
 })
 
-test('a session that is revoked gets no token, and a suspended one has to wait', async (t) => {
+test('a revoked session gets no token, and a suspended one has to wait', async (t) => {
   const fixture = await startFixture(t, parties)
   const workload = fixture.workload(await fixture.release('revoked'))
   const { body } = await workload.redeem()
@@ -182,5 +182,5 @@ test('a session that is revoked gets no token, and a suspended one has to wait',
   parties.revoke({ session: 'team/assistant/revoked' }, 'suspend')
   await until(async () => (await verdict()) === 'token is suspended', 'the broker to see the suspension')
   const { status, body: waits } = await workload.redeem()
-  assert.deepEqual([status, waits.error, waits.message], [503, 'unavailable', 'the session is suspended: ask again'])
+  assert.deepEqual([status, waits.error, waits.message], [503, 'unavailable', 'the session is suspended: try again'])
 })

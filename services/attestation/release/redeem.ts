@@ -16,21 +16,21 @@ import type { Releases } from './releases.ts'
 
 const PATH = '/v1/redeem'
 
-/** What redemptions and renewals work with. */
+/** Dependencies of redemptions and renewals. */
 export interface ReleaseParts extends AuditParts, PossessionParts, MintParts {
   readonly releases: Releases
   readonly challenges: Challenges
   readonly registry: AttestationRegistry
 }
 
-/** Evidence as it came, and the key that its sender holds. */
+/** Received evidence, and the key of its sender. */
 export interface Evidence extends EvidenceRequest {
   readonly jkt: string
 }
 
 /**
- * `POST /v1/redeem`: find the release, see the key, use the nonce up, have the evidence verified and a token minted, appraise, ask for
- * revocations, record, release. The first key wins; the same key may redeem again with fresh evidence when an answer was lost.
+ * `POST /v1/redeem`: find the release, check the key, use the nonce up, have the evidence verified and a token minted, appraise, check revocations,
+ * record, release. The first key wins; the same key may redeem again with fresh evidence when a response was lost.
  */
 export function redeemEndpoint(parts: ReleaseParts): Endpoint {
   const { registry } = parts
@@ -55,21 +55,21 @@ export function redeemEndpoint(parts: ReleaseParts): Endpoint {
 export interface RedeemRequest {
   readonly bytes: Uint8Array
   readonly request: IncomingMessage
-  /** Is told which release it is about, for the record of a refusal. */
+  /** Called with the release, for the record of a refusal. */
   about(release: Release): void
 }
 
 async function redeem(parts: ReleaseParts, { bytes, request, about }: RedeemRequest): Promise<object> {
-  const asked = decodeEvidence(bytes)
-  const { name } = liveRelease(parts.releases, asked.releaseId)
+  const requested = decodeEvidence(bytes)
+  const { name } = liveRelease(parts.releases, requested.releaseId)
   const proof = checkProof(parts, request, { path: PATH })
   const { jkt } = proof
   return parts.releases.alone(name, async () => {
-    const release = liveRelease(parts.releases, asked.releaseId)
+    const release = liveRelease(parts.releases, requested.releaseId)
     about(release)
     refuseOtherKey(release, jkt)
-    await useProof(parts, asked.releaseId, proof)
-    const evidence = { ...asked, jkt }
+    await useProof(parts, requested.releaseId, proof)
+    const evidence = { ...requested, jkt }
     useNonce(parts, evidence)
     const minted = await mintFor(parts, release, evidence)
     appraise(release, minted.result)
@@ -80,7 +80,7 @@ async function redeem(parts: ReleaseParts, { bytes, request, about }: RedeemRequ
   })
 }
 
-/** Uses the challenge up, whatever the evidence is. Throws `invalid_nonce`. */
+/** Uses the challenge up, whatever the evidence. Throws `invalid_nonce`. */
 export function useNonce({ challenges }: ReleaseParts, { nonce, releaseId, check, jkt }: Evidence): void {
   if (challenges.redeem(nonce, { releaseId, check, jkt })) return
   throw new CodedRefusalError(
@@ -90,12 +90,12 @@ export function useNonce({ challenges }: ReleaseParts, { nonce, releaseId, check
   )
 }
 
-/** Sessions are revoked at the broker, which mints for them all the same: a token that does not count is not given out. */
+/** The broker mints for revoked sessions as well, so the minted token is verified before it is released. */
 async function refuseRevokedToken({ broker, log }: ReleaseParts, { token, jti }: Minted): Promise<void> {
   const fault = refuseRevoked(await broker.verify(token))
   if (fault === null) return
   log.error({ jti, fault }, 'the broker does not take the token that it minted')
-  throw new CodedRefusalError(503, 'unavailable', 'the identity broker cannot answer: ask again', {
+  throw new CodedRefusalError(503, 'unavailable', 'the identity broker cannot answer: try again', {
     'retry-after': '5',
   })
 }
@@ -106,7 +106,7 @@ interface Held {
   readonly evidence: Evidence
 }
 
-/** The record and the release are durable before anybody has the token. */
+/** Makes the record and the release durable before the token is returned. */
 export async function hold(parts: ReleaseParts, release: Release, { event, minted, evidence }: Held): Promise<void> {
   const { jti, expiresAt, result } = minted
   const { jkt, check } = evidence
@@ -118,7 +118,7 @@ function digestOf({ digest }: Minted['result']): { digest?: string } {
   return digest === undefined ? {} : { digest }
 }
 
-/** What a workload is answered: its token, and when to come again. */
+/** Returns the response to a workload: its token, and when to renew. */
 export function answerOf({ clock }: ReleaseParts, minted: Minted): object {
   const { token, jti, spiffeId, expiresAt, result } = minted
   const renewAt = rfc3339(renewalTime(minted, clock.now()))

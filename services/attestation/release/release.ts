@@ -3,7 +3,7 @@ import { Compile } from 'typebox/compile'
 
 const closed = { additionalProperties: false } as const
 
-/** Why nothing more is released. */
+/** Why a release ended. */
 const END_REASONS = [
   'ended',
   'not_redeemed',
@@ -15,10 +15,10 @@ const END_REASONS = [
   'session_revoked',
 ] as const
 
-/** What the broker established from evidence: the attestation result (RFC 9334), as it stands in claim `plat_substrate`. */
+/** Facts established by the broker from evidence: the attestation result (RFC 9334), as in claim `plat_substrate`. */
 const resultSchema = Type.Record(Type.String(), Type.String())
 
-/** Who redeemed a release, and the token that was given last. */
+/** Holder of a release, and its last token. */
 const holderSchema = Type.Object(
   {
     /** RFC 7638 thumbprint of the key that the evidence was made for. */
@@ -31,25 +31,25 @@ const holderSchema = Type.Object(
 )
 
 /**
- * A session's claim to a token: what it is to say, and what evidence releases it. Times are milliseconds since the epoch. It is a line of the
- * journal as it stands, a whole one with each change.
+ * A session's claim to a token: the token's content, and the evidence that releases it. Times are milliseconds since the epoch. Each change is
+ * written to the journal as a whole.
  */
 const releaseSchema = Type.Object(
   {
     id: Type.String(),
     name: Type.Object({ namespace: Type.String(), agent: Type.String(), session: Type.String() }, closed),
-    /** What the broker is asked to mint, in the members of `POST /v1/token`. */
+    /** Members of `POST /v1/token` for the broker. */
     session: Type.Record(Type.String(), Type.Unknown()),
     /** The appraisal policy for attestation results (RFC 9334). An empty list or null: the broker's own rules are enough. */
     checks: Type.Array(Type.String()),
     digests: Type.Array(Type.String()),
     isolation: Type.Union([Type.String(), Type.Null()]),
     redeemBy: Type.Number(),
-    /** End of the session; null: none. */
+    /** End of the session; null without one. */
     endsAt: Type.Union([Type.Number(), Type.Null()]),
-    /** Null: nobody has redeemed it. */
+    /** Null: not redeemed yet. */
     holder: Type.Union([holderSchema, Type.Null()]),
-    /** Null: it is pending, or under renewal. */
+    /** Null: pending, or under renewal. */
     ended: Type.Union([Type.Object({ why: Type.Enum(END_REASONS), at: Type.Number() }, closed), Type.Null()]),
   },
   closed,
@@ -61,13 +61,13 @@ export type EndReason = (typeof END_REASONS)[number]
 
 const isRelease = Compile(releaseSchema)
 
-/** Reads a line of the journal. Throws for one that this version does not know. */
+/** Decodes a journal event. Throws on an unknown one. */
 export function decodeRelease(event: unknown): Release {
   if (isRelease.Check(event)) return event
   throw new Error('the journal of releases holds what this version does not know')
 }
 
-/** The one text that names a session: none of the three may hold a slash. */
+/** Returns a unique text for a session: its names contain no slash. */
 export function sessionKey({ namespace, agent, session }: Release['name']): string {
   return `${namespace}/${agent}/${session}`
 }

@@ -3,9 +3,9 @@ import { CodedRefusalError } from '@plat/http/endpoints'
 import type { OpenJournal } from '@plat/state'
 import { type EndReason, type Release, sessionKey, stateOf } from './release.ts'
 
-/** How long it is known of a release that it ended, in milliseconds. */
+/** How long an ended release is kept, in milliseconds. */
 const REMEMBER_MS = 60 * 60 * 1000
-/** The journal is written anew when it has so many lines more than releases. */
+/** The journal is compacted when it has this many more lines than releases. */
 const COMPACT_AFTER_LINES = 10_000
 
 export interface ReleasesOptions {
@@ -17,20 +17,20 @@ export interface ReleasesOptions {
 
 interface Entry {
   readonly release: Release
-  /** Lines of the session in the journal. */
+  /** Number of events of the session in the journal. */
   readonly version: number
 }
 
-/** The releases, of each session its last one. What is changed is durable before it counts. */
+/** The last release of each session. A change is durable before it takes effect. */
 export class Releases {
   readonly #options: ReleasesOptions
   readonly #sessions = new Map<string, Entry>()
   /** Session by release. */
   readonly #ids = new Map<string, string>()
-  /** Sessions that somebody works on. */
+  /** Sessions with a request in progress. */
   readonly #busy = new Set<string>()
   readonly #counts = { pending: 0, active: 0, ended: 0 }
-  /** Those that have not ended, by namespace. */
+  /** Releases that have not ended, by namespace. */
   readonly #open = new SharedPool({ name: 'releases' })
   readonly #stop = new AbortController()
   #lines = 0
@@ -59,12 +59,12 @@ export class Releases {
     return this.#counts.active
   }
 
-  /** Can what is changed be kept? */
+  /** Whether changes can be stored. */
   get healthy(): boolean {
     return this.#options.journal.health === 'ok'
   }
 
-  /** The release of this id; null when there never was one, or it ended long ago. */
+  /** Returns the release with this id; null when it is unknown or ended long ago. */
   get(id: string): Release | null {
     const key = this.#ids.get(id)
     return key === undefined ? null : (this.#sessions.get(key)?.release ?? null)
@@ -75,11 +75,11 @@ export class Releases {
     return this.#sessions.get(sessionKey(name))?.release ?? null
   }
 
-  /** Does `work` while nobody else works on the session. Throws `busy` while somebody does. */
+  /** Runs `work` with the session locked. Throws `busy` while it is locked. */
   async alone<T>(name: Release['name'], work: () => Promise<T>): Promise<T> {
     const key = sessionKey(name)
     if (this.#busy.has(key)) {
-      throw new CodedRefusalError(409, 'busy', 'another request works on this session: ask again', {
+      throw new CodedRefusalError(409, 'busy', 'another request works on this session: try again', {
         'retry-after': '1',
       })
     }
@@ -95,7 +95,7 @@ export class Releases {
     return this.#busy.has(sessionKey(name))
   }
 
-  /** Durable when it resolves. To be called alone. Throws 503 when the journal cannot be written. */
+  /** Durable when it resolves. Caller must hold the session's lock. Throws 503 when the journal cannot be written. */
   async write(release: Release): Promise<void> {
     const key = sessionKey(release.name)
     const before = this.#sessions.get(key)
@@ -119,17 +119,17 @@ export class Releases {
     }
   }
 
-  /** Ends a release. To be called alone. */
+  /** Ends a release. Caller must hold the session's lock. */
   end(release: Release, why: EndReason): Promise<void> {
     return this.write({ ...release, ended: { why, at: this.#options.clock.now() } })
   }
 
-  /** Those that have not ended. */
+  /** Yields the releases that have not ended. */
   *open(): Generator<Release> {
     for (const { release } of this.#sessions.values()) if (release.ended === null) yield release
   }
 
-  /** Forgets what ended long ago, when there is enough of it. */
+  /** Removes releases that ended long ago, when there are enough of them. */
   async compact(): Promise<void> {
     if (this.#compacting || this.#lines < this.#sessions.size + COMPACT_AFTER_LINES) return
     this.#compacting = true

@@ -2,23 +2,23 @@ import { Body, CodedRefusalError, decodeSession, SESSION_FIELDS } from '@plat/ht
 import { isObject } from '@plat/tokens'
 import type { Release } from './release.ts'
 
-/** What a new release is to be, without what the service adds. */
+/** Content of a new release, without the members that the service adds. */
 export type ReleaseRequest = Pick<Release, 'name' | 'session' | 'checks' | 'digests' | 'isolation' | 'endsAt'>
 
 const FIELDS: ReadonlySet<string> = new Set(['session', 'checks', 'digests', 'isolation', 'endsAt'])
 
-/** Checks and measurements that a release may name. */
+/** Maximum number of checks, and of measurements, in a release. */
 const MAX_CHECKS = 8
 const MAX_DIGESTS = 32
 
 /** Names of checks as the broker has them, and of what isolates. */
 const WORD = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/
-/** A measurement in the form in which it stands in claim `plat_substrate.digest`. */
+/** A measurement in the form of claim `plat_substrate.digest`. */
 const DIGEST = /^[A-Za-z0-9:+._/-]{1,256}$/
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
 
 /** The body of `POST /v1/releases`. Throws a `Refusal` that names the field. */
-export function decodeAskedRelease(bytes: Uint8Array): ReleaseRequest {
+export function decodeReleaseRequest(bytes: Uint8Array): ReleaseRequest {
   const body = Body.parse(bytes, FIELDS)
   const said = body.object('session', SESSION_FIELDS)
   const session = body.value('session')

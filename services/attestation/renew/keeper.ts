@@ -5,7 +5,7 @@ import type { AttestationRegistry } from '../metrics.ts'
 import type { EndReason, Release } from '../release/release.ts'
 import type { Releases } from '../release/releases.ts'
 
-/** How often it is looked for what is over, in milliseconds. */
+/** Interval of the check for expired releases, in milliseconds. */
 const LOOK_EVERY_MS = 5_000
 
 export interface KeeperParts extends AuditParts {
@@ -14,7 +14,7 @@ export interface KeeperParts extends AuditParts {
   readonly clock: Clock
 }
 
-/** Ends what is over: releases that nobody redeemed, sessions that ended, and sessions that did not renew their token in time. */
+/** Periodically ends releases that were not redeemed, sessions that ended, and sessions that did not renew their token in time. */
 export function keepReleases(parts: KeeperParts): PeriodicTask {
   const { clock, log } = parts
   const job = async () => {
@@ -32,7 +32,7 @@ export function keepReleases(parts: KeeperParts): PeriodicTask {
   })
 }
 
-/** Null: it is not over. */
+/** Returns null while the release has not expired. */
 export function overWhy({ holder, redeemBy, endsAt }: Release, now: number): EndReason | null {
   if (endsAt !== null && endsAt <= now) return 'session_over'
   if (holder === null) return redeemBy <= now ? 'not_redeemed' : null

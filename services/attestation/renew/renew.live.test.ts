@@ -50,11 +50,7 @@ test('a token is renewed with fresh evidence of the same platform by the same ke
   assert.notEqual(now.jti, before.jti)
   assert.deepEqual([now.sub, now.cnf, now.plat_substrate], [before.sub, before.cnf, before.plat_substrate])
   assert.equal((await workload.renew(text(body.token))).status, 200)
-  assert.equal(
-    (await workload.renew(token)).status,
-    200,
-    'an answer that was lost is asked for again with the last token',
-  )
+  assert.equal((await workload.renew(token)).status, 200, 'a lost response is requested again with the last token')
   assert.equal(await fixture.metric('plat_attest_renewal_success_total'), 3)
   assert.equal(await fixture.metric('plat_attest_renewals_active'), 1)
   const state = await fixture.post('/v1/releases/state', { releaseId })
@@ -74,7 +70,7 @@ test('a nonce that the broker has forgotten is refused, and a renewal with a new
   assert.equal((await workload.renew(token)).status, 200)
 })
 
-test('what is wrong with the request is refused, and the renewal goes on', async (t) => {
+test('a faulty request is refused, and the renewal continues', async (t) => {
   // Shows D3.metric.plat_attest_renewal_failure_total.
   const fixture = await startFixture(t, parties)
   const { workload, token, releaseId } = await redeemed(fixture, 'strict')
@@ -140,7 +136,7 @@ test('a session that was revoked is not renewed', async (t) => {
   assert.equal((await fixture.post('/v1/releases/state', { releaseId })).body.reason, 'session_revoked')
 })
 
-test('a token that nobody renews in time lapses, and one whose session is over is no failure', async (t) => {
+test('a token that is not renewed in time lapses, and the end of its session is not a failure', async (t) => {
   const fixture = await startFixture(t, parties)
   const endsAt = new Date(fixture.clock.now() + 60_000).toISOString()
   const lapsing = await redeemed(fixture, 'lapsing')
@@ -165,7 +161,7 @@ test('a token that nobody renews in time lapses, and one whose session is over i
   assert.notEqual(await fixture.release('pending'), pending, 'the session may be released anew')
 })
 
-/** The admin API of a gateway, as far as revocations go. `statuses` are its answers, the last one for ever. */
+/** Revocation endpoints of a gateway's admin API. `statuses` are its responses, the last one repeated. */
 async function adminApi(t: TestContext, statuses: number[]) {
   const seen: { url: string; token: string; body: unknown }[] = []
   const server = createServer(async (request, response) => {
@@ -180,7 +176,7 @@ async function adminApi(t: TestContext, statuses: number[]) {
   return { seen, url: `http://127.0.0.1:${port}` }
 }
 
-test('with -revoke-url the session of a refused renewal is revoked, however often the gateway has to be asked', async (t) => {
+test('with -revoke-url the session of a refused renewal is revoked, with as many requests as needed', async (t) => {
   const gateway = await adminApi(t, [500, 201])
   const env = {
     PLAT_ATTESTATION_TOKEN: SERVICE_TOKEN,
@@ -191,7 +187,7 @@ test('with -revoke-url the session of a refused renewal is revoked, however ofte
   const { workload, token, releaseId } = await redeemed(fixture, 'revoked-by-us', { digests: [] })
   await workload.renew(token, await workload.prove({ measurement: OTHER }))
   const tick = () => fixture.clock.advance(5_000)
-  await until(() => gateway.seen.length === 2, 'the gateway to be asked twice', tick)
+  await until(() => gateway.seen.length === 2, 'the second request to the gateway', tick)
   const [first, second] = gateway.seen
   assert.deepEqual(first, second)
   const { expiresAt } = (await fixture.post('/v1/releases/state', { releaseId })).body
@@ -222,7 +218,7 @@ test('sessions outlast the service', async (t) => {
   assert.equal((await second.workload(pending).redeem()).status, 200)
 })
 
-test('a renewal with a token that does not count leaves no proof behind, and uses nothing of the share', async (t) => {
+test('a renewal with an invalid token stores no proof, and uses nothing of the share', async (t) => {
   const fixture = await startFixture(t, parties)
   const { workload, token } = await redeemed(fixture, 'proofs')
   const other = await redeemed(fixture, 'proofs-other')
@@ -239,7 +235,7 @@ test('a renewal with a token that does not count leaves no proof behind, and use
   assert.equal(await used(), before + 2)
 })
 
-test('an overloaded service releases nothing new, renews what it has released, and answers operators', async (t) => {
+test('an overloaded service releases nothing new, renews existing releases, and answers operators', async (t) => {
   const overload = { active: false, close() {} }
   const fixture = await startFixture(t, parties, { overload })
   const { workload, token, releaseId } = await redeemed(fixture, 'loaded')

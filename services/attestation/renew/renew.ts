@@ -15,7 +15,7 @@ import type { Revoker } from './revoker.ts'
 const PATH = '/v1/renew'
 const DPOP = /^dpop +([^ ]+)$/i
 
-/** Refusals that are a verdict over the platform or the session: after one of these there is no further renewal. */
+/** Refusals that are a verdict on the platform or the session: they end the renewal. */
 const VERDICTS: ReadonlySet<string> = new Set<EndReason>([
   'evidence_refused',
   'measurement_refused',
@@ -28,8 +28,8 @@ export interface RenewParts extends ReleaseParts {
 }
 
 /**
- * `POST /v1/renew`: a new token for the session that holds one, for fresh evidence of the same platform by the same key. A verdict against it ends
- * the renewal, and with `-revoke-url` the session; what is merely wrong with the request, or out of reach, does not.
+ * `POST /v1/renew`: returns a new token for the session that holds one, for fresh evidence of the same platform by the same key. A verdict against
+ * it ends the renewal, and with `-revoke-url` the session; a faulty request or an unreachable service does not.
  */
 export function renewEndpoint(parts: RenewParts): Endpoint {
   const { registry } = parts
@@ -50,17 +50,17 @@ export function renewEndpoint(parts: RenewParts): Endpoint {
 }
 
 async function renew(parts: RenewParts, { bytes, request, about }: RedeemRequest): Promise<object> {
-  const asked = decodeEvidence(bytes)
-  const { name } = heldRelease(parts, asked.releaseId)
+  const requested = decodeEvidence(bytes)
+  const { name } = heldRelease(parts, requested.releaseId)
   const token = tokenOf(request)
   const proof = checkProof(parts, request, { path: PATH, token })
   const { jkt } = proof
   return parts.releases.alone(name, async () => {
-    const release = heldRelease(parts, asked.releaseId)
+    const release = heldRelease(parts, requested.releaseId)
     about(release)
     refuseOtherKey(release, jkt)
     try {
-      return await judge(parts, release, { evidence: { ...asked, jkt }, token, proof })
+      return await judge(parts, release, { evidence: { ...requested, jkt }, token, proof })
     } catch (error) {
       await endAfter(parts, release, error)
       throw error
@@ -68,13 +68,13 @@ async function renew(parts: RenewParts, { bytes, request, about }: RedeemRequest
   })
 }
 
-/** The steps whose refusal may end the session: who comes here holds its key. */
+/** Steps whose refusal may end the session: the caller holds its key. */
 async function judge(
   parts: RenewParts,
   release: Release,
   { evidence, token, proof }: { readonly evidence: Evidence; readonly token: string; readonly proof: DpopProof },
 ): Promise<object> {
-  // The token comes first: whoever holds none leaves nothing in the store of proofs.
+  // The token is checked first, so that a caller without one cannot fill the store of proofs.
   await refuseToken(parts, release, token)
   await useProof(parts, release.id, proof)
   useNonce(parts, evidence)
@@ -97,7 +97,7 @@ function tokenOf({ headers }: IncomingMessage): string {
   return token
 }
 
-/** The token that is renewed still counts, is of this session, and bound to the key of the release. */
+/** Checks that the renewed token is valid, of this session, and bound to the key of the release. */
 async function refuseToken({ broker }: RenewParts, { name, holder }: Release, token: string): Promise<void> {
   const verdict = await broker.verify(token)
   const fault = refuseRevoked(verdict)
@@ -109,7 +109,7 @@ async function refuseToken({ broker }: RenewParts, { name, holder }: Release, to
   if (!isOfSession || !isOfKey) throw invalidToken('the token is not that of the release')
 }
 
-/** Ends the renewal after a verdict. What cannot be written ends it all the same: the token lapses. */
+/** Ends the renewal after a verdict. If that cannot be written, the token lapses. */
 async function endAfter(parts: RenewParts, release: Release, error: unknown): Promise<void> {
   const why = error instanceof CodedRefusalError ? error.code : ''
   if (!isVerdict(why)) return

@@ -9,7 +9,7 @@ const RETRY_MS = 5_000
 const MAX_ANSWER_BYTES = 64 * 1024
 
 export interface RevokerOptions {
-  /** Without a slash at the end; empty: nothing is revoked, and a refused renewal ends with its token. */
+  /** Without a trailing slash; empty: nothing is revoked, and a refused renewal ends with its token. */
   readonly url: string
   readonly adminToken: string | null
   readonly dialer: Pick<Dialer, 'fetchBytes'>
@@ -19,8 +19,8 @@ export interface RevokerOptions {
 }
 
 /**
- * Revokes sessions at a gateway (`POST /v1/revocations` of its admin API) whose platform no longer proves, for as long as their last token
- * lives. It tries until the gateway has it, or until there is nothing left to revoke.
+ * Revokes sessions at a gateway (`POST /v1/revocations` of its admin API) when their platform fails attestation, for the life of their last token.
+ * Retries until the gateway accepts, or nothing is left to revoke.
  */
 export class Revoker {
   readonly #options: RevokerOptions
@@ -64,7 +64,7 @@ export class Revoker {
     }
   }
 
-  /** Did the gateway take it? */
+  /** Returns whether the gateway accepted the revocation. */
   async #ask({ name, holder, id }: Release, why: string): Promise<boolean> {
     const { url, adminToken, dialer, log } = this.#options
     const reason = `attestation ${id}: ${why}`

@@ -14,7 +14,7 @@ import { boundNonce, isObject, type Members } from '@plat/tokens'
 import { type Attestation, type StartAttestationOptions, startAttestation } from '../index.ts'
 
 export const SERVICE_TOKEN = 'attestation-secret'
-/** What the machines of the tests launch: both may prove at the broker. */
+/** Measurement of the test machines, accepted by the broker. */
 export const GOOD = 'ab'.repeat(48)
 export const OTHER = 'cd'.repeat(48)
 const HOUR_MS = 3_600_000
@@ -28,7 +28,7 @@ export interface AttestationParties {
   revoke(target: Members | null, mode?: 'revoke' | 'suspend'): void
 }
 
-/** A vendor of machines, and a broker in a process of its own that trusts it and gives tokens of tier-2 for evidence alone. */
+/** Creates a vendor of machines, and a broker in a separate process that trusts it and issues tokens of tier-2 for evidence only. */
 export async function createParties(): Promise<AttestationParties> {
   const dir = tempFolder()
   const now = systemClock.now()
@@ -56,7 +56,7 @@ export interface AttestationResponse {
   readonly body: Members
 }
 
-/** The service in this process on a clock of the test's own, beside a broker that is a process. */
+/** The service in this process on a test clock, with a broker in a separate process. */
 export interface AttestationFixture {
   readonly service: Attestation
   readonly clock: TestClock
@@ -65,13 +65,13 @@ export interface AttestationFixture {
   post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<AttestationResponse>
   /** A new release of a session, by its id. */
   release(session: string, more?: object): Promise<string>
-  /** A machine with a key of its own, or with one that it had before. */
+  /** Creates a machine with a new key, or with the given one. */
   workload(releaseId: string, prover?: TestProver): Workload
   /** Value of a series, labels included; null: it is not there. */
   metric(series: string): Promise<number | null>
 }
 
-/** A machine with a key, and what it asks. */
+/** A machine with a key, and its requests. */
 export interface Workload {
   readonly prover: TestProver
   challenge(check?: string): Promise<AttestationResponse>
@@ -135,7 +135,7 @@ export async function startFixture(
   }
 }
 
-/** Asks the broker itself, with the broker token. */
+/** Calls the broker directly, with the broker token. */
 export function askBroker({ broker }: AttestationParties, where: string, body: object): Promise<AttestationResponse> {
   return send(broker.url + where, { headers: { authorization: `Bearer ${broker.brokerToken}` }, body })
 }
@@ -185,7 +185,7 @@ function workload({ fixture, post, url, prover }: Parts, releaseId: string): Wor
   }
 }
 
-/** A workload makes no evidence over a nonce that is not of its own key. */
+/** A workload creates evidence only over a nonce that includes its key. */
 async function ownNonce(challenge: () => Promise<AttestationResponse>, jkt: string): Promise<string> {
   const { status, body } = await challenge()
   assert.equal(status, 200, JSON.stringify(body))

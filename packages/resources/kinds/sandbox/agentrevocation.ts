@@ -26,7 +26,7 @@ export const agentRevocationSpecSchema = Type.Object(
       { ...closed, minProperties: 1, maxProperties: 1, description: 'Who is meant: exactly one member.' },
     ),
     mode: Optional(oneOf(['revoke', 'suspend'], 'A suspension is meant to be lifted.', { default: 'revoke' })),
-    reason: Optional(text('For people; callers never hear it.')),
+    reason: Optional(text('For people; callers never receive it.')),
     expiresAt: Optional(
       Type.String({
         format: 'date-time',

@@ -4,7 +4,7 @@ import { closed, conditions, duration, flag, label, longCount, oneOf, text, text
 
 const { Optional } = Type
 
-/** Who acts, for whom and with what is fixed when a session is made: whoever may edit it later cannot become another user. */
+/** Agent, user and permissions are fixed when a session is created: otherwise anyone who can edit it could become another user. */
 const FIXED = ['agentRef', 'user', 'groups', 'principalVerified', 'scopes', 'ttl', 'fork'] as const
 
 /** `AgentSession.spec`. */
@@ -38,7 +38,7 @@ export const agentSessionSpecSchema = Type.Object(
   },
 )
 
-/** What a session may be in; the last five are the end of it (docs/spec/crds.md, "States and transitions"). */
+/** Phases of a session; the last five are final (docs/spec/crds.md, "States and transitions"). */
 export const SESSION_PHASES = [
   'Pending',
   'Preparing',
@@ -71,7 +71,7 @@ export const agentSessionStatusSchema = Type.Object(
     phase: Optional(oneOf([...SESSION_PHASES], 'Where the session is.')),
     conditions: Optional(conditions()),
     observedGeneration: Optional(longCount('Generation that the status was written for.')),
-    mode: Optional(oneOf(['claim', 'direct'], 'Whether it claimed a warm pod, or has one of its own.')),
+    mode: Optional(oneOf(['claim', 'direct'], 'Whether it claimed a warm pod, or has a separate one.')),
     scopes: Optional(texts('Scopes of its tokens.')),
     spiffeId: Optional(text('Its name.', { maxLength: 2048 })),
     jti: Optional(text('Its newest token.')),

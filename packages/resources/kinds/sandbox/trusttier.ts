@@ -32,7 +32,7 @@ const warmPoolSchema = Type.Object(
     template: label('SandboxTemplate of the namespace of the Agent.'),
     size: count('Pods that are kept ready in each namespace with Agents of this tier.', { maximum: 1000, default: 1 }),
   },
-  { ...closed, description: 'Pods that run before anybody asks for them.' },
+  { ...closed, description: 'Pods that run before any session requests them.' },
 )
 
 const podDefaultsSchema = Type.Object(

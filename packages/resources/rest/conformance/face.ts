@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isRecord } from '../../check.ts'
 
-/** What an API answered. */
+/** Response of an API. */
 export interface FaceResponse {
   readonly status: number
   readonly body: unknown

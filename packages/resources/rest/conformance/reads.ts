@@ -85,10 +85,7 @@ export function tables(promise: Promised): void {
   })
 }
 
-/**
- * The first `count` events of a watch as `ADDED a`, while `act` makes them happen: at once, or, where the watch tells first what
- * there is, after the first of that has come.
- */
+/** Returns the first `count` events of a watch as `ADDED a`, while `act` causes them: at once, or after the first event of the initial state. */
 async function events(
   face: Face,
   query: string,
@@ -111,7 +108,7 @@ async function revisionOf(face: Face): Promise<unknown> {
 }
 
 export function watches(promise: Promised): void {
-  promise('a watch tells what happens from the version of a list on', async (face) => {
+  promise('a watch reports changes from the version of a list on', async (face) => {
     await created(face, server('old'))
     const from = await revisionOf(face)
     const seen = await events(face, `resourceVersion=${from}`, 3, async () => {
@@ -122,7 +119,7 @@ export function watches(promise: Promised): void {
     assert.deepEqual(seen, ['ADDED a', 'MODIFIED a', 'DELETED a'])
   })
 
-  promise('a watch from nothing tells first what there is, and where that ends to whoever asks', async (face) => {
+  promise('a watch without a version first reports the present state, and marks its end on request', async (face) => {
     await created(face, server('a'))
     assert.deepEqual(await events(face, '', 2, () => created(face, server('b'))), ['ADDED a', 'ADDED b'])
     const query = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
@@ -180,7 +177,7 @@ export function documents(promise: Promised): void {
     assert.ok(groups.some((group) => at(group, 'name') === 'plat.dev'))
   })
 
-  promise('one answer tells all of it to whoever asks for the aggregated form', async (face) => {
+  promise('one response contains everything for clients that request the aggregated form', async (face) => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
     const { body } = await face.ask('GET', '/apis', { accept })
     assert.equal(at(body, 'kind'), 'APIGroupDiscoveryList')

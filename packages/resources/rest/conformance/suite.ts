@@ -6,8 +6,8 @@ import { creations, patches, refusals, removals, statuses, updates } from './wri
 export type { AskOptions, Face, FaceResponse } from './face.ts'
 
 /**
- * What clients of Kubernetes rely on, of any API that serves our kinds: ours, and a real API server with our definitions.
- * `open` gives a face whose kinds hold no objects.
+ * Behavior that Kubernetes clients rely on, for any API that serves these kinds: this one, and a real API server with the definitions. `open`
+ * returns an API without objects of these kinds.
  */
 export function restConformance(name: string, open: () => Promise<Face>): void {
   const promise: Promised = (what, check) =>

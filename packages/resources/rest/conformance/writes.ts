@@ -58,7 +58,7 @@ export function refusals(promise: Promised): void {
     return body
   }
 
-  promise('what is wrong is told field by field', async (face) => {
+  promise('problems are reported field by field', async (face) => {
     const wrong = { ...server('a', { url: 'ftp://x', trust: 'maybe', timeoutSeconds: 'soon' }) }
     const body = await refused(face, wrong)
     assert.deepEqual([at(body, 'code'), at(body, 'reason')], [422, 'Invalid'])
@@ -80,7 +80,7 @@ export function refusals(promise: Promised): void {
     assert.deepEqual([at(cause, 'field'), at(cause, 'reason')], ['spec.url', 'FieldValueRequired'])
   })
 
-  promise('a field that the kind has not is refused, told or let go, as the client asks', async (face) => {
+  promise('an unknown field is refused, reported or dropped, as the client requests', async (face) => {
     const body = await refused(face, server('a', { ulr: 1 }), '?fieldValidation=Strict')
     assert.deepEqual([at(body, 'code'), at(body, 'reason')], [400, 'BadRequest'])
     assert.match(String(at(body, 'message')), /strict decoding error: unknown field "spec\.ulr"/)
@@ -193,7 +193,7 @@ export function patches(promise: Promised): void {
     assert.equal(at((await face.ask('GET', `${SERVERS}/a`)).body, 'spec', 'trust'), 'trusted')
   })
 
-  promise('a patch that merges lists by rules of its own is of kinds that are not ours', async (face) => {
+  promise('a strategic merge patch is refused for these kinds', async (face) => {
     await created(face, server('a'))
     const strategic = await patch(face, { spec: {} }, 'application/strategic-merge-patch+json')
     assert.deepEqual([strategic.status, at(strategic.body, 'reason')], [415, 'UnsupportedMediaType'])
@@ -206,8 +206,8 @@ export function statuses(promise: Promised): void {
     const first = await created(face, { ...server('a'), status: { observedTools: 9 } })
     assert.equal(at(first, 'status'), undefined)
     const where = `${SERVERS}/a/status`
-    const told = await face.ask('PATCH', where, { body: { status: { observedTools: 2 } }, type: MERGE })
-    assert.deepEqual([told.status, at(told.body, 'status', 'observedTools')], [200, 2])
+    const written = await face.ask('PATCH', where, { body: { status: { observedTools: 2 } }, type: MERGE })
+    assert.deepEqual([written.status, at(written.body, 'status', 'observedTools')], [200, 2])
     const both = await face.ask('PATCH', where, {
       body: { spec: { trust: 'trusted' }, status: { observedTools: 3 } },
       type: MERGE,

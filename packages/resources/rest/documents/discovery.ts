@@ -56,7 +56,7 @@ export function resources(): object {
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: API_VERSION, resources: rows }
 }
 
-/** What the aggregated form is asked for and answered as. */
+/** Media type of the aggregated form, in request and response. */
 export const AGGREGATED_TYPE = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
 /** `/api` and `/apis` with everything below them, in one answer. */

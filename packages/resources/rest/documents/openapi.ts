@@ -78,10 +78,10 @@ const objectMeta = {
   description: 'What every object has beside its spec.',
   properties: {
     name: text('Name of the object, a DNS label.'),
-    namespace: text('Namespace that the object stands in.'),
+    namespace: text('Namespace of the object.'),
     labels: texts('Names and values that selectors choose by.'),
     annotations: texts('Notes of people and tools.'),
-    uid: text('Tells this object from another that had its name before. Written by the server.'),
+    uid: text('Distinguishes this object from an earlier one with the same name. Written by the server.'),
     resourceVersion: text('Changes with every write; an update must carry the last. Written by the server.'),
     generation: {
       type: 'integer',
