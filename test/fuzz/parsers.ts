@@ -91,8 +91,4 @@ export type ParserName = keyof typeof PARSERS
 export const OPEN: ReadonlySet<ParserName> = new Set<ParserName>([
   // Up to 320 ms for 1 MiB under custom expressions.
   'redaction',
-  // Two families of 16 MiB are up to a third above the bound: long names, and many escaped ones.
-  'revocations',
-  // Not measured to the end.
-  'server-sent events',
 ])

@@ -85,6 +85,17 @@ test("a response to one request inside another request's stream ends that stream
   assert.doesNotMatch(got, /marker/)
 })
 
+test('an event of more lines than are read ends its stream with an error', async () => {
+  const event = (lines: number) =>
+    `${'data:\n'.repeat(lines - 2)}data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n\n`
+  upstream.answers(stream([event(20_000)]))
+  assert.match(await (await ask({ body: call('add') })).text(), /"result":\{"content":\[\]/)
+  upstream.answers(stream([event(20_001)]))
+  const got = await (await ask({ body: call('add') })).text()
+  assert.match(got, /"id":7,"error":\{"code":502/)
+  assert.doesNotMatch(got, /content/)
+})
+
 test('a stream that ends before its response ends with an error under the request id', async () => {
   const count = outcomes()
   upstream.answers(stream(['data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n']))

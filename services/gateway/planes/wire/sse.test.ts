@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { eventData, eventId, messageEvent, SseSplitter, withEventData, withEventId } from './sse.ts'
+import {
+  eventData,
+  eventId,
+  eventName,
+  MAX_EVENT_LINES,
+  messageEvent,
+  SseSplitter,
+  withEventData,
+  withEventId,
+} from './sse.ts'
 
 /** The events of a stream that comes in chunks of the given sizes, over and over. */
 function split(stream: Uint8Array, sizes: readonly number[]): Buffer[] {
@@ -88,6 +97,21 @@ test('a byte order mark at the start hides neither data nor id', () => {
   assert.equal(data('\ufeffdata: a\n\n'), 'a')
   assert.equal(eventId(Buffer.from('\ufeffid: 1\n\n')), '1')
   assert.equal(Buffer.from(withEventData(Buffer.from('\ufeffdata: a\n\n'), Buffer.from('b'))).toString(), 'data: b\n\n')
+})
+
+test('an event of more lines than are read is refused by whatever reads its lines', () => {
+  const event = (count: number) => Buffer.from(`${'id: a\r\n'.repeat(count - 1)}\r\n`)
+  const reads = [
+    eventData,
+    eventId,
+    eventName,
+    (raw: Uint8Array) => withEventData(raw, raw),
+    (raw: Uint8Array) => withEventId(raw, null),
+  ]
+  for (const read of reads) {
+    read(event(MAX_EVENT_LINES))
+    assert.throws(() => read(event(MAX_EVENT_LINES + 1)), /an event is larger than 20000 lines/)
+  }
 })
 
 test('lines that end with CR cost linear time', () => {

@@ -10,10 +10,13 @@ const SPACE = 32
 /** Largest single event, in bytes. A server that sends more is cut off. */
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024
 
-/** An event is larger than `MAX_EVENT_BYTES`. */
+/** Most lines of a single event: each is looked at by itself, while every other call waits. A server that sends more is cut off. */
+export const MAX_EVENT_LINES = 20_000
+
+/** An event is larger than `MAX_EVENT_BYTES`, or has more lines than `MAX_EVENT_LINES`. */
 export class EventTooLargeError extends UpstreamError {
-  constructor() {
-    super(`an event is larger than ${MAX_EVENT_BYTES} bytes`)
+  constructor(most: string) {
+    super(`an event is larger than ${most}`)
     this.name = 'EventTooLargeError'
   }
 }
@@ -76,7 +79,7 @@ export class SseSplitter {
 
   #keep(part: Uint8Array): void {
     if (part.length === 0) return
-    if (this.#event.size + part.length > MAX_EVENT_BYTES) throw new EventTooLargeError()
+    if (this.#event.size + part.length > MAX_EVENT_BYTES) throw new EventTooLargeError(`${MAX_EVENT_BYTES} bytes`)
     this.#event.append(part)
   }
 
@@ -113,11 +116,15 @@ function endOfLine(chunk: Uint8Array, from: number): number {
 /** What a stream may begin with, and readers skip (WHATWG HTML, "Parsing an event stream"). */
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
-/** The lines of an event, each with its terminator. */
+/**
+ * The lines of an event, each with its terminator.
+ * @throws EventTooLargeError
+ */
 function* lines(event: Uint8Array): Generator<Uint8Array> {
   const marked = BYTE_ORDER_MARK.equals(event.subarray(0, BYTE_ORDER_MARK.length))
   let start = marked ? BYTE_ORDER_MARK.length : 0
-  while (start < event.length) {
+  for (let count = 1; start < event.length; count++) {
+    if (count > MAX_EVENT_LINES) throw new EventTooLargeError(`${MAX_EVENT_LINES} lines`)
     let end = endOfLine(event, start)
     end += event[end] === CR && event[end + 1] === LF ? 2 : 1
     yield event.subarray(start, end)
@@ -141,7 +148,10 @@ function isDataLine(line: Uint8Array): boolean {
 
 /** The value of a field: without name, one leading space and terminator. */
 function fieldValue(line: Uint8Array, name: Buffer): Uint8Array {
-  const end = endOfLine(line, 0)
+  // A line has one terminator: a search for it through the whole line again would be a second pass over the event.
+  let end = line.length
+  if (line[end - 1] === LF) end--
+  if (line[end - 1] === CR) end--
   let start = name.length
   if (line[start] === COLON) start++
   if (line[start] === SPACE) start++
