@@ -6,7 +6,8 @@ export { resolveByPlane } from './resolve.ts'
 export { GatewayRequest } from './runner/call.ts'
 export { CallAbort } from './runner/call-abort.ts'
 export type { Sink } from './runner/exchange.ts'
-export { createRunner, type Runner, type RunnerOptions } from './runner/runner.ts'
+export type { RunnerOptions } from './runner/options.ts'
+export { createRunner, type Runner } from './runner/runner.ts'
 export {
   type AnyReview,
   type AnyStage,

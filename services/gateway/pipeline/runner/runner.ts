@@ -1,6 +1,5 @@
 import type { Clock, SharedPool } from '@plat/core'
 import type { Exchange, TunnelRequest } from '@plat/http'
-import type { Ledgers, Rec } from '@plat/ledger'
 import { OVERLOAD_RETRY_MS, type OverloadState } from '@plat/process'
 import {
   type Denial,
@@ -11,23 +10,17 @@ import {
   type Message,
   type Parsed,
   type Reply,
-  type RequestContext,
-  type Snapshot,
-  type Snapshots,
   statusOf,
 } from '../../call/index.ts'
-import type { LiveCalls } from '../live.ts'
-import type { Matrix } from '../matrix.ts'
-import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
-import type { AnyReview, AnyStage, Wait } from '../stage.ts'
+import type { Wait } from '../stage.ts'
 import { awaitApproval } from './await-approval.ts'
 import { GatewayRequest, GovernedCall } from './call.ts'
 import { aborted, abortedBy, CallAbort, type CallEnd, failed, refused } from './call-abort.ts'
-import { type CallObserver, Closing, type ClosingParts, type OnArguments, rewound } from './closing.ts'
+import { Closing, rewound } from './closing.ts'
 import { ResponseSink, removeCredentials, wireOf } from './exchange.ts'
+import type { RunnerOptions } from './options.ts'
 import { type Plan, planRows, type Runnable, unknownOperation } from './plan.ts'
-import type { Prices } from './record.ts'
 import { relay } from './relay.ts'
 import { TunnelSink, tunnel, wireOfTunnel } from './tunnel.ts'
 import { applyVerdict } from './verdict.ts'
@@ -36,38 +29,6 @@ import { applyVerdict } from './verdict.ts'
 const STAGE_DEADLINE_MS = 30_000
 
 const overloaded = deny('overloaded', 'the gateway is overloaded; call again', { retryAfterMs: OVERLOAD_RETRY_MS })
-
-export interface RunnerOptions {
-  /** Made by `stages([...])`, in the order of the matrix. */
-  readonly stages: readonly AnyStage[]
-  readonly reviews: readonly AnyReview[]
-  readonly matrix: Matrix
-  /** Authenticates a request from its head, before its body is read. */
-  readonly authenticate: (arrival: RequestContext) => Identity | Denial | Promise<Identity | Denial>
-  readonly ledgers: Ledgers
-  readonly auditFailurePolicy: 'open' | 'closed'
-  readonly live: LiveCalls
-  readonly snapshots: Snapshots
-  readonly clock: Clock
-  readonly metrics: RunnerMetrics
-  readonly log: RunnerLog
-  /** While active, every call that does not end work is refused before authentication. Absent: never. */
-  readonly overload?: Pick<OverloadState, 'active'>
-  /** Counts the bytes of bodies in memory. Absent: they are not counted. */
-  readonly bytes?: SharedPool
-  /** Returns the revision of the policies of a snapshot, which every record contains. */
-  readonly policyRevision?: (snapshot: Snapshot) => string
-  /** Returns the prices of a snapshot, for the records of calls with a cost. */
-  readonly prices?: (snapshot: Snapshot) => Prices
-  /** Estimates the energy of a model call for its record. Absent: records have no estimate. */
-  readonly estimate?: ClosingParts['estimate']
-  /** Called with the arguments of each call whose record contains their hash. */
-  readonly onArguments?: OnArguments | undefined
-  /** Called with the last record of each call that leaves one; `at` is in milliseconds since the epoch. */
-  readonly onClosed?: (record: Rec, at: number) => void
-  /** Notified when a call has ended. */
-  readonly watcher?: CallObserver | undefined
-}
 
 /** Runs calls through the pipeline. Only the runner writes responses of planes. */
 export interface Runner {

@@ -24,10 +24,9 @@ import { answerBuiltin, shownTools } from './builtin/answer.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { idOf, type McpRequest } from './message.ts'
-import { createAbandonedMetrics } from './metrics.ts'
 import { type Reader, read } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
-import { AbandonedCalls } from './upstream/abandoned.ts'
+import { type AbandonedCalls, createAbandonedCalls } from './upstream/abandoned.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'
 import type { Credentials, Forwarder, McpUpstream } from './upstream/open.ts'
 import { listTools } from './upstream/tools.ts'
@@ -115,8 +114,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL
-    const metrics = createAbandonedMetrics(options.metrics)
-    this.abandoned = new AbandonedCalls(options.clock, metrics, options.pools?.of('abandoned_calls'))
+    this.abandoned = createAbandonedCalls(options)
   }
 
   read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {

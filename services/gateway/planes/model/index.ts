@@ -15,18 +15,13 @@ import {
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
-import { STREAM_HEADERS } from '../wire/headers.ts'
-import { commentEvent } from '../wire/sse.ts'
-import { refusal, terminalError } from './answer.ts'
+import { pendingStream, refusal, terminalError } from './answer.ts'
 import { type PricedModel, pricedOf } from './demand.ts'
 import { dialectOfPath } from './dialects/all.ts'
-import { chat } from './dialects/chat.ts'
 import { TemplateCache } from './events/templates.ts'
-import { ModelFrame } from './frame.ts'
 import type { SkipReason } from './methods.ts'
 import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
 import { read } from './read.ts'
-import { ModelBody } from './request.ts'
 import { translatedFor } from './translate/translated.ts'
 import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
 import { type Failover, type Turn, tryInTurn } from './upstream/failover.ts'
@@ -159,9 +154,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   }
 
   keepAlive(call: Call<'identity'>): ReturnType<Plane['keepAlive']> {
-    if (!(call.body instanceof ModelBody) || !call.body.request.stream) return null
-    const beat = () => ModelFrame.event('progress', commentEvent('waiting for approval'), null)
-    return { head: { status: 200, headers: STREAM_HEADERS }, heartbeat: beat }
+    return pendingStream(call.body)
   }
 
   refuse({ wire }: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
@@ -169,7 +162,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   }
 
   abort({ body }: Call, denial: Denial): readonly Frame[] {
-    return [terminalError(denial, body instanceof ModelBody ? body.dialect : chat)]
+    return [terminalError(denial, body)]
   }
 
   /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */

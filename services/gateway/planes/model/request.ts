@@ -86,3 +86,14 @@ export function withMaxTokens(body: ModelBody, maxTokens: number, reasoning: boo
   const bytes = withMember(body, name, String(maxTokens))
   return new ModelBody({ bytes, value, request, dialect }, maxTokens)
 }
+
+/** Returns the request for the provider, with the model that the route chose; a stream also asks for its usage. */
+export function upstreamBody(body: ModelBody, model: string | null): Uint8Array {
+  let { bytes } = body
+  const { value, request, dialect } = body
+  if (model !== null && model !== request.model) bytes = withMember(body, 'model', JSON.stringify(model))
+  if (!request.stream || request.usageAsked || !dialect.asksUsage) return bytes
+  const { stream_options: options } = value
+  const wish = { ...(isObject(options) ? options : null), include_usage: true }
+  return withMember({ bytes, value }, 'stream_options', JSON.stringify(wish))
+}

@@ -8,7 +8,6 @@ import { tempFolder } from '@plat/testkit/local'
 import { Snapshots } from '../../../call/index.ts'
 import { budgetCurrencyOf } from '../currency.ts'
 import { watchPricing } from '../pricing/pricing.ts'
-import { everySession } from './budget.ts'
 import { watchBudgets } from './watch.ts'
 
 const budget = {
@@ -43,7 +42,7 @@ function setUp(t: TestContext, config: { readonly budgetCurrency?: string; reado
     policyReloadSeconds: 2,
   }
   const pricing = watchPricing({ config: keys, snapshots, clock, log })
-  const watch = watchBudgets({ config: keys, session: everySession(7), snapshots, clock, log })
+  const watch = watchBudgets({ config: { ...keys, sessionBudgetUSD: 0.000_007 }, snapshots, clock, log })
   t.after(() => {
     pricing.stop()
     watch.stop()

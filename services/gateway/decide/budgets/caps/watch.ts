@@ -1,10 +1,10 @@
 import { watchFile } from '@plat/config'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, quantityToMicros, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Slot, Snapshot, Snapshots } from '../../../call/index.ts'
 import { DEFAULT_CURRENCY } from '../currency.ts'
 import { pricingSlot } from '../pricing/pricing.ts'
-import type { Cap } from './budget.ts'
+import { type Cap, everySession } from './budget.ts'
 import { type DecodedBudgets, decodeBudgets } from './decode.ts'
 import { BudgetTable } from './table.ts'
 
@@ -18,9 +18,8 @@ export interface BudgetsWatchOptions {
     /** Empty: what the prices are in. */
     readonly budgetCurrency: string
     readonly policyReloadSeconds: number
+    readonly sessionBudgetUSD: number
   }
-  /** `sessionBudgetUSD`; null: no such cap. */
-  readonly session: Cap | null
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
@@ -34,8 +33,9 @@ export interface BudgetsWatch {
 }
 
 /** Budgets of `budgetsFile`, read again every `policyReloadSeconds`; a bad file leaves the good one in force. */
-export function watchBudgets({ config, session, snapshots, clock, log }: BudgetsWatchOptions): BudgetsWatch {
+export function watchBudgets({ config, snapshots, clock, log }: BudgetsWatchOptions): BudgetsWatch {
   const path = config.budgetsFile
+  const session = capOf(config.sessionBudgetUSD)
   const ofSessions = session === null ? [] : [{ cap: session, match: {} }]
   if (path === '') {
     const table = new BudgetTable(null, ofSessions)
@@ -89,4 +89,9 @@ const FIX = 'nothing is converted: set budgetCurrency, or write the budgets in t
 /** docs/spec/gateway.md, `budgetCurrency`. */
 function countedIn({ budgetCurrency }: { readonly budgetCurrency: string }, snapshot: Snapshot): string {
   return budgetCurrency || snapshot.get(pricingSlot).currency || DEFAULT_CURRENCY
+}
+
+/** 0 is no limit; a limit below a micro-unit is one of nothing; one beyond what can be counted can never be reached. */
+function capOf(budget: number): Cap | null {
+  return budget === 0 ? null : everySession(quantityToMicros(String(budget)) ?? Number.MAX_SAFE_INTEGER)
 }

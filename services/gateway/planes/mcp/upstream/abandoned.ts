@@ -1,7 +1,8 @@
-import { type Clock, LinkedMap, type PoolBound, type PoolObserver, poolTable } from '@plat/core'
+import { type Clock, LinkedMap, type PoolBound, type PoolObserver, type PoolObservers, poolTable } from '@plat/core'
 import type { Identity } from '../../../call/index.ts'
+import type { GatewayMetrics } from '../../../metrics.ts'
 import type { UpstreamExchange } from '../../wire/exchange.ts'
-import type { AbandonedMetrics } from '../metrics.ts'
+import { type AbandonedMetrics, createAbandonedMetrics } from '../metrics.ts'
 
 /** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
 const MAX_AGE_MS = 300_000
@@ -87,4 +88,17 @@ interface Abandoned {
   /** Of the agent and of the session. */
   readonly keys: readonly [string, string]
   cancel: () => void
+}
+
+/** Creates the list of abandoned calls of a plane. */
+export function createAbandonedCalls({
+  clock,
+  metrics,
+  pools,
+}: {
+  readonly clock: Clock
+  readonly metrics: GatewayMetrics
+  readonly pools?: PoolObservers<'abandoned_calls'>
+}): AbandonedCalls {
+  return new AbandonedCalls(clock, createAbandonedMetrics(metrics), pools?.of('abandoned_calls'))
 }

@@ -23,8 +23,7 @@ import { EventReader } from '../events/reader.ts'
 import type { TemplateCache } from '../events/templates.ts'
 import { ModelFrame } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
-import { withMember } from '../members.ts'
-import { ModelBody } from '../request.ts'
+import { ModelBody, upstreamBody } from '../request.ts'
 import { refusalOf } from '../translate/all.ts'
 import { type Translated, TranslatedBytes } from '../translate/translated.ts'
 import type { Address, Credentials, ModelEndpoint } from './endpoint.ts'
@@ -356,17 +355,6 @@ function asEvent(json: Uint8Array, dialect: Dialect): Uint8Array {
     .toString('utf8')
     .replace(/[\r\n]+/g, ' ')
   return Buffer.from(dialect.errorEvent(line))
-}
-
-/** The request as the provider gets it: with the model that the route chose, and in a stream with the wish to be told the usage. */
-function upstreamBody(body: ModelBody, model: string | null): Uint8Array {
-  let { bytes } = body
-  const { value, request, dialect } = body
-  if (model !== null && model !== request.model) bytes = withMember(body, 'model', JSON.stringify(model))
-  if (!request.stream || request.usageAsked || !dialect.asksUsage) return bytes
-  const { stream_options: options } = value
-  const wish = { ...(isObject(options) ? options : null), include_usage: true }
-  return withMember({ bytes, value }, 'stream_options', JSON.stringify(wish))
 }
 
 /** Heads that say nothing a caller may hear: a refused key is the gateway's own affair, and may stand in the answer. */

@@ -1,0 +1,91 @@
+import { type Clock, type PoolObservers, watchedPool } from '@plat/core'
+import { tailLedger } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { LocalLimits, type Overrun, type SharedLimits, type SharedLimitsOptions } from '@plat/state'
+import { Alerts } from './alerts.ts'
+import { type Counters, localCounters, sharedCounters } from './book/counters.ts'
+import { Spending } from './book/spending.ts'
+import { readTotals } from './book/totals.ts'
+
+export interface BudgetsConfig {
+  readonly auditPath: string
+  readonly sessionBudgetUSD: number
+  readonly pricingFile: string
+  readonly budgetsFile: string
+  readonly budgetTimezone: string
+  readonly budgetCurrency: string
+  readonly finopsStatePath: string
+  readonly finopsSaveSeconds: number
+  readonly policyReloadSeconds: number
+}
+
+/** Limits before the ledger is open: what `see` is shown of it is counted in. */
+export interface OpeningLimits {
+  readonly limits: LocalLimits
+  readonly counters: Counters
+  readonly spending: Spending
+  readonly alerts: Alerts
+}
+
+/** Open the ledger with `spending.see` as its `onRecord`, then give all of it to `createBudgets`. */
+export async function openLimits(using: {
+  readonly config: BudgetsConfig
+  /** Where replicas count together; null: this one counts for itself. */
+  readonly shared: { readonly rates: boolean; limits(options: SharedLimitsOptions): SharedLimits } | null
+  readonly clock: Clock
+  readonly log: Log
+  readonly pools?: PoolObservers<'counters'>
+}): Promise<OpeningLimits> {
+  const { config, shared, clock, log, pools } = using
+  const path = statePath(config)
+  const saved = await readTotals(path)
+  if (typeof saved === 'string')
+    log.warn({ path, reason: saved }, 'the saved totals cannot be used: the ledger is read')
+  const zone = config.budgetTimezone
+  const alerts = new Alerts({ now: () => clock.now(), zone })
+  const counting = {
+    zone,
+    onSpent: alerts.spent,
+    onOverrun: (overrun: Overrun) =>
+      log.warn({ ...overrun }, 'a call cost more than was held for it; the whole cost counts'),
+  }
+  const together = shared?.limits(counting) ?? null
+  // Windows are over by the clock that names them.
+  const limits = new LocalLimits({
+    clock: together ?? clock,
+    ...counting,
+    counters: watchedPool({ name: 'counters', observer: pools?.of('counters') }),
+  })
+  const counters =
+    together === null ? localCounters(limits) : sharedCounters(together, shared?.rates === true ? null : limits)
+  return {
+    limits,
+    counters,
+    alerts,
+    spending: new Spending({ limits, alerts, saved: typeof saved === 'string' ? null : saved }),
+  }
+}
+
+/** All that was ever metered, in micro-units; totals of another ledger are forgotten, and the whole of this one is read. */
+export async function totalOf({
+  config,
+  limits,
+  alerts,
+  spending,
+  log,
+}: OpeningLimits & { readonly config: BudgetsConfig; readonly log: Log }): Promise<number> {
+  if (!spending.mustReadAgain) return spending.finish()
+  const path = statePath(config)
+  log.warn({ path }, 'the saved totals are not of this ledger: the whole of it is read')
+  const again = new Spending({ limits, alerts, saved: null })
+  for await (const { seq, rec } of tailLedger(config.auditPath))
+    again.see(Buffer.from(JSON.stringify(rec)), { seq, hash: '' })
+  return again.finish()
+}
+
+export function statePath({
+  finopsStatePath,
+  auditPath,
+}: Pick<BudgetsConfig, 'finopsStatePath' | 'auditPath'>): string {
+  return finopsStatePath || `${auditPath}.finops.json`
+}
