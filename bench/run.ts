@@ -43,8 +43,8 @@ const flags = {
 } as const satisfies FlagTable
 
 /**
- * `npm run bench`: each figure is a ratio against a floor of the same run, judged by its target. A target that is not met is
- * told and fails nothing; a case that could not be measured is void, and the exit code is 1.
+ * `npm run bench`: each figure is a ratio to a baseline of the same run, compared with its target. A missed target is reported but is
+ * not a failure; a case that could not be measured is void, and the exit code is 1.
  */
 async function main(args: readonly string[]): Promise<number> {
   const parsed = parseFlags(flags, args, 'npm run bench --')

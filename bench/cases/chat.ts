@@ -7,7 +7,7 @@ import { type BenchCase, type CaseContext, type Row, row } from '../harness/repo
 
 const ROUTE = 'bench'
 const UPSTREAM_PATH = '/v1/chat/completions'
-/** What a stream's first chunk has to reach its reader before the others come, in milliseconds. */
+/** Time between the first chunk of a stream and the others, in milliseconds. */
 const PAUSE_MS = 4
 
 /** A governed chat completion under a budget, 1 KB in and out, whole and in 64 chunks; Portkey's gateway beside it. */
@@ -49,7 +49,7 @@ function measure({ dir, effort }: CaseContext, keys: Keys, stream: boolean): Pro
   })
 }
 
-/** What is measured begins when the upstream sends the first byte. */
+/** The measurement starts when the upstream sends the first byte. */
 function firstByte({ dir, effort }: CaseContext, keys: Keys): Promise<Row> {
   const folder = path.join(dir, 'first-byte')
   return withServers(async (keep) => {

@@ -131,7 +131,7 @@ function latencyRows(latency: Latency): Row[] {
   ]
 }
 
-/** What `soak` needs of this case. */
+/** The part of this case that `soak` uses. */
 export async function governed(context: CaseContext, use: (target: Target) => Promise<void>): Promise<void> {
   const keys = await makeKeys(context.dir)
   await withServers(async (keep) => {

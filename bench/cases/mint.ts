@@ -50,7 +50,7 @@ const credentials = Buffer.from('bench:bench-secret').toString('base64')
 const grantHead = `POST /token HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\nauthorization: Basic ${credentials}\r\ncontent-length: ${grant.length}\r\n\r\n`
 const grantRequest = Buffer.concat([Buffer.from(grantHead), grant])
 
-/** What a provider's token endpoint is asked for: an access token in a client's own name. */
+/** Request to a provider's token endpoint: client credentials. */
 export const clientCredentials: Traffic = {
   request: () => grantRequest,
   isRight: ({ status, body }) => status === 200 && body.includes('"access_token":"ey'),

@@ -12,8 +12,8 @@ const QUICK_ROUNDS = 20
 const TRIALS = 3
 
 /**
- * What resolution and policy cost a call: stage `resolve` and stage `policy` over 1,000 servers and 1,000 rules, beside one server and one
- * rule. Each set-up has a thread of its own: a gateway has one set of policies, and what V8 learned from seven fits none of them.
+ * Cost of resolution and policy per call: stages `resolve` and `policy` over 1,000 servers and 1,000 rules, compared with one server
+ * and one rule. Each setup has a separate thread: a gateway has one set of policies, and V8 optimizes differently for seven.
  */
 export const policy: BenchCase = {
   name: 'policy',

@@ -5,9 +5,8 @@ import { type BenchCase, row } from '../harness/report.ts'
 import { callTraffic } from './mcp.ts'
 
 /**
- * What the stages for revocations, approvals and budgets cost a governed `tools/call`: the same call through a gateway where they
- * have nothing to look at, and through one with 1,000 revoked sessions and a rule of approval, then also a rate and a budget that
- * are held and settled for each call.
+ * Cost of the stages for revocations, approvals and budgets per governed `tools/call`: the same call through a gateway without entries,
+ * through one with 1,000 revoked sessions and an approval rule, and through one that also holds and settles a rate and a budget.
  */
 export const stages: BenchCase = {
   name: 'stages',

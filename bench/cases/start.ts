@@ -9,7 +9,7 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 const MIB = 1024 * 1024
 /** Starts that count; one before them warms the compile cache. */
 const STARTS = 3
-/** Milliseconds after which a process that nobody asks anything counts as idle. */
+/** Milliseconds without requests after which a process counts as idle. */
 const IDLE_MS = 1_500
 
 interface Subject {

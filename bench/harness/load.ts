@@ -2,7 +2,7 @@ import { Connection, type HttpResponse } from './client.ts'
 import type { Server } from './proc.ts'
 import { median, quantile, quartiles } from './stats.ts'
 
-/** What is asked of a server: the bytes of each request, and whether its answer is the right one. */
+/** Traffic of a server: the bytes of each request, and a check of its response. */
 export interface Traffic {
   /** The `n`th request of the run. */
   request(n: number): Buffer
@@ -24,7 +24,7 @@ export interface LoadOptions {
 /** Connections of a throughput run, each with one request under way. */
 export const CONNECTIONS = 16
 
-/** What each target's requests cost its server, round by round. */
+/** CPU cost of each target's requests at its server, per round. */
 export class CpuSamples<Name extends string> {
   readonly #samples: ReadonlyMap<string, readonly number[]>
 
@@ -100,8 +100,8 @@ const COLD_ROUNDS = 200
 const COLD_FIRST_BYTES = 50
 
 /**
- * One client, one connection a target; each round asks every target once, in random order. `between` is measured once a round
- * too, under its own name: whatever it does happens while no request is under way.
+ * One client with one connection per target; each round sends one request to every target, in random order. `between` is measured
+ * once a round too, under its own name, while no request is in progress.
  */
 export async function pairedLatency(
   targets: Readonly<Record<string, Target>>,

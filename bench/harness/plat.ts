@@ -122,7 +122,7 @@ const prices = {
   tools: { 'default/notes/*': { perCall: '0.000001' } },
 }
 
-/** What a gateway of the bench has beside five rules and one upstream. */
+/** Options of a gateway in the bench, in addition to five rules and one upstream. */
 export interface GatewayExtra {
   /** Model routes, under a budget. */
   readonly models?: Readonly<Record<string, object>>

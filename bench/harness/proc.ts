@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** A server under measurement, in a process of its own. */
+/** A measured server, in a separate process. */
 export interface Server {
   readonly pid: number
   readonly url: string

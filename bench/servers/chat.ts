@@ -3,8 +3,8 @@ import { clockMs } from '../harness/clock.ts'
 import { bodyOf, sendJson, serve } from './body.ts'
 
 /**
- * A chat completion of 1 KB: whole, or as 64 chunks, each in a write of its own. With an argument, the first chunk of a stream says when
- * it was sent (`clockMs`), and the others follow so many milliseconds later, when it has reached its reader.
+ * A chat completion of 1 KB: whole, or as 64 chunks, each in a separate write. With an argument, the first chunk of a stream contains
+ * the time it was sent (`clockMs`), and the others follow that many milliseconds later, when the client has received it.
  */
 const pauseMs = Number(process.argv[2] ?? 0)
 const TEXT = 'x'.repeat(1024)

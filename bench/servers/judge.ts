@@ -51,7 +51,7 @@ export const FEW: Readonly<Record<string, SetUp>> = {
   'by agent': { servers: MANY, rules: rulesOf((n) => ({ agents: [`agent-${n}`] })) },
 }
 
-/** Every rule matches, and no condition is asked. */
+/** Every rule matches, without conditions. */
 export const ALL: Readonly<Record<string, SetUp>> = {
   'all matching': { servers: MANY, rules: everyRule({}) },
   'all matching and counting': {
@@ -91,7 +91,7 @@ async function judged(prefix: string, setUp: SetUp): Promise<() => void> {
 /** The servers of this bench are shown nothing. */
 const noCredentials = { missing: () => null, follow: async () => {} }
 
-/** The time stands still, so that asking for it costs nothing. */
+/** A constant clock, so that reading it costs nothing. */
 const stillClock: Clock = { ...systemClock, now: () => 1_700_000_000_000 }
 
 function policyFileOf(rules: readonly RuleEntry[]): PolicyFile {

@@ -1,4 +1,4 @@
-/** What the examples share: plat on free ports over a temporary folder, with the notes server and the scripted model of the quickstart. */
+/** Setup of the examples: plat on free ports with a temporary folder, the notes server and the scripted model of the quickstart. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -9,10 +9,10 @@ import OpenAI from 'openai'
 const completion = await new OpenAI().chat.completions
   .create({ model: 'scripted-1', messages: [{ role: 'user', content: 'hello' }] })
   .catch((error: unknown) => {
-    say('asks its model', `refused: ${error instanceof Error ? error.message : String(error)}`)
+    say('calls its model', `refused: ${error instanceof Error ? error.message : String(error)}`)
     process.exit(1)
   })
-say('asks its model', completion.choices[0]?.message.content ?? '')
+say('calls its model', completion.choices[0]?.message.content ?? '')
 say('has used', `${completion.usage?.total_tokens} tokens`)
 
 const config = JSON.parse(await readFile(process.env.PLAT_MCP_CONFIG ?? 'mcp.json', 'utf8'))

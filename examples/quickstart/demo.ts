@@ -58,7 +58,7 @@ async function runAgent(name: string, dir: string): Promise<number> {
   return agent.exitCode ?? 1
 }
 
-/** Plays the person who is asked; whoever is quicker, in `plat approvals watch`, has decided. */
+/** Plays the approver; a decision in `plat approvals watch` may come first. */
 async function approveWhatWaits(dir: string): Promise<void> {
   const list = start('pipe', 'approvals', 'list', '-dir', dir, '-o', 'json')
   let text = ''
@@ -67,7 +67,7 @@ async function approveWhatWaits(dir: string): Promise<void> {
   })
   await once(list, 'close')
   for (const { id, tool, preview } of waiting(text)) {
-    console.log(`  ${'you are asked'.padEnd(LABEL_WIDTH)} -> ${tool} ${preview}: you say yes (plat approvals approve)`)
+    console.log(`  ${'you approve'.padEnd(LABEL_WIDTH)} -> ${tool} ${preview} (plat approvals approve)`)
     await once(start('ignore', 'approvals', 'approve', id, '-dir', dir, '-reason', 'the demo says yes'), 'exit')
   }
 }

@@ -33,7 +33,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   })
 }
 
-/** What a person can mend, in one line; null for everything else. */
+/** One line for an error that the user can fix; null for every other error. */
 function oneLine(error: unknown): string | null {
   if (error instanceof CommandError) return error.message
   if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) return null
@@ -75,13 +75,13 @@ function commandsToTry(dir: string): string[] {
     'Try, in another terminal:',
     '',
     '  npm run demo',
-    '      an agent that asks its model, adds notes, is denied, and waits for you; then the proof in the ledger',
+    '      an agent that calls its model, adds notes, is denied, and waits for an approval; then its records in the ledger',
     `  npx plat run assistant -dir ${named} -- env`,
-    '      what a governed program gets: addresses, never a token',
+    '      the environment of a governed program: URLs, never a token',
     `  npx plat approvals watch -dir ${named}`,
-    '      decide when an agent wants to delete a note: one key',
+    '      approve or deny with one key when an agent wants to delete a note',
     `  npx plat audit tail -dir ${named} -f`,
-    '      what agents do, as it happens',
+    '      the actions of agents as they happen',
     '',
     'The policy is resources/toolpolicies/default/assistant.yaml: change it, and it counts a moment later.',
     'Stop with Ctrl-C.',

@@ -1,9 +1,9 @@
 /**
- * An agent that acts upon refusals instead of dying of them. With the quickstart running (`npm start`):
+ * An agent that handles refusals. With the quickstart running (`npm start`):
  *
  *     npx plat run assistant -- node examples/sdk/agent.ts
  *
- * It asks before it deletes: answer with `npx plat approvals watch`.
+ * Deleting requires an approval: decide with `npx plat approvals watch`.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { ApprovalRefusedError, connect, deniedBy, ScopeMissingError, untilApproved } from '@plat/sdk'

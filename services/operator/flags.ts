@@ -115,7 +115,7 @@ export type OperatorFlags = FlagValues<typeof operatorFlags>
 
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
-/** What is wrong with the flags, one line each, naming the flag. */
+/** Problems of the flags, one line each, with the name of the flag. */
 export function flagProblems(flags: OperatorFlags): readonly string[] {
   const problems: string[] = []
   if (!/^[A-Z]{3}$/.test(flags['budget-currency'])) {

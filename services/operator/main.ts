@@ -8,7 +8,7 @@ import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, r
 import { flagProblems, type OperatorFlags, operatorFlags } from './flags.ts'
 import { type Broker, type Operator, startOperator } from './start.ts'
 
-/** Runs the operator until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
+/** Runs the operator until a stop signal. Returns the exit status: 0, 1 for an invalid configuration, 2 for wrong usage. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(operatorFlags, argv, 'plat-operator')
   if (!parsed.ok) return printUsage(parsed)
@@ -43,7 +43,7 @@ function accessOf({ kubeconfig, context }: OperatorFlags) {
   return kubeconfig === '' ? clusterAccess({ env: process.env }) : kubeconfigAccess(kubeconfig, context)
 }
 
-/** Rejects with one line where there shall be sandboxes and nobody could mint their tokens. */
+/** Rejects with one line if sandboxes are configured without a broker that mints their tokens. */
 async function brokerOf(flags: OperatorFlags): Promise<Broker | null> {
   if (flags['identity-url'] === '') return null
   const token = readSecret(process.env, 'PLAT_BROKER_TOKEN')

@@ -2,7 +2,7 @@ import { licenseMetrics } from '@plat/license'
 import { type MetricRow, NAMES } from '@plat/metrics'
 import { SESSION_PHASES } from '@plat/resources'
 
-/** What the operator reconciles, as metrics name it. */
+/** Reconciled objects, as metric labels. */
 export const CONTROLLERS = [
   'render',
   'agent',
@@ -60,7 +60,7 @@ export const operatorMetrics = [
     name: 'plat_sessions',
     type: 'gauge',
     labels: { namespace: NAMES, tier: NAMES, phase: SESSION_PHASES },
-    help: 'Sessions by their phase; told by the leader alone',
+    help: 'Sessions by phase; reported only by the leader',
     ...ours,
   },
   {
@@ -89,7 +89,7 @@ export const operatorMetrics = [
     name: 'plat_warm_pool_ready',
     type: 'gauge',
     labels: { tier: NAMES },
-    help: 'Warm pods that are ready, in all namespaces; told by the leader alone',
+    help: 'Ready warm pods in all namespaces; reported only by the leader',
     ...ours,
   },
   {

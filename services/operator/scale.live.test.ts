@@ -23,7 +23,7 @@ const TURNS = 2
 /** How long further requests are waited for, in milliseconds: shortly after writes; beyond the 200 ms for which changes gather. */
 const SHORT_MS = 100
 const LONG_MS = 300
-/** What a change of a constant cost may take beyond its ratio, in milliseconds of CPU: scheduling, garbage. */
+/** Tolerance for a change of constant cost, in milliseconds of CPU, for scheduling and garbage collection. */
 const SLACK_MS = 30
 
 const AT = '2026-01-01T00:00:00Z'
@@ -204,7 +204,7 @@ const CHANGES: readonly Change[] = [
   },
 ]
 
-/** What each change took, by its name: the quickest of its turns, in milliseconds of CPU. */
+/** CPU time of each change by name: the fastest of its runs, in milliseconds. */
 async function measure(cluster: Cluster): Promise<ReadonlyMap<string, number>> {
   const figures = new Map<string, number>()
   for (let turn = 1; turn <= TURNS; turn++) {

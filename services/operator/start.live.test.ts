@@ -14,14 +14,14 @@ async function metrics({ url }: Operator): Promise<string> {
   return (await fetch(`${url}/metrics`)).text()
 }
 
-test('nothing is rendered, and nobody is ready, before every kind was listed: what is not known is not gone', async (t) => {
+test('before every kind is listed nothing is rendered and no replica is ready', async (t) => {
   const { server, start, rendered } = await setUpOperators(t)
   server.put(SERVER, spec('a'))
   const fault = { request: /^GET \/apis\/plat\.dev\/v1alpha1\/toolpolicies$/, status: 403, reason: 'Forbidden' }
   server.faults.push(fault)
   const operator = await start()
   const listed = () => server.seen.filter((asked) => fault.request.test(asked)).length
-  await until(() => listed() >= 3, 'the kind is asked for again')
+  await until(() => listed() >= 3, 'the kind to be listed again')
   assert.equal((await fetch(`${operator.url}/readyz`)).status, 503)
   assert.equal(operator.leads(), false)
   assert.ok(!server.seen.some((asked) => asked.startsWith('PATCH')))
@@ -38,7 +38,7 @@ test('a ConfigMap that cannot be written is tried again, and counted by the reas
   const operator = await start()
   const counted = /^plat_reconcile_errors_total\{controller="render",reason="Forbidden"\} [1-9]/m
   await until(async () => counted.test(await metrics(operator)), 'the failure is counted')
-  // Rules come first: what stands behind the failure was not written, and no status says that it is in force.
+  // Rules come first: files after the failure were not written, and no status says that they are in force.
   assert.notEqual(rendered('policies'), null)
   assert.equal(rendered('upstreams'), null)
   assert.ok(!server.seen.some((asked) => asked.endsWith('/status')))
@@ -79,7 +79,7 @@ test('a broken watch goes on where it was, and one whose version is gone begins 
   server.say('{"type":"MODIF')
   server.cutWatches()
   server.put(`${API}/namespaces/team/mcpservers/b`, spec('b'))
-  await until(() => rendered('upstreams').servers['team/b'] !== undefined, 'what came while nobody watched')
+  await until(() => rendered('upstreams').servers['team/b'] !== undefined, 'the object created while no watch was open')
   const lists = () => server.seen.length
   await until(() => server.watching === FOLLOWED.length, 'every kind is watched again')
   server.faults.push({ request: /^GET .*mcpservers$/, status: 503, reason: 'ServiceUnavailable' })
@@ -94,7 +94,7 @@ test('a broken watch goes on where it was, and one whose version is gone begins 
   assert.deepEqual(Object.keys(rendered('upstreams').servers), ['team/c', 'team/s'])
 })
 
-test('the licence is told, and a bad one keeps the operator from nothing', async (t) => {
+test('the license is reported, and an invalid one has no effect on the operator', async (t) => {
   const { start, rendered } = await setUpOperators(t)
   const unlicensed = await start()
   await until(() => unlicensed.leads() && rendered('agents') !== null, 'it leads and renders')
@@ -106,7 +106,7 @@ test('the licence is told, and a bad one keeps the operator from nothing', async
   const shown = async (operator: Operator) => (await metrics(operator)).match(/^plat_license_.* 1$/gm)
   assert.deepEqual(await shown(unlicensed), ['plat_license_state{edition="community",state="none"} 1'])
   assert.deepEqual(await shown(licensed), ['plat_license_state{edition="community",state="invalid"} 1'])
-  // Whoever does not lead counts nothing.
+  // A replica that does not lead counts nothing.
   assert.doesNotMatch(await metrics(licensed), /^plat_billable_nodes\{/m)
 })
 
@@ -129,7 +129,7 @@ test('a rendered file of several megabytes is compressed, and plain again once i
   assert.equal(JSON.parse(gunzipSync(Buffer.from(coded(), 'base64')).toString()).policies[2].rules.length, 1000)
   assert.match(await metrics(operator), /^plat_rendered_configmap_bytes\{name="plat-policies"\} \d{5}$/m)
   assert.deepEqual(await unready(operator), [])
-  // What is compressed counts for the next generation too.
+  // Compressed outputs count for the next generation too.
   for (const name of ['a', 'b', 'c']) server.remove(POLICY(name))
   await until(() => coded() === undefined, 'it is small again')
   assert.deepEqual(rendered('policies').policies, [])
@@ -220,7 +220,7 @@ test('a leader that cannot renew its Lease works no more, and leads again once i
   server.put(SERVER, spec('a'))
   const leases = () => server.seen.filter((asked) => asked.includes('leases')).length
   const before = leases()
-  await until(() => leases() > before + 3, 'it asks for the Lease')
+  await until(() => leases() > before + 3, 'requests for the Lease')
   assert.deepEqual(rendered('upstreams').servers, {})
   server.faults.length = 0
   await until(() => rendered('upstreams').servers['team/s'] !== undefined, 'it leads again')

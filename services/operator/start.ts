@@ -17,7 +17,7 @@ import { meterBillableNodes } from './nodes/billable.ts'
 import { Minter } from './sessions/mint.ts'
 import { EXTENSIONS_API, SANDBOX_API } from './sessions/pod/sandbox.ts'
 
-/** Where the operator stands when nobody says. */
+/** Default namespace of the operator. */
 const DEFAULT_NAMESPACE = 'plat-system'
 /** The Lease of the leader. */
 const LEASE = 'plat-operator'
@@ -31,13 +31,13 @@ export interface OperatorOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  /** Tells this replica from others: the name of the machine or pod. */
+  /** Identifies this replica: the name of the machine or pod. */
   readonly host: string
   /** Of the identity broker; null: there are no sandboxes. */
   readonly broker: Broker | null
 }
 
-/** Who mints the tokens of sessions. */
+/** The broker that mints the tokens of sessions. */
 export interface Broker {
   readonly token: string
   /** PEM, beside the system's authorities. */
@@ -115,7 +115,7 @@ interface LoopParts extends OperatorOptions {
   readonly registry: OperatorRegistry
 }
 
-/** What runs until the operator stops: the mirror, always, and the controllers while this replica leads. */
+/** Runs until the operator stops: the mirror always, the controllers while this replica leads. */
 function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   const { flags, access, api, registry, clock, ids, log, host } = parts
   const namespace = flags.namespace || access.namespace || DEFAULT_NAMESPACE
@@ -132,7 +132,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   const sandboxes = sandboxesOf(parts, () => term)
   const foreign = sandboxes === null ? [] : Object.values(sandboxes.foreign)
   const lead = async (signal: AbortSignal) => {
-    // What was written before another led may not stand there any more.
+    // Another leader may have changed what this replica wrote before.
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
     const own = { mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere, sandboxes, ids }
@@ -165,7 +165,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   }
 }
 
-/** What sandboxes are made with, where the flags name a broker to mint their tokens. */
+/** Settings of sandboxes, if the flags name a broker that mints their tokens. */
 function sandboxesOf(
   { flags, broker, api, dialer, registry, clock, ids, log }: LoopParts,
   term: () => Pick<LeaderTerm, 'foreignChanged' | 'poolsChanged' | 'served'> | null,
@@ -204,7 +204,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** What every process tells of itself; the answer brings it up to date. */
+/** Process metrics. Returns a function that updates them. */
 function processMetrics(registry: OperatorRegistry, clock: Clock): () => void {
   registry.gauge('process_start_time_seconds').set({}, clock.now() / 1000 - process.uptime())
   registry.gauge('process_resident_memory_bytes').from(() => process.memoryUsage.rss())

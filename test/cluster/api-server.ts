@@ -36,7 +36,7 @@ export interface ApiServer {
   stop(): Promise<void>
 }
 
-/** Starts both in a folder of their own, on free ports of the loopback. Rejects with where the logs are. */
+/** Starts both in a separate folder, on free loopback ports. Rejects with the path of the logs. */
 export async function startApiServer(binaries: Binaries): Promise<ApiServer> {
   const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-cluster-'))
   const [client, peer, secure] = [await freePort(), await freePort(), await freePort()]

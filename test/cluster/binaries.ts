@@ -12,7 +12,7 @@ const PACKAGES = ['k8s.io/kubernetes/cmd/kube-apiserver', 'go.etcd.io/etcd/serve
 const SANDBOX_MODULE = 'sigs.k8s.io/agent-sandbox@v0.5.3'
 const SANDBOX_SUM = 'h1:v3G2V0MwN0h+S973PV9swg2l8vIfW7eEGVPziWymTUc='
 
-/** kubectl, from a module of its own: it changes more often than the server's. */
+/** kubectl, from a separate module: it changes more often than the server's. */
 const KUBECTL_MODULE = path.join(import.meta.dirname, 'kubectl')
 
 /** Helm, built as its module says. */
@@ -23,7 +23,7 @@ const HELM_PACKAGE = 'helm.sh/helm/v3/cmd/helm@v3.22.0'
 const PROMETHEUS_MODULE = 'github.com/prometheus-operator/prometheus-operator@v0.86.1'
 const PROMETHEUS_SUM = 'h1:pHUuiRErcFb3nFDox7RxoxpEN0FyT24GtYOkr2GBu04='
 
-/** What the suite needs of Go. */
+/** Go settings of the suite. */
 export interface Binaries {
   readonly apiServer: string
   readonly etcd: string
@@ -125,7 +125,7 @@ function downloaded(module: string, sum: string, env: Readonly<Record<string, st
 
 interface Ran {
   readonly ok: boolean
-  /** What it wrote; when it failed, the last line of its complaint. */
+  /** Output of the command; rejects with the last line of stderr. */
   readonly text: string
 }
 

@@ -7,7 +7,7 @@ import type { ApiServer } from './api-server.ts'
 
 const BIN = path.resolve(import.meta.dirname, '../../services/identity/bin/plat-identity.mjs')
 
-/** What the broker may do in a cluster, and nothing more. */
+/** Permissions of the broker in a cluster. */
 export const RULES = [
   { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
   { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
@@ -21,7 +21,7 @@ export const RULES = [
 /** The broker's service account. */
 export const BROKER = { namespace: 'plat-system', name: 'plat-identity' } as const
 
-/** A broker in a process of its own, with a service account that has its rights and no others. */
+/** A broker in a separate process, with a service account that has exactly its permissions. */
 export interface ClusterBroker {
   readonly bootstrapUrl: string
   stop(): Promise<void>

@@ -52,7 +52,7 @@ before(async () => {
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
   for (const name of [NAMESPACE, RESTRICTED, 'team-a', 'team-b'])
     await must('/api/v1/namespaces', { metadata: { name, labels } })
-  // What a controller of a whole cluster makes in each namespace.
+  // Objects that a cluster-wide controller creates in each namespace.
   await must(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, { metadata: { name: 'default' } })
 })
 
@@ -170,7 +170,7 @@ test('where reports of sandboxes are taken the gateway may have tokens reviewed,
   assert.deepEqual([mounted(least), mounted(reported)], [false, true])
 })
 
-test('what the gateway writes into the cluster it may write, and nothing without being told to', () => {
+test('the gateway may write exactly the configured objects to the cluster', () => {
   const rulesOf = (config: object) =>
     helm
       .render({ ...least, gateway: { config } })

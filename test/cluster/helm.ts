@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml'
 
 const CHART = path.resolve(import.meta.dirname, '../../deploy/chart')
 
-/** Helm that was built by its module alone takes a cluster of its own age; ours is that of `go/go.mod`. */
+/** Helm assumes the Kubernetes version of its build, so the version in `go/go.mod` is passed. */
 const KUBE_VERSION = ['--kube-version', '1.34.0']
 
 /** Where the chart is installed. */
@@ -44,7 +44,7 @@ export class Helm {
       encoding: 'utf8',
       input: JSON.stringify(values),
     })
-    // Helm tells each time that the definitions are read through a link.
+    // Helm warns each time that the definitions are read through a link.
     return { status, stdout, stderr: stderr.replaceAll(/^walk\.go.*\n/gm, '') }
   }
 
@@ -61,7 +61,7 @@ export class Helm {
       .filter((object) => object !== null)
   }
 
-  /** What Helm says of values that it must refuse. */
+  /** Helm's error for values that it must refuse. */
   refusal(values: Values): string {
     const { status, stderr } = this.#template(values)
     assert.notEqual(status, 0, 'Helm takes the values')

@@ -7,7 +7,7 @@ import { type ApiServer, startApiServer } from './api-server.ts'
 import { buildBinaries } from './binaries.ts'
 
 const RBAC = '/apis/rbac.authorization.k8s.io/v1'
-/** What agents may do in `shop`: it says nothing of `bank`, and nothing of Secrets. */
+/** Permissions of agents in `shop`: none in `bank`, and none for Secrets. */
 const READER_RULES = [
   { apiGroups: [''], resources: ['pods', 'pods/log', 'configmaps', 'events'], verbs: ['get', 'list'] },
   { apiGroups: ['apps'], resources: ['deployments', 'deployments/scale'], verbs: ['get', 'list', 'patch'] },
@@ -86,7 +86,7 @@ after(async () => {
   await cluster?.stop()
 })
 
-/** What a tool says: its text, or `error: …`. */
+/** Result of a tool: its text, or `error: …`. */
 async function call(name: string, args: object): Promise<string> {
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
   const response = await fetch(`${gateway.url}/mcp/plat-k8s`, {

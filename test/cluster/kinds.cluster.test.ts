@@ -34,7 +34,7 @@ async function served(name: string): Promise<Served | undefined> {
   return resources?.find((one) => one.name === name)
 }
 
-/** What the API server says to an object, without keeping it; the causes of a refusal as lines. */
+/** Result of a dry-run create at the API server; the causes of a refusal as lines. */
 async function tried(kind: Kind, object: object): Promise<readonly string[]> {
   const { namespace = '' }: { namespace?: string } = Object(Object(object).metadata)
   const plural = (await pluralOf())[kind]
@@ -56,7 +56,7 @@ async function pluralOf(): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(resources.filter(({ name }) => !name.includes('/')).map(({ kind, name }) => [kind, name]))
 }
 
-test('Agent is served under its names, with its category, a status of its own and its columns', async () => {
+test('Agent is served with its names, category, status subresource and columns', async () => {
   // Shows D2.kind.agent.shortNames, D2.kind.agent.category, D2.kind.agent.columns.
   const agents = await served('agents')
   assert.deepEqual([agents?.kind, agents?.namespaced, agents?.categories], ['Agent', true, ['plat']])
@@ -77,7 +77,7 @@ test('Agent is served under its names, with its category, a status of its own an
   assert.deepEqual(rows[0]?.slice(0, 8), ['shown', 'tier-1', 'browser', 'True', 'False', 'p', 'registry/a:1', 3])
 })
 
-test('MCPServer is served under its names, with its category, a status of its own and its columns', async () => {
+test('MCPServer is served with its names, category, status subresource and columns', async () => {
   // Shows D2.kind.server.shortNames, D2.kind.server.category, D2.kind.server.columns.
   const servers = await served('mcpservers')
   assert.deepEqual([servers?.kind, servers?.namespaced, servers?.categories], ['MCPServer', true, ['plat']])
@@ -120,7 +120,7 @@ const agent = (more: object) => ['Agent', { image: 'i', tier: 't', ...more }] as
 const server = (more: object) => ['MCPServer', { url: 'http://a', ...more }] as const
 const ref = { name: 's', key: 'k' }
 
-/** What is wrong with these is wrong on files as well. */
+/** Objects that are invalid with files as well. */
 const WRONG: readonly (readonly [Kind, object])[] = [
   ['Agent', { tier: 't', profile: 'foo', maxConcurrentSessions: -1 }],
   agent({ tier: '', tools: [{ name: 'a' }, { name: 'a' }, { name: 'A' }] }),

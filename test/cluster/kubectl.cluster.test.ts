@@ -11,7 +11,7 @@ import { type Cluster, startCluster } from './plat.ts'
 
 const PLAT = path.resolve(import.meta.dirname, '../../apps/cli/bin/plat.mjs')
 
-/** Where kubectl asks: a real API server, and `plat up` on a folder of its own. */
+/** Servers for kubectl: a real API server, and `plat up` on a separate folder. */
 interface Sides {
   readonly cluster: string
   readonly files: string
@@ -46,7 +46,7 @@ interface Ran {
   readonly said: string
 }
 
-/** What differs from one object and one moment to another. */
+/** Values that differ between objects and over time. */
 function masked(text: string): string {
   return text
     .replace(/\b\d+(?:ms|s)\b/g, '<age>')
@@ -58,7 +58,7 @@ function masked(text: string): string {
     .replace(/ is invalid:(?:\n\* .*)+/g, toldInOrder)
 }
 
-/** A server that gave up before its rules across fields says so beside what is wrong; one mistake alone stands on the line. */
+/** Normalizes errors: a server that skipped its cross-field rules adds a note; a single error is on one line. */
 function toldInOrder(text: string): string {
   const lines = text.split('\n* ').slice(1)
   const wrong = lines.filter((line) => !line.includes('some validation rules were not checked')).toSorted()
@@ -119,7 +119,7 @@ test('kubectl apply, diff, get, label, patch, wait and delete go as they go on a
   assert.match(alike('get', 'mcps', 'notes').said, /NotFound/)
 })
 
-test('kubectl tells mistakes as it tells them on a cluster', () => {
+test('kubectl reports errors as on a cluster', () => {
   for (const spec of [{}, { url: 'ftp://x' }, { url: 'http://x', trust: 'maybe', timeoutSeconds: 0 }]) {
     assert.notEqual(alike('create', '-f', manifest('wrong', spec)).status, 0)
   }

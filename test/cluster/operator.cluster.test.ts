@@ -87,7 +87,7 @@ function leads(operator: ClusterOperator): boolean {
   return operator.lines.some(({ msg }) => msg === 'leads')
 }
 
-/** What the operator tells of itself while it leads and nothing has failed. */
+/** Metrics of a leading operator without failures. */
 async function assertMeasured(started: ClusterOperator): Promise<void> {
   assert.equal((await fetch(`${started.url}/readyz`)).status, 200)
   const text = await metrics(started)

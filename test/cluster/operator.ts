@@ -10,10 +10,10 @@ import type { ApiServer } from './api-server.ts'
 const ROOT = path.resolve(import.meta.dirname, '../..')
 const BIN = path.join(ROOT, 'services/operator/bin/plat-operator.mjs')
 
-/** Where the operator stands. */
+/** Namespace of the operator. */
 export const NAMESPACE = 'plat-system'
 
-/** An operator in a process of its own. */
+/** An operator in a separate process. */
 export interface ClusterOperator {
   readonly url: string
   /** Lines of its log, as they come. */

@@ -16,7 +16,7 @@ export interface Cluster {
   /** Path of a kubeconfig of its administrator. */
   readonly kubeconfig: string
   readonly api: KubernetesApi
-  /** Column names and cells, as `kubectl get` asks for them. */
+  /** Column names and cells, as `kubectl get` requests them. */
   table(path: string): Promise<{ readonly columns: readonly string[]; readonly rows: readonly (readonly unknown[])[] }>
   stop(): Promise<void>
 }

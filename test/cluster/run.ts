@@ -6,7 +6,7 @@ import { buildBinaries } from './binaries.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
-/** A file starts an API server of its own, in milliseconds. */
+/** Timeout of a test file, which starts a separate API server, in milliseconds. */
 const FILE_TIMEOUT_MS = 600_000
 
 /** `npm run test:cluster`: what only a real API server can show. Without Go or its modules it cannot run, which fails it and is one line. */

@@ -89,7 +89,7 @@ function reaches(session: string, phase: string): Promise<void> {
   return until(async () => (await statusOf(session)).phase === phase, `${session} is ${phase}`)
 }
 
-/** What agent-sandbox's controller says of a Sandbox. */
+/** Status of a Sandbox from agent-sandbox's controller. */
 async function says(sandbox: string, type: string, reason: string): Promise<void> {
   const condition = { type, status: 'True', reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }
   await must('PATCH', `${SANDBOXES}/${sandbox}/status`, { status: { conditions: [condition] } })
@@ -171,7 +171,10 @@ test('on a real cluster a revocation ends a session that claimed a warm pod, and
   await reaches('w', 'Revoked')
   await until(async () => (await find(claim)) === null, 'the claim is gone')
   const rendered = async () => Object((await find('/api/v1/namespaces/plat-system/configmaps/plat-revocations'))?.data)
-  await until(async () => /team\/quick\/w/.test((await rendered())['revocations.json'] ?? ''), 'the gateway is told')
+  await until(
+    async () => /team\/quick\/w/.test((await rendered())['revocations.json'] ?? ''),
+    'the gateway to get the revocation',
+  )
 })
 
 test('on a real cluster the operator needs no right that the pages do not list', async () => {

@@ -20,7 +20,7 @@ export interface WarmPodOptions {
   readonly env?: readonly object[]
 }
 
-/** One warm pod in a namespace of its own, and what the controllers and the operator would write around it. */
+/** One warm pod in a separate namespace, with the objects that controllers and operator would write. */
 export class WarmPod {
   readonly #server: ApiServer
   readonly namespace: string
@@ -32,7 +32,7 @@ export class WarmPod {
     this.namespace = namespace
   }
 
-  /** A pool, its Sandbox and the Sandbox's pod: nobody has asked for them yet. */
+  /** A pool, its Sandbox and the Sandbox's pod, not claimed yet. */
   async create({ attested = false, env = [] }: WarmPodOptions = {}): Promise<void> {
     const tier = `tier-${this.namespace}`
     await this.#must('POST', '/api/v1/namespaces', { metadata: { name: this.namespace } })
@@ -56,7 +56,7 @@ export class WarmPod {
     await this.#must('DELETE', `${this.#core('pods')}/warm`, { gracePeriodSeconds: 0 })
   }
 
-  /** What a claim does: the Sandbox changes hands, and the claim records it. */
+  /** Effect of a claim: the owner of the Sandbox changes, and the claim records it. */
   async adopt(session: { readonly phase: string }): Promise<void> {
     const spec = { agentRef: 'assistant', user: 'ada@example.com', scopes: ['tools:github'] }
     const uid = await this.#make(SESSIONS, 's1', { spec })
@@ -92,7 +92,7 @@ export class WarmPod {
     await this.#must('POST', `${rbac}/rolebindings`, { metadata: { name: 'variables' }, roleRef, subjects })
   }
 
-  /** What the API server answers to a change of the session that nobody may make. */
+  /** The API server's response to a forbidden change of the session. */
   tryPatchSession(body: Members) {
     return this.#server.ask('PATCH', `${this.#collection(SESSIONS)}/s1`, body)
   }

@@ -42,7 +42,7 @@ function schemaOf(plural: string): { readonly spec: Members; readonly status: Me
   return { spec: properties.spec, status: properties.status }
 }
 
-/** What a schema says of a field, as far as the contract does, and what it says beyond that. */
+/** Members of a field's schema: those in the contract, and additional ones. */
 function comparable(node: Members, rule: FieldRule, isNarrower: boolean): object {
   const type = node['x-kubernetes-int-or-string'] === true ? 'quantity' : node.type
   const said: Record<string, unknown> = { type, ...(node.required === true && { required: true }) }

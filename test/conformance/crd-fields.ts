@@ -1,4 +1,4 @@
-/** What the contract says of the fields of Agent and MCPServer. @table */
+/** The fields of Agent and MCPServer in the contract. @table */
 
 /** A rule for one field, in the words of a CRD's schema. What is absent the contract leaves open. */
 export interface FieldRule {

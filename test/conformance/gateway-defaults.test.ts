@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { checkGatewayConfig } from '@plat/gateway/config'
 import { computedDefaults, entryDefaults, gatewayDefaults, keysBeyondContract } from './gateway-defaults.ts'
 
-/** What every gateway.json must say. */
+/** Required members of gateway.json. */
 const REQUIRED = {
   policyFile: '/policies.json',
   auditPath: '/audit.jsonl',

@@ -94,7 +94,7 @@ for (const [who, connect, legacy] of clients) {
   })
 }
 
-test('every call that went through stands in the ledger with intent and outcome, every denial once', async () => {
+test('the ledger has intent and outcome of every allowed call, and one record of every denial', async () => {
   // Outcomes are appended, not awaited, and a client's own stream ends a moment after the client.
   let counts = await countKinds()
   await until(

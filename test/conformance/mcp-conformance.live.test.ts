@@ -59,7 +59,7 @@ for (const [name, suite, options, atLeast] of suites) {
   })
 }
 
-/** What is wrong with a scenario, in one line; none: nothing. */
+/** The problems of a scenario, one line each. */
 function problem(scenario: string, alone: string, governed: string): string[] {
   switch (listedAs(scenario)) {
     case 'same':

@@ -99,7 +99,7 @@ const clients: readonly [string, Connect, server: string, tools: readonly string
 ]
 
 for (const [who, connect, server, tools] of clients) {
-  test(`two gateways serve one session of ${who} at a ${server} server in turn, whatever it is asked`, async () => {
+  test(`two gateways serve one session of ${who} at a ${server} server in turn, for every method`, async () => {
     // Shows D3.endpoint.mcp.
     const { fetch: send, used } = inTurn(server)
     const client = await connect(send)
@@ -117,7 +117,7 @@ for (const [who, connect, server, tools] of clients) {
   })
 }
 
-test('what a server asked is recorded where it was asked, and the answer names that call on the other replica', async () => {
+test('a request of a server is recorded on its replica, and the response on another replica names that call', async () => {
   const client = await current('legacy')(inTurn('dual').fetch)
   await client.call('test_elicitation')
   await client.close()
@@ -128,7 +128,7 @@ test('what a server asked is recorded where it was asked, and the answer names t
   assert.deepEqual(parents.sort(), calls.sort())
 })
 
-/** The calls in which a server asked before 2026-07-28, and those that answers name. */
+/** Calls with requests of a server before 2026-07-28, and parents named by the responses. */
 async function asksAndAnswers(): Promise<[calls: string[], parents: string[]]> {
   const calls: string[] = []
   const parents: string[] = []

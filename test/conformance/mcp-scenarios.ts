@@ -78,7 +78,7 @@ const VACUOUS: Readonly<Record<string, string>> = {
   'tasks-status-notifications': 'passes with no check at all when a server has no tasks',
 }
 
-/** What a scenario is listed as; null: it is not listed. */
+/** The listed status of a scenario; null if it is not listed. */
 export function listedAs(scenario: string): 'same' | 'open' | 'vacuous' | null {
   if (SAME.includes(scenario)) return 'same'
   if (Object.hasOwn(OPEN, scenario)) return 'open'

@@ -43,7 +43,7 @@ function stored(revocation: Manifest<'AgentRevocation'>): Resource<'AgentRevocat
   return { ...revocation, metadata: { ...revocation.metadata, ...more } }
 }
 
-/** What each gateway reader says of a file: null when it accepts it. */
+/** The problem that each gateway reader reports for a file; null if it accepts it. */
 const READERS: Readonly<Record<string, (bytes: Buffer) => readonly string[]>> = {
   'policies.json': (bytes) => problemsOf(decodePolicies(bytes)),
   'upstreams.json': (bytes) => problemsOf(decodeUpstreams(bytes)),

@@ -13,7 +13,7 @@ import { readRows, requirements } from './requirements.ts'
 
 const citations = collectCitations(path.resolve(import.meta.dirname, '../..'))
 
-test('every id is unique and every citation stands in a test and names a requirement', () => {
+test('every ID is unique, and every citation is in a test and names a requirement', () => {
   assert.deepEqual(citationFaults(requirements, citations), [])
 })
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { verifyLedger } from '@plat/ledger'
 
-/** What a run of kills showed. */
+/** Result of a run of kills. */
 export interface KillCount {
   readonly kills: number
   readonly acknowledged: number
@@ -53,7 +53,7 @@ function runAndKill(file: string, acknowledged: Map<number, string>): Promise<vo
     text += chunk
   })
   child.once('close', (code, signal) => {
-    // What follows the last line end was being printed when the process died.
+    // The process was killed while it wrote the part after the last line end.
     for (const line of text.split('\n').slice(0, -1)) {
       const [seq = '', hash = ''] = line.split(' ')
       acknowledged.set(Number(seq), hash)

@@ -51,7 +51,7 @@ async function simulate(longest: number): Promise<void> {
 
 type Killing = (dir: string, kills: number, tell: (count: KillCount) => void) => Promise<KillCount>
 
-/** Runs one kind of kills in a folder of its own, which stays when a promise was broken. */
+/** Runs one kind of kills in a separate folder, which is kept if an invariant was violated. */
 async function run(name: string, kills: number, killing: Killing): Promise<boolean> {
   if (kills === 0) return true
   const dir = mkdtempSync(path.join(tmpdir(), 'plat-crash-'))

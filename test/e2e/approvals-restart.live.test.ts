@@ -29,7 +29,7 @@ async function directory(url: string): Promise<string> {
   return dir
 }
 
-/** What a test needs of one run of plat. */
+/** One run of plat in a test. */
 class Run {
   readonly up: Up
   readonly #tokens: readonly string[]
@@ -119,7 +119,7 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
   const dir = await directory(upstream.url)
   let second: Run | null = null
   t.after(async () => {
-    // What still runs in the directory would write into it while it is removed.
+    // A running process would write to the directory while it is removed.
     await second?.up.stop()
     await rm(dir, { recursive: true, force: true })
   })
@@ -138,7 +138,7 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
   const answers: string[] = []
   await each(numbers, async (n) => answers.push(await second.call(n)))
   assert.deepEqual(count(answers), { done: CALLS })
-  // The gateway asks for the list of tools beside the calls, to know their definitions.
+  // The gateway requests the tool list in addition to the calls, to get the definitions.
   assert.equal(upstream.received.filter(({ body }) => body.includes('tools/call')).length, CALLS)
   assert.ok(upstream.received.length <= CALLS + 2, 'one list for each start')
   assert.equal((await second.ids('used')).length, CALLS)

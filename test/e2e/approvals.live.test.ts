@@ -11,7 +11,7 @@ import { wholeLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 
-/** Seconds until nobody can decide any more, where a test is to see it: too short for any other. */
+/** Approval timeout of the test that waits for it, in seconds: too short for other tests. */
 const LIFETIME_SECONDS = 2
 /** A clock that counts whole milliseconds may be so much ahead of one that does not. */
 const ROUNDING_MS = 2
@@ -85,7 +85,7 @@ async function members(response: Response): Promise<Readonly<Record<string, unkn
 
 async function clientOf(agent: Agent, mode: 'legacy' | { pin: '2026-07-28' } = 'legacy', on = up): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
-  // A stream that the gateway ends is told here as well; the call itself is what the tests look at.
+  // The end of a stream is reported here as well; the tests check the call.
   client.onerror = () => {}
   const headers = { authorization: `Bearer ${await token(agent, on)}` }
   const address = new URL(`${on.env.PLAT_GATEWAY_URL}/mcp/notes`)
@@ -119,7 +119,7 @@ async function pending(agent: Agent): Promise<string> {
   await until(async () => {
     found = await approvals(agent, 'pending')
     return found.length > 0
-  }, 'nothing waits for a decision')
+  }, 'a pending approval')
   return found[0]?.id ?? ''
 }
 
@@ -160,7 +160,7 @@ function plat(...args: string[]): Promise<{ readonly code: number | null; readon
 }
 
 describe('held calls through a running plat', { concurrency: true }, () => {
-  test('approved while the caller waits, the call passes; a decision stands', async () => {
+  test('a call that is approved while it waits passes; a decision is final', async () => {
     const client = await clientOf('patient')
     await client.callTool({ name: 'add_note', arguments: { name: 'a', text: 'x' } })
     const call = remove(client, 'a')
@@ -208,7 +208,7 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await client.close()
   })
 
-  test('what nobody decides ends when its time is over', async (t) => {
+  test('an approval without a decision expires', async (t) => {
     const home = await mkdtemp(join(tmpdir(), 'plat-'))
     await cp(join(dir, 'resources'), join(home, 'resources'), { recursive: true })
     const hasty = await startIn(home, { approvalTimeoutSeconds: LIFETIME_SECONDS })
@@ -221,7 +221,7 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await assert.rejects(remove(client, 'a'), /expired/)
     assert.ok(performance.now() - began >= LIFETIME_SECONDS * 1000 - ROUNDING_MS)
     await assertRecorded('expired', ['decision approval_expired'], hasty)
-    await until(async () => (await approvals('expired', 'expired', hasty)).length === 1, 'it is not told as expired')
+    await until(async () => (await approvals('expired', 'expired', hasty)).length === 1, 'the approval to expire')
     await client.close()
   })
 
@@ -258,7 +258,7 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await client.close()
   })
 
-  test('revoked while held, the call ends at once, nothing is forwarded, and nobody can approve it', async () => {
+  test('a revocation ends a pending call at once; nothing is forwarded, and it cannot be approved', async () => {
     const client = await clientOf('revoked')
     const call = assert.rejects(remove(client, 'a'), /revoked/)
     const id = await pending('revoked')
@@ -296,7 +296,7 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await client.close()
   })
 
-  test('a caller that asks for an early answer gets approval_pending with the id; exact numbers are told apart', async () => {
+  test('an early response is approval_pending with the ID; numbers that differ only in precision are distinct', async () => {
     const bearer = await token('raw')
     const ask = async (n: string) => {
       const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/notes`, {

@@ -15,7 +15,7 @@ import { randomToken, startTestService, type TestService } from '@plat/testkit/p
 import { snpReport } from '@plat/testkit/tee/snp'
 import { boundNonce, isObject, type Members, signJws } from '@plat/tokens'
 
-/** What agents know the gateway by. */
+/** URL of the gateway for agents. */
 const GATEWAY = 'https://gateway.example'
 const MEASUREMENT = 'ab'.repeat(48)
 const TEAM = 'namespaces/team'
@@ -108,7 +108,7 @@ async function post(url: string, body: object, headers: Readonly<Record<string, 
   return { status: response.status, body: answer }
 }
 
-/** What a warm pod asks at its start. */
+/** The bootstrap request of a warm pod. */
 async function bootstrap(): Promise<Members> {
   const podToken = signJws(ephemeralSigner(), {}, { exp: Math.floor(systemClock.now() / 1000) + 600 })
   const { status, body } = await post(`${bootstrapUrl}/v1/bootstrap`, {}, { authorization: `Bearer ${podToken}` })
@@ -116,7 +116,7 @@ async function bootstrap(): Promise<Members> {
   return body
 }
 
-/** Redeems as a machine does, with the answers that it hears. */
+/** Redeems a release as a machine does. */
 async function redeem(releaseId: string, prover: TestProver, measurement = MEASUREMENT) {
   const ask = (where: string, body: object) =>
     post(attestation.url + where, body, { dpop: prover.proof(attestation.url + where) })

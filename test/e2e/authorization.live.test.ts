@@ -17,7 +17,7 @@ let gateway: GatewayProcess
 let provider: TestOidcProvider
 /** As clients address the gateway. */
 let url: string
-/** What the upstream got of credentials. */
+/** Credentials that the upstream received. */
 const leaked: unknown[] = []
 const closers: (() => unknown)[] = []
 
@@ -110,7 +110,7 @@ async function connected(authProvider: ReturnType<typeof credentials>): Promise<
 
 const call = async (client: Client, name: string) => (await client.callTool({ name, arguments: {} })).content
 
-test('the official client finds the authorization server by itself, and steps up where a tool asks for more', async (t) => {
+test('the official client discovers the authorization server, and steps up if a tool requires more scopes', async (t) => {
   // Shows D3.trustedIssuers.authorizationServer, D3.endpoint.mcp.
   const authProvider = credentials()
   const client = await connected(authProvider)
@@ -125,7 +125,7 @@ test('the official client finds the authorization server by itself, and steps up
   assert.match(String(outcome?.session), /^ext-[a-z2-7]{26}$/)
 })
 
-test('its DPoP-bound tokens are taken with its proofs, and nobody else can use them', async (t) => {
+test('its DPoP-bound tokens are accepted only with its proofs', async (t) => {
   const authProvider = credentials(await DpopSession.create())
   const client = await connected(authProvider)
   t.after(() => client.close())
@@ -166,7 +166,7 @@ test('each resource describes itself without a token, and the gateway says nothi
   assert.equal((await describe('/mcp/notes', 'POST')).status, 405)
 })
 
-test('a session that the broker bound to a key is taken with proofs by that key, and nobody else can use it', async (t) => {
+test('a session bound to a key by the broker is accepted only with proofs of that key', async (t) => {
   const broker = await startTestIdentity()
   t.after(() => broker.stop())
   const notes = await startNotes()

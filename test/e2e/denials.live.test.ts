@@ -6,7 +6,7 @@ import { until } from '@plat/testkit/until'
 
 const LIMIT_BYTES = 4_194_304
 
-/** A gateway in front of an upstream that answers every call, and one that nobody listens on. */
+/** A gateway with an upstream that responds to every call, and one that cannot be reached. */
 async function setUp(t: TestContext): Promise<GatewayProcess> {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())

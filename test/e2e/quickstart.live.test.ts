@@ -12,7 +12,7 @@ import { until } from '@plat/testkit/until'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The quickstart in a folder of its own and on free ports, started as a newcomer starts it. */
+/** The quickstart in a separate folder and on free ports, started as in the README. */
 class Quickstart {
   readonly dir: string
   readonly ports: readonly number[]
@@ -107,11 +107,11 @@ test('the demo works against npm start as the README says, and its ledger verifi
   )
   const { code, text } = await quickstart.run('demo', '--', '-dir', quickstart.dir)
   assert.equal(code, 0, text)
-  assert.match(text, /asks its model +-> Hello! I am a scripted model/)
+  assert.match(text, /calls its model +-> Hello! I am a scripted model/)
   assert.match(text, /lists its tools +-> list_notes, read_note, add_note, delete_note/)
   assert.match(text, /reads it back +-> Buy milk\./)
   assert.match(text, /tries to delete it +-> denied: /)
-  assert.match(text, /you are asked +-> delete_note \{"name":"draft"\}/)
+  assert.match(text, /you approve +-> delete_note \{"name":"draft"\}/)
   assert.match(text, /tries to delete that +-> Deleted "draft"\./)
   assert.match(text, /default\/assistant\/run-\w+ +default\.assistant +1 .* USD +0\.000000 USD/)
   assert.match(text, /valid: \d+ records/)

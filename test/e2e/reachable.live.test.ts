@@ -12,7 +12,7 @@ import { freePort } from '@plat/testkit/local'
 const ROOT = path.resolve(import.meta.dirname, '../..')
 const SCRIPT = 'deploy/chart/reachable.mjs'
 
-/** What `helm test` runs, with the addresses that the chart gives it. */
+/** The script of `helm test`, with the addresses from the chart. */
 async function reach(env: Readonly<Record<string, string>>): Promise<{ status: unknown; out: string; err: string }> {
   const child = spawn(process.execPath, [path.join(ROOT, SCRIPT)], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const [[status], out, err] = await Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)])

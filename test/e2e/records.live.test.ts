@@ -92,7 +92,7 @@ test('every governed call, whatever became of it, is in the hash-chained ledger,
   assert.equal(await sample(gateway, 'plat_gateway_audit_committed_records_total'), all.length)
   const commits = await sample(gateway, 'plat_gateway_audit_commit_seconds_count')
   assert.ok(commits > 0 && commits <= all.length, `${commits} commits`)
-  // The shipped alert asks for the part of commits above 0.05 s.
+  // The shipped alert uses the fraction of commits above 0.05 s.
   assert.ok((await sample(gateway, 'plat_gateway_audit_commit_seconds_bucket{le="0.05"}')) <= commits)
 })
 
@@ -123,7 +123,7 @@ test('metrics stand on the gateway port in text format, with one build info and 
   assert.equal(labels.exec(info ?? '')?.[1], version)
 })
 
-test('policies in force are told by number and generation, and each load by its result', async (t) => {
+test('metrics report the number and generation of policies, and the result of each load', async (t) => {
   // Shows D3.metric.plat_gateway_policies_loaded, D3.metric.plat_gateway_policy_revision and
   // D3.metric.plat_gateway_policy_reloads_total.
   const dir = tempFolder()

@@ -10,7 +10,7 @@ import { startFixture } from '@plat/testkit/mcp/fixture'
 const MODERN = '2026-07-28'
 const LEGACY = '2025-11-25'
 
-test('the official client falls back to what a server is said to speak, and one that insists is told what that is', async (t) => {
+test('the official client falls back to the revisions of a server, and a fixed revision is refused with them', async (t) => {
   // Shows D3.registry.protocolVersions.
   const dir = tempFolder()
   const fixture = await startFixture()

@@ -13,9 +13,9 @@ import { until } from '@plat/testkit/until'
  * machines that have much else to do.
  */
 const REACHES_WITHIN_MS = 10_000
-/** A machine that stands still for so long meets one try; a broken gateway is slow in each. */
+/** Attempts: a machine that stalls affects one attempt, a faulty gateway all of them. */
 const TRIES = 3
-/** Streams that are open at the same time when everybody is revoked. */
+/** Open streams when all callers are revoked. */
 const MANY = 200
 
 let up: Up
@@ -49,7 +49,7 @@ async function start(): Promise<void> {
   up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
 }
 
-/** `quick` answers at once; `slow` says that it works, and nothing more; a listener hears nothing. */
+/** `quick` responds at once; `slow` sends one progress event; a listener receives nothing. */
 const upstreamScript: Script = (request, response) => {
   const call = request.method === 'POST' ? JSON.parse(request.body) : null
   if (call?.params?.name === 'quick') {
@@ -199,7 +199,7 @@ test('a revocation reaches a running stream and a long call, and refuses the nex
   assert.match((await spared.ended).text, /revoked/)
 })
 
-test('a revocation that makes no sense is refused with its field named, and one without the token is not heard', async () => {
+test('an invalid revocation is refused with its field, and one without the token is unauthorized', async () => {
   const wrong: readonly [object, RegExp][] = [
     [{}, /target/],
     [{ target: {} }, /target/],
@@ -240,7 +240,7 @@ test('what was revoked stays revoked over a restart, until it is lifted or its t
     return items.map((item) => item.id)
   }
   assert.ok((await told()).includes(kept.id))
-  await until(async () => !(await told()).includes(ended.id), 'it is no longer told after its time')
+  await until(async () => !(await told()).includes(ended.id), 'the expired revocation to be removed')
   assert.equal((await api('DELETE', `/v1/revocations/${kept.id}`)).status, 204)
   assert.equal(await code(bearer), 'ok')
   await up.stop()
@@ -248,7 +248,7 @@ test('what was revoked stays revoked over a restart, until it is lifted or its t
   assert.equal(await code(await token('mallory', 'm')), 'ok')
 })
 
-test('each revocation leaves its record, with whom it named and who did it, and the ledger never hears a token', async () => {
+test('each revocation is recorded with its target and author, and the ledger never contains a token', async () => {
   const lines = wholeLines(join(dir, '.plat/state/audit.jsonl'))
   const records = lines
     .map((line) => JSON.parse(line).rec)
@@ -316,7 +316,7 @@ test('without a readable, valid file every call is denied, running ones too, unt
   }
 })
 
-test(`one revocation of everybody cuts ${MANY} running streams`, async (t) => {
+test(`one revocation of all callers aborts ${MANY} running streams`, async (t) => {
   const bearers = await Promise.all(Array.from({ length: 20 }, (_, n) => token('planner', `s${n}`)))
   await assertReaches('everybody', async () => {
     const streams = await Promise.all(

@@ -48,7 +48,7 @@ async function refused(token: string): Promise<boolean> {
   return (await response.text()).includes('"error":"revoked"')
 }
 
-test('whoever revokes a token revokes every token that came from it, and no other', async () => {
+test('revoking a token revokes every token derived from it, and no other', async () => {
   // Shows D1.claim.plat_parent_jti and D1.claim.plat_delegator_jti.
   const { issuer } = gateway
   const act = { sub: 'spiffe://plat.local/ns/default/agent/planner/session/p', act: { sub: 'user:ada' } }

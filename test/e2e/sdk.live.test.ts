@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 let dir = ''
 const closers: (() => unknown)[] = []
 
-/** The quickstart on ports of its own. */
+/** The quickstart on free ports. */
 before(async () => {
   dir = tempFolder()
   const notes = await startNotes({ port: 0, dir: path.join(dir, '.plat') })
@@ -56,7 +56,7 @@ function underPlatRun(...command: string[]): { readonly child: ChildProcess; rea
   return { child, screen: () => screen.replace(/^plat run: .*\n/m, '') }
 }
 
-test('the start of the README of the SDK works as it stands, under plat run', async () => {
+test('the example in the README of the SDK works under plat run', async () => {
   const text = await readFile(path.join(root, 'sdk/typescript/README.md'), 'utf8')
   const [, code = ''] = /```js\n(.*?)```/s.exec(text) ?? []
   const agent = path.join(tempFolder(), 'agent.mjs')

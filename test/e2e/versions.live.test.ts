@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { startUp } from '@plat/cli'
 import { tempFolder } from '@plat/testkit/local'
 
-test('broker and gateway tell which build they are, by the gauge and by /version alike, so that a skew is seen', async (t) => {
+test('broker and gateway report their build, in the gauge and in /version', async (t) => {
   // Shows D1.versioning.buildInfoEverywhere.
   const dir = tempFolder()
   await mkdir(path.join(dir, 'resources'))

@@ -116,7 +116,7 @@ for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
   })
 }
 
-test('what the agent’s resource denies is one denial before anything is asked', async () => {
+test('a host that the Agent denies is one denial before any request', async () => {
   // Shows D2.agent.web.deniedDomains and D2.agent.web.allowedDomains.
   const client = await connected(tokenOf('denied'))
   const before = asked.length
@@ -136,7 +136,7 @@ test('what the agent’s resource denies is one denial before anything is asked'
   assert.deepEqual(kinds, ['decision policy_denied', 'decision policy_denied'])
 })
 
-test('an agent that may read nothing is shown no tool, and the scope is asked before anything else', async () => {
+test('an agent without allowed domains gets an empty tool list, and the scope is checked first', async () => {
   const other = await connected(tokenOf('other', 'nobody'))
   assert.deepEqual(await toolsOf(other), [])
   await assert.rejects(other.callTool(page()), /no such tool/)

@@ -61,7 +61,7 @@ export const target = fuzzTarget('core', {
     checkJson(left)
     assert.equal(findSpan(left, [name]), null)
   }),
-  'numbers that nobody touched are written as they came': fc.property(bytes, (input) => {
+  'unchanged numbers are written as they were read': fc.property(bytes, (input) => {
     const text = accepted(input)
     if (text === null) return
     const once = JSON.stringify(parseLossless(text))

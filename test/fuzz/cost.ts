@@ -5,12 +5,12 @@ import type { FuzzTarget } from './target.ts'
 /** A parser or decision that reads foreign text. Throwing is a refusal; work that yields returns a promise. */
 export type Row = RowBase & ({ run(text: string): unknown } | { prepare(text: string): Work })
 
-/** What is measured. */
+/** The measured parser. */
 export type Work = () => unknown
 
 interface RowBase {
   readonly parser: ParserName
-  /** What of the parser it runs, where it has several rows. */
+  /** Name of the row, if a parser has several. */
   readonly part?: string
   /** Characters of its largest input, by the limits of the default configuration. */
   readonly limit: number
@@ -54,12 +54,12 @@ const COMPLETE_SECONDS = 60
 const SHORT_SLACK = 4
 /** Runs below this are too short to compare, in milliseconds. */
 const MEASURABLE_MS = 8
-/** What runs allocate below this is too little to compare, in bytes. */
+/** Allocations below this are too small to compare, in bytes. */
 const MEASURABLE_BYTES = 1024 * 1024
 /** How often the attempts measure: of several measurements the smallest counts, the others were disturbed. */
 const ATTEMPTS = [1, 3, 5, 7] as const
 
-/** What one run took. */
+/** Cost of one run. */
 interface Cost {
   /** Time of the thread, in milliseconds. */
   readonly ms: number
@@ -69,7 +69,7 @@ interface Cost {
   readonly bytes: number
 }
 
-/** Milliseconds since `start`: of the processor where it was taken away from the thread in between, as far as its clock can tell. */
+/** Milliseconds since `start`: CPU time if the thread was preempted, within the resolution of the CPU clock. */
 class Stopwatch {
   readonly #wall = performance.now()
   readonly #cpu = process.threadCpuUsage()
@@ -82,7 +82,7 @@ class Stopwatch {
   }
 }
 
-/** What the clock of the processor may be behind, in milliseconds: some systems count in ticks. */
+/** Resolution of the CPU clock, in milliseconds: some systems count in ticks. */
 const CPU_CLOCK_MS = 4
 
 /** Looks in each turn of the event loop how long the last one was. */
@@ -162,7 +162,7 @@ export function nameOf({ parser, part }: Row): string {
   return part === undefined ? parser : `${parser}, ${part}`
 }
 
-/** What is wrong with the cost of one family; null when nothing is. */
+/** The problem of the cost of one family, or null. */
 async function faultOf(row: Row, family: string, repeats: number, slack: number): Promise<string | null> {
   const { limit, families } = row
   const make = families[family] ?? String
@@ -221,7 +221,7 @@ export function costTarget(name: string, rows: readonly Row[]): CostTarget {
   }
 }
 
-/** What every attempt finds wrong; null when one of them finds nothing. */
+/** The problem that all attempts find; null if one attempt finds none. */
 async function lastingFault(row: Row, family: string, slack: number): Promise<string | null> {
   let fault: string | null = null
   for (const repeats of ATTEMPTS) {

@@ -105,7 +105,7 @@ const check = createAddressCheck([])
 function noWayToMetadata(text: string): void {
   const passes = check(text, 'configured')
   assert.equal(typeof passes, 'boolean')
-  // What is open to the web is open to what is configured; never the other way round.
+  // Addresses allowed for the web are allowed for configured targets too, but not the reverse.
   if (check(text, 'public')) assert.ok(passes)
   if (/^(?:::ffff:)?169\.254\.\d+\.\d+$/.test(text)) assert.equal(passes, false)
 }

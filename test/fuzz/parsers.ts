@@ -1,4 +1,4 @@
-/** What reads foreign bytes or decides over them, with its file. Each has a row in a target of the group `cost`. @table */
+/** Parsers and decision functions for untrusted bytes, with their files. Each has a row in a target of the group `cost`. @table */
 export const PARSERS = {
   'strict JSON': 'packages/core/json/check.ts',
   'spans of JSON': 'packages/core/json/spans.ts',

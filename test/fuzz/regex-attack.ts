@@ -6,7 +6,7 @@ const CHARACTERS = [...'a0A -._/:;,=<>()[]{}"\'$%&+*?!@#|\\~^`', '\t', '\n', '\r
 const PER_CLASS = 3
 /** A quantifier below this repeats too little to be slow. */
 const MIN_REPEATS = 50
-/** What comes after the repetition, so that a match fails there. */
+/** Suffixes after the repetition that make a match fail. */
 const ENDS = ['', '\u0001', '\n', '!'] as const
 /** Lengths of attacks, in characters. They grow so slowly that an exponential search is found while it is short. */
 const LENGTHS = [...Array.from({ length: 20 }, (_, step) => Math.round(16 * 1.25 ** step)), 4096, 16_384]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** What a `*.fuzz.ts` file exports as `target`. */
+/** The export `target` of a `*.fuzz.ts` file. */
 export interface FuzzTarget {
   readonly name: string
   /** Looks for failures for about `seconds`; the same seed draws the same cases. Throwing is one failure as well. */
@@ -37,7 +37,7 @@ export function fuzzTarget(name: string, properties: Readonly<Record<string, fc.
   }
 }
 
-/** What parsers trip over. */
+/** Fragments that often break parsers. */
 const ODD = [...'"\\{}[]:,-+.e09 \u0000é*', '\ud800'] as const
 
 /**

@@ -12,7 +12,7 @@ const LOOK_EVERY_MS = 20
 /** How long memory is watched after everything was sent, in milliseconds. */
 const WATCH_MS = 1_000
 
-/** What 80 connections without a token did to a broker. */
+/** Effect of 80 connections without a token on a broker. */
 export interface OneByteResult {
   readonly idleBytes: number
   readonly mostBytes: number
@@ -22,7 +22,7 @@ export interface OneByteResult {
 
 /** Sends bodies in one-byte chunks: first more than any body may have, then as many as it may have, which stay unfinished. */
 export async function sendOneByteChunks(broker: Server): Promise<OneByteResult> {
-  // What the first requests load is no part of what later ones hold.
+  // Memory loaded by the first requests does not count for later ones.
   for (let n = 0; n < CONNECTIONS; n++) await (await fetch(`${broker.url}/healthz`)).text()
   const idleBytes = broker.rssBytes()
   let mostBytes = idleBytes

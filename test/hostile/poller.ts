@@ -5,7 +5,7 @@ import { parentPort, Worker, workerData } from 'node:worker_threads'
 /** Between the end of one poll and the next one, in milliseconds. */
 const EVERY_MS = 20
 
-/** Polls `/healthz` on a thread of its own, so that what this process does meanwhile is not measured. */
+/** Polls `/healthz` on a separate thread, so that the work of this process is not measured. */
 export class HealthPoller {
   readonly #worker: Worker
 

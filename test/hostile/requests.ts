@@ -14,7 +14,7 @@ export interface Target {
 const MIB = 1024 * 1024
 /** The gateway's limit. */
 const MAX_BODY_BYTES = 4 * MIB
-/** What the rest of a message may take, in bytes. */
+/** Maximum size of the rest of a message, in bytes. */
 const ROOM = 4096
 
 function head({ path, token }: Target, headers: readonly string[]): string {
@@ -117,7 +117,7 @@ export const MODEL_REQUESTS: readonly HostileRequest[] = [
   },
 ]
 
-/** Requests for a service that knows nobody: they need no token, and its limits are lower. */
+/** Requests to a service without authentication: they need no token, and its limits are lower. */
 export const ANONYMOUS_REQUESTS: readonly HostileRequest[] = MCP_REQUESTS.filter(
   ({ name }) => !name.includes('rule') && !name.includes('comprehension'),
 )

@@ -13,7 +13,7 @@ import { ANONYMOUS_REQUESTS, type HostileRequest, hostileRules, MCP_REQUESTS, MO
 import { send } from './send.ts'
 
 const MIB = 1024 * 1024
-/** What may pass until `/healthz` answers, in milliseconds, whatever else is sent. */
+/** Maximum response time of `/healthz` under any load, in milliseconds. */
 const MAX_HEALTH_MS = 200
 const MAX_GROWTH_MIB = 64
 /** How often each request is sent. The least of the longest polls counts: what the request costs comes back, noise does not. */

@@ -37,7 +37,7 @@ export class Dice {
     return bytes
   }
 
-  /** The name with every letter in either case: HTTP does not tell them apart. */
+  /** The name with random letter case, which HTTP ignores. */
   anyCase(name: string): string {
     return name.replace(/[a-z]/g, (letter) => (this.chance(50) ? letter.toUpperCase() : letter))
   }

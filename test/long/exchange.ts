@@ -6,7 +6,7 @@ export interface RawResponse {
   readonly head: string
 }
 
-/** What came before the connection was closed; `lost` when the server let it stand. */
+/** Bytes received before the connection was closed; `lost` if the server left it open. */
 export interface Exchanged {
   readonly answers: readonly RawResponse[]
   readonly lost: boolean
@@ -15,9 +15,9 @@ export interface Exchanged {
 export interface Sending {
   readonly port: number
   readonly bytes: Buffer
-  /** The bytes go out in so many writes, each in a turn of its own. */
+  /** Number of writes, each in a separate turn of the event loop. */
   readonly pieces: number
-  /** What is sent is answered for sure: the sending side stays open until then, because Node lets a call go whose caller has half left. */
+  /** A response is expected: the sending side stays open until then, because Node drops a request whose client has half-closed. */
   readonly patient: boolean
   /** The connection is reset as soon as the bytes are out. */
   readonly reset: boolean
@@ -28,7 +28,7 @@ const CLOSED_MS = 60_000
 
 const ANSWER = /HTTP\/1\.1 (\d{3}) ([\s\S]*?)\r\n\r\n/g
 
-/** Sends bytes over a connection of their own and reads until the server closes it. */
+/** Sends bytes over a new connection and reads until the server closes it. */
 export async function exchange({ port, bytes, pieces, patient, reset }: Sending): Promise<Exchanged> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
   const chunks: Buffer[] = []

@@ -14,30 +14,30 @@ export interface HammerOptions {
   /** Malformed requests to send. */
   readonly count: number
   readonly seed: number
-  /** Told after every hundredth part of the run. */
+  /** Called after each percent of the run. */
   tell?(done: number): void
 }
 
-/** What a run has seen. */
+/** Result of a run. */
 export interface Hammered {
   readonly sent: number
   /** Answers by status; 0 counts the connections that closed without one. */
   readonly statuses: ReadonlyMap<number, number>
   /** Well-formed calls in between, all of which must succeed. */
   readonly honest: number
-  /** Resident memory of the gateway, in bytes, at even steps through the run. Empty where the system does not tell. */
+  /** Resident memory of the gateway, in bytes, at even steps through the run. Empty if the system does not report it. */
   readonly memory: readonly number[]
   /** The same after each tenth of the run, once the gateway has given back all that it does not need. */
   readonly kept: readonly number[]
-  /** Broken promises, a line each: the request that shows it stands in it. At most `MAX_FAULTS`. */
+  /** Violations, one line each, with the request. At most `MAX_FAULTS`. */
   readonly faults: readonly string[]
 }
 
 /** Connections at a time. */
 const LANES = 64
-/** Steps at which the run is told of and memory is read. */
+/** Number of steps at which progress is reported and memory is read. */
 const STEPS = 100
-/** Steps after which the gateway is asked what it keeps. */
+/** Steps between queries of the gateway's memory. */
 const KEPT_EVERY = 10
 /** How often it is looked whether it has answered, in milliseconds. */
 const KEPT_LOOK_MS = 20
@@ -52,7 +52,7 @@ const MOST_PIECES = 5
 const TOKEN_SECONDS = 24 * 3600
 const PAGE_BYTES = 4096
 
-/** Sends malformed requests to a gateway of its own process, with well-formed ones in between. */
+/** Sends malformed requests to a gateway in a separate process, with well-formed ones in between. */
 export async function hammer(options: HammerOptions): Promise<Hammered> {
   const dir = await mkdtemp(path.join(tmpdir(), 'plat-'))
   const keptFile = path.join(dir, 'kept')
@@ -117,7 +117,7 @@ class Hammer {
     }
   }
 
-  /** One request after the other, each on a connection of its own. The draws are the same whichever lane takes them. */
+  /** One request after the other, each on a new connection. The random draws do not depend on the lane. */
   async #lane(): Promise<void> {
     const { count } = this.#options
     while (this.#sent < count && this.#faults.length < MAX_FAULTS) {
@@ -164,7 +164,7 @@ class Hammer {
     this.#options.tell?.(this.#done)
   }
 
-  /** One lane asks while the others go on. */
+  /** One lane queries while the others continue. */
   async #askKept(): Promise<number> {
     await rm(this.#keptFile, { force: true })
     process.kill(this.#gateway.pid, 'SIGUSR2')
@@ -182,7 +182,7 @@ class Hammer {
   }
 }
 
-/** What is wrong with the answers; null when nothing is. */
+/** The problem of the responses, or null. */
 function judge({ statuses, answers: most }: Malformed, { answers, lost }: Exchanged): string | null {
   if (lost) return 'the connection stays open'
   const final = answers.filter(({ status }) => status !== 100)
@@ -194,7 +194,7 @@ function judge({ statuses, answers: most }: Malformed, { answers, lost }: Exchan
   return nameless === undefined ? null : `answered ${nameless.status} without a request id`
 }
 
-/** A request as it can be read and sent again; the token is nobody's, but long. */
+/** A printable request that can be sent again; the token is a placeholder of the same length. */
 function shown(bytes: Buffer, token: string): string {
   return JSON.stringify(bytes.toString('latin1').replaceAll(token, '<token>')).slice(0, 2000)
 }

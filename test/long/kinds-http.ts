@@ -128,7 +128,7 @@ const CHUNKS = [
   '2\r\n{}\r\n0\r\nX Y: z\r\n\r\n',
 ]
 
-/** What is ambiguous or broken before any protocol looks at it: every one is refused, and nothing behind it is read. */
+/** Requests that are ambiguous or malformed at the HTTP level: each is refused, and nothing after it is read. */
 export const httpKinds: Readonly<Record<string, Kind>> = {
   coding: (dice, token) => {
     const lines = withLines(dice, token, [`${dice.anyCase('transfer-encoding')}: ${dice.one(CODINGS)}`])

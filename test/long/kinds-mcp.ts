@@ -69,7 +69,7 @@ function replaced(token: string, name: string, line: string): string[] {
   return headLines(token).map((usual) => (usual.startsWith(name) ? line : usual))
 }
 
-/** What HTTP carries well and the protocol above must refuse. */
+/** Valid HTTP that the protocol above must refuse. */
 export const mcpKinds: Readonly<Record<string, Kind>> = {
   json: (dice, token) => call(token, dice.one(BROKEN)(dice, callOf(CANARY)), [400]),
   method: (dice, token) => {

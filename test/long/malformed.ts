@@ -11,7 +11,7 @@ export interface Malformed extends Drawn {
 /** Every status that the gateway documents for a request of this run; 501 is CONNECT's. */
 const DOCUMENTED = [100, 200, 202, 400, 401, 403, 404, 405, 408, 413, 415, 431, 501]
 
-/** What parsers trip over. */
+/** Fragments that often break parsers. */
 const ODD = [
   '\r',
   '\n',

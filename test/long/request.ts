@@ -45,7 +45,7 @@ export function wellFormed(token: string, tool: string): Buffer {
   return written({ lines: [...headLines(token), `Content-Length: ${body.length}`], body })
 }
 
-/** Refused at the head: one answer, and the call behind it on the connection must reach nobody. */
+/** Refused at the head: one response, and the call after it on the connection must not be forwarded. */
 export function refused(bytes: Buffer, token: string, status = 400): Drawn {
   return { bytes: Buffer.concat([bytes, wellFormed(token, CANARY)]), statuses: [status], answers: 1 }
 }

@@ -8,7 +8,7 @@ const FLAGS = {
 
 const BAR_WIDTH = 40
 const MIB = 1024 * 1024
-/** What the gateway may keep at the end beyond what it keeps after the first tenth; 64 bytes of each of a million requests would show. */
+/** Allowed memory growth after the first tenth of the run; a leak of 64 bytes per request exceeds it after a million requests. */
 const GROWTH_BYTES = 48 * MIB
 /** A shorter run is all warm-up: a young process still compiles, and that is no slope. */
 const SLOPE_COUNT = 500_000
@@ -48,7 +48,7 @@ function report({ sent, statuses, honest, memory, kept, faults }: Hammered, seco
     `${sent} malformed requests in ${seconds.toFixed(0)} s, ${honest} well-formed calls between them`,
     `answers: ${counts.join(', ')}`,
     memory.length === 0
-      ? 'memory: not told by this system'
+      ? 'memory: not reported by this system'
       : `memory: ${mib(first)} in the first tenth, ${mib(last)} in the last, at most ${mib(Math.max(...memory))}`,
     `kept after each tenth: ${kept.map(mib).join(', ')}`,
     `broken promises: ${faults.length}`,

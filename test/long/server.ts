@@ -9,7 +9,7 @@ export interface StrictServer {
   readonly url: string
   /** Requests so far. */
   readonly received: number
-  /** What reached it and must not have: calls that had to be refused, and bodies that are no message. */
+  /** Received requests that the gateway had to refuse, and bodies that are not messages. */
   readonly leaks: readonly string[]
   close(): Promise<void>
 }
@@ -23,7 +23,7 @@ export async function startStrictServer(): Promise<StrictServer> {
   const leaks: string[] = []
   let received = 0
   const server = createServer(async (request, response) => {
-    // A request that the gateway cut short reached nobody.
+    // A request that the gateway aborted was not executed.
     const body = await buffer(request).catch(() => null)
     if (body === null) return
     received++
@@ -43,7 +43,7 @@ export async function startStrictServer(): Promise<StrictServer> {
   }
 }
 
-/** Is it one message of JSON-RPC 2.0 that nobody had to stop? A request without a body is a stream's or a session's. */
+/** Whether it is one valid JSON-RPC 2.0 message that may pass. A request without a body belongs to a stream or a session. */
 function mayPass(method: string | undefined, body: Buffer): boolean {
   if (body.length === 0) return method === 'GET' || method === 'DELETE'
   if (body.includes(CANARY)) return false

@@ -1,6 +1,6 @@
 /**
- * Loaded into every process of a run (`--import`): each write that a process does not wait for with its whole thread reaches
- * the file a good while later, in order. Whoever takes for written what is only acknowledged, or only on its way, is found out.
+ * Loaded into every process of a run (`--import`): delays every asynchronous write, in order, so that tests that do not wait for a write
+ * fail.
  */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'

@@ -4,7 +4,7 @@ import { staleSuites } from './stamp.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
-/** What is checked, in the order of the report; all of it runs at the same time. */
+/** The checks in the order of the report; they run in parallel. */
 const CHECKS: readonly { readonly name: string; readonly command: readonly [string, ...string[]] }[] = [
   { name: 'types', command: ['tsc', '--project', ROOT] },
   { name: 'lint', command: ['biome', 'ci', '--colors=off', '--diagnostic-level=error'] },

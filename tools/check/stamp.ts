@@ -5,7 +5,7 @@ import path from 'node:path'
 /** A suite that `npm test` leaves out. */
 export interface Suite {
   readonly name: string
-  /** What runs it; a suite whose runner is not there is not built. */
+  /** Its runner; a suite without a runner is not built. */
   readonly runner: string
   readonly script: string
   /** The code that it proves. */

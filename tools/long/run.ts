@@ -31,7 +31,7 @@ function longer(name: string, file: string, env: Readonly<Record<string, string>
   return { name, runner: 'tools/test/run.ts', args: () => args, env }
 }
 
-/** What takes too long for every change: one step after the other. */
+/** Suites that take too long for every change, run one after the other. */
 const STEPS: readonly Step[] = [
   { name: 'malformed', runner: 'test/long/run.ts', args: ({ count, seed }) => ['-count', count, '-seed', seed] },
   longer('approvals', THREE_GATEWAYS, { PLAT_TEST_APPROVAL_ROUNDS: '50' }, 'identical held calls'),

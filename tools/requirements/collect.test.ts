@@ -41,11 +41,11 @@ test('a string or another comment is no citation', () => {
   assert.deepEqual(citationsOf('x.test.ts', inTest("const a = 'D1.mint.a' // D1.mint.c is elsewhere")), [])
 })
 
-test('an unknown id, an id outside a test and an id that stands twice are faults', () => {
+test('an unknown ID, an ID outside a test and a duplicate ID are problems', () => {
   const cited = [...citationsOf('x.test.ts', `${says('D1.mint.c')}\n${inTest(says('D1.mint.x'))}`)]
   const faults = citationFaults([...rows, ...rows.slice(0, 1)], cited)
   assert.equal(faults.length, 3)
-  assert.match(faults[0] ?? '', /^D1\.mint\.a: stands twice/)
+  assert.match(faults[0] ?? '', /^D1\.mint\.a: duplicate/)
   assert.match(faults[1] ?? '', /^x\.test\.ts:1 D1\.mint\.c: cited outside a test/)
   assert.match(faults[2] ?? '', /^x\.test\.ts:4 D1\.mint\.x: no such requirement/)
 })

@@ -75,12 +75,12 @@ export function countShown(rows: readonly Requirement[], citations: readonly Cit
   })
 }
 
-/** What is wrong with the manifest or with what tests say about it, one line each. */
+/** Problems of the manifest and of citations in tests, one line each. */
 export function citationFaults(rows: readonly Requirement[], citations: readonly Citation[]): readonly string[] {
   const known = new Set<string>()
   const faults: string[] = []
   for (const { id } of rows) {
-    if (known.has(id)) faults.push(`${id}: stands twice in docs/spec`)
+    if (known.has(id)) faults.push(`${id}: duplicate in docs/spec`)
     known.add(id)
   }
   for (const { id, path: file, line, testLine } of citations) {

@@ -43,7 +43,7 @@ function configOf(root: string, out: string): object {
       ...compilerOptions,
       noEmit: false,
       allowImportingTsExtensions: false,
-      // What the oldest Node does not have does not compile.
+      // APIs that the oldest Node lacks do not compile.
       target: 'es2023',
       lib: ['es2023', 'es2024.string'],
       typeRoots: [path.join(root, 'node_modules/@types')],
@@ -56,7 +56,7 @@ function configOf(root: string, out: string): object {
   }
 }
 
-/** What the registry is told. */
+/** Manifest for the registry. */
 function manifest(root: string): object {
   const { name, version, description, license, type } = JSON.parse(
     readFileSync(path.join(root, HOME, 'package.json'), 'utf8'),

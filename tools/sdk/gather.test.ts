@@ -5,7 +5,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { gather } from './gather.ts'
 
-/** What is gathered from a tree of these files. */
+/** Gathers a tree of these files. */
 function gathered(files: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const root = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
   try {

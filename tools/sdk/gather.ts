@@ -10,10 +10,10 @@ const OURS = /^@plat\/(core|keys|tokens)$/
 export type Gathered = ReadonlyMap<string, string>
 
 /**
- * Gathers every file that `entry` reaches, as one tree in which all imports are relative. What is imported from a package of this
- * repository by name is found through its face, which only re-exports: so a file comes along for what it holds, not for where it stands.
+ * Gathers every file that `entry` reaches, as one tree with relative imports. Names imported from a package of this repository are
+ * resolved through its index, which only re-exports, to the file that declares them.
  *
- * @throws Error naming the import that leads out of the tree.
+ * @throws Error with the import that leaves the tree.
  */
 export function gather(root: string, entry: string): Gathered {
   const home = path.posix.dirname(entry)
@@ -85,7 +85,7 @@ function byFile(
   return [...places].map(([place, words]) => `${head} { ${words.join(', ')} } from ${at(place)}`).join('\n')
 }
 
-/** Where each name of a package's face stands. One that the face gives another name is not found: its file would have to be written anew. */
+/** The file of each export of a package's index. Renamed exports are not supported, because their files would have to change. */
 function faceOf(root: string, home: string): ReadonlyMap<string, string> {
   const file = `${home}/index.ts`
   const source = readSource(file, readFileSync(path.join(root, file), 'utf8'))

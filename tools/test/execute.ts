@@ -7,7 +7,7 @@ const COUNT_LINE = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_m
 
 const COUNTS = ['tests', 'suites', 'pass', 'fail', 'cancelled', 'skipped', 'todo', 'duration_ms'] as const
 
-/** What one run of test files gave. */
+/** Result of one run of test files. */
 export interface Executed {
   readonly passed: number
   readonly failed: number
@@ -17,7 +17,7 @@ export interface Executed {
   printCounts(): void
 }
 
-/** Runs test files, each in a process of its own, and prints each test as it ends. A file that takes longer than `timeoutMs` fails. */
+/** Runs each test file in a separate process, and prints each test as it ends. A file that takes longer than `timeoutMs` fails. */
 export async function executeTests(options: {
   readonly files: readonly string[]
   readonly concurrency: number

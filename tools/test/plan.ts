@@ -4,10 +4,10 @@ import path from 'node:path'
 /** Where tests live; everything else is installed or generated. */
 const HOMES = ['packages', 'services', 'apps', 'sdk', 'examples', 'bench', 'tools', 'test']
 
-/** Suites that need more than `npm ci` have scripts of their own. */
+/** Suites that need more than `npm ci` have separate scripts. */
 const ELSEWHERE = /\.(?:system|browser|cluster)\.test\.ts$|(?:^|\/)test\/cluster\//
 
-/** What one run of the tests does. */
+/** Plan of one run of the tests. */
 export interface Plan {
   /** Files that open no socket and start no process: all in one process. */
   readonly shared: readonly string[]

@@ -17,7 +17,7 @@ test('has parts', async (t) => {
 })
 `
 
-/** Runs the tests above as the suite `system` of a folder of their own. */
+/** Runs the tests above as the suite `system` of a separate folder. */
 function runSuite(root: string, file: string): void {
   const execute = pathToFileURL(path.join(import.meta.dirname, 'execute.ts')).href
   const script = `import { executeTests } from ${JSON.stringify(execute)}

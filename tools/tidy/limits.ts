@@ -29,6 +29,6 @@ export const MAY_BUILD_REGEXES: ReadonlyMap<string, string> = new Map([
   ['packages/resources/check.ts', 'patterns of the schemas of resources'],
 ])
 
-/** What runs on the machine's own time and randomness: the clock itself, and what is no product code. */
+/** Files that may use system time and randomness: the clock itself, and code outside of the product. */
 export const OWN_TIME =
   /^(?:packages\/core\/(?:clock|ids)\.ts|sdk\/typescript\/clock\.ts|(?:tools|bench|test|examples)\/|packages\/testkit\/)/

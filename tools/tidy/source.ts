@@ -26,7 +26,7 @@ export interface Finding {
   readonly path: string
   readonly line: number
   readonly rule: string
-  /** What is wrong and how to mend it. */
+  /** The problem and its fix. */
   readonly message: string
 }
 

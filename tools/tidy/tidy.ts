@@ -24,7 +24,7 @@ const RULES: readonly Rule[] = [
   ...[direction, faces, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes],
 ]
 
-/** What is installed, generated or made at run time. */
+/** Installed and generated folders. */
 const NOT_OURS = new Set(['node_modules', '.git', '.cache', '.plat', 'dist', 'raw'])
 const TEXT = /\.(?:ts|tsx|mts|mjs|js|json|jsonc|md|yaml|yml|html|css|sh|txt)$/
 const CODE = /(?<!\.d)\.(?:ts|tsx|mts)$/

@@ -30,7 +30,7 @@ test('a limit of tokens is kept', async () => {
   assert.equal(JSON.parse(text).choices[0].message.content, 'Hello! I')
 })
 
-test('a stream ends with its usage where that was asked for, and always with [DONE]', async () => {
+test('a stream ends with its usage if requested, and always with [DONE]', async () => {
   const plain = await ask({ model: 'scripted-1', messages, stream: true })
   assert.ok(plain.text.endsWith('data: [DONE]\n\n') && !plain.text.includes('usage'))
   const counted = await ask({ model: 'scripted-1', messages, stream: true, stream_options: { include_usage: true } })

@@ -1,4 +1,4 @@
-/** What is asked of the model. */
+/** A request to the model. */
 export interface Asked {
   readonly model: string
   /** The last message of the user. */

@@ -1,4 +1,4 @@
-/** What the model says when a word of the question is found; the first that fits counts. */
+/** Replies by word of the question; the first match applies. */
 const SCRIPT: readonly (readonly [RegExp, string])[] = [
   [/\b(?:hello|hi|hey)\b/i, 'Hello! I am a scripted model: I answer without an account, and each word is a token.'],
   [/\b(?:buy|shop|milk)\b/i, 'Write it down: a note called keep-milk that says "Buy milk."'],

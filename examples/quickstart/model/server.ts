@@ -57,7 +57,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   return asked.stream ? stream(response, asked, words) : whole(response, asked, words)
 }
 
-/** What both forms of an answer have in common. A word counts as a token. */
+/** Members of both response formats. A word counts as a token. */
 function parts({ model, text }: Asked, words: readonly string[]) {
   const prompt = text.split(/\s+/).length
   const usage = { prompt_tokens: prompt, completion_tokens: words.length, total_tokens: prompt + words.length }

@@ -9,7 +9,7 @@ const name = new RegExp(NAME_PATTERN)
 /** Longest note, in characters. */
 export const MAX_TEXT = 10_000
 
-/** The request was understood, and the answer is no: told to the model as the tool's own error. */
+/** A valid request that is refused. Returned to the model as an error of the tool. */
 export class NoteError extends Error {}
 
 /** Notes as files `<folder>/<name>.md`. */

@@ -7,7 +7,7 @@ import { type QueueObserver, WorkQueue } from './queue.ts'
 
 export type OperatorRegistry = Registry<typeof operatorMetrics>
 
-/** Brings the world to what one key stands for, however it is now. Throws to be asked again later. */
+/** Reconciles the objects of one key. Throws to be called again later. */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<{ readonly requeueAfterMs?: number }>
 
 export interface ControllerParts {
@@ -23,7 +23,7 @@ export interface ControllerParts {
   readonly isUrgent?: (key: string) => boolean
 }
 
-/** What another attempt does not mend by itself; metrics count it by its word. */
+/** An error that a retry alone does not fix; metrics count it by its reason. */
 export class ReconcileError extends Error {
   readonly reason: string
 
@@ -76,7 +76,7 @@ export class Controller {
       if (requeueAfterMs !== undefined) this.queue.addAfter(key, requeueAfterMs)
       count(requeueAfterMs === undefined ? 'success' : 'requeue_after')
     } catch (error) {
-      // What ends because this replica does not lead any more has not failed.
+      // An abort after losing the leadership is not a failure.
       if (signal.aborted) return
       count('error')
       registry.counter('plat_reconcile_errors_total').inc({ controller: name, reason: wordOf(error) })

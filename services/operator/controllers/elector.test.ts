@@ -40,7 +40,7 @@ class Leases {
 function setUp() {
   const clock = new TestClock()
   const leases = new Leases()
-  /** Who works now, and everybody who ever began. */
+  /** The current leader, and all replicas that ever led. */
   const working = new Set<string>()
   const began: string[] = []
   const elect = (identity: string) => {
@@ -83,7 +83,7 @@ test('of two electors one works, however long it goes on, and the other once it 
   await b.end()
 })
 
-test('a Lease that nobody renews is taken once it was seen unchanged for its duration, whatever its times say', async () => {
+test('a Lease is acquired once it was observed unchanged for its duration, regardless of its timestamps', async () => {
   const { clock, leases, working, elect } = setUp()
   const renewTime = '2199-01-01T00:00:00.000000Z'
   leases.write({ holderIdentity: 'gone', leaseDurationSeconds: 15, renewTime, leaseTransitions: 4 })

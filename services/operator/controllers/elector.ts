@@ -7,7 +7,7 @@ export interface ElectorOptions {
   readonly namespace: string
   /** Name of the Lease. */
   readonly name: string
-  /** Tells this process from every other, also from its own predecessor. */
+  /** Identifies this process, also against its predecessor. */
   readonly identity: string
   /** How long others wait after they last saw the holder renew, in milliseconds. */
   readonly leaseMs: number
@@ -89,7 +89,7 @@ export class Elector {
     this.#leads = false
   }
 
-  /** Takes or renews the Lease. False: another holds it, or it could not be asked. */
+  /** Acquires or renews the Lease. Returns false if another holds it, or the API server cannot be reached. */
   async #attempt(signal: AbortSignal): Promise<boolean> {
     const { identity, clock, log } = this.#options
     try {
@@ -115,7 +115,7 @@ export class Elector {
     return this.#seen
   }
 
-  /** What was seen before, unless somebody has written since. */
+  /** The previous observation, unless the Lease was written since. */
   #saw(object: Members): ObservedLease {
     const { leaseMs, clock } = this.#options
     const spec = member(object, 'spec')
@@ -161,7 +161,7 @@ export class Elector {
     }
   }
 
-  /** Gives the Lease back: nobody has to wait until it runs out. */
+  /** Releases the Lease, so that no replica has to wait for its expiry. */
   async #release(): Promise<void> {
     const { api, log } = this.#options
     const seen = this.#seen

@@ -42,7 +42,7 @@ test('a key that is added while it is worked on comes again afterwards, not mean
   assert.equal(await third, 'a')
 })
 
-test('whoever waits for a key is let go when it is not wanted any more', async () => {
+test('a waiter for a key is released on abort', async () => {
   const { queue } = setUp()
   const stop = new AbortController()
   const waiting = queue.next(stop.signal)

@@ -6,7 +6,7 @@ const RETRY_FIRST_MS = 250
 /** Longest pause after a failure, and longest Retry-After that is waited for, in milliseconds. */
 const RETRY_MAX_MS = 60_000
 
-/** Hears what happens to a queue. */
+/** Called for events of a queue. */
 export interface QueueObserver {
   added(): void
   retried(): void
@@ -83,7 +83,7 @@ export class WorkQueue {
     this.#later.set(key, { at, cancel })
   }
 
-  /** Adds a key that failed, after a pause that grows with its failures. `retryAfterMs`: what the API server asks for in addition. */
+  /** Adds a failed key after a backoff. `retryAfterMs` is the additional pause that the API server requested. */
   retry(key: string, retryAfterMs = 0): void {
     const failures = this.#failures.get(key) ?? 0
     this.#failures.set(key, failures + 1)

@@ -19,7 +19,7 @@ export interface ReferencedDirs {
   readonly configMapsDir: string
 }
 
-/** What MCPServers refer to. What is not there is absent. */
+/** Values that MCPServers reference. Missing ones are absent. */
 export interface Referenced {
   readonly secrets: ReferencedTexts
   /** CA bundles in ConfigMaps. */

@@ -154,7 +154,7 @@ test('a CA bundle of a ConfigMap is rendered once it holds certificates; without
   await until(() => render.refused().length === 0)
 })
 
-test('a first rendering that fails is told, not swallowed', async (t) => {
+test('a failure of the first rendering is reported', async (t) => {
   const { root, outDir, start } = await setUp(t)
   await writeFile(join(root, 'rendered'), '')
   await assert.rejects(start(), /ENOTDIR|EEXIST/, outDir)
@@ -166,7 +166,7 @@ function noise(seed: number): string {
   return `x${blocks.join('').slice(0, 999)}`
 }
 
-test('a rendered file that no ConfigMap can hold is in force on files, and told', async (t) => {
+test('a rendered file that exceeds a ConfigMap is in force with files, and reported', async (t) => {
   // Shows D3.limit.configMap.
   const { put, json, until, start } = await setUp(t)
   const rules = (count: number) =>

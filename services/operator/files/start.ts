@@ -18,7 +18,7 @@ const RETRY_MS = 1000
 const LOOK_EVERY_MS = 2000
 
 export interface RenderOptions {
-  /** A file store also tells which files do not load. */
+  /** A file store also reports invalid files. */
   readonly store: ResourceStore & { problems?(): readonly string[] }
   /** Gets `policies.json`, `upstreams.json`, `models.json`, `agents.json`, `budgets.json`, `memory.json` and `sovereignty.json` (modes 0700 and 0600). */
   readonly outDir: string
@@ -111,7 +111,7 @@ interface Rendered {
   readonly refused: readonly string[]
   readonly outgrown: readonly string[]
   readonly servers: Declared['servers']
-  /** What the servers refer to, as it was rendered. */
+  /** References of the servers at the last rendering. */
   readonly referenced: string
 }
 

@@ -45,7 +45,7 @@ const STATUS_CONTROLLERS = {
 
 const RENDERED: readonly RenderedKind[] = FOLLOWED.filter((kind) => kind !== 'AgentSession')
 
-/** What sandboxes are made with, and of. */
+/** Settings and resources of sandboxes. */
 export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
 
 export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'references'> {
@@ -55,11 +55,11 @@ export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' 
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
   readonly log: Log
-  /** Null: nobody makes AgentSessions into sandboxes here. */
+  /** Null if no sandboxes are created for AgentSessions. */
   readonly sandboxes: Sandboxes | null
 }
 
-/** What one leader does while it leads: renders what is declared, and then says of each object how it stands. */
+/** The work of one leader: renders resources, then writes the status of each object. */
 export class LeaderTerm {
   readonly #parts: TermParts
   readonly #render: Controller
@@ -240,7 +240,7 @@ export class LeaderTerm {
     this.#writeTouched('AgentRevocation')
   }
 
-  /** What is refused now and was not, or the other way round, says so. */
+  /** Logs resources that are newly refused, or no longer refused. */
   #touchLines(before: readonly string[], after: readonly string[]): void {
     for (const line of changedLines(before, after)) {
       const [kind, key] = line.split(' ', 2)

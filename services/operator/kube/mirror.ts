@@ -31,11 +31,11 @@ export interface MirrorOptions {
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
   readonly log: Log
-  /** Hears of objects by `<namespace>/<name>`; what is not in the mirror any more was deleted. */
+  /** Called with `<namespace>/<name>` of changed objects; an object that is no longer in the mirror was deleted. */
   readonly onChange: (kind: Followed, keys: readonly string[]) => void
 }
 
-/** What the API server has of our kinds, as far as it has told: lists once, watches, and lists again when it has lost the thread. */
+/** A copy of the objects of our kinds: lists once, watches, and lists again when a watch cannot continue. */
 export class Mirror {
   readonly #options: MirrorOptions
   readonly #parts: readonly Part[]

@@ -29,7 +29,7 @@ export interface ObjectsOptions {
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
   readonly log: Log
-  /** Hears of objects as they are now, or as they were last. */
+  /** Called with the current, or the last known, state of objects. */
   readonly onChange: (objects: readonly Members[]) => void
   /** Called when the cluster serves the kind and did not before. */
   readonly onServed: () => void
@@ -81,7 +81,7 @@ export class Objects {
         failures = 0
         while (!signal.aborted) {
           from = await this.#watch(collection, from, signal)
-          // A server that ends every watch at once is not asked all the time.
+          // A server that ends every watch at once must not be queried continuously.
           await pause(clock, backoff.pauseMs(0), signal)
         }
       } catch (error) {

@@ -6,10 +6,10 @@ import type { Log } from '@plat/process'
 import { type OperatorRegistry, ReconcileError } from '../controllers/controller.ts'
 import { CONFIG_MAP_BYTES, type PackedFile } from '../render/size/packed.ts'
 
-/** Who the operator is in `managedFields`. */
+/** Field manager of the operator in `managedFields`. */
 export const OWNER = 'plat-operator'
 
-/** The ConfigMap of a rendered file: `policies.json` is a key of its own name in `plat-policies`. */
+/** The ConfigMap of a rendered file: `policies.json` is the key of that name in `plat-policies`. */
 export function configMapOf(file: string): string {
   return `plat-${file.replace(/\.json$/, '')}`
 }
@@ -82,7 +82,7 @@ export class Outputs {
     await this.#apply({ kind: 'Secret', plural: 'secrets', name, content: { data }, bytes }, signal)
   }
 
-  /** What others have changed since is written again with the next call. */
+  /** The next call overwrites changes by others. */
   forget(): void {
     this.#written.clear()
   }

@@ -5,12 +5,12 @@ import { Value } from 'typebox/value'
 import { keyOf } from '../render/declared.ts'
 import type { PinReport } from '../status/pinned.ts'
 
-/** The annotation by which a gateway tells what it has seen of a server's tools (docs/spec/crds.md, `observedTools`). */
+/** The annotation with a gateway's report about a server's tools (docs/spec/crds.md, `observedTools`). */
 export const PIN_REPORT = 'plat.dev/pin-report'
 
 const count = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })
 
-/** What stands in it, as JSON. */
+/** Its content, as JSON. */
 const reportSchema = Type.Object(
   {
     lastSeen: Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?Z$' }),
@@ -21,7 +21,7 @@ const reportSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** What a server's annotation says; null: nothing, or nothing that is a report. */
+/** The report in a server's annotation; null if absent or invalid. */
 export function pinReportOf(server: Resource<'MCPServer'>): PinReport | null {
   const text = server.metadata.annotations?.[PIN_REPORT]
   if (text === undefined) return null

@@ -104,7 +104,7 @@ test('no namespace has more kept than the outputs could hold, and says so of the
     [2, true, ['exceeds the share of its namespace']],
   )
   for (const name of ['greedy/a', 'greedy/b']) secrets.set(name, { token: 'small' })
-  // What is kept frees its room when it is read again, in whatever order that happens.
+  // A cached value frees its space when it is read again, in any order.
   for (let turn = 0; turn < 2; turn++) await objects.refresh(never)
   const now = await objects.read(keys, never)
   assert.deepEqual([now.texts.size, now.withheld.size], [3, 0])

@@ -25,7 +25,7 @@ export const REFERENCES = 'references'
 
 /** How often they are read again, in milliseconds: they are not watched. */
 const READ_AGAIN_MS = 30_000
-/** How often everything is written again, in milliseconds, whoever may have changed it meanwhile. */
+/** How often everything is written again, in milliseconds, to undo changes by others. */
 const WRITE_AGAIN_MS = 600_000
 
 /** The Secrets that only the gateway mounts. */
@@ -45,7 +45,7 @@ export interface Rendering {
   readonly objects: ReadonlyMap<string, Resource>
 }
 
-/** What resources name. */
+/** Objects that resources reference. */
 export interface References {
   readonly secrets: ReferencedObjects
   readonly configMaps: ReferencedObjects
@@ -56,7 +56,7 @@ export interface RenderParts {
   readonly references: References
   readonly mirror: Mirror
   readonly outputs: Outputs
-  /** Where `plat-policies` stands. */
+  /** Namespace of `plat-policies`. */
   readonly namespace: string
   /** ISO 4217: what the gateway counts in. */
   readonly currency: string
@@ -125,7 +125,7 @@ export function createRefresh({ secrets, configMaps }: References, onChange: () 
   }
 }
 
-/** What is declared now, with the Secrets and ConfigMaps that it names. */
+/** The current resources, with the Secrets and ConfigMaps that they reference. */
 async function declaredNow({ references, mirror, currency, namespace }: RenderParts, signal: AbortSignal) {
   const agents = mirror.list('Agent')
   const servers = mirror.list('MCPServer')
@@ -164,7 +164,7 @@ function keyFileIn(dir: string) {
 
 type Attempt<T> = { readonly value: T; readonly error?: never } | { readonly value?: never; readonly error: unknown }
 
-/** What a promise brings, or why it failed; rejects once `signal` aborts. */
+/** Settles like a promise; rejects once `signal` aborts. */
 async function attempt<T>(work: Promise<T>, signal: AbortSignal): Promise<Attempt<T>> {
   try {
     return { value: await work }

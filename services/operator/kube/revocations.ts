@@ -23,7 +23,7 @@ export interface RevocationsParts {
   readonly onWritten: (revocations: WrittenRevocations) => void
 }
 
-/** What is in force, and what it was made from. */
+/** The entries in force, with their objects. */
 export interface WrittenRevocations {
   /** By `<namespace>/<name>`. */
   readonly objects: ReadonlyMap<string, Resource>

@@ -51,7 +51,7 @@ export function secretOutput(
   return { name, kinds, unread, isLimit: false, write }
 }
 
-/** What was not written, in the order in which it failed. */
+/** Failed outputs, in the order of failure. */
 export interface Unwritten {
   readonly errors: readonly unknown[]
   readonly names: ReadonlySet<string>

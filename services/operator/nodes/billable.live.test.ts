@@ -75,7 +75,7 @@ interface Pod {
   readonly owner?: object
 }
 
-test('nodes are counted that run a sandbox, each once, and nobody else is', async (t) => {
+test('only nodes that run a sandbox are counted, each once', async (t) => {
   // Shows D3.metric.plat_billable_nodes.
   const { lead, shows, pod } = await setUp(t)
   pod('a', 'node-1')
@@ -120,13 +120,13 @@ test('only the namespaces that the operator watches are looked at', async (t) =>
   assert.ok(!server.seen.includes('GET /api/v1/pods'))
 })
 
-test('without the right to list pods nothing is shown, which is told once, until it is there', async (t) => {
+test('without permission to list pods nothing is reported, which is logged once', async (t) => {
   const { server, warned, lead, shown, shows, minute, pod } = await setUp(t)
   pod('a', 'node-1')
   server.faults.push({ request: /^GET \/api\/v1\/pods$/, status: 403, reason: 'Forbidden' })
   lead()
   const asked = () => server.seen.filter((one) => one === 'GET /api/v1/pods').length
-  await until(() => asked() >= 3, 'it is asked again', minute)
+  await until(() => asked() >= 3, 'further requests', minute)
   assert.equal(shown(), '')
   assert.equal(warned.length, 1)
   server.faults.length = 0

@@ -14,7 +14,7 @@ const KEY = 'nodes.json'
 
 export interface BillableNodesOptions {
   readonly api: KubernetesApi
-  /** Where the ConfigMap stands. */
+  /** Namespace of the ConfigMap. */
   readonly namespace: string
   /** Where sandboxes are looked for; empty: everywhere. */
   readonly watched: readonly string[]

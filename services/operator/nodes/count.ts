@@ -9,8 +9,8 @@ const PAGE = 500
 const OVER = new Set(['Succeeded', 'Failed'])
 
 /**
- * How many nodes run sandboxes now: nodes that a pod stands on whose controller is a Sandbox, and which is not over.
- * `namespaces`: where is looked; empty: everywhere. Throws an `KubernetesApiError`.
+ * Returns the number of nodes that run sandboxes: nodes with a pod that a Sandbox controls and that has not terminated.
+ * `namespaces`: the namespaces to count in; empty: all. Throws a `KubernetesApiError`.
  */
 export async function countSandboxNodes(
   api: KubernetesApi,

@@ -15,7 +15,7 @@ const peaksSchema = Type.Object({
 
 export type Peaks = Readonly<Static<typeof peaksSchema>>
 
-/** What was kept; null: nothing that is one. */
+/** The stored peaks; null if there are none or they are invalid. */
 export function readPeaks(text: string): Peaks | null {
   try {
     const value = parseStrict(text)

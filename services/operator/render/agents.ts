@@ -5,8 +5,8 @@ import { tiersByName } from './limits/provider-tools.ts'
 import { agentFaults } from './unbuilt.ts'
 
 /**
- * `Agent.spec.a2a` as the gateway's `a2a.routesFile`: every agent that is exposed. What is refused of an Agent is told where its policy
- * is rendered.
+ * `Agent.spec.a2a` as the gateway's `a2a.routesFile`: every exposed agent. Problems of an Agent are reported when its
+ * policy is rendered.
  */
 export function renderAgents(declared: Declared): { file: AgentsFile } {
   const agents: Record<string, AgentEntry> = {}

@@ -25,7 +25,7 @@ interface CredentialFile {
   readonly file: string
   /** `<namespace>/<secret>/<key>` */
   readonly from: string
-  /** The field that asks for it. */
+  /** The field that requires it. */
   readonly path: string
 }
 
@@ -33,7 +33,7 @@ interface CredentialFile {
 const TLS_CERTIFICATE = 'tls.crt'
 const TLS_KEY = 'tls.key'
 
-/** What a server needs of Secrets in its own namespace. */
+/** Secrets that a server needs from its namespace. */
 export function credentialFiles({ metadata: { namespace, name }, spec }: Server): CredentialFile[] {
   const { type = 'none', secretRef, oauth, mtls } = spec.auth ?? {}
   const one = (suffix: string, path: string, ref: { readonly name: string; readonly key: string }): CredentialFile => ({

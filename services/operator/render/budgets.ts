@@ -10,13 +10,13 @@ const PLATFORM_NAMESPACE = 'plat-system'
 /** Stands for the name of a BudgetPolicy in the entry of a namespace that exceeds its share; no name has a dot. */
 const EXCEEDED = 'share.exceeded'
 
-/** Percents at which the budget of an Agent is told. */
+/** Alert percentages of the budget of an Agent. */
 const AGENT_ALERTS = [50, 80, 100]
 
 /**
- * `Agent.spec.budget` and BudgetPolicies as the gateway's budgetsFile. A BudgetPolicy that cannot be kept becomes a budget of nothing for
- * everybody that it selects, so that a mistake in it is no way to spend without end; one that selects what is not its own becomes nothing.
- * An Agent with something refused has its faults reported with its policy, and a budget of nothing: static routes may need no policy.
+ * `Agent.spec.budget` and BudgetPolicies as the gateway's budgetsFile. An invalid BudgetPolicy becomes a budget of 0 for
+ * all callers that it selects, so that an error never means unlimited spending; one that selects another namespace is ignored. The
+ * problems of a refused Agent are reported with its policy; it gets a budget of 0, because static routes may need no policy.
  */
 export function renderBudgets(declared: Declared): { file: BudgetsFile; refused: string[] } {
   const { currency } = declared

@@ -18,7 +18,7 @@ export interface Declared {
   readonly home: string | null
   /** ISO 4217: what the gateway counts in. Budgets in another are refused. */
   readonly currency: string
-  /** Checks Cedar texts; null: nobody has one, or the engine cannot be loaded and the gateway denies by them. */
+  /** Validates Cedar policies; null if there are none, or the engine cannot be loaded (then the gateway denies). */
   readonly cedar: Cedar | null
   /** CA bundles of ConfigMaps. */
   readonly bundles: ReferencedTexts
@@ -57,7 +57,7 @@ export function sorted<K extends Kind>(objects: readonly Manifest<K>[]): Manifes
 
 type Endpoint = Partial<NonNullable<NonNullable<Manifest<'Agent'>['spec']['model']>['fallbacks']>[number]>
 
-/** What decides where the endpoint of a model processes requests, in the words of a model route. */
+/** The members of a model route that determine where its endpoint processes requests. */
 export function endpointPlace({ adapter, adapterMode, endpoint, region, jurisdiction }: Endpoint): EndpointPlace {
   return { provider: adapter, mode: adapterMode, upstream: endpoint, region, jurisdiction }
 }

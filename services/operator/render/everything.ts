@@ -34,7 +34,7 @@ export interface Everything {
   readonly refused: readonly string[]
 }
 
-/** What a rendering needs beside what is declared. */
+/** Inputs of a rendering other than resources. */
 export interface RenderContext {
   readonly keyFileOf: KeyFileOf
   /** The policies before, for their generation; null: there are none. */

@@ -78,7 +78,7 @@ test('a token of the gateway itself goes nowhere but to its cloud', () => {
       const withFallback = { endpoint: 'https://llm.example', fallbacks: [{ ...adapter, endpoint }] }
       assert.equal(routeOf(withFallback), undefined, endpoint)
       const apiKeySecretRef = { name: 'own', key: 'key' }
-      assert.notEqual(routeOf({ ...adapter, endpoint, apiKeySecretRef }), undefined, 'with a key of its own')
+      assert.notEqual(routeOf({ ...adapter, endpoint, apiKeySecretRef }), undefined, 'with its own key')
     }
   }
 })

@@ -18,8 +18,8 @@ export interface ModelKey {
 export type KeyFileOf = (key: ModelKey) => string
 
 /**
- * `Agent.spec.model` as the gateway's modelsFile: one route `<namespace>.<agent>` for the agent alone. The key of a Secret is a path,
- * never its content. What is refused of an Agent is told where its policy is rendered.
+ * `Agent.spec.model` as the gateway's modelsFile: a private route `<namespace>.<agent>` per agent. The key of a Secret is a path,
+ * never its content. Problems of an Agent are reported when its policy is rendered.
  */
 export function renderModels(declared: Declared, keyFileOf: KeyFileOf): { file: ModelsFile } {
   const models: Record<string, ModelRouteEntry> = {}
@@ -89,7 +89,7 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
   }
 }
 
-/** What the model and each of its fallbacks say of an endpoint. */
+/** Endpoint members of the model and each of its fallbacks. */
 type Endpoint = NonNullable<Model['fallbacks']>[number]
 
 /** A fallback has the name of the model where it says none, and nothing else of it: least of all its key. */

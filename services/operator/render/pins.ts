@@ -21,9 +21,9 @@ export function pinFaults(path: string, { pins = {} }: ToolPins): Fault[] {
 }
 
 /**
- * What holds for a server: its own pins, and those of every ToolPolicy that means it by name. The stricter wins in each
- * part; of the pins of one tool any is right. Null: mode `off`. A pin that is no digest is left out, since a gateway would refuse the whole
- * file for it; its tool then counts as unpinned, and unpinned tools are not allowed.
+ * Merges the pins of a server with those of every ToolPolicy that names it. The stricter setting applies; any pin of a tool matches.
+ * Returns null for mode `off`. Omits invalid digests, for which a gateway would refuse the whole file; their tools then count as
+ * unpinned, and unpinned tools are not allowed.
  */
 export function pinsOf({ spec }: Manifest<'MCPServer'>, policies: readonly ToolPins[]): PinsEntry | null {
   const all = [spec.toolPins ?? {}, ...policies]

@@ -21,7 +21,7 @@ export function renderPolicies(
   for (const agent of sorted(declared.agents)) {
     const lines = agentFaults(agent, declared).map((fault) => faultLine(agent, fault))
     refused.push(...lines)
-    // What is left out takes no room: an agent without a policy is denied.
+    // An omitted policy takes no space: an agent without a policy is denied.
     if (isOversized(agent, declared)) continue
     if (lines.length > 0)
       entries.push(denying(`Agent/${keyOf(agent)}`, agent.metadata.namespace, [agent.metadata.name], lines))

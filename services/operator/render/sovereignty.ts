@@ -4,7 +4,7 @@ import type { Sovereignty } from '@plat/resources/sovereignty'
 import { type Declared, sorted } from './declared.ts'
 import { type Fault, faultLine } from './unbuilt.ts'
 
-/** Whatever says where it runs is elsewhere (ZZ is a place that ISO 3166 gives to nobody), and whatever does not is refused as well. */
+/** Refuses every upstream: ISO 3166 never assigns ZZ, and upstreams without a jurisdiction are refused as well. */
 const NOWHERE: Sovereignty = { version: 1, requireJurisdiction: true, allowedJurisdictions: ['ZZ'] }
 
 /** The gateway's sovereigntyPolicyFile: the SovereigntyPolicy, and where sessions of each TrustTier run. */
@@ -32,7 +32,7 @@ function renderRules({ sovereignty }: Pick<Declared, 'sovereignty'>): { file: So
   return faults.length > 0 ? { file: NOWHERE, refused: faults } : { file: { version: 1, ...only.spec }, refused: [] }
 }
 
-/** The rules that upstreams are held against, as the file says them; null: nobody declared any. */
+/** The rules for upstreams in the format of the file; null if there are none. */
 export function sovereigntyInForce(declared: Pick<Declared, 'sovereignty'>): Sovereignty | null {
   return declared.sovereignty.length === 0 ? null : renderRules(declared).file
 }

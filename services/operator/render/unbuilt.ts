@@ -8,9 +8,9 @@ import { pinFaults } from './pins.ts'
 import { OVER_SHARE } from './size/shares.ts'
 
 /**
- * What a resource may say and this version would not enforce. Each function lists field paths (below `spec`) with the
- * reason; an empty list means that everything in the resource holds. Fields that only shape a sandbox (image, profile, command,
- * env, resources, workspace, codeInterpreter, idleTimeout) are not here: what is wrong with them shows in its sessions.
+ * A field that this version cannot enforce. Each function returns field paths (below `spec`) with the reason; an empty list means that
+ * the whole resource is enforced. Fields that only configure a sandbox (image, profile, command, env, resources, workspace,
+ * codeInterpreter, idleTimeout) are not checked here: their problems are reported by its sessions.
  */
 export interface Fault {
   readonly path: string
@@ -104,7 +104,7 @@ function domainFaults({ web, browser }: Manifest<'Agent'>['spec']): Fault[] {
 /** An agent's own name, or `<namespace>/<name>`; both may hold globs. */
 const CALLER = /^(?=.{1,317}$)[^/\s]+(?:\/[^/\s]+)?$/
 
-/** What would be published and could not be called, or would let in nobody. */
+/** Problems of an exposed agent that could not be called. */
 function exposureFaults(a2a: Manifest<'Agent'>['spec']['a2a']): Fault[] {
   if (a2a?.expose !== true || a2a.endpoint === undefined) return []
   const strange = (a2a.allowedCallers ?? []).flatMap((caller, index) =>
@@ -118,7 +118,7 @@ function exposureFaults(a2a: Manifest<'Agent'>['spec']['a2a']): Fault[] {
 
 type Caps = Readonly<Record<string, unknown>> & { readonly currency?: string }
 
-/** What is wrong with the amounts of a budget, whichever kind has it: `currency`, and every member that is a cap of money. */
+/** Problems of the amounts of a budget of any kind: `currency`, and every member that limits money. */
 export function budgetFaults(budget: Caps, currency: string): Fault[] {
   const faults: Fault[] = []
   if (budget.currency !== undefined && budget.currency !== currency) {
@@ -131,7 +131,7 @@ export function budgetFaults(budget: Caps, currency: string): Fault[] {
   return faults
 }
 
-/** What a BudgetPolicy selects and cannot mean. */
+/** Problems of the selector of a BudgetPolicy. */
 export function selectorFaults({ selector = {} }: Manifest<'BudgetPolicy'>['spec']): Fault[] {
   const { agents, users, groups } = selector
   return [
@@ -157,7 +157,7 @@ function modelFaults(model: Model): Fault[] {
   return faults
 }
 
-/** What a model and each of its fallbacks say of an endpoint. */
+/** Endpoint members of a model and each of its fallbacks. */
 function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'endpoint'> & Pick<Model, 'endpoint'>) {
   const faults: Fault[] = []
   const { endpoint, apiKeySecretRef: secret } = model
@@ -192,7 +192,7 @@ const ADAPTERS_WITH: Readonly<Record<'apiVersion' | 'region' | 'project', readon
 /** Where Google Cloud runs the model, its path names both. */
 const NEEDS_PLACE: readonly string[] = ['vertex', 'anthropic/vertex']
 
-/** What the gateway would refuse of an endpoint, and with it the whole file. */
+/** Problems of an endpoint for which the gateway would refuse the whole file. */
 function adapterFaults(model: Pick<Model, 'adapter' | 'adapterMode' | 'apiVersion' | 'region' | 'project'>): Fault[] {
   const { adapter = 'openai', adapterMode } = model
   const modes = ADAPTER_MODES[adapter] ?? []
@@ -255,7 +255,7 @@ function labelFaults(toolLabels: NonNullable<Manifest<'MCPServer'>['spec']['tool
 
 type Auth = NonNullable<Manifest<'MCPServer'>['spec']['auth']>
 
-/** What the schema cannot say of `auth`: the gateway's registry would refuse it, or it would not arrive. */
+/** Problems of `auth` that the schema cannot express and the gateway would refuse. */
 function authFaults({ type, secretRef, headerName, oauth, mtls }: Auth, url: string): Fault[] {
   const faults: Fault[] = []
   if (headerName !== undefined && isWrittenHeader(headerName)) {
@@ -281,7 +281,7 @@ function fileNames(path: string, ref: { readonly name: string; readonly key?: st
   return usable ? [] : [{ path, why: 'name and key must be usable as file names' }]
 }
 
-/** What the gateway's files accept; a URL parser accepts more, such as `http:///host`. */
+/** URLs that the gateway's files accept; a URL parser accepts more, such as `http:///host`. */
 const HTTP_URL = /^https?:\/\/[^/@\s]+/
 
 /** A URL that cannot be called, or one whose credentials would end in a rendered file. */

@@ -16,8 +16,8 @@ import {
 } from './unbuilt.ts'
 
 /**
- * MCPServers and the tools of Agents as the gateway's upstreamsFile. A refused server leaves its name unknown wherever
- * it would have been found: nobody is led to another server of the same name instead.
+ * MCPServers and the tools of Agents as the gateway's upstreamsFile. The name of a refused server is unknown everywhere: it
+ * never resolves to another server of the same name.
  */
 export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refused: string[] } {
   const rendering: Rendering = {
@@ -64,9 +64,9 @@ interface Rendering {
   readonly declared: ReadonlyMap<string, Manifest<'MCPServer'>>
   /** Every Agent, by `<ns>/<name>`. */
   readonly agents: ReadonlySet<string>
-  /** `<ns>/<name>`: a refused server stands in the way of this name. */
+  /** `<ns>/<name>` of refused servers, whose names must not resolve. */
   readonly hidden: Set<string>
-  /** What ToolPolicies say of the pins of a server, by `<ns>/<name>`. */
+  /** Pins of a server in ToolPolicies, by `<ns>/<name>`. */
   readonly pins: ReturnType<typeof policyPins>
   readonly servers: UpstreamsFile['servers']
   readonly bindings: UpstreamsFile['bindings']
@@ -110,7 +110,7 @@ function serverEntry(
   }
 }
 
-/** Without its bundle a server could not be told from an impostor, or not be reached at all. */
+/** Without its bundle a server could not be verified or reached. */
 function bundleFaults(server: Manifest<'MCPServer'>, { texts, withheld }: Declared['bundles']): Fault[] {
   const from = bundleOf(server)
   if (from === null) return []
@@ -159,7 +159,7 @@ function whyUnbound({ declared }: Rendering, namespace: string, key: string): st
   return mayUse ? null : `MCPServer ${key} is not shared with namespace ${namespace}`
 }
 
-/** What stands before each hyphen of a name: the agents that an implicit server of this name could be meant for. */
+/** Prefixes of a name before each hyphen: the agents that an implicit server of this name may belong to. */
 function prefixesOf(name: string): string[] {
   return [...name.matchAll(/-/g)].map(({ index }) => name.slice(0, index))
 }
@@ -171,7 +171,7 @@ function renderImplicit(
   tool: string,
   url: string,
 ): string | null {
-  if (rendering.hidden.has(`${namespace}/${tool}`)) return `MCPServer ${tool} stands in its place and is refused`
+  if (rendering.hidden.has(`${namespace}/${tool}`)) return `MCPServer ${tool} takes precedence and is refused`
   const implicit = `${name}-${tool}`
   if (implicit.startsWith(RESERVED_PREFIX)) return reservedName('').why
   const key = `${namespace}/${implicit}`

@@ -26,7 +26,7 @@ function uidOf(object: Members): string {
   return textOf(member(object, 'metadata'), 'uid')
 }
 
-/** What stands in the cluster for sessions: their Sandboxes, claims and Secrets. Whatever is not theirs, by its owner's UID, is let alone. */
+/** The objects of sessions in the cluster: Sandboxes, claims and Secrets. Objects with another owner UID are never changed. */
 export class SessionObjects {
   readonly #api: KubernetesApi
   readonly #sandboxes: Objects
@@ -92,7 +92,7 @@ export class SessionObjects {
   async setMode(sandbox: Members, operatingMode: 'Running' | 'Suspended', signal: AbortSignal): Promise<void> {
     if ((textOf(member(sandbox, 'spec'), 'operatingMode') || 'Running') === operatingMode) return
     const { namespace, name } = member(sandbox, 'metadata')
-    // On the version that was read: a conflict is tried again with what stands there then.
+    // Updates the version that was read: after a conflict it is retried with the new version.
     await this.#api.ask({
       method: 'PUT',
       path: collection(SANDBOX_API, String(namespace), 'sandboxes', String(name)),
@@ -164,7 +164,7 @@ export class SessionObjects {
   }
 }
 
-/** What decides of a Sandbox where its session is. */
+/** The parts of a Sandbox that determine the phase of its session. */
 export function viewOf(sandbox: Members | null): SandboxView | null {
   if (sandbox === null) return null
   const { conditions } = member(sandbox, 'status')

@@ -31,7 +31,7 @@ export interface MinterOptions {
   readonly clock: Clock
 }
 
-/** Mints the tokens of sessions that have a pod of their own (docs/spec/broker-api.md, `POST /v1/token`). */
+/** Mints the tokens of sessions with a dedicated pod (docs/spec/broker-api.md, `POST /v1/token`). */
 export class Minter {
   readonly #options: MinterOptions
 

@@ -68,7 +68,7 @@ export class WarmPools {
   }
 }
 
-/** What the operator writes of a pool is as it shall be. */
+/** Whether the fields that the operator writes are up to date. */
 function isLike(found: Members, pool: object): boolean {
   const wanted = member({ pool }, 'pool')
   const spec = member(found, 'spec')

@@ -44,7 +44,7 @@ export interface ReconcileParts {
   readonly onRoom: (agents: readonly string[]) => void
 }
 
-/** What one look at a session sees. */
+/** The observed state of a session. */
 interface SessionView {
   readonly session: Session
   readonly now: number
@@ -63,7 +63,7 @@ export class SessionReconciler {
   readonly #parts: ReconcileParts
   /** By UID of the session: when its token is to be minted anew, in milliseconds since the epoch. Absent: not known since this leader began. */
   readonly #tokens = new Map<string, number>()
-  /** By `<namespace>/<name>`: sessions as they were last, to tell how they ended when they are gone. */
+  /** The last known state of sessions by `<namespace>/<name>`, to report how deleted ones ended. */
   readonly #last = new Map<string, Session>()
 
   constructor(parts: ReconcileParts) {
@@ -75,7 +75,7 @@ export class SessionReconciler {
     if (session === undefined) return this.#gone(key)
     this.#last.set(key, session)
     if (isTerminal(session.status?.phase)) {
-      // What an end left behind, such as a Sandbox that was made as it came.
+      // Leftovers of an end, such as a Sandbox that was created at the same time.
       await this.#parts.objects.remove(session, signal)
       return {}
     }
@@ -127,7 +127,7 @@ export class SessionReconciler {
     return admit({ session, parent, agent, tier, template, settings, currency, home })
   }
 
-  /** Makes, stops and deletes; what fails is told and tried again. */
+  /** Creates, stops and deletes. Failures are reported and retried. */
   async #act(look: SessionView, signal: AbortSignal): Promise<{ minted: Minted | null; failure: Failure | null }> {
     const { session, decision, raw } = look
     const { objects } = this.#parts
@@ -156,7 +156,7 @@ export class SessionReconciler {
     await objects.ensure(session, mode, { sandbox, pool: poolName(plan.tier.metadata.name) }, signal)
   }
 
-  /** Mints a token where the session has a pod of its own, and none or one that is old. */
+  /** Mints a token for a session with a dedicated pod if it has none, or an old one. */
   async #refresh({ session, plan, now, endsAt }: SessionView, signal: AbortSignal): Promise<Minted | null> {
     const { uid } = session.metadata
     if (session.status?.mode !== 'direct' || !isPlan(plan) || !hasToken(plan.tier.spec)) return null
@@ -253,7 +253,7 @@ interface Failure {
 function withFailure(look: SessionView, { message }: Failure): SessionView {
   const { decision, session } = look
   if (decision.phase === 'Preparing') return { ...look, decision: { ...decision, reason: 'NotPrepared', message } }
-  // What could not be ended has not ended.
+  // A session whose objects could not be deleted has not ended.
   const { phase = 'Pending' } = session.status ?? {}
   return { ...look, decision: { ...decision, phase, reason: 'NotDone', message } }
 }

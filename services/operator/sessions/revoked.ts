@@ -22,7 +22,7 @@ export class RevocationIndex {
     }
   }
 
-  /** What holds for a session; a revocation wins over a suspension. Entries for tenants are left to the gateway, which knows them. */
+  /** The entry that applies to a session; a revocation takes precedence over a suspension. The gateway handles entries for tenants. */
   of(session: Resource<'AgentSession'>, now: number): Revoked {
     const mine = keysOfSession(session)
       .flatMap((key) => this.#entries.get(key) ?? [])

@@ -22,7 +22,7 @@ after(async () => {
 
 const setUp = (t: TestContext, options: ClusterOptions = {}) => setUpCluster(t, { identity, ...options })
 
-test('a session gets a Sandbox, a token of its own, and runs once the Sandbox is ready', async (t) => {
+test('a session gets a Sandbox and a token, and runs once the Sandbox is ready', async (t) => {
   // Shows D3.metric.plat_session_ready_seconds, D3.metric.plat_sessions, D3.metric.plat_session_phase_transitions_total,
   // D3.metric.plat_token_mint_seconds, D2.agentStatus.activeSessions.
   const { server, start, session, says, reaches, statusOf, at, metrics } = await setUp(t)
@@ -93,7 +93,7 @@ test('sessions beyond maxConcurrentSessions wait, the oldest first, until anothe
   await reaches('Preparing', 'second')
   assert.equal(condition('QuotaExceeded', 'second')?.status, 'False')
   assert.equal(statusOf('third').phase, 'Pending')
-  // Nobody limits them any more.
+  // No limit applies to them any more.
   server.put(`${TEAM}/agents/a`, { spec: { image: 'i', tier: 't', maxConcurrentSessions: 0 } })
   await reaches('Preparing', 'third')
 })
@@ -122,7 +122,7 @@ test('an idle session is suspended without its token, and a newer activity resum
   assert.notEqual(statusOf().jti, before)
 })
 
-test('a session ends while the broker answers nobody', async (t) => {
+test('a session ends while the broker is unavailable', async (t) => {
   let open = 0
   let closed = 0
   const silent = createServer((socket) => {
@@ -193,7 +193,7 @@ test('a session claims a warm pod of its tier, and runs in the Sandbox that it w
   await until(() => server.get(`${CLAIMS}/s`) !== undefined, 'the claim')
   const claim = at(`${CLAIMS}/s`)
   assert.deepEqual(claim.spec, { warmPoolRef: { name: 'plat-t' }, lifecycle: { shutdownPolicy: 'Delete' } })
-  // What the claim's controller does: a Sandbox of the pool changes hands.
+  // As the claim's controller does: the owner of a Sandbox of the pool changes.
   const owner = { apiVersion: 'extensions.agents.x-k8s.io/v1beta1', kind: 'SandboxClaim', name: 's', controller: true }
   const ownerReferences = [{ ...owner, uid: claim.metadata.uid }]
   server.put(`${SANDBOXES}/warm-1`, { metadata: { ownerReferences }, spec: {} })
@@ -207,7 +207,7 @@ test('a session claims a warm pod of its tier, and runs in the Sandbox that it w
   assert.equal(server.get(`${SANDBOXES}/s`), undefined)
 })
 
-test('what a session waits for stands in its condition, and it goes on as soon as that is there', async (t) => {
+test('the condition of a session says what it waits for, and it continues when that exists', async (t) => {
   const { server, start, session, condition, statusOf } = await setUp(t)
   server.remove(`${PLAT}/trusttiers/t`)
   await start()
@@ -216,7 +216,7 @@ test('what a session waits for stands in its condition, and it goes on as soon a
   assert.equal(condition('Ready')?.message, 'there is no TrustTier t')
   server.faults.push({ request: /^POST .*sandboxes$/, status: 403, reason: 'Forbidden' })
   server.put(`${PLAT}/trusttiers/t`, { spec: {} })
-  await until(() => condition('Ready')?.reason === 'NotPrepared', 'the failure is told')
+  await until(() => condition('Ready')?.reason === 'NotPrepared', 'the failure to be reported')
   assert.match(condition('Ready')?.message ?? '', /Forbidden/)
   assert.equal(statusOf().phase, 'Preparing')
   server.faults.length = 0
@@ -234,7 +234,7 @@ test('a Sandbox of the same name that is somebody else’s is let alone', async 
     const { status } = Object(server.get(`${TEAM}/agentsessions/s`))
     return JSON.stringify(status).includes('is not of this session')
   }
-  await until(isTold, 'it is told')
+  await until(isTold, 'the report')
   session({ cancel: true })
   await reaches('Cancelled')
   assert.deepEqual(Object(server.get(`${SANDBOXES}/s`)).spec, { of: 'others' })

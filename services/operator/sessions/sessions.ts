@@ -43,7 +43,7 @@ export interface SessionsParts {
   readonly log: Log
 }
 
-/** What a leader does for sessions: makes AgentSessions into sandboxes, and keeps warm pools. */
+/** Session controllers of a leader: create sandboxes for AgentSessions, and maintain warm pools. */
 export class Sessions {
   readonly #parts: SessionsParts
   readonly #known: KnownSessions
@@ -54,7 +54,7 @@ export class Sessions {
   /** By `<namespace>/<name>` of an Agent: its TrustTier. */
   readonly #tiers = new Map<string, string>()
   #revocations: RevocationIndex
-  /** Series of `plat_sessions` and `plat_warm_pool_ready` that were told: who is not there any more is told as none. */
+  /** Reported series of `plat_sessions` and `plat_warm_pool_ready`: those without objects are set to 0. */
   readonly #told = new Map<string, () => void>()
 
   constructor(parts: SessionsParts) {

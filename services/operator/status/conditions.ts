@@ -5,7 +5,7 @@ type Status = NonNullable<Resource<'MCPServer'>['status']>
 /** The standard condition of a status (docs/spec/crds.md). */
 export type Condition = NonNullable<Status['conditions']>[number]
 
-/** What a condition says, without when it began to. */
+/** A condition without its transition time. */
 export type Finding = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 
 /** Characters of a message that every API server takes. */

@@ -1,11 +1,11 @@
 import type { Resource } from '@plat/resources'
 import type { Finding } from './conditions.ts'
 
-/** What the gateway reports of the tools of one server. */
+/** The gateway's report about the tools of one server. */
 export interface PinReport {
   /** `<namespace>/<name>`. */
   readonly id: string
-  /** RFC 3339; null: nobody was offered its tools since the gateway started. */
+  /** RFC 3339; null: its tools have not been listed since the gateway started. */
   readonly lastSeen: string | null
   readonly observedTools: number
   /** Sorted, at most 64. */
@@ -19,7 +19,7 @@ type Observed = Pick<ServerStatus, 'driftedTools' | 'lastSeen' | 'observedTools'
 /** A report that says nothing new is written down after this time at the latest, in milliseconds. */
 const LAST_SEEN_STEP_MS = 600_000
 
-/** What a report adds to the status of its server. `lastSeen` alone moves it every ten minutes, not with every call. */
+/** Status members from a report. If only `lastSeen` changes, the status is updated every ten minutes, not with every call. */
 export function observed(before: ServerStatus, report: PinReport | null): Observed {
   const { driftedTools, lastSeen, observedTools } = before
   const told = {

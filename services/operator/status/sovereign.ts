@@ -4,13 +4,13 @@ import { residencyFault, type Sovereignty, type UpstreamPlacement } from '@plat/
 import { endpointPlace } from '../render/declared.ts'
 import type { Finding } from './conditions.ts'
 
-/** What the data of an upstream is taken for where nobody says. */
+/** Default data class of an upstream. */
 const DEFAULT_CLASS = 'internal'
 
-/** What an object relies on: where it is said, and the place. */
+/** A dependency of an object: the field that names it, and its location. */
 type Relied = readonly (readonly [field: string, place: UpstreamPlacement])[]
 
-/** What an Agent names. */
+/** Names in an Agent. */
 interface Known {
   /** By `<namespace>/<name>`. */
   readonly servers: ReadonlyMap<string, Manifest<'MCPServer'>>

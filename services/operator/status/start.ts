@@ -10,9 +10,9 @@ const STATUS_EVERY_MS = 5000
 
 export interface StatusOptions {
   readonly store: ResourceStore
-  /** What is declared and not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
+  /** Declared resources that are not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
   readonly refused: () => readonly string[]
-  /** What the gateway reports of tools. */
+  /** The gateway's reports about tools. */
   readonly pins: () => readonly PinReport[]
   readonly clock: Clock
   readonly log: Log

@@ -9,15 +9,15 @@ import { type Condition, type Finding, withFindings } from './conditions.ts'
 import { observed, type PinReport, pinnedFinding } from './pinned.ts'
 import { reliedOnByAgent, reliedOnByServer, sovereignFinding } from './sovereign.ts'
 
-/** What statuses are written from. */
+/** Inputs of statuses. */
 export interface Known {
   readonly servers: readonly Resource<'MCPServer'>[]
   readonly policies: readonly Resource<'ToolPolicy'>[]
   readonly sovereignty: readonly Resource<'SovereigntyPolicy'>[]
   readonly tiers: readonly Resource<'TrustTier'>[]
-  /** Of each Agent that has any, by `<namespace>/<name>`; null: nobody makes sessions from resources here. */
+  /** Number per Agent by `<namespace>/<name>`; null if sessions are not created from resources here. */
   readonly activeSessions: ReadonlyMap<string, number> | null
-  /** What is declared and not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
+  /** Declared resources that are not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
   readonly refused: readonly string[]
   /** Returns what the gateway reports of the tools of a server, or null. */
   readonly pinReport: (server: Resource<'MCPServer'>) => PinReport | null
@@ -28,7 +28,7 @@ export class Statuses {
   /** Why an object is not in force, by `<Kind> <namespace>/<name>`. */
   readonly #refused = new Map<string, string[]>()
   readonly #pinReport: Known['pinReport']
-  /** Null: nobody declared a SovereigntyPolicy. */
+  /** Null if there is no SovereigntyPolicy. */
   readonly #sovereignty: Sovereignty | null
   /** By `<namespace>/<name>`. */
   readonly #servers: ReadonlyMap<string, Resource<'MCPServer'>>

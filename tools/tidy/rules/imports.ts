@@ -1,7 +1,7 @@
 import path from 'node:path/posix'
 import { type Finding, findingAt, isNode, nodesOf, type Rule, type Source } from '../source.ts'
 
-/** An import as it stands in a file. */
+/** An import in a file. */
 interface Import {
   readonly from: string
   readonly start: number
@@ -31,7 +31,7 @@ const GATEWAY_FACE = new RegExp(
   `^services/gateway/(?:call|pipeline|admin|(?:planes|${FEATURE_GROUPS.join('|')})/[^/]+)$`,
 )
 
-/** What every layer may know beside its own: what stages, planes and admin routes are written against, and the metric table. */
+/** Imports allowed in every layer: the interfaces of stages, planes and admin routes, and the metric table. */
 const SHARED_TABLES = new Set(
   ['pipeline/stage.ts', 'pipeline/plane.ts', 'admin/index.ts', 'metrics.ts'].map((name) => GATEWAY + name),
 )
@@ -109,9 +109,9 @@ function wrongPackage(source: Source, from: string): string | null {
 
 function wrongPath(source: Source, from: string): string | null {
   const target = path.join(path.dirname(source.path), from)
-  // What crosses processes may start the bench's servers and the examples, which have no face to import.
+  // Tests across processes may start the bench's servers and the examples, which export nothing.
   if (source.path.startsWith('test/') && /^(?:bench|examples)\//.test(target)) return null
-  // A fuzz target stands beside what it tries; the helper of all targets stands with the runner that finds them.
+  // A fuzz target is beside the code it tests; the helper of all targets is beside their runner.
   if (source.path.endsWith('.fuzz.ts') && target.startsWith('test/fuzz/')) return null
   if (homeOf(target) !== homeOf(source.path)) return 'it lies in another package: import it by name'
   if (!source.path.startsWith(GATEWAY) || !target.startsWith(GATEWAY) || source.isTest) return null

@@ -42,7 +42,7 @@ export const parameters: Rule = (source) =>
       findingAt(source, node.start, 'parameters', `more than ${LIMITS.parameters} parameters: take one options object`),
     )
 
-/** What switches the type checker off. */
+/** Comments that disable the type checker. */
 export const escapes: Rule = (source) => [
   ...nodesOf(source, 'TSAnyKeyword').map((node) =>
     findingAt(source, node.start, 'any', 'any: say unknown and narrow it'),
@@ -112,7 +112,7 @@ function isDescribe(call: Node): boolean {
   return isNode(callee) && callee.type === 'Identifier' && callee.name === 'describe'
 }
 
-/** What nine of ten functions of the tree stay under. */
+/** The 90th percentile of function lengths. */
 export function usualLength(sources: readonly Source[]): readonly Finding[] {
   const lengths = sources
     .filter(({ isTest }) => !isTest)

@@ -1,6 +1,6 @@
 import { calleeOf, type Finding, findingAt, isNode, nodesOf, type Rule, type Source } from '../source.ts'
 
-/** What opens connections, by the module that it comes from; `*` is everything. */
+/** Names that open connections, by module; `*` is every export. */
 const OPENERS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['undici', new Set(['*'])],
   ['node:net', new Set(['connect', 'createConnection', 'Socket'])],
@@ -11,10 +11,10 @@ const OPENERS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['node:dgram', new Set(['*'])],
 ])
 
-/** What opens them without an import. */
+/** Globals that open connections. */
 const GLOBALS = /^(?:globalThis\.)?(?:fetch|WebSocket|EventSource)$/
 
-/** What runs beside agents: packages and services, but for the dialer itself and the counterparts of tests. */
+/** Product code: packages and services, except the dialer and the testkit. */
 const GUARDED = /^(?:packages|services)\/(?!http\/dial\/|testkit\/)/
 
 /**
@@ -23,7 +23,7 @@ const GUARDED = /^(?:packages|services)\/(?!http\/dial\/|testkit\/)/
  */
 export const waysOut: Rule = (source) => {
   if (source.isTest || source.path.endsWith('.fuzz.ts') || !GUARDED.test(source.path)) return []
-  const message = 'opens a connection: ask the dialer of @plat/http, which checks where it leads'
+  const message = 'opens a connection: use the dialer of @plat/http, which checks the address'
   const fetches = nodesOf(source, 'CallExpression', 'NewExpression')
     .filter(({ callee }) => isNode(callee) && GLOBALS.test(source.text.slice(callee.start, callee.end)))
     .map((node) => findingAt(source, node.start, 'way-out', `${calleeOf(node)} ${message}`))

@@ -50,7 +50,7 @@ export const metricNames: Rule = (source) => {
   return found
 }
 
-/** What is not done is not there: it refuses in one line instead. */
+/** Markers of unfinished work. Unfinished features are refused in one line instead. */
 export const undone: Rule = (source) => [
   ...source.comments
     .filter(({ value }) => UNDONE.test(value))

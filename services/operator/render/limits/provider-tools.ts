@@ -17,7 +17,7 @@ export function allowedTools({ spec }: Manifest<'Agent'>, tiers: Tiers): { provi
   return { providerTools: asked.filter((tool) => !dropped.has(tool)) }
 }
 
-/** What of it the TrustTier does not allow. */
+/** Tools that the TrustTier does not allow. */
 export function droppedTools({ spec }: Pick<Manifest<'Agent'>, 'spec'>, tiers: Tiers): readonly string[] {
   const allowed = tiers.get(spec.tier)?.spec.allowedProviderTools
   if (allowed === undefined) return []

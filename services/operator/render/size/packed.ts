@@ -16,7 +16,7 @@ export interface PackedFile {
   readonly key: string
   /** In base64 where it is `binaryData`. */
   readonly text: string
-  /** What counts towards the limit. */
+  /** Size that counts towards the limit. */
   readonly bytes: number
   /** Bytes of the text before compression. */
   readonly plainBytes: number
@@ -42,7 +42,7 @@ export async function roomOf(text: string): Promise<number> {
   return Math.max((await compress(text)).length, Math.ceil(ofPlain))
 }
 
-/** What `packFile` wrote into a ConfigMap; empty: it is not there. Rejects where it is damaged or too large. */
+/** Reads the file that `packFile` wrote to a ConfigMap; empty if absent. Rejects if it is damaged or too large. */
 export async function readPacked(configMap: Members, key: string): Promise<string> {
   const packed = textOf(member(configMap, 'binaryData'), key + PACKED_SUFFIX)
   if (packed === '') return textOf(member(configMap, 'data'), key)

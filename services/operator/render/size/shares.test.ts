@@ -13,7 +13,7 @@ test('nothing is left out of what fits, and of what does not only the largest of
   const small = [piece('a', '1', 10), piece('b', '1', 20)]
   assert.deepEqual([...piecesOverShare(small, 30)], [])
   assert.deepEqual([...piecesOverShare([...small, piece('c', 'big', 1000), piece('c', 'small', 5)], 100)], ['c/big'])
-  // What others do not use may be used.
+  // Space that others do not use is available.
   assert.deepEqual([...piecesOverShare([piece('a', '1', 10), piece('b', '1', 85), piece('b', '2', 10)], 100)], ['b/1'])
 })
 

@@ -33,7 +33,7 @@ function outcome(parts: Case): string {
   return isPlan(answer) ? answer.mode : answer.reason
 }
 
-test('a session claims a warm pod where it is what the Agent asks for, and has a pod of its own otherwise', () => {
+test('a session claims a warm pod that matches its Agent, and gets a dedicated pod otherwise', () => {
   // Shows D2.agent.workspace.sandboxOnly.
   const template = templateOf('i')
   const warm = { tier: { warmPool }, template }

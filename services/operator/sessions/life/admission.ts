@@ -12,10 +12,10 @@ const MAX_FORKS = 16
 /** When a session that waits for older ones to be forgotten is looked at again, in milliseconds. */
 const LOOK_AGAIN_MS = 30_000
 
-/** How a session comes to its pod: one of a warm pool, or one of its own. */
+/** The pod of a session: from a warm pool, or dedicated. */
 export type Mode = 'claim' | 'direct'
 
-/** What a session is made by. */
+/** Inputs of a session. */
 export interface Plan {
   readonly mode: Mode
   readonly agent: AgentSpec
@@ -51,7 +51,7 @@ export interface AdmissionParts {
   readonly home: string
 }
 
-/** Whether a session may begin, and how. What hinders it can be mended: the session waits, and tells. */
+/** Whether a session can start, and how. Otherwise it waits, and its condition has the reason. */
 export function admit(parts: AdmissionParts): Plan | Hindrance {
   const { session, agent, tier, settings, template } = parts
   const { agentRef } = session.spec
@@ -132,7 +132,7 @@ function profileFault({ profile }: AgentSpec, settings: SandboxSettings): Hindra
   return null
 }
 
-/** A warm pod fits an Agent that asks for nothing that such a pod does not have already, in the isolation of its tier. */
+/** Whether a warm pod provides everything that an Agent requires, with the isolation of its tier. */
 function isWarm(
   agent: AgentSpec,
   { warmPool, runtimeClassName = '' }: TrustTierSpec,
@@ -141,7 +141,7 @@ function isWarm(
   if (warmPool === undefined || template === null) return false
   const { profile = 'default', workspace, command, args, resources, env = [] } = agent
   if (profile !== 'default' || [workspace, command, args, resources].some((part) => part !== undefined)) return false
-  // What a variable of a pod comes from, the broker can read for a warm pod; files and limits of a container it cannot.
+  // The broker can read sources of variables for a warm pod, except files and limits of a container.
   if (env.some(({ valueFrom }) => valueFrom?.fileKeyRef !== undefined || valueFrom?.resourceFieldRef !== undefined))
     return false
   const pod = member(member(member(template, 'spec'), 'podTemplate'), 'spec')
@@ -149,7 +149,7 @@ function isWarm(
   return textOf(pod, 'runtimeClassName') === runtimeClassName && textOf(Object(container), 'image') === agent.image
 }
 
-/** The broker knows where a warm pod runs; of a session's own pod nobody brings a proof when its token is minted. */
+/** The broker knows where a warm pod runs; for a dedicated pod there is no proof when its token is minted. */
 function proofFault({ requireProof = [], attested }: TrustTierSpec, mode: Mode): Hindrance | null {
   if (attested === true) return null
   const unmet = requireProof.find((check) => mode === 'direct' || check !== 'kubernetes')

@@ -59,7 +59,7 @@ test('a session waits for what it needs, is prepared, and runs when its Sandbox 
   assert.equal(phaseOf(preparing), 'Preparing Preparing running')
   assert.equal(phaseOf(preparing, { sandbox: { ...up, ready: false } }), 'Preparing Preparing running')
   assert.equal(phaseOf(preparing, { sandbox: up }), 'Running Running running')
-  // What hinders others from beginning does not end what runs.
+  // Conditions that prevent a start do not end a running session.
   assert.equal(phaseOf(running, { sandbox: up, hindrance, room: false }), 'Running Running running')
   assert.equal(phaseOf(running, { sandbox: { ...up, ready: false } }), 'Running SandboxNotReady running')
 })
@@ -107,7 +107,7 @@ test('a session whose activity is reported is suspended after idleTimeout withou
   assert.deepEqual([at(14).phase, at(14).wakeAt], ['Running', START + idleMs])
   assert.deepEqual([at(15).phase, at(15).reason, at(15).sandbox], ['Suspended', 'Idle', 'suspended'])
   assert.equal(at(20, START + 10 * MINUTE).phase, 'Running')
-  // Nobody reports: it may well work.
+  // Without a report it counts as working.
   assert.deepEqual([at(1000, null).phase, at(1000, null).wakeAt], ['Running', null])
   assert.equal(at(25, START + 10 * MINUTE).phase, 'Suspended')
   const slept = { ...running, phase: 'Suspended' as const, conditions: ready('False', 'Idle', START + 15 * MINUTE) }
@@ -149,7 +149,7 @@ test('an agent has as many sessions as maxConcurrentSessions, the oldest of thos
   const asleep = sessionOf({}, { ...running, phase: 'Suspended' }, 'y')
   assert.ok(!roomFor(first, [active, asleep], 2))
   assert.ok(roomFor(first, [active, sessionOf({}, { ...running, phase: 'Failed' }, 'y')], 2))
-  // Who cannot begin anyway keeps nobody out.
+  // A session that cannot start does not count against the limit.
   const stuck = sessionOf({}, { phase: 'Pending', conditions: ready('False', 'AgentNotFound') }, 'a')
   assert.ok(roomFor(second, [stuck], 1))
   assert.ok(roomFor(second, [sessionOf({ suspend: true }, {}, 'a')], 1))

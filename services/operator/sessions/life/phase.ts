@@ -4,7 +4,7 @@ import { timeOf } from './times.ts'
 
 export type Phase = NonNullable<NonNullable<Resource<'AgentSession'>['status']>['phase']>
 
-/** What is known of the Sandbox of a session. */
+/** Observed state of the Sandbox of a session. */
 export interface SandboxView {
   readonly name: string
   readonly uid: string
@@ -27,7 +27,7 @@ export interface SessionFacts {
   /** When it ends, were it to begin when it did, or now; null: nothing limits it. */
   readonly endsAt: number | null
   readonly idleMs: number | null
-  /** When its agent last called something; null: nobody said. */
+  /** Time of the agent's last call; null if unknown. */
   readonly lastActivity: number | null
 }
 
@@ -103,7 +103,7 @@ function suspension(facts: SessionFacts): { readonly reason: string; readonly me
   return lastSign(session, lastActivity) + idleMs <= now ? idle : null
 }
 
-/** What runs has just begun to, or was active since. */
+/** Whether a running session has just started or was active since. */
 function lastSign(session: Resource<'AgentSession'>, lastActivity: number): number {
   const started = timeOf(session.status?.startedAt) ?? 0
   return Math.max(started, readySince(session), lastActivity)

@@ -1,7 +1,7 @@
 import { parseDuration } from '@plat/core'
 import type { AgentSpec, Resource, TrustTierSpec } from '@plat/resources'
 
-/** The annotation by which a gateway tells when the agent of a session last called something: RFC 3339. */
+/** The annotation in which a gateway writes the time of a session's last call: RFC 3339. */
 export const LAST_ACTIVITY = 'plat.dev/last-activity'
 
 /** Milliseconds since the epoch; null for what is no time. */
@@ -11,8 +11,8 @@ export function timeOf(text: string | undefined): number | null {
 }
 
 /**
- * When a session that began at `startedAt` ends: the shortest of its own lifetime and the caps of its Agent and its TrustTier. Null: nothing
- * limits it. A lifetime of nothing is none.
+ * Returns when a session that started at `startedAt` ends: after the shortest of its lifetime and the limits of its Agent and TrustTier.
+ * Returns null without a limit. A lifetime of 0 means no limit.
  */
 export function endOf(
   startedAt: number,

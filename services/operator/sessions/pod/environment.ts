@@ -1,7 +1,7 @@
 import type { AgentSpec, Resource } from '@plat/resources'
 import type { SandboxSettings } from '../settings.ts'
 
-/** Where the token of a session stands in its pod. */
+/** Path of the session token in its pod. */
 export const TOKEN_DIR = '/var/run/plat/session'
 export const TOKEN_FILE = `${TOKEN_DIR}/token`
 /** Where the agent finds the control port of its browser, and where code is run: both on localhost only, behind one network of the pod. */

@@ -99,7 +99,7 @@ test('variables of the Agent reach the kubelet as they are, and what the operato
   assert.ok(listOf(podOf('everything'), 'volumes').some(({ name }) => name === 'files'))
 })
 
-test('a sandbox is told where its model is, and never the key of it', () => {
+test('a sandbox gets the URL of its model, and never the key', () => {
   // Shows D2.agent.model, D2.model.endpoint.sandboxVariable, D2.model.apiKeySecretRef.neverInSandbox.
   assert.deepEqual(variable('everything', 'PLAT_MODEL_ENDPOINT'), [
     { name: 'PLAT_MODEL_ENDPOINT', value: 'http://gateway.example:8080/llm/team.assistant/v1' },

@@ -110,7 +110,7 @@ export function volumeClaimsOf({ workspace }: AgentSpec): readonly object[] {
   return [{ metadata: { name: WORKSPACE }, spec }]
 }
 
-/** What of a tier's volumes cannot be; null: nothing. */
+/** The problem of a tier's volumes, or null. */
 export function volumeFault({ podDefaults }: TrustTierSpec, modelSecrets: ReadonlySet<string>): string | null {
   for (const [index, volume] of (podDefaults?.volumes ?? []).entries()) {
     const where = `podDefaults.volumes[${index}]`

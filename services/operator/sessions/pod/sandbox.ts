@@ -20,7 +20,7 @@ function metadataOf(session: Resource<'AgentSession'>) {
   return { name, namespace, labels: labelsOf(session), ownerReferences: ownedBy('AgentSession', session.metadata) }
 }
 
-/** The Sandbox of a session with a pod of its own. It is named like the session, and so is the Service that leads to it. */
+/** The Sandbox of a session with a dedicated pod. It and its Service have the name of the session. */
 export function sandboxOf(parts: PodParts): object {
   const claims = volumeClaimsOf(parts.agent)
   return {
@@ -41,7 +41,7 @@ function needsService({ profile, browser }: AgentSpec): boolean {
   return profile === 'codeInterpreter' || (profile === 'browser' && browser?.liveView === true)
 }
 
-/** The claim of a session on a warm pool: without variables and volumes of its own, which would make its start a cold one. */
+/** The claim of a session on a warm pool: without additional variables and volumes, which would cause a cold start. */
 export function claimOf(session: Resource<'AgentSession'>, pool: string): object {
   return {
     apiVersion: EXTENSIONS_API,

@@ -6,7 +6,7 @@ import { TOKEN_DIR, TOKEN_FILE } from './environment.ts'
 export const LIVE_VIEW_PORT = 6080
 export const CODE_PORT = 8888
 
-/** What a container may do: nothing but run. */
+/** Security context of a container: no privileges. */
 export const CONTAINER_SECURITY = {
   allowPrivilegeEscalation: false,
   capabilities: { drop: ['ALL'] },
@@ -19,8 +19,8 @@ interface Mount {
 }
 
 /**
- * What runs beside the agent by its profile (docs/spec/crds.md, `profile`): a browser, whose way out is the gateway's, or a server that runs
- * code in the workspace. Both are containers that start before the agent and end with it.
+ * Sidecars of the agent by its profile (docs/spec/crds.md, `profile`): a browser, which accesses the internet through the gateway, or a
+ * server that runs code in the workspace. Both are containers that start before the agent and end with it.
  */
 export function sidecarsOf(
   spec: AgentSpec,

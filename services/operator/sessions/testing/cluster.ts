@@ -81,7 +81,7 @@ interface Brokers {
   readonly brokerUrl?: string
 }
 
-/** What a test of sessions may change of its cluster: specs of the Agent `a` and of its TrustTier `t`. */
+/** Options of the cluster of a session test: specs of the Agent `a` and of its TrustTier `t`. */
 export interface ClusterOptions {
   readonly agent?: object
   readonly tier?: object
@@ -123,7 +123,7 @@ export async function setUpCluster(t: TestContext, { agent = {}, tier = {}, ...b
         ...(before.status !== undefined && { status: before.status }),
       })
     },
-    /** What agent-sandbox's controller says of a Sandbox. */
+    /** Status of a Sandbox from agent-sandbox's controller. */
     says: (name: string, type: string, reason = '') => {
       const { metadata, spec } = at(`${SANDBOXES}/${name}`)
       const status = { conditions: [{ type, status: 'True', reason }] }
