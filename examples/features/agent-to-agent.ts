@@ -3,7 +3,7 @@
  *
  * Prints:
  *   assistant: hello assistant
- *   stranger: a2a/default/researcher does not take calls of default/stranger
+ *   stranger: a2a/default/researcher does not admit default/stranger
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

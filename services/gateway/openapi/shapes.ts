@@ -9,7 +9,7 @@ import { simulateBody } from '../decide/policy/simulate/routes.ts'
 import { askedSchema } from '../decide/revocations/format.ts'
 import { viewSchema as revocation } from '../decide/revocations/view.ts'
 import { SEGMENT_TYPE } from '../evidence/audit-collector/routes.ts'
-import { wishSchema } from '../evidence/objects/routes.ts'
+import { requestSchema } from '../evidence/objects/routes.ts'
 import { BUNDLE_TYPE } from '../operate/config-bundle/routes.ts'
 
 export interface Shape {
@@ -222,7 +222,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   },
   'GET /v1/evidence': list(evidence),
   'POST /v1/evidence': {
-    body: wishSchema,
+    body: requestSchema,
     bodyOptional: true,
     answer: Type.Object({ ...evidence.properties, sha256: text(), bytes: whole() }),
     status: 201,

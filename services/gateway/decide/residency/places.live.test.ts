@@ -27,7 +27,7 @@ test('a notification and a span go only where their jurisdiction complies', asyn
   for (const jurisdiction of ['US', '']) {
     assert.notEqual(await sendOnce(message, { jurisdiction }, outside), 'sent')
     const posted = await collector(jurisdiction).post('{}', new AbortController().signal)
-    assert.deepEqual(posted, { kind: 'refused', reason: 'the collector gave no answer (residency)' })
+    assert.deepEqual(posted, { kind: 'refused', reason: 'no response from the collector (residency)' })
   }
   assert.equal(server.connections(), 0)
   assert.equal(await sendOnce(message, { jurisdiction: 'DE' }, outside), 'sent')

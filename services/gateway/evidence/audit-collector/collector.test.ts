@@ -15,7 +15,7 @@ import { type TestEdge, testEdge } from './testing/edge.ts'
 
 const hub = ephemeralSigner()
 
-/** A collector that is opened again and again over the same folder, and what it counted and recorded. */
+/** A collector that can be opened repeatedly on the same folder, with its metrics and records. */
 async function setUp(t: TestContext, edges: Readonly<Record<string, PublicKey>>, more: Partial<CollectorParts> = {}) {
   const dir = join(tempFolder(), 'edges')
   const clock = new TestClock()
@@ -77,7 +77,7 @@ const text = (edge: TestEdge, to: number) =>
     .map((line) => `${line}\n`)
     .join('')
 
-test('segments are stored as they came, and each is answered by a receipt for its seal', async (t) => {
+test('segments are stored unchanged, and each gets a receipt for its seal', async (t) => {
   const edge = await testEdge(30)
   const { open, stored, counted, seqs, records } = await setUp(t, { north: edge.signer.publicKey })
   const collector = await open()
@@ -99,7 +99,7 @@ test('segments are stored as they came, and each is answered by a receipt for it
   )
 })
 
-test('what is there already is acknowledged again and not stored twice; what overlaps adds what is new', async (t) => {
+test('a duplicate is acknowledged again and not stored twice; an overlapping segment adds its new records', async (t) => {
   const edge = await testEdge(30)
   const { open, stored, counted } = await setUp(t, { north: edge.signer.publicKey })
   const collector = await open()
@@ -113,7 +113,7 @@ test('what is there already is acknowledged again and not stored twice; what ove
   assert.deepEqual(counted.toSorted(), ['duplicate', 'duplicate', 'duplicate', 'taken', 'taken', 'taken'])
 })
 
-test('tampered, unsigned, unknown, reordered, cut and oversized segments are refused, and nothing of them is stored', async (t) => {
+test('tampered, unsigned, unknown, reordered, cut and oversized segments are refused, and none of their lines is stored', async (t) => {
   const [edge, south] = [await testEdge(30), await testEdge(9, 'south')]
   const { open, stored, counted, records } = await setUp(t, { north: edge.signer.publicKey })
   const collector = await open()
@@ -126,8 +126,8 @@ test('tampered, unsigned, unknown, reordered, cut and oversized segments are ref
     'another prev': [await edge.segment(5, 9, { prev: 'a'.repeat(64) }), 'chain'],
     'another head': [await edge.segment(5, 9, { head: 'a'.repeat(64) }), 'chain'],
     'another number': [await edge.segment(5, 9, { to: 10 }), 'chain'],
-    'a key of somebody else': [await edge.segment(5, 9, {}, ephemeralSigner()), 'signature'],
-    'an edge that nobody knows': [await south.segment(0, 5), 'edge'],
+    'another key': [await edge.segment(5, 9, {}, ephemeralSigner()), 'signature'],
+    'an unknown edge': [await south.segment(0, 5), 'edge'],
     'an edge under the name of another': [await south.segment(0, 5, { edge: 'north' }), 'signature'],
     'a later segment': [await edge.segment(10, 14), 'gap'],
     'no segment': [Buffer.from('hello\n'), 'malformed'],
@@ -145,7 +145,7 @@ test('tampered, unsigned, unknown, reordered, cut and oversized segments are ref
   assert.equal(upTo(await collector.take(good)), 9)
 })
 
-test('a second history of an edge is a fork: refused wherever it meets the first, and recorded once', async (t) => {
+test('a second history of an edge is a fork: refused at any overlap with the first, and recorded once', async (t) => {
   const [one, two] = [await testEdge(20), await testEdge(20)]
   const { open, stored, counted, records } = await setUp(t, { north: one.signer.publicKey })
   const collector = await open()
@@ -168,7 +168,7 @@ test('a second history of an edge is a fork: refused wherever it meets the first
   assert.equal(upTo(await collector.take(await one.segment(10, 19))), 19)
 })
 
-test('a collector that was killed goes on from what it acknowledged, whatever lies behind it', async (t) => {
+test('a killed collector continues after its last acknowledged record, whatever follows in the file', async (t) => {
   const edge = await testEdge(30)
   const { dir, open, stored } = await setUp(t, { north: edge.signer.publicKey })
   await (await open()).take(await edge.segment(0, 9))
@@ -180,13 +180,13 @@ test('a collector that was killed goes on from what it acknowledged, whatever li
   }
   assert.equal(upTo(await (await open()).take(await edge.segment(10, 19))), 19)
   assert.equal(stored(), text(edge, 19))
-  // Half of the journal's last line: the segment was never acknowledged.
+  // Half of the last journal line: its segment was never acknowledged.
   appendFileSync(`${dir}.jsonl`, '{"seq":3,"ver')
   assert.equal(upTo(await (await open()).take(await edge.segment(20, 29))), 29)
   assert.equal(stored(), text(edge, 29))
 })
 
-test('a stored ledger that holds less than was acknowledged does not start', async (t) => {
+test('a collector does not start on a stored ledger without acknowledged records', async (t) => {
   const edge = await testEdge(30)
   const { dir, open, stored } = await setUp(t, { north: edge.signer.publicKey })
   await (await open()).take(await edge.segment(0, 9))
@@ -200,7 +200,7 @@ test('a stored ledger that holds less than was acknowledged does not start', asy
   assert.equal(upTo(await (await open()).take(await edge.segment(10, 12))), 12)
 })
 
-test('nothing is acknowledged that could not be recorded or signed for', async (t) => {
+test('no segment is acknowledged without a record and a signature', async (t) => {
   const edge = await testEdge(30)
   const broken = { ledger: { append: () => Promise.reject(new Error('the disk is full')) } }
   const { open, counted, seqs } = await setUp(t, { north: edge.signer.publicKey }, broken)

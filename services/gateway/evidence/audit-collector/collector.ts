@@ -14,22 +14,22 @@ import type { Log } from '@plat/process'
 import type { Stored } from './positions.ts'
 import type { EdgeStore } from './store.ts'
 
-/** Why a segment is refused. */
+/** Reasons to refuse a segment. */
 export const REASONS = ['malformed', 'size', 'edge', 'signature', 'chain', 'gap', 'fork'] as const
 export type RefusalReason = (typeof REASONS)[number]
 
-/** What becomes of a segment: `duplicate`: all of it is stored already; `failed`: it could not be stored, and may come again. */
+/** Results of a segment: `duplicate`: stored already; `failed`: not stored, may be sent again. */
 export const RESULTS = ['taken', 'duplicate', 'refused', 'failed'] as const
 
-/** What the collector counts. */
+/** Metrics of the collector. */
 export interface CollectorMetrics {
   segment(result: (typeof RESULTS)[number]): void
   refused(reason: RefusalReason): void
-  /** The last record of this edge that is stored; -1: none. */
+  /** Number of the last stored record of this edge, or -1. */
   edgeSeq(edge: string, seq: number): void
 }
 
-/** An edge that may forward. */
+/** An edge that may forward segments. */
 export interface KnownEdge {
   readonly keys: StatementKeys
   readonly store: EdgeStore
@@ -40,9 +40,9 @@ export interface CollectorParts {
   readonly id: string
   readonly edges: ReadonlyMap<string, KnownEdge>
   readonly maxSegmentBytes: number
-  /** Signs receipts, now. */
+  /** Returns the current signer of receipts. */
   readonly signer: () => Promise<Signer>
-  /** The collector's own: it tells where the ledger of each edge stood. */
+  /** The collector's own ledger, for the positions of the edges' ledgers. */
   readonly ledger: Pick<Ledger, 'append'>
   readonly clock: Clock
   readonly log: Log
@@ -51,19 +51,19 @@ export interface CollectorParts {
 
 export type SegmentResult =
   | { readonly kind: 'receipt'; readonly text: string; readonly receipt: SegmentReceipt }
-  /** Bytes of the segment are missing: somebody is copying it, or cut it. */
+  /** The segment is truncated, or still being copied. */
   | { readonly kind: 'incomplete' }
   | { readonly kind: 'refused'; readonly reason: RefusalReason; readonly message: string }
 
 /**
- * Takes segments of edges (docs/spec/gateway.md, `auditCollector`). A segment is stored when it is signed by its edge, when its chain holds, and
- * when it goes on where the stored ledger of the edge ends; then, and not before, a receipt says so.
+ * Accepts segments of edges (docs/spec/gateway.md, `auditCollector`). A segment is stored if its edge has signed it, its chain is valid, and
+ * it continues the stored ledger of the edge; only then a receipt is issued.
  */
 export class Collector {
   readonly #parts: CollectorParts
-  /** The segment of each edge that is being taken: one at a time. */
+  /** Pending segment of each edge: they are processed one at a time. */
   readonly #busy = new Map<string, Promise<unknown>>()
-  /** The fork of each edge that was recorded last: an edge that goes on asking leaves no second record. */
+  /** The last recorded fork of each edge: retries leave no second record. */
   readonly #forks = new Map<string, string>()
 
   constructor(parts: CollectorParts) {
@@ -71,7 +71,7 @@ export class Collector {
     for (const [id, { store }] of parts.edges) parts.metrics.edgeSeq(id, store.stored.upTo)
   }
 
-  /** Rejects when it cannot be stored, recorded or signed for: nothing is acknowledged then. */
+  /** Rejects if the segment cannot be stored, recorded or signed for: then it is not acknowledged. */
   async take(bytes: Buffer): Promise<SegmentResult> {
     const { metrics, log } = this.#parts
     try {
@@ -84,7 +84,7 @@ export class Collector {
       return taken
     } catch (error) {
       metrics.segment('failed')
-      log.error({ error: reasonOf(error) }, 'a segment of an edge could not be taken')
+      log.error({ error: reasonOf(error) }, 'a segment of an edge could not be stored')
       throw error
     }
   }
@@ -100,7 +100,7 @@ export class Collector {
     const segment = readSegment(bytes)
     if (segment === 'incomplete') return { kind: 'incomplete' }
     if (segment === 'malformed')
-      return refused('malformed', 'it is no segment: a seal, and behind it the lines that it counts')
+      return refused('malformed', 'not a segment: a seal, followed by the lines that it counts')
     const { edge } = segment.seal
     const known = edges.get(edge)
     if (known === undefined) return refused('edge', `edge ${edge} is not in auditCollector.edges`)
@@ -152,7 +152,7 @@ export class Collector {
     return { kind: 'receipt', text: await signSegmentReceipt(await signer(), receipt), receipt }
   }
 
-  /** Two histories of one edge: somebody must look. */
+  /** Records two histories of one edge, for an operator to examine. */
   async #forked({ seal: { edge, ledgerId, from, to } }: Segment, what: string): Promise<SegmentResult> {
     if (this.#forks.get(edge) !== what) {
       await this.#parts.ledger.append({ kind: 'alert', reason: `fork: ${what}`, edge, ledgerId, from, upTo: to })
@@ -162,13 +162,13 @@ export class Collector {
   }
 }
 
-/** Null: where the segment and the stored ledger meet they say the same. */
+/** Returns null if the segment and the stored ledger agree where they overlap. */
 async function forkOf({ seal }: Segment, followed: FollowedSegment, store: EdgeStore): Promise<string | null> {
   const { upTo, head } = store.stored
   if (followed.hash !== null) {
     return followed.hash === head ? null : `a second history goes on after record ${upTo}`
   }
-  // It ends before the stored ledger does.
+  // The segment ends before the stored ledger does.
   const meets = seal.to < 0 || (await store.hashOf(seal.to)) === seal.head
   return meets ? null : `the stored record ${seal.to} is another one`
 }

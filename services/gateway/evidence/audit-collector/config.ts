@@ -1,7 +1,7 @@
 import { defineBlock, key, requiresTop, uniqueNames } from '@plat/config'
 import Type from 'typebox'
 
-/** `auditCollector` (docs/spec/gateway.md): takes segments of edges. */
+/** `auditCollector` (docs/spec/gateway.md): accepts segments of edges. */
 export const auditCollectorBlock = defineBlock({
   path: 'auditCollector',
   feature: 'audit-collector',

@@ -18,8 +18,8 @@ export interface DropOptions {
 const SEGMENT = /\.segment$/
 
 /**
- * Takes segments that people carry: `<dir>/*.segment`. A segment that is taken goes away and its receipt is put under
- * `<dir>/receipts/`; one that is refused goes to `<dir>/refused/`. What is incomplete, or comes too early, stays for the next look.
+ * Accepts segments that people copy: `<dir>/*.segment`. An accepted segment is removed and its receipt stored in
+ * `<dir>/receipts/`; a refused one is moved to `<dir>/refused/`. Incomplete and early segments stay for the next scan.
  */
 export class DropFolder {
   readonly #options: DropOptions
@@ -35,7 +35,7 @@ export class DropFolder {
     })
   }
 
-  /** Takes what is there. Never rejects. */
+  /** Scans the folder. Never rejects. */
   look(): Promise<void> {
     return this.#looks.now()
   }
@@ -46,7 +46,7 @@ export class DropFolder {
 
   async #look(): Promise<void> {
     const { dir } = this.#options
-    // The names that edges give are in the order of their records.
+    // Names given by edges sort in the order of their records.
     const names = (await readdir(dir)).filter((name) => SEGMENT.test(name)).toSorted()
     for (const name of names) await this.#take(name)
   }
@@ -54,7 +54,7 @@ export class DropFolder {
   async #take(name: string): Promise<void> {
     const { dir, collector, maxSegmentBytes } = this.#options
     const path = join(dir, name)
-    // One byte more than a segment may have is enough to be refused.
+    // One byte more than the limit is enough to refuse the segment.
     const taken = await collector.take(await readUpTo(path, maxSegmentBytes + 1))
     if (taken.kind === 'incomplete') return
     if (taken.kind === 'refused') {
@@ -72,7 +72,7 @@ async function moveTo(folder: string, path: string, name: string): Promise<void>
   await rename(path, join(folder, name))
 }
 
-/** Whole or not at all, for whoever copies it meanwhile. */
+/** Writes atomically: people may copy the folder meanwhile. */
 async function putWhole(folder: string, name: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   const temporary = join(folder, `.${name}`)

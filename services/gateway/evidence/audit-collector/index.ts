@@ -27,23 +27,23 @@ export interface AuditCollectorOptions {
     }
   }
   readonly ledgers: Ledgers
-  /** The key of `auditCheckpointKey`, as it is now. */
+  /** Returns the current key of `auditCheckpointKey`. */
   readonly signer: () => Promise<Signer>
   readonly clock: Clock
   readonly log: Log
   readonly metrics: GatewayMetrics
 }
 
-/** Takes segments of edges. */
+/** Accepts segments of edges. */
 export interface AuditCollector {
-  /** `POST /v1/audit/segments` of the admin API; none while it is switched off. */
+  /** `POST /v1/audit/segments` of the admin API; empty while off. */
   readonly routes: AdminRoutes
   close(): Promise<void>
 }
 
 /**
- * The collector (docs/spec/gateway.md, `auditCollector`), when it is switched on. Rejects when its journal, a key or a stored ledger cannot be
- * read, when a stored ledger holds less than was acknowledged, and when another process collects into the same folder.
+ * Creates the collector (docs/spec/gateway.md, `auditCollector`), if it is enabled. Rejects if its journal, a key or a stored ledger cannot be
+ * read, if a stored ledger lacks acknowledged records, or if another process collects into the same folder.
  */
 export async function createAuditCollector(options: AuditCollectorOptions): Promise<AuditCollector> {
   const { config, ledgers, signer, clock, log, metrics } = options

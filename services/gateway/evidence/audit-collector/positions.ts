@@ -4,22 +4,22 @@ import type { Log } from '@plat/process'
 import { type OpenJournal, openFileJournal } from '@plat/state'
 import { isObject } from '@plat/tokens'
 
-/** How far an edge's ledger is stored. */
+/** Stored part of an edge's ledger. */
 export interface Stored {
   readonly ledgerId: string
-  /** The last record; -1: none. */
+  /** Number of the last record, or -1. */
   readonly upTo: number
   readonly head: string
-  /** Bytes of the stored ledger that are acknowledged. */
+  /** Number of acknowledged bytes of the stored ledger. */
   readonly bytes: number
 }
 
 const NOTHING_STORED: Stored = { ledgerId: '', upTo: NO_RECORD.seq, head: NO_RECORD.hash, bytes: 0 }
 
-/** Events after which the journal is written anew with the last of each edge. */
+/** Events after which the journal is compacted to the last one of each edge. */
 const COMPACT_AFTER_EVENTS = 20_000
 
-/** The journal that says how far the ledger of each edge is stored. */
+/** Journal of the stored positions of all edges. */
 export class EdgePositions {
   readonly #journal: OpenJournal<Stored>
   readonly #log: Log
@@ -33,7 +33,7 @@ export class EdgePositions {
     this.#log = log
   }
 
-  /** Rejects when the journal cannot be read, or another process has it. */
+  /** Rejects if the journal cannot be read or another process has locked it. */
   static async open({ path, clock, log }: { path: string; clock: Clock; log: Log }): Promise<EdgePositions> {
     const places = new EdgePositions(await openFileJournal({ path, clock, decode: decodeStored }), log)
     places.#follow()
@@ -44,7 +44,7 @@ export class EdgePositions {
     return this.#last.get(edge)?.event ?? NOTHING_STORED
   }
 
-  /** Durable when it resolves. */
+  /** Resolves when durable. */
   async keep(edge: string, stored: Stored): Promise<void> {
     await this.#journal.append(edge, [stored])
     if (this.#events >= COMPACT_AFTER_EVENTS) await this.#compact()
@@ -55,7 +55,7 @@ export class EdgePositions {
     await this.#journal.close()
   }
 
-  /** What is there already is applied before this returns. */
+  /** Applies existing entries before it returns. */
   #follow(): void {
     const following = this.#journal.follow(
       0,

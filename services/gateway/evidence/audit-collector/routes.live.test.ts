@@ -11,7 +11,7 @@ import { testEdge } from './testing/edge.ts'
 
 const TYPE = 'application/vnd.plat.segment'
 
-test('POST /v1/audit/segments takes segments from forwarders alone, and says what is wrong with the others', async (t) => {
+test('POST /v1/audit/segments accepts segments from forwarders only, and reports problems of the others', async (t) => {
   // Shows D3.auditCollector.dir, D3.auditCollector.maxSegmentBytes, D3.adminAuth.role.audit-forwarder.
   const [people, edge, key] = [await provider(t), await testEdge(60), await keyFiles()]
   const dir = join(tempFolder(), 'edges')
@@ -53,14 +53,14 @@ test('POST /v1/audit/segments takes segments from forwarders alone, and says wha
   assert.deepEqual(await post(await edge.segment(10, 14)), [200, 14, ''])
   const stored = readFileSync(join(dir, 'north', 'ledger.jsonl'), 'utf8')
   assert.equal(stored, `${edge.lines().slice(0, 15).join('\n')}\n`)
-  // The role opens nothing else.
+  // The role grants nothing else.
   const headers = { authorization: `Bearer ${forwarder}` }
   for (const path of ['audit/head', 'audit/records', 'approvals', 'revocations']) {
     assert.equal((await fetch(`${gateway.url}/v1/${path}`, { headers })).status, 403, path)
   }
 })
 
-test('a gateway that collects nothing has no such route', async (t) => {
+test('a gateway without a collector has no such route', async (t) => {
   const { gateway } = await started(t, {})
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': TYPE }
   const response = await fetch(`${gateway.url}/v1/audit/segments`, { method: 'POST', headers, body: 'x' })

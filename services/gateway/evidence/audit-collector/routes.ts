@@ -15,7 +15,7 @@ const CODES: Readonly<Record<RefusalReason, ErrorCode>> = {
   fork: 'conflict',
 }
 
-/** `POST /v1/audit/segments`: a segment as body; answers the receipt. */
+/** `POST /v1/audit/segments`: accepts a segment as body; responds with the receipt. */
 export function createCollectorRoutes(collector: Collector, maxSegmentBytes: number): AdminRoutes {
   return {
     mount(context) {

@@ -9,14 +9,14 @@ const FOLDER_MODE = 0o700
 
 export interface EdgeStoreParts {
   readonly edge: string
-  /** `<dir>/<edge>/ledger.jsonl`: the edge's ledger as the edge wrote it. */
+  /** `<dir>/<edge>/ledger.jsonl`: the ledger as the edge wrote it. */
   readonly dir: string
   readonly places: EdgePositions
 }
 
 /**
- * The ledger of one edge, as far as its segments came. Lines are durable before the journal of places says so, and only what it says is
- * acknowledged: whatever a crash left behind it is cut off before the next lines are written.
+ * Stored ledger of one edge. Lines are durable before the journal of positions covers them, and only covered lines are
+ * acknowledged: lines left behind by a crash are cut off before the next write.
  */
 export class EdgeStore {
   readonly #path: string
@@ -29,7 +29,7 @@ export class EdgeStore {
     this.#reader = new LineReader(this.#path)
   }
 
-  /** Throws when less is there than was acknowledged. */
+  /** Throws if acknowledged records are missing. */
   static async open(parts: EdgeStoreParts): Promise<EdgeStore> {
     const store = new EdgeStore(parts)
     await mkdir(join(parts.dir, parts.edge), { recursive: true, mode: FOLDER_MODE })
@@ -47,7 +47,7 @@ export class EdgeStore {
     return places.of(edge)
   }
 
-  /** Null: there is no such record. */
+  /** Returns null if the record does not exist. */
   async hashOf(seq: number): Promise<string | null> {
     try {
       return await this.#reader.hashOf(seq)
@@ -57,7 +57,7 @@ export class EdgeStore {
     }
   }
 
-  /** Stores lines behind those that are there. Durable when it resolves; after a failure nothing counts as stored. */
+  /** Appends lines. Durable when it resolves; after a failure none of them counts as stored. */
   async append(lines: Uint8Array, after: Omit<Stored, 'bytes'>, beforeCounted: () => Promise<void>): Promise<void> {
     const { places, edge } = this.#parts
     const before = this.stored.bytes
@@ -72,7 +72,7 @@ export class EdgeStore {
     await places.keep(edge, { ...after, bytes: before + lines.length })
   }
 
-  /** Takes away what was never acknowledged. */
+  /** Removes lines that were never acknowledged. */
   async #cut(bytes: number): Promise<void> {
     try {
       await truncate(this.#path, bytes)
@@ -82,7 +82,7 @@ export class EdgeStore {
   }
 }
 
-/** A new file survives power loss only once its folders were synced. */
+/** Syncs the folders too: only then a new file survives power loss. */
 async function syncFolders({ dir, edge }: EdgeStoreParts): Promise<void> {
   for (const folder of [join(dir, edge), dir]) {
     await using handle = await open(folder, 'r')

@@ -4,7 +4,7 @@ import { SinkBackoff } from './backoff.ts'
 
 const drawing = (byte: number) => ({ random: () => Uint8Array.of(byte) })
 
-test('pauses double to a minute, and are drawn from their upper half', () => {
+test('backoff doubles up to a minute, with jitter over the upper half', () => {
   const pauses = (byte: number) => {
     const pace = new SinkBackoff(100, drawing(byte))
     return Array.from({ length: 9 }, () => pace.failed())
@@ -13,7 +13,7 @@ test('pauses double to a minute, and are drawn from their upper half', () => {
   assert.deepEqual(pauses(0), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000])
 })
 
-test('after a success the next pause is the first one again', () => {
+test('a success resets the backoff', () => {
   const pace = new SinkBackoff(100, drawing(255))
   pace.failed()
   pace.failed()
@@ -23,7 +23,7 @@ test('after a success the next pause is the first one again', () => {
   assert.equal(pace.failed(), 1000)
 })
 
-test('a refused batch is halved down to one record, and grows back to what was told', () => {
+test('a refused batch is halved down to one record, and grows back to the configured size', () => {
   const pace = new SinkBackoff(100, drawing(0))
   const limits = []
   for (let size = pace.limit; size > 1; size = pace.limit) {

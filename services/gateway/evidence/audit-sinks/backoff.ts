@@ -1,10 +1,10 @@
 import type { Ids } from '@plat/core'
 
-/** After the first failure, in milliseconds; each further one doubles it. */
+/** Initial backoff, doubled after each further failure, in milliseconds. */
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
 
-/** How many records go at once, and how long to wait after a failure. */
+/** Batch size and exponential backoff of a sink. */
 export class SinkBackoff {
   readonly #ids: Pick<Ids, 'random'>
   readonly #batchSize: number
@@ -17,7 +17,7 @@ export class SinkBackoff {
     this.#ids = ids
   }
 
-  /** Records of the next delivery at most. */
+  /** Maximum number of records in the next delivery. */
   get limit(): number {
     return this.#limit
   }
@@ -26,7 +26,7 @@ export class SinkBackoff {
     return this.#failures > 0
   }
 
-  /** A batch of `size` was refused: the half of it is looked at alone. */
+  /** Called when a batch of `size` was refused: the next one is half as large. */
   narrow(size: number): void {
     this.#limit = Math.ceil(size / 2)
   }
@@ -36,7 +36,7 @@ export class SinkBackoff {
     this.#limit = Math.min(this.#limit * 2, this.#batchSize)
   }
 
-  /** Milliseconds to wait: between the half and the whole of a pause that doubles, so that many gateways do not come back at once. */
+  /** Returns the milliseconds to wait: exponential backoff with jitter, so that gateways do not return all at once. */
   failed(): number {
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS)
     this.#failures++

@@ -39,7 +39,7 @@ const sink = Type.Object({
   logType: key.text('Of `chronicle`.'),
   region: key.text('Of `chronicle` and `cloudwatch`.', '', '^(?:[a-z0-9-]{1,40})?$'),
   jurisdiction: key.jurisdiction(
-    'Where the receiver runs; checked against the SovereigntyPolicy; default as a cloud region says.',
+    'Where the receiver runs; checked against the SovereigntyPolicy; default by the cloud region.',
   ),
   logGroup: key.text('Of `cloudwatch`.'),
   logStream: key.text('Of `cloudwatch`.'),
@@ -51,19 +51,19 @@ const sink = Type.Object({
   deadLetterMaxBytes: key.whole('When full, delivery stops instead of dropping.', 64 * MIB, 1),
 })
 
-/** A sink as gateway.json has it, defaults filled in; unset is `''` or absent. */
+/** A sink of gateway.json with defaults; unset members are `''` or absent. */
 export type SinkConfig = Static<typeof sink>
 export type SinkType = SinkConfig['type']
 
-/** Where a sink's receiver runs; empty: not known. */
+/** Jurisdiction of a sink's receiver; empty if unknown. */
 export function placeOfSink({ url: upstream, region, jurisdiction }: SinkConfig): string {
   return jurisdictionOf({ upstream, region, jurisdiction }, null) ?? ''
 }
 
-/** Bytes of one delivery where `maxBatchBytes` does not say: below the megabyte that most receivers take. */
+/** Default of `maxBatchBytes`: below the limit of one megabyte that most receivers have. */
 const BATCH_BYTES = 900_000
 
-/** Bytes of one delivery at most, one record apart. */
+/** Maximum size of one delivery, in bytes; a single larger record is sent alone. */
 export function batchBytesOf({ maxBatchBytes }: SinkConfig): number {
   return maxBatchBytes ?? BATCH_BYTES
 }
@@ -74,12 +74,12 @@ const HTTP = [...TLS, 'url', 'headersFile'] as const
 interface TypeRules {
   readonly needs: readonly (keyof SinkConfig)[]
   readonly takes: readonly (keyof SinkConfig)[]
-  /** Exactly one of them says who the gateway is. */
+  /** Exactly one of them must authenticate the gateway. */
   readonly shows?: readonly (keyof SinkConfig)[]
   readonly cloud?: SinkConfig['credentials']
 }
 
-/** Which keys a type needs and takes; keys with a default of their own are not looked at. */
+/** Required and allowed keys of each type; keys with defaults are not checked. */
 const RULES: Readonly<Record<SinkType, TypeRules>> = {
   syslog: { needs: ['address'], takes: TLS },
   http: { needs: ['url'], takes: [...HTTP, 'tokenFile'] },
@@ -105,12 +105,12 @@ const RULES: Readonly<Record<SinkType, TypeRules>> = {
   'splunk-hec': { needs: ['url', 'tokenFile'], takes: [...HTTP, 'index', 'source'] },
 }
 
-/** Keys of which each belongs to some types only. */
+/** Keys that only some types have. */
 const OF_A_TYPE: readonly (keyof SinkConfig)[] = [
   ...new Set(Object.values(RULES).flatMap(({ needs, takes, shows = [] }) => [...needs, ...takes, ...shows])),
 ]
 
-/** What the schema cannot say of a sink. */
+/** Rules for sinks beyond the schema. */
 const sinksFit: Rule = ({ auditSinks }, { auditPath }) => {
   if (!Array.isArray(auditSinks)) return []
   return auditSinks.flatMap((one: unknown, index) =>
@@ -147,7 +147,7 @@ function faultsOf(one: SinkConfig, auditPath: unknown): readonly Fault[] {
   return [...faults, ...urlFaults(one), ...formatFaults(one), ...pathFaults(one, auditPath)]
 }
 
-/** A file of a configuration is read by many; a secret stands in a file of its own. */
+/** Configuration files have many readers: secrets belong into separate files. */
 function urlFaults({ url }: SinkConfig): readonly Fault[] {
   if (url === '') return []
   const { username, password } = new URL(url)
@@ -165,7 +165,7 @@ function formatFaults({ type, format, chronicleMode, logType }: SinkConfig): rea
   ]
 }
 
-/** The ledger is written by the ledger alone. */
+/** Sinks must not write the ledger file. */
 function pathFaults(one: SinkConfig, auditPath: unknown): readonly Fault[] {
   if (typeof auditPath !== 'string') return []
   const names = ['path', 'deadLetterPath'] as const
@@ -175,7 +175,7 @@ function pathFaults(one: SinkConfig, auditPath: unknown): readonly Fault[] {
     .map((name) => [name, 'must not be auditPath'])
 }
 
-/** `auditSinks` (docs/spec/gateway.md): records streamed to whoever watches. */
+/** `auditSinks` (docs/spec/gateway.md): streams of audit records. */
 export const auditSinksBlock = defineBlock({
   path: '',
   feature: 'audit-sinks',

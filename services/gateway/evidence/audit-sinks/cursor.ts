@@ -8,12 +8,12 @@ const schema = Type.Object(
   { additionalProperties: false },
 )
 
-/** The last record that a sink is done with. */
+/** The last record that a sink has finished. */
 export type DeliveredPosition = Pick<Static<typeof schema>, 'seq' | 'hash'>
 
 const FILE_MODE = 0o600
 
-/** Where a sink stands; null: it has delivered nothing yet. Throws for a file that holds no place. */
+/** Reads the position of a sink; null if it has delivered nothing. Throws for an invalid file. */
 export async function readCursor(path: string): Promise<DeliveredPosition | null> {
   let value: unknown
   try {
@@ -27,8 +27,8 @@ export async function readCursor(path: string): Promise<DeliveredPosition | null
 }
 
 /**
- * Puts the place on disk as a whole. The folder is not synced: after a power cut an older place may come back, which delivers some
- * records again and loses none.
+ * Writes the position atomically. The folder is not synced: after a power failure an older position may return, which repeats some
+ * records and loses none.
  */
 export async function writeCursor(path: string, { seq, hash }: DeliveredPosition): Promise<void> {
   const temporary = `${path}.tmp`

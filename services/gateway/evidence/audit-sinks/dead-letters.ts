@@ -6,15 +6,15 @@ import { appendLines } from './receivers/jsonl.ts'
 
 const FOLDER_MODE = 0o700
 
-/** A record that a receiver will never take. */
+/** A record that its receiver permanently refuses. */
 export interface DeadLetter {
   readonly record: AuditRecord
   readonly reason: string
-  /** When it was given up: RFC 3339. */
+  /** Time of the last attempt (RFC 3339). */
   readonly at: string
 }
 
-/** The file of such records, each a line with the ledger's line in it. It never grows beyond its limit. */
+/** File of such records, one per line with the ledger line in it. It never exceeds its size limit. */
 export class DeadLetters {
   readonly path: string
   readonly #maxBytes: number
@@ -24,7 +24,7 @@ export class DeadLetters {
     this.#maxBytes = maxBytes
   }
 
-  /** On disk when it resolves; false: there is no room for it. */
+  /** Resolves when it is on disk, or with false if there is no room. */
   async add({ record: { seq, hash, text }, reason, at }: DeadLetter): Promise<boolean> {
     const line = `${JSON.stringify({ at, reason, seq, hash, line: text })}\n`
     if ((await this.#size()) + Buffer.byteLength(line) > this.#maxBytes) return false

@@ -8,9 +8,9 @@ import { createSinkMetrics } from './metrics.ts'
 import { type Clouds, createReceiver } from './receivers/receivers.ts'
 import { Sink } from './sink.ts'
 
-/** How often the lag is told anew, in milliseconds: it grows while a receiver is silent. */
+/** Interval of lag updates, in milliseconds: it grows while a receiver is unreachable. */
 const LAG_EVERY_MS = 1_000
-/** Cursors and dead letters say what agents did. */
+/** Cursors and dead letters describe what agents did. */
 const FOLDER_MODE = 0o700
 
 export interface AuditSinksParts {
@@ -26,8 +26,8 @@ export interface AuditSinksParts {
 }
 
 /**
- * Streams the ledger to every sink of `auditSinks` (docs/spec/gateway.md). Each has its own cursor in `<auditPath>.sinks` and waits for no other,
- * and nobody waits for them. Rejects when a cursor is not one of this ledger.
+ * Streams the ledger to every sink of `auditSinks` (docs/spec/gateway.md). Each has its own cursor in `<auditPath>.sinks` and runs independently
+ * of calls and of the others. Rejects if a cursor is not of this ledger.
  */
 export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close(): Promise<void> }> {
   const { config, clock } = parts

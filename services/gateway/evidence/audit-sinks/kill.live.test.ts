@@ -12,14 +12,14 @@ import { startHttpReceiver, startSyslogReceiver } from './testing/servers.ts'
 
 const BATCH = 10
 
-/** Every line in order; those that came twice follow one another, and are of one batch. */
+/** Asserts that every line came in order; repeated lines are adjacent and of one batch. */
 function assertStreamed(got: readonly string[], lines: readonly string[], restarts: number): void {
   const first = got.filter((line, index) => got.indexOf(line) === index)
   assert.deepEqual(first, lines)
   assert.ok(got.length - first.length <= BATCH * restarts, `${got.length - first.length} came twice`)
 }
 
-test('a gateway that is killed in the middle of deliveries loses no record, and repeats the last batch at most', async (t) => {
+test('a gateway killed during deliveries loses no record, and repeats at most the last batch', async (t) => {
   // Shows D3.audit.auditSinks, D3.event.sinksStreamed, D3.auditSinks.name, D3.auditSinks.pollIntervalMillis,
   // D3.metric.plat_gateway_audit_sink_lag, D3.metric.plat_gateway_audit_sink_delivered_total,
   // D3.metric.plat_gateway_audit_sink_errors_total.
@@ -39,28 +39,28 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
       env: { PLAT_ADMIN_TOKEN: TOKEN },
     })
   const received = () => http.posted.flatMap(({ body }) => body.split('\n').slice(0, -1))
-  const told = () => syslog.messages.map(({ message }) => message)
+  const syslogged = () => syslog.messages.map(({ message }) => message)
   const KILLS = 2
   for (let kill = 1; kill <= KILLS; kill++) {
     const gateway = await start()
     const acting = act(gateway)
-    const [before, beforeSyslog] = [received().length, told().length]
-    await until(() => received().length > before + 40 && told().length > beforeSyslog + 40, 'records')
+    const [before, beforeSyslog] = [received().length, syslogged().length]
+    await until(() => received().length > before + 40 && syslogged().length > beforeSyslog + 40, 'records')
     await gateway.kill()
     await acting
     await gateway.close()
   }
   const last = await start()
   const lines = () => wholeLines(auditPath)
-  await until(() => received().at(-1) === lines().at(-1) && told().at(-1) === lines().at(-1), 'the last record')
-  const isTold = async (...series: readonly RegExp[]) => {
+  await until(() => received().at(-1) === lines().at(-1) && syslogged().at(-1) === lines().at(-1), 'the last record')
+  const isExposed = async (...series: readonly RegExp[]) => {
     const metrics = await (await fetch(`${last.url}/metrics`)).text()
     return series.every((one) => one.test(metrics))
   }
-  // The lag is told once a second.
+  // The lag is updated once per second.
   await until(
     () =>
-      isTold(
+      isExposed(
         /^plat_gateway_audit_sink_lag\{sink="collector"\} 0$/m,
         /^plat_gateway_audit_sink_delivered_total\{sink="collector"\} [1-9]\d*$/m,
         /^plat_gateway_audit_sink_errors_total\{sink="down"\} [1-9]\d*$/m,
@@ -68,18 +68,18 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
       ),
     'the series of the sinks',
   )
-  // What waited while its receiver was down comes all the same.
+  // Records that waited while the receiver was down are delivered too.
   down.posted.length = 0
   down.answers = () => ({ status: 200 })
   const late = () => down.posted.flatMap(({ body }) => body.split('\n').slice(0, -1))
   await until(() => late().length >= lines().length, 'what has waited')
   await last.close()
   assertStreamed(received(), lines(), KILLS)
-  assertStreamed(told(), lines(), KILLS)
+  assertStreamed(syslogged(), lines(), KILLS)
   assertStreamed(late(), lines(), 0)
 })
 
-test('a sink whose cursor is not of this ledger keeps the gateway from starting', async (t) => {
+test('a gateway does not start if a sink has the cursor of another ledger', async (t) => {
   const dir = tempFolder()
   const sink = { name: 'file', type: 'jsonl', path: join(dir, 'copy.jsonl') }
   const start = (auditPath: string) => started(t, { auditPath, auditSinks: [sink] }, true)

@@ -3,25 +3,25 @@ import { headerLines, readText } from '@plat/config'
 import type { AwsCredentials, DialOptions } from '@plat/http'
 import type { SinkConfig } from './config.ts'
 
-/** Largest file, in bytes; bundles of authorities are the longest. */
+/** Maximum file size, in bytes; CA bundles are the largest. */
 const MAX_FILE_BYTES = 1024 * 1024
 /** A bearer token (RFC 6750): visible ASCII without spaces. */
 const TOKEN = /^[\x21-\x7e]+$/
 
-/** A file that a delivery needs cannot be used; the message names the key and the file and quotes nothing of it. */
+/** A file needed for a delivery cannot be used; the message names key and file and quotes nothing of it. */
 export class UnusableMaterialError extends Error {}
 
-/** The files of one sink. They are read with each delivery: a rotated one counts at once, and what is missing is never done without. */
+/** Files of one sink. They are read for each delivery: a rotated file applies at once, and a missing one fails the delivery. */
 export class Material {
   readonly #config: SinkConfig
-  /** The dialer tells connections apart by this very object. */
+  /** The dialer pools connections by the identity of this object. */
   #trust: { readonly from: string; readonly options: DialOptions } | null = null
 
   constructor(config: SinkConfig) {
     this.#config = config
   }
 
-  /** Whom to believe, and as whom to come. */
+  /** TLS trust roots and client certificate. */
   async trust(): Promise<DialOptions> {
     const { caFile, certFile, keyFile, serverName } = this.#config
     const caPEM = caFile === '' ? undefined : await this.#file('caFile', caFile)
@@ -39,25 +39,22 @@ export class Material {
     return this.#trust.options
   }
 
-  /** Null: the configuration names none. */
+  /** Returns null if none is configured. */
   async token(): Promise<string | null> {
     const { tokenFile } = this.#config
     if (tokenFile === '') return null
     const token = await this.#file('tokenFile', tokenFile)
-    if (!TOKEN.test(token))
-      throw new UnusableMaterialError(`tokenFile: ${tokenFile} holds no token that a header can carry`)
+    if (!TOKEN.test(token)) throw new UnusableMaterialError(`tokenFile: ${tokenFile} holds no valid bearer token`)
     return token
   }
 
-  /** Names in lower case. */
+  /** Names are in lower case. */
   async headers(): Promise<Readonly<Record<string, string>>> {
     const { headersFile } = this.#config
     if (headersFile === '') return {}
     const headers = headerLines(await this.#file('headersFile', headersFile))
     if (typeof headers === 'object') return headers
-    throw new UnusableMaterialError(
-      `headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`,
-    )
+    throw new UnusableMaterialError(`headersFile: line ${headers} of ${headersFile} is not an allowed "Name: value"`)
   }
 
   async aws(): Promise<AwsCredentials> {

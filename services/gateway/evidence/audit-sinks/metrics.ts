@@ -1,6 +1,6 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 
-/** What sinks of the ledger count. */
+/** Metrics of audit sinks. */
 export interface SinkMetrics {
   lag(sink: string, records: number): void
   delivered(sink: string, records: number): void

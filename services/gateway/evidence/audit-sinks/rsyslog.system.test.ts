@@ -13,7 +13,7 @@ import { startRsyslog } from './testing/rsyslog.ts'
 import { certificates } from './testing/servers.ts'
 
 for (const protocol of ['tcp', 'tls'] as const) {
-  test(`rsyslog hears every record over ${protocol}, also those that came while it was away`, async (t) => {
+  test(`rsyslog receives every record over ${protocol}, also those written while it was down`, async (t) => {
     const { ca, tls } = await certificates()
     const rsyslog = await startRsyslog(t, protocol === 'tls' ? { ca, cert: String(tls.cert), key: tls.key } : null)
     const fixture = await setUpSinks(t)

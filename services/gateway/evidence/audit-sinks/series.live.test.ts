@@ -4,7 +4,7 @@ import { until } from '@plat/testkit/until'
 import { started } from '../../testing/started.ts'
 import { startHttpReceiver } from './testing/servers.ts'
 
-test('a gateway tells of its sinks by series of their own, and without sinks has none', async (t) => {
+test('a gateway exposes metrics for each sink, and none without sinks', async (t) => {
   // Shows D3.metric.plat_gateway_audit_sink_dead_lettered_total, D3.metric.plat_gateway_audit_sink_lag,
   // D3.metric.plat_gateway_audit_sink_delivered_total.
   const server = await startHttpReceiver(t)
@@ -12,7 +12,7 @@ test('a gateway tells of its sinks by series of their own, and without sinks has
   const sink = { name: 'picky', type: 'http', url: server.url, format: 'json', pollIntervalMillis: 5 }
   const { gateway } = await started(t, { auditSinks: [sink] })
   const series = async () => await (await fetch(`${gateway.url}/metrics`)).text()
-  // The third refusal of the first record, after two pauses.
+  // Dead-lettered at its third refusal, after two backoffs.
   const lettered = 'plat_gateway_audit_sink_dead_lettered_total{sink="picky"} 1\n'
   await until(async () => (await series()).includes(lettered), 'the record put aside')
   await until(async () => (await series()).includes('plat_gateway_audit_sink_lag{sink="picky"} 0\n'), 'no lag')

@@ -9,9 +9,9 @@ import type { Delivery } from './receivers/receiver.ts'
 import { ScriptedReceiver, setUpSinks } from './testing/fixture.ts'
 
 const upTo = (last: number) => Array.from({ length: last + 1 }, (_, seq) => seq)
-const down: Delivery = { kind: 'failed', reason: 'nobody listens' }
+const down: Delivery = { kind: 'failed', reason: 'unreachable' }
 
-test('every record comes once and in order, in batches of the size that was told', async (t) => {
+test('every record is delivered once and in order, in batches of the configured size', async (t) => {
   // Shows D3.auditSinks.batchSize.
   const fixture = await setUpSinks(t)
   const last = await fixture.fill(25)
@@ -30,7 +30,7 @@ test('every record comes once and in order, in batches of the size that was told
   assert.deepEqual([counted.lagging, counted.failures, counted.dead], [0, 0, 0])
 })
 
-test('a delivery holds 100 records at most unless the sink says otherwise', async (t) => {
+test('a delivery holds 100 records by default', async (t) => {
   // Shows D3.limit.sinkBatch.
   const fixture = await setUpSinks(t)
   const last = await fixture.fill(120)
@@ -44,7 +44,7 @@ test('a delivery holds 100 records at most unless the sink says otherwise', asyn
   )
 })
 
-test('a delivery holds no more bytes than it may, and one record at least', async (t) => {
+test('a delivery stays within its bytes, with at least one record', async (t) => {
   // Shows D3.auditSinks.maxBatchBytes.
   const fixture = await setUpSinks(t)
   const last = await fixture.fill(6)
@@ -60,7 +60,7 @@ test('a delivery holds no more bytes than it may, and one record at least', asyn
   assert.ok(narrow.batches.every((batch) => batch.length === 1))
 })
 
-test('while a receiver is down its records wait in the ledger, and pauses grow', async (t) => {
+test('while a receiver is down its records wait in the ledger, with exponential backoff', async (t) => {
   // Shows D3.event.sinksStreamed.
   const fixture = await setUpSinks(t)
   const last = await fixture.fill(10)
@@ -80,7 +80,7 @@ test('while a receiver is down its records wait in the ledger, and pauses grow',
   const pauses = at.slice(1).map((time, index) => time - (at[index] ?? 0))
   for (const [index, pause] of pauses.entries()) {
     const whole = Math.min(1000 * 2 ** index, 60_000)
-    // The clock of this test goes by seconds.
+    // The clock of this test advances by seconds.
     assert.ok(pause >= whole / 2 - 1000, `pause ${index}: ${pause} ms`)
   }
   assert.deepEqual(new Set(receiver.batches.map(String)), new Set([String(upTo(last))]))
@@ -95,7 +95,7 @@ test('while a receiver is down its records wait in the ledger, and pauses grow',
   assert.equal(counted.failures, 7)
 })
 
-test('a receiver that says when to come back is left alone until then', async (t) => {
+test('Retry-After is honored', async (t) => {
   const fixture = await setUpSinks(t)
   await fixture.fill(1)
   const clock = new TestClock()
@@ -114,7 +114,7 @@ test('a receiver that says when to come back is left alone until then', async (t
   assert.ok((at[1] ?? 0) - (at[0] ?? 0) >= 120_000)
 })
 
-test('a sink goes on where it was, and not before', async (t) => {
+test('a sink continues after its last record', async (t) => {
   const fixture = await setUpSinks(t)
   const first = await fixture.fill(5)
   const receiver = new ScriptedReceiver()
@@ -129,7 +129,7 @@ test('a sink goes on where it was, and not before', async (t) => {
   assert.equal(statSync(join(fixture.dir, 'siem.cursor.json')).mode & 0o777, 0o600)
 })
 
-test('what a sink still has to say is said when the gateway stops; one that does not listen is not waited for', async (t) => {
+test('remaining records are delivered at shutdown, which does not wait for unreachable receivers', async (t) => {
   const fixture = await setUpSinks(t)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
@@ -152,7 +152,7 @@ test('what a sink still has to say is said when the gateway stops; one that does
   assert.equal(existsSync(join(fixture.dir, 'deaf.cursor.json')), false)
 })
 
-test('what is written during the last delivery before the stop is told as well', async (t) => {
+test('records written during the last delivery before shutdown are delivered, too', async (t) => {
   const fixture = await setUpSinks(t)
   const receiver = new ScriptedReceiver()
   const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Delivery>()]
@@ -169,7 +169,7 @@ test('what is written during the last delivery before the stop is told as well',
   assert.deepEqual(receiver.taken, upTo(last))
 })
 
-test('a record that is refused goes to the dead letters alone, after its third refusal, and the others come in order', async (t) => {
+test('a record that is refused goes to the dead letters after its third refusal, and the others are delivered in order', async (t) => {
   // Shows D3.auditSinks.deadLetterPath.
   const fixture = await setUpSinks(t)
   const last = await fixture.fill(40)
@@ -205,7 +205,7 @@ test('a record that is refused goes to the dead letters alone, after its third r
   assert.equal(counted.dead, 2)
 })
 
-test('records that a receiver passes over within a batch go to the dead letters at once', async (t) => {
+test('records rejected within an accepted batch go to the dead letters at once', async (t) => {
   const fixture = await setUpSinks(t)
   const last = await fixture.fill(5)
   const receiver = new ScriptedReceiver()
@@ -221,7 +221,7 @@ test('records that a receiver passes over within a batch go to the dead letters 
   assert.deepEqual([counted.dead, counted.taken], [2, last - 1])
 })
 
-test('when the dead letters are full delivery stops, drops nothing and sends nothing again, until there is room', async (t) => {
+test('when the dead letters are full delivery stops, without loss or repetition, until there is room', async (t) => {
   // Shows D3.auditSinks.deadLetterMaxBytes, D3.limit.deadLetter.
   const fixture = await setUpSinks(t)
   await fixture.fill(8)
@@ -266,7 +266,7 @@ test('when the dead letters are full delivery stops, drops nothing and sends not
   assert.deepEqual(numbers, [1, 3, 5, 7])
 })
 
-test('a cursor of another ledger, or one that is no cursor, is refused with the file to remove', async (t) => {
+test('a cursor of another ledger, or an invalid one, is refused naming the file to remove', async (t) => {
   const fixture = await setUpSinks(t)
   await fixture.fill(3)
   const cursor = join(fixture.dir, 'siem.cursor.json')
@@ -287,7 +287,7 @@ test('a cursor of another ledger, or one that is no cursor, is refused with the 
   }
 })
 
-test('a receiver that throws has failed', async (t) => {
+test('an exception of a receiver counts as a failure', async (t) => {
   const fixture = await setUpSinks(t)
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()

@@ -8,17 +8,16 @@ import { type DeadLetter, DeadLetters } from './dead-letters.ts'
 import type { SinkMetrics } from './metrics.ts'
 import type { Delivery, Item, Receiver } from './receivers/receiver.ts'
 
-/** A record that is refused alone so many times, with pauses between, is given up: receivers refuse for passing reasons too. */
+/** Refusals of a single record, with backoff between, before it is a dead letter: receivers also refuse for temporary reasons. */
 const REFUSALS = 3
-/** When the gateway stops, what is left is delivered for so long, in milliseconds. */
+/** Maximum time for deliveries at shutdown, in milliseconds. */
 const LAST_WORDS_MS = 2_000
 
-/** What a sink counts (docs/spec/gateway.md, metrics). */
 export interface SinkParts {
   readonly config: SinkConfig
   readonly receiver: Receiver
   readonly auditPath: string
-  /** Where cursors are, and dead letters unless told otherwise. */
+  /** Folder of cursors, and default folder of dead letters. */
   readonly dir: string
   /** The last durable record of the ledger. */
   readonly head: () => { readonly seq: number }
@@ -29,8 +28,8 @@ export interface SinkParts {
 }
 
 /**
- * Streams the ledger to one receiver, in its order and from where the cursor stands. A record is passed only when the receiver has
- * it, or when it lies in the dead letter file: after a crash the last batch may come again.
+ * Streams the ledger to one receiver, in order and from its cursor. The cursor passes a record only when the receiver or the dead-letter
+ * file has it: after a crash the last batch may be repeated.
  */
 export class Sink {
   readonly #parts: SinkParts
@@ -40,7 +39,7 @@ export class Sink {
   readonly #pace: SinkBackoff
   /** The last record that the cursor covers. */
   #done: number
-  /** What the receiver has taken and the disk does not know yet: letters to bury, and where the cursor goes after that. */
+  /** Result that is not yet on disk: dead letters to write, and then the new cursor. */
   #owed: { readonly letters: DeadLetter[]; readonly last: ReadLine; readonly delivered: number } | null = null
   #refusals = 0
   #state: 'running' | 'closing' | 'closed' = 'running'
@@ -60,7 +59,7 @@ export class Sink {
     this.#done = place?.seq ?? -1
   }
 
-  /** Rejects when the cursor cannot be read, and when it stands at a record that the ledger does not hold. */
+  /** Rejects if the cursor cannot be read, or names a record that the ledger does not hold. */
   static async open(parts: SinkParts): Promise<Sink> {
     const path = cursorOf(parts)
     try {
@@ -82,7 +81,7 @@ export class Sink {
     metrics.lag(config.name, Math.max(0, head().seq - this.#done))
   }
 
-  /** Delivers what is left while the receiver takes it, and stops. */
+  /** Delivers remaining records while the receiver accepts them, and stops. */
   async close(): Promise<void> {
     this.#state = 'closing'
     this.#wake()
@@ -99,12 +98,12 @@ export class Sink {
       const pauseMs = await this.#turn()
       if (this.#state === 'closed' || (this.#state === 'closing' && pauseMs > 0 && this.#isIdle)) return
       if (pauseMs > 0 && this.#state === 'running') await this.#rest(pauseMs)
-      // Whoever does not listen will not hear the last words either.
+      // An unreachable receiver would not get the remaining records either.
       if (this.#state !== 'running' && this.#pace.isFailing) return
     }
   }
 
-  /** All is told, also what was written during the last delivery; or nobody listens. */
+  /** All records are delivered, also those written during the last delivery; or the receiver is unreachable. */
   get #isIdle(): boolean {
     return this.#pace.isFailing || this.#done >= this.#parts.head().seq
   }
@@ -119,7 +118,7 @@ export class Sink {
     return promise
   }
 
-  /** One delivery. Answers the milliseconds until the next one; 0: there is more. */
+  /** Makes one delivery. Returns the milliseconds until the next one; 0 if there is more. */
   async #turn(): Promise<number> {
     const { config, head } = this.#parts
     try {
@@ -136,7 +135,7 @@ export class Sink {
     }
   }
 
-  /** As many of them as the bytes of one delivery allow, and one at least. */
+  /** Returns as many lines as fit into one delivery, at least one. */
   #fitting(lines: readonly ReadLine[]): readonly (Item & { readonly record: ReadLine })[] {
     const { config, receiver } = this.#parts
     const batch: (Item & { readonly record: ReadLine })[] = []
@@ -176,7 +175,7 @@ export class Sink {
     return await this.#settle()
   }
 
-  /** Brings to disk what became of a batch. What has failed here is done again without a further delivery. */
+  /** Writes the result of a batch to disk. After a failure it is repeated without another delivery. */
   async #settle(): Promise<number> {
     const { config, metrics, log } = this.#parts
     const owed = this.#owed
@@ -189,7 +188,7 @@ export class Sink {
       const { reason, record } = letter
       log.error(
         { sink: config.name, seq: record.seq, reason, path: this.#deadLetters.path },
-        'an audit record went to the dead letters',
+        'audit record moved to the dead letters',
       )
     }
     await writeCursor(this.#cursor, owed.last)
@@ -198,7 +197,7 @@ export class Sink {
     this.#done = owed.last.seq
     this.tellLag()
     if (owed.delivered > 0) metrics.delivered(config.name, owed.delivered)
-    if (this.#pace.isFailing) log.info({ sink: config.name, seq: this.#done }, 'an audit sink takes records again')
+    if (this.#pace.isFailing) log.info({ sink: config.name, seq: this.#done }, 'audit sink delivers again')
     this.#pace.succeeded()
     return 0
   }
@@ -207,8 +206,7 @@ export class Sink {
     const { config, log, metrics } = this.#parts
     if (this.#state === 'closed') return 0
     metrics.failed(config.name)
-    if (!this.#pace.isFailing)
-      log.warn({ sink: config.name, reason }, 'an audit sink takes no records: they wait in the ledger')
+    if (!this.#pace.isFailing) log.warn({ sink: config.name, reason }, 'audit sink delivery failed, will retry')
     return Math.max(this.#pace.failed(), retryAfterMs)
   }
 }

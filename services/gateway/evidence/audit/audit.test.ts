@@ -9,7 +9,7 @@ import { type DiskFault, MemoryDisk } from '@plat/testkit/disk'
 import { createGatewayMetrics } from '../../metrics.ts'
 import { createAudit } from './index.ts'
 
-/** Opens an audit ledger on a disk that fails where it is told to, and answers what it says of itself. */
+/** Opens an audit ledger on a disk with these faults, and returns its metrics and log lines. */
 async function opened(faults: readonly DiskFault[]) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const told: string[] = []
@@ -39,7 +39,7 @@ async function opened(faults: readonly DiskFault[]) {
   return { audit, clock, told, series, operations: () => files.operations, remove: () => rm(dir, { recursive: true }) }
 }
 
-test('a record that cannot be made durable is counted and told, and the head stays where it was', async () => {
+test('a record that cannot be made durable is counted and logged, and the head does not move', async () => {
   // Shows D3.metric.plat_gateway_audit_errors_total.
   const sound = await opened([])
   const before = sound.operations()

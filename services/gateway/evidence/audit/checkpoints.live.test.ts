@@ -13,9 +13,9 @@ import { createGatewayMetrics } from '../../metrics.ts'
 import { type Audit, type AuditOptions, createAudit } from './index.ts'
 import { keyFiles } from './testing/keys.ts'
 
-const HMAC_KEY = 'a key of the test that is known to nobody else'
+const HMAC_KEY = 'a secret key of the test, 32 bytes or more'
 
-/** A ledger with checkpoints, on a clock that stands until it is turned. */
+/** A ledger with checkpoints, on a clock that the test advances. */
 async function setUp(t: TestContext, own: Partial<AuditOptions['config']>, env: NodeJS.ProcessEnv = {}) {
   const dir = tempFolder()
   const path = join(dir, 'audit.jsonl')
@@ -38,20 +38,20 @@ async function setUp(t: TestContext, own: Partial<AuditOptions['config']>, env: 
   }
   const checkpoints = (): Rec[] =>
     wholeLines(path).flatMap((line) => (line.includes('"kind":"checkpoint"') ? [JSON.parse(line).rec] : []))
-  const told = () => Number(/^plat_gateway_audit_signed_checkpoint_seq (\S+)$/m.exec(metrics.expose())?.[1])
-  return { dir, path, clock, metrics, open, checkpoints, told }
+  const signedUpTo = () => Number(/^plat_gateway_audit_signed_checkpoint_seq (\S+)$/m.exec(metrics.expose())?.[1])
+  return { dir, path, clock, metrics, open, checkpoints, signedUpTo }
 }
 
 async function record(audit: Audit, count: number): Promise<void> {
   for (let index = 0; index < count; index++) await audit.ledgers.of('').append({ kind: 'alert' })
 }
 
-test('a checkpoint is signed when its interval is over, and not again while nothing happened', async (t) => {
+test('a checkpoint is signed after its interval, and not again without new records', async (t) => {
   // Shows D3.audit.keyURI.file.
   // Shows D3.audit.auditCheckpointKey, D3.audit.auditCheckpointIntervalSeconds,
   // D3.metric.plat_gateway_audit_signed_checkpoint_seq and D3.event.checkpointsSigned.
   const { uri, pub } = await keyFiles()
-  const { path, clock, open, checkpoints, told } = await setUp(t, { auditCheckpointKey: uri })
+  const { path, clock, open, checkpoints, signedUpTo } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 5)
   await clock.advance(59_999)
@@ -59,10 +59,10 @@ test('a checkpoint is signed when its interval is over, and not again while noth
   await clock.advance(1)
   await until(async () => (await lastCheckpoint(path)) !== null, 'the checkpoint beside the ledger')
   const [first] = checkpoints()
-  assert.deepEqual([first?.upTo, first?.size, told()], [5, 6, 5])
+  assert.deepEqual([first?.upTo, first?.size, signedUpTo()], [5, 6, 5])
   for (let minute = 0; minute < 3; minute++) await clock.advance(60_000)
   await record(audit, 1)
-  // An interval that ends while the last checkpoint is still being put away makes none.
+  // An interval that ends while a checkpoint is still being stored makes none.
   await until(
     () => checkpoints().length === 2,
     'the second one',
@@ -74,7 +74,7 @@ test('a checkpoint is signed when its interval is over, and not again while noth
   assert.deepEqual([found.exitCode, found.unproven], [0, 0], found.message)
 })
 
-test('by default a checkpoint comes every 60 s or 1,000 records, whichever is first', async (t) => {
+test('by default a checkpoint comes every 60 s or 1,000 records, whichever comes first', async (t) => {
   // Shows D3.audit.auditCheckpointEvery and D3.limit.checkpoints.
   const { uri } = await keyFiles()
   const { open, checkpoints } = await setUp(t, { auditCheckpointKey: uri })
@@ -86,7 +86,7 @@ test('by default a checkpoint comes every 60 s or 1,000 records, whichever is fi
   assert.equal(checkpoints()[0]?.upTo, 999)
 })
 
-test('the last checkpoint is made at the end, and a restart goes on from it', async (t) => {
+test('a last checkpoint is made at shutdown, and a restart continues after it', async (t) => {
   const { uri, pub } = await keyFiles()
   const { path, clock, open, checkpoints } = await setUp(t, { auditCheckpointKey: uri })
   for (const run of [1, 2, 3]) {
@@ -100,7 +100,7 @@ test('the last checkpoint is made at the end, and a restart goes on from it', as
     const found = await verifyLedger(path, { key: pub, strict: true })
     assert.deepEqual([found.exitCode, found.checkpoints.signed], [0, run], found.message)
   }
-  // Nothing happened: nothing to sign.
+  // Without new records there is nothing to sign.
   await (await open()).close()
   assert.equal(checkpoints().length, 3)
 })
@@ -125,7 +125,7 @@ test('HMAC checkpoints come by records and not by time, and verify with the same
   assert.equal((await verifyLedger(path, { hmacKey: createSecretKey(Buffer.from('another')) })).exitCode, 3)
 })
 
-test('an HMAC key is read from a file as well, and one that stands twice does not start', async (t) => {
+test('an HMAC key can come from a file; with two sources the gateway does not start', async (t) => {
   const file = join(tempFolder(), 'hmac')
   await writeFile(file, `${HMAC_KEY}\n`)
   const { path, open } = await setUp(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file })
@@ -135,7 +135,7 @@ test('an HMAC key is read from a file as well, and one that stands twice does no
   await assert.rejects(twice.open(), /PLAT_AUDIT_HMAC_KEY/)
 })
 
-test('a new key on disk signs the next checkpoint; the old ledger verifies with both, and with neither alone', async (t) => {
+test('a new key on disk signs the next checkpoint; the ledger verifies with both keys, and with neither alone', async (t) => {
   const old = await keyFiles()
   const { dir, path, clock, open, checkpoints } = await setUp(t, { auditCheckpointKey: old.uri })
   const audit = await open()
@@ -155,7 +155,7 @@ test('a new key on disk signs the next checkpoint; the old ledger verifies with 
   assert.equal((await verifyLedger(path, { key: both, strict: true })).exitCode, 0)
 })
 
-test('a key that vanishes or breaks leaves the last one signing', async (t) => {
+test('while the key file is missing or damaged the last key continues to sign', async (t) => {
   const { uri, path: file, pub } = await keyFiles()
   const { path, open } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
@@ -175,7 +175,7 @@ test('RSA and hybrid checkpoints are made and verify', async (t) => {
   assert.equal((await verifyLedger(path, { key: both })).exitCode, 0)
 })
 
-test('keys that cannot be used do not start, in one line that names the configuration key', async (t) => {
+test('with unusable keys the gateway does not start; one line names the configuration key', async (t) => {
   const [ed, pq] = [await keyFiles(), await keyFiles('ML-DSA-44')]
   const cases: readonly (readonly [Partial<AuditOptions['config']>, RegExp])[] = [
     [{ auditCheckpointKey: '/gone/key.pem' }, /^auditCheckpointKey: .*cannot be read \(ENOENT\)$/],
@@ -192,7 +192,7 @@ test('keys that cannot be used do not start, in one line that names the configur
   }
 })
 
-test('a ledger that was put back to an older copy does not start', async (t) => {
+test('a gateway does not start on an older copy of its ledger', async (t) => {
   const { uri } = await keyFiles()
   const { path, open } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()
@@ -205,7 +205,7 @@ test('a ledger that was put back to an older copy does not start', async (t) => 
   await (await open()).close()
 })
 
-test('a file that is changed beneath the gateway is not signed', async (t) => {
+test('a file modified by another process is not signed', async (t) => {
   const { uri, pub } = await keyFiles()
   const { path, clock, open, checkpoints } = await setUp(t, { auditCheckpointKey: uri })
   const audit = await open()

@@ -8,27 +8,27 @@ export interface CheckpointsOptions {
   readonly path: string
   readonly ledgerId: string
   readonly keyring: Keyring
-  /** Records after which a checkpoint is made. */
+  /** Number of records between checkpoints. */
   readonly everyRecords: number
-  /** Milliseconds after which one is made as well; null: the records alone say when. */
+  /** Milliseconds between checkpoints as well; null for records only. */
   readonly everyMs: number | null
   readonly clock: Clock
   readonly log: Log
-  /** A checkpoint over all records up to this one is durable. */
+  /** Called when a checkpoint over all records up to this one is durable. */
   readonly onSigned: (upTo: number) => void
 }
 
 /**
- * Signs the ledger now and then: everything up to the last durable record, by its hash and by the root of the tree over all records.
- * The tree grows on a thread of its own, so that whoever writes the ledger meets one comparison a commit.
+ * Signs the ledger periodically: everything up to the last durable record, by its hash and by the root of the tree over all records.
+ * The tree grows on a separate thread, so that a commit costs the ledger's writer one comparison.
  */
 export class Checkpoints {
   readonly #options: CheckpointsOptions
   readonly #tree: TreeKeeper
-  /** The last record that a checkpoint covers, and the checkpoint's own. */
+  /** The last record that a checkpoint covers, and the record of that checkpoint. */
   #covered = -1
   #own = -1
-  /** The last record when a checkpoint was last tried: after a failure the next one comes no sooner than after a success. */
+  /** The last record at the last attempt: a failed attempt counts toward the interval like a successful one. */
   #tried = -1
   #running: Promise<void> | null = null
   #failed = false
@@ -41,7 +41,7 @@ export class Checkpoints {
     this.#stopTimer = options.everyMs === null ? () => {} : options.clock.every(options.everyMs, () => this.#start())
   }
 
-  /** Goes on after the last checkpoint that stands beside the ledger. */
+  /** Continues after the last stored checkpoint. */
   static async open(options: CheckpointsOptions): Promise<Checkpoints> {
     const last = await lastCheckpoint(options.path)
     const checkpoints = new Checkpoints(options)
@@ -54,21 +54,21 @@ export class Checkpoints {
     return checkpoints
   }
 
-  /** The last durable record is `seq` now. */
+  /** Called when `seq` is the last durable record. */
   committed(seq: number): void {
     if (this.#closed) return
     if (seq - this.#tried >= this.#options.everyRecords) this.#start()
   }
 
-  /** Signs what is not covered yet, as far as that can be done. */
+  /** Signs uncovered records, if possible. */
   async now(): Promise<void> {
-    // One that runs may have begun before the last record.
+    // A running attempt may have begun before the last record.
     await this.#running
     await this.#options.ledger.flush()
     await this.#start()
   }
 
-  /** Signs what is not covered yet, and stops. */
+  /** Signs uncovered records and stops. */
   async close(): Promise<void> {
     this.#stopTimer()
     this.#closed = true
@@ -79,7 +79,7 @@ export class Checkpoints {
   #start(): Promise<void> {
     this.#running ??= this.#try().finally(() => {
       this.#running = null
-      // What was committed meanwhile may be enough for the next one.
+      // Records committed meanwhile may be due for the next one.
       this.committed(this.#options.ledger.head().seq)
     })
     return this.#running
@@ -101,7 +101,7 @@ export class Checkpoints {
     const { ledger, ledgerId, keyring, onSigned } = this.#options
     const head = ledger.head()
     this.#tried = head.seq
-    // The record of a checkpoint needs no further one.
+    // The record of a checkpoint itself needs no further checkpoint.
     if (head.seq === this.#own && this.#own === this.#covered + 1) return
     const keys = await keyring.current()
     if (keys === null) return
@@ -111,7 +111,7 @@ export class Checkpoints {
     this.#own = own.seq
     this.#covered = head.seq
     onSigned(head.seq)
-    // Past its own record, so that it stands beside the ledger as well.
+    // Covers its own record too, so that the stored checkpoint includes it.
     await this.#tree.grow(own)
   }
 }

@@ -3,7 +3,7 @@ import { reasonOf } from '@plat/core'
 import { keyFilePath } from '@plat/keys'
 import Type from 'typebox'
 
-/** A key URI of a scheme that is not built, or of none, is refused before anything starts. */
+/** Refuses key URIs with a missing or unsupported scheme before anything starts. */
 const keysOpen: Rule = (block) =>
   (['auditCheckpointKey', 'auditCheckpointPQKey'] as const).flatMap((path) => {
     const uri = block[path]

@@ -30,54 +30,54 @@ export interface AuditOptions {
     readonly auditCheckpointIntervalSeconds: number
     readonly auditCheckpointEvery: number
   }
-  /** Where `PLAT_AUDIT_HMAC_KEY` is read from. */
+  /** Source of `PLAT_AUDIT_HMAC_KEY`. */
   readonly env: NodeJS.ProcessEnv
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
-  /** The machine's file system when absent. */
+  /** Default: the file system of the machine. */
   readonly files?: Files
-  /** Where the head is kept as well, beside `<auditPath>.head`; null: nowhere. */
+  /** Second storage of the head beside `<auditPath>.head`, or null. */
   readonly headStore?: HeadStore | null
-  /** Sees the bytes of every record that the ledger holds already, in order, and its place; the bytes are only good until it returns. */
+  /** Called with the bytes of every existing record, in order, and its place; the bytes are valid only during the call. */
   readonly onRecord: (record: Buffer, place: { readonly seq: number; readonly hash: string }) => void
 }
 
 export interface Audit {
   readonly ledgers: Ledgers
-  /** The last record that has its place in the chain, durable or not. */
+  /** The last record with a place in the chain, durable or not. */
   placed(): { readonly seq: number; readonly hash: string }
-  /** The key of `auditCheckpointKey` as it is now. Rejects without one. */
+  /** Current key of `auditCheckpointKey`. Rejects without one. */
   signer(): Promise<Signer>
   /** Checkpoints and their anchors. */
   readonly checkpoints: CheckpointsView
-  /** Records of features that may have died over them, as the ledger held them at start; answered once. */
+  /** Recent records that features may have to finish after a crash, as read at start; returned once. */
   recent(): readonly Rec[]
-  /** Is told each time that the ledger cannot be written. */
-  onUnavailable(tell: (reason: string) => void): void
+  /** Registers a listener for each time that the ledger cannot be written. */
+  onUnavailable(notify: (reason: string) => void): void
   /** `/v1/audit` of the admin API. */
   readonly routes: AdminRoutes
-  /** Signs and commits what waits and gives the lock back. */
+  /** Signs and commits waiting records, and releases the lock. */
   close(): Promise<void>
 }
 
-/** What others may know of checkpoints. */
+/** Checkpoints, for other features. */
 export interface CheckpointsView {
-  /** The key of `auditCheckpointKey` as it is now. Rejects without one. */
+  /** Current key of `auditCheckpointKey`. Rejects without one. */
   signer(): Promise<Signer>
-  /** What signs now, what signed since the start, and what is retired. */
+  /** The current key, keys used since the start, and retired keys. */
   keys(): readonly PublicKey[]
-  /** The last checkpoint; `fresh`: after one was made over all that none covers, as far as that can be done. Null: there is none. */
+  /** The last checkpoint or null; `fresh`: first makes one over uncovered records, if possible. */
   last(fresh: boolean): Promise<StoredCheckpoint | null>
-  /** The last anchor in the transparency log, as the ledger held it at start. */
+  /** The last anchor in the transparency log, as read from the ledger at start, or null. */
   lastAnchor(): Rec | null
 }
 
 /**
- * Opens the ledger of `auditPath` (docs/spec/gateway.md, "Audit"): the gateway does not start without it, whatever `auditFailurePolicy` says.
- * Throws one line when another process writes it, when it is damaged or was put back to an older state, when it cannot be written, and
- * when a key of its checkpoints cannot be used.
+ * Opens the ledger of `auditPath` (docs/spec/gateway.md, "Audit"); the gateway does not start without it, whatever the `auditFailurePolicy`.
+ * Throws one line if another process writes it, if it is damaged, rolled back or not writable, or if a key for its checkpoints
+ * cannot be used.
  */
 export async function createAudit(options: AuditOptions): Promise<Audit> {
   const { config, clock, ids, log, metrics, files, headStore, onRecord } = options
@@ -116,7 +116,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   const signer = () => signerOf(keyring)
   return {
     ledgers: {
-      // Every tenant shares one ledger: `tenantsFile`, which would give each its own, is refused at the start.
+      // All tenants share one ledger: `tenantsFile`, which would separate them, is refused at start.
       of: () => ledger,
     },
     placed: () => ledger.placed,
@@ -131,7 +131,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       lastAnchor: () => recent.anchor,
     },
     recent: () => recent.take(),
-    onUnavailable: (tell) => void followers.push(tell),
+    onUnavailable: (notify) => void followers.push(notify),
     routes: createAuditRoutes({ path, head: () => ledger.head(), keyring, log }),
     async close() {
       await checkpoints?.close()
@@ -140,7 +140,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   }
 }
 
-/** Puts the public keys beside the ledger, for `plat audit verify`; those that were there stay, since they signed what is in it. */
+/** Stores the public keys beside the ledger, for `plat audit verify`; keeps earlier ones, which have signed its records. */
 function keepKeys(path: string, keyring: Keyring): void {
   const published = keyring.published()
   if (published.length === 0) return
@@ -153,7 +153,7 @@ function keepKeys(path: string, keyring: Keyring): void {
   if (before === null || Buffer.from(before).toString() !== text) systemFiles.replace(file, Buffer.from(text))
 }
 
-/** A key that signs for the first time is published beside the ledger before it signs a head. */
+/** Publishes a new key beside the ledger before it signs a head. */
 async function currentSigner(path: string, keyring: Keyring): Promise<Signer | null> {
   const before = keyring.keys().length
   const signer = (await keyring.current())?.signer ?? null
@@ -167,7 +167,7 @@ async function signerOf(keyring: Keyring): Promise<Signer> {
   return signer
 }
 
-/** Null when there is no key: nothing is signed then. HMAC checkpoints alone are made by records and not by time. */
+/** Returns null without a key: then nothing is signed. HMAC checkpoints are made by number of records only. */
 async function openCheckpoints(
   ledger: FileLedger,
   keyring: Keyring,
@@ -191,7 +191,7 @@ async function openCheckpoints(
   })
 }
 
-/** The series `plat_gateway_audit_*`; a disk that fails and comes back is told in the log as well. */
+/** Metrics `plat_gateway_audit_*`; also logs failures and recovery of the disk. */
 function meterOf(
   metrics: GatewayMetrics,
   log: Log,

@@ -6,7 +6,7 @@ import { openSigner, type PublicJwk, type PublicKey, readPublicKeys, type Signer
 import { type CheckpointKeys, hmacKeyOf } from '@plat/ledger'
 import type { Log } from '@plat/process'
 
-/** Least length of the HMAC key that is not complained about, in bytes: as long as what it makes (RFC 2104, section 3). */
+/** Minimum length of the HMAC key without a warning, in bytes: the length of its output (RFC 2104, section 3). */
 const HMAC_KEY_BYTES = 32
 
 export interface KeyringOptions {
@@ -15,28 +15,28 @@ export interface KeyringOptions {
     readonly auditCheckpointPQKey: string
     readonly auditCheckpointPublicKeyFiles: readonly string[]
   }
-  /** Where `PLAT_AUDIT_HMAC_KEY` or `PLAT_AUDIT_HMAC_KEY_FILE` is read from. */
+  /** Source of `PLAT_AUDIT_HMAC_KEY` or `PLAT_AUDIT_HMAC_KEY_FILE`. */
   readonly env: NodeJS.ProcessEnv
   readonly log: Log
 }
 
-/** A public key as `/v1/audit/jwks` shows it (RFC 7517). */
+/** A public key as served by `/v1/audit/jwks` (RFC 7517). */
 export type PublishedKey = PublicJwk & { readonly kid: string; readonly alg: string; readonly use: 'sig' }
 
 /** The keys of checkpoints. */
 export interface Keyring {
-  /** What signs now; null: nothing does. All files are read anew, so that a new key signs the next checkpoint. */
+  /** Current signing keys, or null. Reads all files again, so that a new key signs the next checkpoint. */
   current(): Promise<CheckpointKeys | null>
-  /** What signs now, what signed since the start, and what is retired. Reads nothing: anybody may ask. */
+  /** The current key, keys used since the start, and retired keys. Reads no file: the endpoint is public. */
   published(): readonly PublishedKey[]
-  /** The same, to verify with. */
+  /** The same keys, for verification. */
   keys(): readonly PublicKey[]
 }
 
-/** Rejects with one line that names the configuration key when a key cannot be used. */
+/** Rejects with one line that names the configuration key if a key cannot be used. */
 export async function openKeyring({ config, env, log }: KeyringOptions): Promise<Keyring> {
   const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
-  tellShort(hmacKey, log)
+  warnIfShort(hmacKey, log)
   const signer = await openSlot('auditCheckpointKey', config.auditCheckpointKey, log)
   const pq = await openSlot('auditCheckpointPQKey', config.auditCheckpointPQKey, log)
   const signed = new Map<string, PublicKey>()
@@ -51,7 +51,7 @@ export async function openKeyring({ config, env, log }: KeyringOptions): Promise
   return {
     async current() {
       retired = await retiredKeys(config.auditCheckpointPublicKeyFiles).catch((error: unknown) => {
-        log.error({ error: reasonOf(error) }, 'the retired keys that were read before stay published')
+        log.error({ error: reasonOf(error) }, 'retired keys cannot be read: the earlier ones stay published')
         return retired
       })
       const keys = await current()
@@ -66,7 +66,7 @@ export function publishedKey({ kid, algorithm, jwk }: PublicKey): PublishedKey {
   return { ...jwk, kid, alg: algorithm.name, use: 'sig' }
 }
 
-function tellShort(key: KeyObject | null, log: Log): void {
+function warnIfShort(key: KeyObject | null, log: Log): void {
   if (key !== null && (key.symmetricKeySize ?? 0) < HMAC_KEY_BYTES) {
     log.warn({}, `PLAT_AUDIT_HMAC_KEY is shorter than ${HMAC_KEY_BYTES} bytes: it could be guessed`)
   }
@@ -74,7 +74,7 @@ function tellShort(key: KeyObject | null, log: Log): void {
 
 type Slot = () => Promise<Signer | null>
 
-/** Reads the signer whenever it is asked; a file that cannot be used any more leaves the last one, and says so. */
+/** Reads the signer at each call; logs a file that becomes unusable and returns the last signer. */
 async function openSlot(name: 'auditCheckpointKey' | 'auditCheckpointPQKey', uri: string, log: Log): Promise<Slot> {
   if (uri === '') return async () => null
   const open = async () => {

@@ -11,7 +11,7 @@ import { act } from '../../testing/acting.ts'
 import { TOKEN } from '../../testing/started.ts'
 import { keyFiles } from './testing/keys.ts'
 
-test('a gateway that is killed between its checkpoints leaves a ledger that the next one proves whole', async () => {
+test('after a kill between checkpoints the next gateway verifies the whole ledger', async () => {
   const { uri, pub } = await keyFiles()
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const config = { auditPath, auditCheckpointKey: uri, auditCheckpointEvery: 3 }

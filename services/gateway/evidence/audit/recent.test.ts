@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { rfc3339, TestClock } from '@plat/core'
 import { RECENT_MS, RecentRecords } from './recent.ts'
 
-test('records of approvals, alerts and revocations of the last day are kept, once', () => {
+test('records of approvals, alerts and revocations of the last day are returned once', () => {
   const clock = new TestClock()
   const recent = new RecentRecords(clock)
   const see = (rec: object) => recent.see(Buffer.from(JSON.stringify(rec)))

@@ -1,31 +1,31 @@
 import type { Clock } from '@plat/core'
 import { isLogAnchor, type Rec, type RecKind } from '@plat/ledger'
 
-/** How old a record may be, in milliseconds: longer than approvals are kept and notifications are tried. */
+/** Maximum age of a record, in milliseconds: longer than approvals are kept and notifications retried. */
 export const RECENT_MS = 25 * 60 * 60_000
-/** Records that are kept at most: what is missed then is told or recorded twice. */
+/** Maximum number of kept records; events of missing ones may be notified or recorded twice. */
 const RECENT_MAX = 200_000
 
-/** What features keep of their own, and may have died over before all of it was told. */
+/** Kinds of records whose features keep state that a crash can leave unfinished. */
 const KINDS: ReadonlySet<RecKind> = new Set<RecKind>(['approval', 'alert', 'revocation'])
-/** Anchors in the transparency log are rare, and the last one counts however old it is. Its letter is among those of `KINDS`. */
+/** Anchors in the transparency log are rare, and the last one counts at any age. Its letter is among those of `KINDS`. */
 const ANCHOR: RecKind = 'anchor'
 const KIND = Buffer.from('"kind":"')
-/** First letters of those kinds: most records are told apart by one byte. */
+/** First letters of those kinds: one byte rules out most records. */
 const LETTERS = new Set([...KINDS].map((kind) => kind.charCodeAt(0)))
 
-/** Records of the last day that a feature may have to finish after a crash, as the ledger held them at start. */
+/** Records of the last day that a feature may have to finish after a crash, as read at start. */
 export class RecentRecords {
   readonly #since: number
   #records: Rec[] = []
-  /** The last anchor in the transparency log; null: there is none. */
+  /** The last anchor in the transparency log, or null. */
   anchor: Rec | null = null
 
   constructor(clock: Clock) {
     this.#since = clock.now() - RECENT_MS
   }
 
-  /** `record`: the bytes of one record, which are only good until this returns. */
+  /** `record`: bytes of one record, valid only during the call. */
   see(record: Buffer): void {
     const at = record.indexOf(KIND)
     if (at === -1 || !LETTERS.has(record[at + KIND.length] ?? 0)) return
@@ -35,7 +35,7 @@ export class RecentRecords {
     if (KINDS.has(rec.kind) && Date.parse(String(rec.at)) >= this.#since) this.#records.push(rec)
   }
 
-  /** All of them, once: nothing is kept afterwards. */
+  /** Returns all of them and keeps none. */
   take(): readonly Rec[] {
     return this.#records.splice(0)
   }

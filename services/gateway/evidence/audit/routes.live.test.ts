@@ -11,7 +11,7 @@ import { AUDIENCE, provider } from '../../testing/people.ts'
 import { started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from './testing/keys.ts'
 
-/** A gateway whose ledger is signed after every ten records, and a way to ask for its audit. */
+/** A gateway with a checkpoint every ten records, and a client for its audit API. */
 async function setUp(t: TestContext, own: object) {
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const { gateway } = await started(t, { auditPath, auditCheckpointEvery: 10, ...own })
@@ -20,14 +20,14 @@ async function setUp(t: TestContext, own: object) {
     const response = await fetch(`${gateway.adminUrl}/v1/audit/${path}`, { headers })
     return { status: response.status, body: JSON.parse(await response.text()) }
   }
-  /** Leaves two records a time. */
+  /** Writes two records per call. */
   const act = async (count: number) => {
     for (let index = 0; index < count; index++) {
       const body = JSON.stringify({ target: { agent: `shop/a${index}` } })
       assert.equal((await fetch(`${gateway.adminUrl}/v1/revocations`, { method: 'POST', headers, body })).status, 201)
     }
   }
-  /** Waits until no further checkpoint is due. */
+  /** Waits until no checkpoint is due. */
   const signed = () =>
     until(async () => {
       const { seq, checkpoint } = (await ask('head')).body
@@ -36,7 +36,7 @@ async function setUp(t: TestContext, own: object) {
   return { gateway, auditPath, ask, act, signed }
 }
 
-test('whoever has the answers of the admin API verifies a record without the ledger', async (t) => {
+test('responses of the admin API suffice to verify a record without the ledger', async (t) => {
   // Shows D3.endpoint.audit.jwks.
   const { uri } = await keyFiles()
   const { gateway, auditPath, ask, act, signed } = await setUp(t, { auditCheckpointKey: uri })
@@ -92,7 +92,7 @@ test('retired keys are published with the one that signs, and together they veri
   assert.deepEqual([found.exitCode, found.checkpoints.signed], [0, 2], found.message)
 })
 
-test('records and checkpoints come page by page, by number, by time and by what they are about', async (t) => {
+test('records and checkpoints come page by page, by number, by time and by subject', async (t) => {
   const { uri } = await keyFiles()
   const { auditPath, ask, act, signed } = await setUp(t, { auditCheckpointKey: uri })
   await act(20)
@@ -136,7 +136,7 @@ test('records and checkpoints come page by page, by number, by time and by what 
   }
 })
 
-test('an auditor of one namespace gets proofs of its records alone', async (t) => {
+test('an auditor of one namespace gets proofs only of its records', async (t) => {
   const [{ uri }, people] = [await keyFiles(), await provider(t)]
   const { gateway, auditPath, act, signed } = await setUp(t, {
     auditCheckpointKey: uri,
@@ -159,7 +159,7 @@ test('an auditor of one namespace gets proofs of its records alone', async (t) =
   }
 })
 
-test('without a key there are no checkpoints, no keys and no proofs, and everything else is there', async (t) => {
+test('without a key there are no checkpoints, no keys and no proofs, but everything else', async (t) => {
   const { ask, act } = await setUp(t, {})
   await act(1)
   assert.equal((await ask('head')).body.checkpoint, null)

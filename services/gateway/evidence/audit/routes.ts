@@ -21,7 +21,7 @@ export interface AuditRoutesOptions {
   readonly log: Log
 }
 
-/** Members of a record that a query may name. */
+/** Members of a record that a query can filter by. */
 const FILTERS = ['namespace', 'agent', 'session', 'call', 'kind'] as const
 
 /** `/v1/audit`: head, records, proofs, checkpoints and their public keys (admin API shapes). */
@@ -69,7 +69,7 @@ const WHY_NOT: Readonly<Record<NoReceipt, string>> = {
   'no checkpoint': 'no checkpoint covers this record yet: auditCheckpointIntervalSeconds says when the next one does',
 }
 
-/** A record of one namespace is seen there; one of none, such as a checkpoint's own, by whoever sees everything. */
+/** Records of a namespace are visible there; others, such as those of checkpoints, to callers with a role everywhere. */
 function wanted(query: unknown, caller: Caller): (rec: Readonly<Record<string, unknown>>) => boolean {
   const asked = FILTERS.map((name) => [name, queried(query, name)] as const).filter(([, value]) => value !== null)
   return (rec) => caller.sees(ofNamespace(rec)) && asked.every(([name, value]) => rec[name] === value)

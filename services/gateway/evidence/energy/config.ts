@@ -7,7 +7,7 @@ export const energyBlock = defineBlock({
   feature: 'energy',
   schema: Type.Object({
     enabled: key.flag('Estimate energy and carbon; a `file` implies it.'),
-    file: key.file('Table of factors by model and region, hot-reloaded; while there is none nothing is estimated.'),
+    file: key.file('Table of factors by model and region, hot-reloaded; without it nothing is estimated.'),
     defaultRegion: key.text('Region of calls whose endpoint has none.'),
   }),
   rules: [requires('energy', ['file'], ({ enabled }) => enabled === true, 'with energy.enabled')],

@@ -38,7 +38,7 @@ function tryFactors(bytes: Uint8Array): void {
   }
 }
 
-/** No file makes the strict decoder throw, and what it takes can be reckoned with. */
+/** The strict decoder throws for no file, and every accepted table can be used for estimates. */
 export const target = fuzzTarget('gateway: energy.file', {
   'what is taken can be reckoned with': fc.property(filesNear(file), tryFactors),
 })

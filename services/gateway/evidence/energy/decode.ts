@@ -5,7 +5,7 @@ import { type Bounds, EnergyTable, type ModelFactors } from './table.ts'
 
 const closed = { additionalProperties: false } as const
 
-/** At most six places, so that every factor is a whole number of millionths. */
+/** At most six decimal places, so that every factor is an integer of millionths. */
 const decimal = () => Type.String({ pattern: '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$' })
 const bounds = () => Type.Object({ min: decimal(), max: decimal() }, closed)
 
@@ -35,7 +35,7 @@ type EnergyFile = Static<typeof energyFileSchema>
 type ModelEntry = Static<typeof modelSchema>
 type BoundsEntry = Static<ReturnType<typeof bounds>>
 
-/** Decodes an energy file strictly, or lists every problem with its path. */
+/** Decodes an energy file strictly, or returns every problem with its path. */
 export function decodeEnergy(bytes: Uint8Array): { readonly table: EnergyTable } | { readonly problems: string[] } {
   const decoded = decodeRendered(energyFileSchema, bytes, () => [])
   if (!decoded.ok) return { problems: decoded.problems }
@@ -54,7 +54,7 @@ function wrongParts({ models, regions = {} }: EnergyFile): string[] {
   for (const [key, entry] of Object.entries(models)) {
     const { input, output, cachedRead, watts } = entry
     if (!MODEL_KEY.test(key)) out.push(`models[${key}]: must read <provider>/<model>, with * for any text`)
-    if ((input === undefined) !== (output === undefined)) out.push(`models[${key}]: input and output stand together`)
+    if ((input === undefined) !== (output === undefined)) out.push(`models[${key}]: input and output need each other`)
     if (cachedRead !== undefined && input === undefined) out.push(`models[${key}].cachedRead: needs input and output`)
     if (input === undefined && output === undefined && watts === undefined)
       out.push(`models[${key}]: needs input and output, or watts`)
@@ -81,7 +81,7 @@ function boundsOf({ min, max }: BoundsEntry): Bounds {
   return { min: millionths(min), max: millionths(max) }
 }
 
-/** The schema leaves only texts that fit. */
+/** The schema admits only valid texts. */
 function millionths(text: string): bigint {
   const value = quantityToMicros(text)
   if (value === null) throw new RangeError(`${text} is no factor`)

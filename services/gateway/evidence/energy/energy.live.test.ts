@@ -9,7 +9,7 @@ import { until } from '@plat/testkit/until'
 
 const dir = tempFolder()
 const file = join(dir, 'energy.json')
-/** Answers any path: those of clouds name their region. */
+/** Responds on any path: those of clouds contain the region. */
 const upstream = createServer((request, response) => {
   request.resume().on('end', () => {
     const usage = { prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100 }
@@ -52,8 +52,8 @@ after(async () => {
   await closed(upstream)
 })
 
-/** What the last outcome says of energy, once it stands in the ledger. */
-async function asked(route: string, model: string): Promise<unknown> {
+/** Makes a call and returns `energy` of its outcome record. */
+async function energyOf(route: string, model: string): Promise<unknown> {
   const before = await outcomes()
   const response = await fetch(`${gateway.url}/llm/${route}/v1/chat/completions`, {
     method: 'POST',
@@ -72,26 +72,26 @@ async function outcomes() {
   return records.filter(({ kind }) => kind === 'outcome')
 }
 
-test('a file of factors puts energy and carbon between two bounds into the record of each call that it knows', async () => {
+test('with a file of factors the record of each known model call has bounds of energy and carbon', async () => {
   // Shows D3.cost.energy.enabled, D3.cost.energy.file, D3.cost.energy.defaultRegion.
   const microWh = { min: 200_000, max: 400_000 }
   const microgCO2e = { min: 20_000, max: 80_000 }
-  assert.deepEqual(await asked('small', 'small-1'), { microWh, microgCO2e, region: 'here', table: 'one' })
-  assert.deepEqual(await asked('cloud', 'small-1'), {
+  assert.deepEqual(await energyOf('small', 'small-1'), { microWh, microgCO2e, region: 'here', table: 'one' })
+  assert.deepEqual(await energyOf('cloud', 'small-1'), {
     microWh: { min: 100_000, max: 100_000 },
     microgCO2e: { min: 1000, max: 2000 },
     region: 'eu-north1',
     table: 'one',
   })
-  assert.equal(await asked('small', 'other'), undefined)
+  assert.equal(await energyOf('small', 'other'), undefined)
 })
 
-test('another table counts from the next call on, and one with a mistake leaves the good one in force', async () => {
+test('a new table applies from the next call, and an invalid one leaves the previous one in force', async () => {
   await writeFile(file, JSON.stringify(table('two', '0.2')))
-  const said = async () => JSON.stringify((await asked('small', 'small-1')) ?? null)
+  const estimate = async () => JSON.stringify((await energyOf('small', 'small-1')) ?? null)
   let energy = ''
   await until(async () => {
-    energy = await said()
+    energy = await estimate()
     return energy.includes('"two"')
   }, 'the second table')
   assert.match(energy, /"microWh":\{"max":400000,"min":300000\}/)
@@ -99,5 +99,5 @@ test('another table counts from the next call on, and one with a mistake leaves 
   const refused = () => gateway.complaints().some((line) => line.includes('energy.file is refused'))
   await until(refused, 'the complaint')
   assert.match(gateway.complaints().join('\n'), /source: .*the factors read before stay in force/)
-  assert.match(await said(), /"table":"two"/)
+  assert.match(await estimate(), /"table":"two"/)
 })

@@ -27,7 +27,7 @@ function energy(entry: object, used: Partial<Parameters<typeof energyOf>[1]['usa
   return energyOf(factors, { usage, upstreamMs })
 }
 
-test('tokens count by their kind, cached ones as input where nothing else is said', () => {
+test('tokens count by kind, cached ones as input by default', () => {
   const factors = { input: span('0.1', '0.2'), output: span('1', '3') }
   assert.deepEqual(energy(factors, { prompt: 2000, completion: 500 }), { min: 700_000, max: 1_900_000 })
   assert.deepEqual(energy(factors, { prompt: 2000, cachedRead: 1000 }), { min: 200_000, max: 400_000 })
@@ -35,13 +35,13 @@ test('tokens count by their kind, cached ones as input where nothing else is sai
   assert.deepEqual(energy(cached, { prompt: 2000, cachedRead: 1000 }), { min: 110_000, max: 210_000 })
 })
 
-test('the time of an answer counts where power is named, alone or beside tokens', () => {
+test('response time counts if power is given, alone or beside tokens', () => {
   assert.deepEqual(energy({ watts: span('360', '720') }, {}, 10_000), { min: 1_000_000, max: 2_000_000 })
   const both = { input: span('1'), output: span('1'), watts: span('360') }
   assert.deepEqual(energy(both, { prompt: 1000 }, 10_000), { min: 2_000_000, max: 2_000_000 })
 })
 
-test('what is estimated never lies within less than the bounds: the lower one is rounded down, the upper one up', () => {
+test('estimates are never narrower than the bounds: the lower one is rounded down, the upper one up', () => {
   assert.deepEqual(energy({ input: span('0.000001'), output: span('0') }, { prompt: 1 }), { min: 0, max: 1 })
   assert.deepEqual(carbonOf({ min: 1_000_000, max: 1_000_000 }, { min: 400_000_001n, max: 400_000_001n }), {
     min: 400_000,
@@ -49,13 +49,13 @@ test('what is estimated never lies within less than the bounds: the lower one is
   })
 })
 
-test('numbers of providers that do not add up make no negative energy and none that cannot be counted', () => {
+test('inconsistent usage of providers yields neither negative energy nor unsafe integers', () => {
   const factors = { input: span('999999999'), output: span('999999999') }
   assert.deepEqual(energy(factors, { prompt: 5, cachedRead: 10, completion: -3 }).min, 9_999_999_990_000)
   assert.equal(energy(factors, { prompt: 1e15 }).max, Number.MAX_SAFE_INTEGER)
 })
 
-test('an exact key beats a pattern, the longer pattern the shorter; what no key names is unknown', () => {
+test('an exact key wins over patterns, a longer pattern over a shorter one; other models are unknown', () => {
   const models = { '*/*': { watts: span('1') }, 'openai/*': { watts: span('2') }, 'openai/gpt': { watts: span('3') } }
   const table = tableOf({ models, regions: { 'eu-*': span('200'), 'eu-north-1': span('20') } })
   const watts = (key: string) => table.model(key)?.watts?.min
@@ -66,7 +66,7 @@ test('an exact key beats a pattern, the longer pattern the shorter; what no key 
   assert.equal(noFactors.model('openai/gpt'), null)
 })
 
-test('a table with a mistake is refused whole, and every mistake is named', () => {
+test('a table with errors is refused as a whole, naming every error', () => {
   const one = { input: span('1'), output: span('1') }
   assert.deepEqual(problemsOf({ models: { 'a/b': one } }), [])
   const models = {
@@ -78,7 +78,7 @@ test('a table with a mistake is refused whole, and every mistake is named', () =
   }
   assert.deepEqual(problemsOf({ models, regions: { eu: span('2', '1') } }), [
     'models[gpt]: must read <provider>/<model>, with * for any text',
-    'models[a/1]: input and output stand together',
+    'models[a/1]: input and output need each other',
     'models[a/2].cachedRead: needs input and output',
     'models[a/3]: needs input and output, or watts',
     'models[a/4].output.max: must be at least min',
@@ -92,7 +92,7 @@ test('a table with a mistake is refused whole, and every mistake is named', () =
   }
 })
 
-test('the table of docs/energy.md is one that the gateway takes', () => {
+test('the table of docs/energy.md is valid', () => {
   const [file = ''] = examples('energy.md', 'json')
   const decoded = decodeEnergy(Buffer.from(file))
   assert.ok('table' in decoded, 'problems' in decoded ? decoded.problems.join('\n') : '')

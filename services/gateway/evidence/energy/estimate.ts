@@ -1,13 +1,13 @@
 import type { Outcome, Usage } from '../../call/index.ts'
 import type { Bounds, ModelFactors } from './table.ts'
 
-/** Whole numbers between which a true value is thought to lie. Members stand in canonical order, as records want them. */
+/** Integer bounds of an estimated value. Members are in canonical order, as records need them. */
 export type Range = {
   readonly max: number
   readonly min: number
 }
 
-/** Tokens that factors are for. */
+/** Number of tokens per factor. */
 const KILO = 1000n
 /** Milliseconds of an hour. */
 const HOUR_MS = 3_600_000n
@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000n
 const MICRO_WH_OF_KWH = 1_000_000_000n
 const LARGEST = BigInt(Number.MAX_SAFE_INTEGER)
 
-/** Millionths of a Wh for the call of a model: by what it used, and by how long it answered. The lower bound is rounded down, the upper one up. */
+/** Energy of a model call by its tokens and its duration, in millionths of a Wh. The lower bound is rounded down, the upper one up. */
 export function energyOf(
   { tokens, watts }: ModelFactors,
   { usage, upstreamMs }: Pick<Outcome, 'usage' | 'upstreamMs'>,
@@ -28,14 +28,14 @@ export function energyOf(
   return rounded({ min: of('min'), max: of('max') }, KILO * HOUR_MS)
 }
 
-/** Micrograms of CO2e for so much energy on a grid. */
+/** Micrograms of CO2e of this energy on a grid. */
 export function carbonOf(microWh: Range, grid: Bounds): Range {
   const min = BigInt(microWh.min) * grid.min
   const max = BigInt(microWh.max) * grid.max
   return rounded({ min, max }, MICRO_WH_OF_KWH)
 }
 
-/** `prompt` has the cached tokens in it. */
+/** `prompt` includes the cached tokens. */
 function tokenEnergy(factors: NonNullable<ModelFactors['tokens']>, usage: Usage, bound: keyof Bounds): bigint {
   const { prompt, completion, cachedRead } = usage
   return (
@@ -45,7 +45,7 @@ function tokenEnergy(factors: NonNullable<ModelFactors['tokens']>, usage: Usage,
   )
 }
 
-/** Providers' numbers do not always add up; a negative part would make up for another. */
+/** Clamps inconsistent usage of providers: a negative part would cancel another. */
 function count(amount: number): bigint {
   return amount > 0 ? BigInt(Math.round(amount)) : 0n
 }

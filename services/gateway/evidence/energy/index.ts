@@ -11,38 +11,38 @@ export interface EnergyOptions {
     readonly energy: { readonly file: string; readonly defaultRegion: string }
     readonly policyReloadSeconds: number
   }
-  /** `<provider>/<model>` that answered a call, and the region of its provider; null: it is no call of a model. */
+  /** Returns `<provider>/<model>` of a call with the region of its provider, or null for other calls. */
   readonly answered: (call: Call<'target'>) => { readonly key: string; readonly region: string | null } | null
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
 }
 
-/** What stands as `energy` in the outcome of a model call. Members in canonical order. */
+/** `energy` in the outcome record of a model call. Members are in canonical order. */
 export type EnergyEstimate = {
   /** Millionths of a Wh. */
   readonly microWh: Range
-  /** Micrograms of CO2e; undefined: nothing is known of the region. */
+  /** Micrograms of CO2e; undefined if the region is unknown. */
   readonly microgCO2e: Range | undefined
-  /** Whose grid was reckoned with; undefined: none is known. */
+  /** Region of the grid; undefined if unknown. */
   readonly region: string | undefined
   /** `id` of the table. */
   readonly table: string
 }
 
-/** Reckons what a call took, once it is over; undefined: its model is not in the table. */
+/** Estimates a finished call. Returns undefined if its model is not in the table. */
 export type Estimate = (call: Call<'target'>, outcome: Outcome) => EnergyEstimate | undefined
 
-/** Estimates of energy and carbon. */
+/** Energy and carbon estimates. */
 export interface EnergyFeature {
-  /** Undefined: nothing is estimated. */
+  /** Undefined if nothing is estimated. */
   readonly estimate: Estimate | undefined
-  /** Reads the table now; the first check comes before the gateway serves. */
+  /** Reads the table; called first before the gateway serves. */
   check(): Promise<void>
   close(): void
 }
 
-/** Energy and carbon (docs/spec/gateway.md, `energy`): a file means that they are estimated. It is read again every `policyReloadSeconds`. */
+/** Energy and carbon (docs/spec/gateway.md, `energy`), estimated if a file is set. The file is read again every `policyReloadSeconds`. */
 export function createEnergy(options: EnergyOptions): EnergyFeature {
   const { config, answered } = options
   const { file, defaultRegion } = config.energy
@@ -70,10 +70,10 @@ export function createEnergy(options: EnergyOptions): EnergyFeature {
   }
 }
 
-/** Where the factors stand in the snapshot: a call is reckoned by those that were there when it came. */
+/** Snapshot slot of the factors: a call is estimated with those in force when it arrived. */
 const energySlot: Slot<typeof noFactors> = { name: 'energy', initial: noFactors }
 
-/** A bad file leaves the good one in force. */
+/** An invalid file leaves the previous table in force. */
 function watchTable({ config, snapshots, clock, log }: EnergyOptions) {
   const path = config.energy.file
   const failed = (problems: readonly string[]) => {

@@ -1,22 +1,22 @@
 import { GlobTable } from '@plat/core'
 
-/** What nobody knows exactly lies between two bounds. */
+/** Bounds of an uncertain value. */
 export interface Bounds {
   readonly min: bigint
   readonly max: bigint
 }
 
-/** What a model needs. At least one of both is there. */
+/** Energy factors of a model; at least one of both is set. */
 export interface ModelFactors {
-  /** By its tokens; null: it is reckoned by time alone. In millionths of a Wh per 1,000 tokens. */
+  /** Millionths of a Wh per 1,000 tokens, or null. */
   readonly tokens: { readonly input: Bounds; readonly cachedRead: Bounds; readonly output: Bounds } | null
-  /** While it answers; null: it is reckoned by tokens alone. In millionths of a W. */
+  /** Power during a response in millionths of a W, or null. */
   readonly watts: Bounds | null
 }
 
-/** All factors at one moment. */
+/** An immutable table of factors. */
 export class EnergyTable {
-  /** Names the table in records; empty: none was read. */
+  /** Id of the table in records; empty before one was read. */
   readonly id: string
   readonly #models: GlobTable<ModelFactors>
   readonly #regions: GlobTable<Bounds>
@@ -31,16 +31,16 @@ export class EnergyTable {
     this.#regions = new GlobTable(from.regions)
   }
 
-  /** By `<provider>/<model>`; null: nothing is known of it. */
+  /** Looks up `<provider>/<model>`. Returns null if unknown. */
   model(key: string): ModelFactors | null {
     return this.#models.find(key)
   }
 
-  /** Micrograms of CO2e for each kWh of a region's grid; null: nothing is known of it. */
+  /** Micrograms of CO2e per kWh of a region's grid, or null if unknown. */
   region(name: string): Bounds | null {
     return this.#regions.find(name)
   }
 }
 
-/** What stands before a file was read: nothing is estimated. */
+/** In force before a file was read: nothing is estimated. */
 export const noFactors = new EnergyTable({ id: '', models: [], regions: [] })

@@ -12,7 +12,7 @@ import { keyFiles } from '../audit/testing/keys.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** A gateway with a signed ledger, whoever asks it, and the keys that it publishes. */
+/** A gateway with a signed ledger, a client, and the published keys. */
 async function setUp(t: TestContext, own: object = {}) {
   const { uri } = await keyFiles()
   const auditPath = join(tempFolder(), 'audit.jsonl')
@@ -28,7 +28,7 @@ async function setUp(t: TestContext, own: object = {}) {
   const verify = (bytes: Uint8Array) =>
     verifyEvidence(bytes, { keys: readPublicKeys(jwks, 'jwks'), hmacKey: null, logKeys: null })
   const fetched = async (id: unknown) => (await send('GET', `/v1/evidence/${id}/object`)).bytes()
-  /** Leaves records of namespace `shop`, two a time. */
+  /** Writes records of namespace `shop`, two per call. */
   const act = async (...agents: string[]) => {
     for (const agent of agents) {
       assert.equal((await send('POST', '/v1/revocations', { target: { agent: `shop/${agent}` } })).status, 201)
@@ -41,7 +41,7 @@ function failsWith(found: unknown, why: RegExp): void {
   assert.match(typeof found === 'string' ? found : 'it holds', why)
 }
 
-test('a range is sealed with every record of it, and proves them with the public keys alone', async (t) => {
+test('an object for a range contains all its records, and verifies with the public keys only', async (t) => {
   // Shows D3.sessions.evidence.dir.
   const dir = join(tempFolder(), 'evidence')
   const { auditPath, ask, verify, fetched, act } = await setUp(t, { evidence: { dir } })
@@ -57,8 +57,8 @@ test('a range is sealed with every record of it, and proves them with the public
   assert.deepEqual(await readFile(join(dir, `${made.id}.evidence`)), Buffer.from(bytes))
   assert.deepEqual(await readdir(dir), [`${made.id}.evidence`])
   const recorded = () => wholeLines(auditPath).some((line) => line.includes(`"sha256":"${made.sha256}"`))
-  await until(recorded, 'the record of it')
-  // Whatever is left out of such a range shows, sealed as it may be.
+  await until(recorded, 'the record of the object')
+  // Records left out of such a range are detected, whatever seals it.
   const all = await ask('POST', '/v1/evidence', {})
   const whole = await verify(await fetched(all.id))
   assert.ok(
@@ -66,7 +66,7 @@ test('a range is sealed with every record of it, and proves them with the public
   )
 })
 
-test('records of one session or agent are found in their range, and each leads to the checkpoint', async (t) => {
+test('records of one session or agent are selected from their range, each with a proof to the checkpoint', async (t) => {
   const { ask, verify, fetched, act } = await setUp(t)
   await act('a', 'b', 'a')
   const kind = 'revocation'
@@ -80,7 +80,7 @@ test('records of one session or agent are found in their range, and each leads t
   assert.equal((await ask('POST', '/v1/evidence', { from: '900000' })).status, 404)
 })
 
-test('one changed byte anywhere in an object is noticed, and so is everything that is cut, added or moved', async (t) => {
+test('a changed byte anywhere in an object is detected, and so are removed, added and moved lines', async (t) => {
   const { ask, verify, fetched, act } = await setUp(t)
   await act('a', 'b')
   const { id } = await ask('POST', '/v1/evidence', { kind: 'revocation' })
@@ -102,7 +102,7 @@ test('one changed byte anywhere in an object is noticed, and so is everything th
   failsWith(await verify(Buffer.alloc(0)), /no evidence object/)
 })
 
-test('objects are listed, the newest first, and none is ever written over', async (t) => {
+test('objects are listed, the newest first, and never overwritten', async (t) => {
   const { ask, auditPath, act } = await setUp(t)
   await act('a')
   const ids: unknown[] = []
@@ -114,23 +114,23 @@ test('objects are listed, the newest first, and none is ever written over', asyn
   assert.equal((await ask('GET', `/v1/evidence/${ids[0]}`)).records, 2)
   for (const strange of ['nothing', '..', '0193a0b0-0000-7000-8000-000000000000'])
     assert.equal((await ask('GET', `/v1/evidence/${strange}`)).status, 404)
-  // What is no object is not taken for one.
+  // Invalid files are not listed.
   await writeFile(join(`${auditPath}.evidence`, '0193a0b0-0000-7000-8000-000000000000.evidence'), '{}\n')
   assert.equal(Object(await ask('GET', '/v1/evidence')).items.length, 3)
 })
 
-test('what would be larger than it may be is refused with where it is full, and leaves nothing', async (t) => {
+test('an oversized object is refused naming the record at the limit, and leaves no file', async (t) => {
   // Shows D3.sessions.evidence.maxBytes.
   const { ask, auditPath, act } = await setUp(t, { evidence: { maxBytes: 6000 } })
   await act('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')
   const { status, message } = await ask('POST', '/v1/evidence', {})
   assert.equal(status, 413)
-  assert.match(String(message), /6000 bytes of evidence.maxBytes at record \d+: ask for less/)
+  assert.match(String(message), /6000 bytes of evidence.maxBytes at record \d+: request a smaller range/)
   await assert.rejects(readdir(`${auditPath}.evidence`), /ENOENT/)
   assert.equal((await ask('POST', '/v1/evidence', { to: '1' })).status, 201)
 })
 
-test('nothing is sealed without a key for checkpoints, and nothing where it cannot be kept', async (t) => {
+test('no object is made without a checkpoint key, or if it cannot be stored', async (t) => {
   const { ask, act } = await setUp(t, { auditCheckpointKey: '' })
   await act('a')
   const { status, message } = await ask('POST', '/v1/evidence', {})

@@ -18,7 +18,7 @@ export interface EvidenceParts {
   readonly log: Log
 }
 
-/** Evidence objects (docs/spec/gateway.md, `evidence`): records with what proves them, in one file that needs nothing else. */
+/** Evidence objects (docs/spec/gateway.md, `evidence`): records with their proofs in one self-contained file. */
 export function createEvidence(parts: EvidenceParts): { readonly routes: AdminRoutes } {
   const { auditPath, evidence } = parts.config
   const store = new EvidenceStore(evidence.dir || `${auditPath}.evidence`)

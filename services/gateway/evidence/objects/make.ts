@@ -12,10 +12,10 @@ import {
 import { AdminError } from '../../admin/index.ts'
 import type { EvidenceStore } from './store.ts'
 
-/** Members of a record by which records are chosen. */
+/** Members of a record for the selection. */
 export const ABOUT = ['namespace', 'agent', 'session', 'call', 'kind'] as const
 
-/** What somebody wants evidence of. */
+/** Selection of records. */
 export interface EvidenceRequest {
   readonly about: Readonly<Record<string, string>>
   readonly from: LedgerMoment | null
@@ -36,14 +36,14 @@ export interface MakerParts {
   readonly ids: Ids
 }
 
-/** What was made. */
+/** A stored evidence object. */
 export interface Made {
   readonly head: EvidenceHead
   readonly sha256: string
   readonly bytes: number
 }
 
-/** Makes evidence objects, one after another: each is in main memory while it is made. */
+/** Makes evidence objects one at a time: each is built in memory. */
 export class EvidenceMaker {
   readonly #parts: MakerParts
   #running: Promise<unknown> = Promise.resolve()
@@ -52,9 +52,9 @@ export class EvidenceMaker {
     this.#parts = parts
   }
 
-  /** Resolves when it is durable. Rejects with `AdminError` where there is no evidence, and with what else fails. */
-  make(wish: EvidenceRequest): Promise<Made> {
-    const made = this.#running.then(() => this.#make(wish))
+  /** Resolves when durable. Rejects with `AdminError` if no record matches, and with other errors. */
+  make(request: EvidenceRequest): Promise<Made> {
+    const made = this.#running.then(() => this.#make(request))
     this.#running = made.catch(() => {})
     return made
   }
@@ -84,7 +84,7 @@ export class EvidenceMaker {
     const bytes = await sealEvidence({ head, lines, proofs }, signer)
     if (bytes.length > maxBytes) throw tooMuch(maxBytes, found.to)
     const fault = await verifyEvidence(bytes, { keys: checkpoints.keys(), hmacKey: null, logKeys: null })
-    // Evidence that is wrong never leaves.
+    // Verifies the object before it is stored.
     if (typeof fault === 'string') throw new Error(`the evidence would not hold: ${fault}`)
     await store.put(head.id, bytes)
     return { head, sha256: hash('sha256', bytes, 'hex'), bytes: bytes.length }
@@ -94,11 +94,11 @@ export class EvidenceMaker {
 const NOTHING = () => new AdminError('not_found', 'there are no such records up to the last checkpoint')
 
 function tooMuch(maxBytes: number, seq: number): AdminError {
-  const why = `it would have more than the ${maxBytes} bytes of evidence.maxBytes at record ${seq}`
-  return new AdminError('body_too_large', `${why}: ask for less, by from and to`)
+  const why = `the object would exceed the ${maxBytes} bytes of evidence.maxBytes at record ${seq}`
+  return new AdminError('body_too_large', `${why}: request a smaller range by from and to`)
 }
 
-/** As its checkpoints call the ledger. */
+/** Returns the ledger id in the checkpoints. */
 function ledgerIdOf({ jws }: Readonly<Record<string, unknown>>): string {
   const payload: unknown = JSON.parse(Buffer.from(String(jws).split('.')[1] ?? '', 'base64url').toString())
   return typeof payload === 'object' && payload !== null && 'ledgerId' in payload ? String(payload.ledgerId) : ''

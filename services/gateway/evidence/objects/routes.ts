@@ -24,8 +24,8 @@ export interface EvidenceRoutesOptions {
 
 const text = Type.Optional(Type.String({ minLength: 1, maxLength: 1024 }))
 
-/** Body of `POST /v1/evidence`: which records, all of them where nothing is said. */
-export const wishSchema = Type.Object(
+/** Body of `POST /v1/evidence`: the selection, by default all records. */
+export const requestSchema = Type.Object(
   { namespace: text, agent: text, session: text, call: text, kind: text, from: text, to: text },
   { additionalProperties: false },
 )
@@ -35,20 +35,20 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
   const found = async (params: unknown, caller: Caller): Promise<EvidenceHead> => {
     const head = await store.head(parameter(params, 'id'))
     if (head !== null && caller.sees(head.about.namespace ?? null)) return head
-    throw new AdminError('not_found', 'there is no such evidence object')
+    throw new AdminError('not_found', 'there is no evidence object with this id')
   }
   return {
     mount(context) {
       context.on('POST /v1/evidence', async (request, reply, caller) => {
-        const wish = bodyAs(wishSchema, request.body ?? {})
-        if (wish.namespace === undefined && !caller.sees(null)) {
-          throw new AdminError('invalid_request', 'namespace: name the one in which you have the role auditor')
+        const selection = bodyAs(requestSchema, request.body ?? {})
+        if (selection.namespace === undefined && !caller.sees(null)) {
+          throw new AdminError('invalid_request', 'namespace: must be one in which you have the role auditor')
         }
-        caller.demand(wish.namespace ?? null)
+        caller.demand(selection.namespace ?? null)
         const about = Object.fromEntries(
-          ABOUT.flatMap((name) => (wish[name] === undefined ? [] : [[name, wish[name]] as const])),
+          ABOUT.flatMap((name) => (selection[name] === undefined ? [] : [[name, selection[name]] as const])),
         )
-        const moments = { from: momentIn(wish.from ?? null, 'from'), to: momentIn(wish.to ?? null, 'to') }
+        const moments = { from: momentIn(selection.from ?? null, 'from'), to: momentIn(selection.to ?? null, 'to') }
         const making = maker.make({ about, ...moments, by: caller.by })
         const { head, sha256, bytes } = await making.catch((error: unknown) => {
           if (error instanceof AdminError) throw error
@@ -75,7 +75,7 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
   }
 }
 
-/** Heads are read until the page is full: a caller of one namespace may see few of many. */
+/** Reads heads until the page is full: a caller of one namespace may see few of many. */
 async function listed(store: EvidenceStore, query: unknown, caller: Caller) {
   const limit = limitOf(query)
   const cursor = queried(query, 'cursor')

@@ -5,11 +5,11 @@ import { isMissing } from '@plat/state'
 
 const SUFFIX = '.evidence'
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-/** Longest first line that is read, in bytes: it holds a checkpoint and its anchor. */
+/** Maximum length of the first line, in bytes: it holds a checkpoint and its anchor. */
 const HEAD_MAX_BYTES = 1024 * 1024
 const LF = 0x0a
 
-/** Evidence objects as files of one folder: each is written once, as a whole, and never again. */
+/** Evidence objects as files of one folder, each written atomically and only once. */
 export class EvidenceStore {
   readonly #dir: string
 
@@ -17,13 +17,13 @@ export class EvidenceStore {
     this.#dir = dir
   }
 
-  /** Durable when it resolves. Rejects where an object of this id stands already. */
+  /** Durable when it resolves. Rejects if the id is in use. */
   async put(id: string, bytes: Uint8Array): Promise<void> {
     await mkdir(this.#dir, { recursive: true, mode: 0o700 })
     const draft = path.join(this.#dir, `.${id}.draft`)
     try {
       await writeDurably(draft, bytes)
-      // Unlike a rename, a link takes nobody's place.
+      // Unlike a rename, a link never replaces a file.
       await link(draft, this.#fileOf(id))
     } finally {
       await rm(draft, { force: true })
@@ -31,7 +31,7 @@ export class EvidenceStore {
     await syncFolder(this.#dir)
   }
 
-  /** Ids, the newest first: they grow with time. */
+  /** Returns ids, the newest first: ids increase with time. */
   async ids(): Promise<readonly string[]> {
     try {
       const names = await readdir(this.#dir)
@@ -47,7 +47,7 @@ export class EvidenceStore {
     }
   }
 
-  /** Null: there is no such object, or it is none that this version reads. */
+  /** Returns null if there is no object of this id, or its version is unknown. */
   async head(id: string): Promise<EvidenceHead | null> {
     if (!ID.test(id)) return null
     try {
@@ -65,7 +65,7 @@ export class EvidenceStore {
     }
   }
 
-  /** The object whose head was read. */
+  /** Returns the object whose head was read. */
   bytes(id: string): Promise<Buffer> {
     return readFile(this.#fileOf(id))
   }

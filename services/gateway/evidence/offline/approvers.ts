@@ -1,24 +1,24 @@
-/** Somebody who decides approvals, as the admin API knows them: `user:ada`, or `token:admin`. */
+/** An approver as the admin API names them: `user:ada` or `token:admin`. */
 interface Approver {
   readonly by: string
   readonly groups: readonly string[]
 }
 
-/** May they approve now, as far as the edge is concerned? */
+/** Returns whether the edge lets them approve now. */
 export type ApproverCheck = (approver: Approver) => boolean
 
 export interface ApproversOptions {
   readonly connected: () => boolean
-  /** `offline.localApprovers`, `user:<name>` or groups; none while `offline.approvals` is `deny`. */
+  /** `offline.localApprovers`: `user:<name>` or groups; empty while `offline.approvals` is `deny`. */
   readonly local: readonly string[]
 }
 
-/** Who may approve while the edge is disconnected (docs/spec/gateway.md, `offline.approvals`). Anybody may deny. */
+/** Restricts who may approve while the edge is disconnected (docs/spec/gateway.md, `offline.approvals`). Denials are not restricted. */
 export function createApproverCheck({ connected, local }: ApproversOptions): ApproverCheck {
   const entries = new Set(local)
   return ({ by, groups }) => {
     if (connected()) return true
-    // The static token is nobody, and so is a group whose name reads like a user.
+    // Excludes the static token, which names no person, and groups with names like a user's.
     return (isUser(by) && entries.has(by)) || groups.some((group) => !isUser(group) && entries.has(group))
   }
 }

@@ -9,37 +9,37 @@ export interface ContactOptions {
   /** Keys of `offline.collectorKeyFiles`. */
   readonly keys: StatementKeys
   readonly spool: Spool
-  /** The hash of a record of the ledger. */
+  /** Returns the hash of a ledger record. */
   readonly hashOf: (seq: number) => Promise<string | null>
   readonly clock: Clock
   readonly log: Log
 }
 
-/** When the collector was last heard, and what its receipts do to the spool. */
+/** Time of the last receipt, and its effect on the spool. */
 export class CollectorContact {
   readonly #options: ContactOptions
   /** Monotonic milliseconds. */
-  #heardAt: number
+  #receiptAt: number
 
   constructor(options: ContactOptions) {
     this.#options = options
     const { spool, clock } = options
-    this.#heardAt = clock.monotonic() - (clock.now() - spool.progress.ackedAt)
+    this.#receiptAt = clock.monotonic() - (clock.now() - spool.progress.ackedAt)
   }
 
-  /** Milliseconds since a receipt that counts was made. */
+  /** Milliseconds since the last valid receipt was issued. */
   get silence(): number {
-    return this.#options.clock.monotonic() - this.#heardAt
+    return this.#options.clock.monotonic() - this.#receiptAt
   }
 
   /**
-   * Takes a receipt. `sealId` names the seal that it must answer; null: it was carried here, and may be an old one. Null: it counts.
-   * A text says why it does not.
+   * Applies a receipt. `sealId` is the seal that it must answer; null for a copied receipt, which may be an old one.
+   * Returns null if it is valid, otherwise the reason why not.
    */
-  async hear(text: string, sealId: string | null): Promise<string | null> {
+  async accept(text: string, sealId: string | null): Promise<string | null> {
     const { edge, ledgerId, keys, spool, hashOf, clock, log } = this.#options
     const statement = readSegmentReceipt(text)
-    if (statement === null) return 'it is no receipt'
+    if (statement === null) return 'not a receipt'
     const { upTo, head, seal, at, ...says } = statement.says
     if (says.edge !== edge || says.ledgerId !== ledgerId) return 'the receipt is for another ledger'
     if (!statement.isSignedBy(keys)) return 'the receipt is not signed by a key of offline.collectorKeyFiles'
@@ -49,15 +49,12 @@ export class CollectorContact {
     }
     const now = clock.now()
     const age = sealId === null ? Math.max(0, now - Date.parse(at)) : 0
-    this.#heardAt = Math.max(this.#heardAt, clock.monotonic() - age)
+    this.#receiptAt = Math.max(this.#receiptAt, clock.monotonic() - age)
     const { acked, base, forwarded } = spool.progress
     if (upTo > acked) {
       await spool.acknowledge(upTo, head, now - age)
     } else if (sealId !== null && upTo < Math.max(base.seq, forwarded)) {
-      log.warn(
-        { upTo, before: acked },
-        'the collector has less than it was given: the rest is sealed and forwarded anew',
-      )
+      log.warn({ upTo, before: acked }, 'the collector lost records: the rest is sealed and forwarded again')
       await spool.rewind(upTo, head)
     }
     return null

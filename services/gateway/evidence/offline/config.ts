@@ -4,19 +4,19 @@ import Type from 'typebox'
 
 const isOn = ({ enabled }: Record<string, unknown>) => enabled === true
 
-/** Without a key no receipt counts: the edge would never be connected, and its spool would only fill. */
+/** Without a key no receipt is valid: the edge would always be disconnected, and its spool would only fill. */
 const receiptsCount: Rule = (block) => {
   const { enabled, collectorKeyFiles, receiptDropDir, forward } = block
   const expectsReceipts = receiptDropDir !== '' || (isObject(forward) && !isUnset(forward.url))
   if (enabled !== true || !expectsReceipts || !isUnset(collectorKeyFiles)) return []
-  const message = 'is empty: no receipt counts, so this edge is always disconnected and its spool is never freed'
+  const message = 'is empty: no receipt is valid, so this edge is always disconnected and its spool is never freed'
   return [{ path: 'offline.collectorKeyFiles', message, severity: 'warning' }]
 }
 
-/** Whoever may approve while the edge is on its own is named. */
+/** Approvers of a disconnected edge must be named. */
 const approversAreNamed: Rule = ({ enabled, approvals, localApprovers }) => {
   if (enabled !== true || approvals !== 'localApprovers' || !isUnset(localApprovers)) return []
-  const message = 'is empty: nobody approves while this edge is disconnected'
+  const message = 'is empty: no approval is possible while this edge is disconnected'
   return [{ path: 'offline.localApprovers', message, severity: 'warning' }]
 }
 
@@ -31,13 +31,13 @@ export const offlineBlock = defineBlock({
     spoolMaxBytes: key.whole('Bytes of the spool.', 1024 ** 3, 1),
     fullPolicy: Type.Enum(['failClosed', 'dropOldestForwarded'], {
       default: 'failClosed',
-      description: 'What a full spool does.',
+      description: 'Policy for a full spool.',
     }),
     segmentMaxRecords: key.whole('Records of one segment.', 1000, 1),
     sealIntervalSeconds: key.seconds('Longest time until a segment is sealed.', 60),
     collectorKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
       default: [],
-      description: 'Keys of collectors whose receipts count.',
+      description: 'Keys of collectors whose receipts are valid.',
     }),
     forward: key.group(
       {
@@ -52,12 +52,12 @@ export const offlineBlock = defineBlock({
       'Forwarding.',
     ),
     receiptDropDir: key.text('Scanned for receipts.'),
-    disconnectedAfterSeconds: key.seconds('Silence after which the edge is on its own.', 300),
+    disconnectedAfterSeconds: key.seconds('Time without a receipt after which the edge is disconnected.', 300),
     maxRevocationStalenessSeconds: key.whole('Oldest revocation list; 0 off.', 0),
     highRiskTools: key.texts('`server/tool` globs; default every tool.'),
     approvals: Type.Enum(['deny', 'localApprovers'], {
       default: 'deny',
-      description: 'Who decides while disconnected.',
+      description: 'Approvals while disconnected.',
     }),
     localApprovers: key.texts('`user:<name>` or groups.'),
   }),

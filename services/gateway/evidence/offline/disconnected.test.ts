@@ -18,11 +18,11 @@ test('without configuration an edge is disconnected once the collector has been 
   })
   t.after(() => edge.close())
   await edge.start()
-  assert.deepEqual([edge.connected, edge.standing.unasked], [false, true], 'before the first receipt')
-  assert.equal(await contact.hear(await receipt(9), null), null)
+  assert.deepEqual([edge.connected, edge.standing.unapprovable], [false, true], 'before the first receipt')
+  assert.equal(await contact.accept(await receipt(9), null), null)
   const after = async (ms: number) => {
     await clock.advance(ms)
-    await until(() => edge.standing.unasked === !edge.connected, 'the look of each second')
+    await until(() => edge.standing.unapprovable === !edge.connected, 'the check of each second')
     return edge.connected
   }
   assert.deepEqual([await after(1000), await after(298_999), await after(1)], [true, true, false])

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 
 const FILE_MODE = 0o600
 
-/** Puts bytes under `path` as a whole, durable when it resolves, without holding up the calls that are served meanwhile. */
+/** Writes a file atomically; durable when it resolves. Asynchronous, so that calls are served meanwhile. */
 export async function putDurably(path: string, bytes: Uint8Array | string): Promise<void> {
   const temporary = `${path}.tmp`
   {

@@ -13,7 +13,7 @@ import { Forwarder } from './forwarder.ts'
 import { Spool } from './spool.ts'
 import { edgeKey, hubKey, setUpSpool } from './testing/spooled.ts'
 
-/** What the segments of a spool hold, one after the other. */
+/** Concatenates the lines of all segments of a spool. */
 function held(spoolDir: string): string {
   const names = readdirSync(spoolDir).filter((name) => name.endsWith('.segment'))
   return names.toSorted().reduce((text, name) => {
@@ -23,7 +23,7 @@ function held(spoolDir: string): string {
   }, '')
 }
 
-test('a segment is sealed when it is full, or when its first record has waited for the interval, and not before', async (t) => {
+test('a segment is sealed when it is full, or its first record has waited for the interval, and not before', async (t) => {
   // Shows D3.offline.sealIntervalSeconds, D3.offline.segmentMaxRecords.
   const { clock, write, open, segments, spoolDir, lines } = await setUpSpool(t)
   const { spool, sealAll } = await open()
@@ -51,7 +51,7 @@ test('a segment is sealed when it is full, or when its first record has waited f
   )
 })
 
-test('a full spool stays within its bytes, holds what it holds, and goes on when there is room', async (t) => {
+test('a full spool stays within its bytes, keeps its segments, and continues when there is room', async (t) => {
   // Shows D3.offline.spoolMaxBytes.
   const { write, open, receipt, spoolDir } = await setUpSpool(t)
   const { spool, sealer, sealAll, contact } = await open({ maxBytes: 30_000 })
@@ -62,13 +62,13 @@ test('a full spool stays within its bytes, holds what it holds, and goes on when
   assert.ok(readdirSync(spoolDir).reduce((sum, name) => sum + statSync(join(spoolDir, name)).size, 0) <= 30_000)
   await sealAll()
   assert.equal(spool.sealed.seq, seq)
-  assert.equal(await contact.hear(await receipt(seq), null), null)
+  assert.equal(await contact.accept(await receipt(seq), null), null)
   assert.equal(spool.bytes, 0)
   await sealAll()
   assert.ok(spool.sealed.seq > seq)
 })
 
-test('dropOldestForwarded drops what a collector was given, the oldest first, and nothing else', async (t) => {
+test('dropOldestForwarded drops only forwarded segments, the oldest first', async (t) => {
   // Shows D3.offline.fullPolicy.
   const { write, open, segments } = await setUpSpool(t)
   const { spool, sealer, sealAll } = await open({ maxBytes: 30_000, dropsForwarded: true })
@@ -83,17 +83,17 @@ test('dropOldestForwarded drops what a collector was given, the oldest first, an
     !segments().includes('north-0000000000000000.segment') && segments().includes('north-0000000000000010.segment'),
   )
   assert.equal(spool.progress.acked, -1)
-  // A restart knows what it dropped.
+  // A restart remembers dropped segments.
   const again = await open({ maxBytes: 30_000, dropsForwarded: true })
   assert.equal(again.spool.sealed.seq, spool.sealed.seq)
 })
 
-test('a spool is what the ledger says: whatever is torn, gone or foreign in it is sealed anew', async (t) => {
+test('the spool follows the ledger: torn, missing and foreign segments are sealed again', async (t) => {
   const { write, open, receipt, segments, spoolDir, lines } = await setUpSpool(t)
   const first = await open()
   await write(49)
   await first.sealAll()
-  assert.equal(await first.contact.hear(await receipt(9), null), null)
+  assert.equal(await first.contact.accept(await receipt(9), null), null)
   const [second = '', third = ''] = segments().toSorted()
   appendFileSync(join(spoolDir, third), 'more')
   appendFileSync(join(spoolDir, `${second}.tmp`), 'half')
@@ -114,7 +114,7 @@ test('a spool is what the ledger says: whatever is torn, gone or foreign in it i
   )
 })
 
-test('a receipt counts when it is for this ledger, as it stands, from a known collector, and answers what was asked', async (t) => {
+test('a receipt is valid only for this ledger and seal, for a known record, from a known collector', async (t) => {
   // Shows D3.offline.collectorKeyFiles.
   const { clock, write, open, receipt, segments } = await setUpSpool(t)
   const { spool, sealAll, contact } = await open()
@@ -122,7 +122,7 @@ test('a receipt counts when it is for this ledger, as it stands, from a known co
   await sealAll()
   const silent = contact.silence
   const wrong: readonly (readonly [string | Promise<string>, string | null, RegExp])[] = [
-    ['no receipt', null, /no receipt/],
+    ['no receipt', null, /not a receipt/],
     [receipt(19, { edge: 'south' }), null, /another ledger/],
     [receipt(19, { ledgerId: 'other' }), null, /another ledger/],
     [receipt(19, {}, ephemeralSigner()), null, /not signed by a key of offline.collectorKeyFiles/],
@@ -130,31 +130,31 @@ test('a receipt counts when it is for this ledger, as it stands, from a known co
     [receipt(19, { seal: 'old' }), 'new', /answers another seal/],
     [receipt(19, { upTo: 500 }), null, /another record 500/],
   ]
-  for (const [text, sealId, why] of wrong) assert.match((await contact.hear(await text, sealId)) ?? '', why)
+  for (const [text, sealId, why] of wrong) assert.match((await contact.accept(await text, sealId)) ?? '', why)
   assert.deepEqual([spool.progress.acked, segments().length, contact.silence], [-1, 5, silent])
-  assert.equal(await contact.hear(await receipt(19), null), null)
+  assert.equal(await contact.accept(await receipt(19), null), null)
   assert.deepEqual([spool.progress.acked, segments().length, contact.silence], [19, 3, 0])
-  // An old one that is carried here late changes nothing; how old it is counts.
+  // An old receipt that arrives late changes nothing; its age still applies.
   const late = await receipt(9)
   await clock.advance(5000)
-  assert.equal(await contact.hear(late, null), null)
+  assert.equal(await contact.accept(late, null), null)
   assert.deepEqual([spool.progress.acked, segments().length, contact.silence], [19, 3, 5000])
-  // So does a restart.
+  // A restart does not change this.
   await clock.advance(1000)
   assert.equal((await open()).contact.silence, 6000)
 })
 
-test('of two receipts at once the one that says more counts', async (t) => {
+test('of two concurrent receipts the one for more records applies', async (t) => {
   const { write, open, receipt } = await setUpSpool(t)
   const { spool, sealAll, contact } = await open()
   await write(29)
   await sealAll()
   const [more, less] = [await receipt(19), await receipt(9)]
-  assert.deepEqual(await Promise.all([contact.hear(more, null), contact.hear(less, null)]), [null, null])
+  assert.deepEqual(await Promise.all([contact.accept(more, null), contact.accept(less, null)]), [null, null])
   assert.equal(spool.progress.acked, 19)
 })
 
-test('an edge that got another name seals its ledger anew under it', async (t) => {
+test('a renamed edge seals its ledger again under the new name', async (t) => {
   const { write, open, segments, spoolDir, lines } = await setUpSpool(t)
   await write(29)
   await (await open({ edge: 'north-2' })).sealAll()
@@ -165,13 +165,13 @@ test('an edge that got another name seals its ledger anew under it', async (t) =
   assert.equal(held(spoolDir), `${lines().join('\n')}\n`)
 })
 
-/** A collector that has records up to `upTo`, takes what comes, and is there or not. */
+/** A collector with records up to `upTo` that accepts segments, and can be unreachable. */
 function collector({ ledgerId }: { ledgerId: string }, receipt: Awaited<ReturnType<typeof setUpSpool>>['receipt']) {
   const state = { upTo: -1, there: true, counts: true, requests: 0 }
   const got: [from: number, to: number][] = []
   const fetchBytes: Dialer['fetchBytes'] = async (url, _purpose, { body, headers, jurisdiction }) => {
     state.requests++
-    if (!state.there) throw new Error('nobody there')
+    if (!state.there) throw new Error('unreachable')
     assert.equal(String(url), 'https://hub.example/v1/audit/segments')
     assert.equal(headers?.['content-type'], 'application/vnd.plat.segment')
     assert.equal(jurisdiction, 'DE')
@@ -214,7 +214,7 @@ async function forwarding(t: TestContext) {
   return { ...own, ...opened, state, got, forwarder, failures: () => failures }
 }
 
-test('an edge asks how far the collector is, sends what it lacks in order, and asks again each interval', async (t) => {
+test('an edge queries the position of the collector, sends missing segments in order, and repeats each interval', async (t) => {
   // Shows D3.offline.forward.intervalSeconds.
   const { clock, write, sealAll, spool, state, got, forwarder } = await forwarding(t)
   await write(29)
@@ -235,12 +235,12 @@ test('an edge asks how far the collector is, sends what it lacks in order, and a
   )
   await until(
     () => state.requests === 5,
-    'the next question',
+    'the next query',
     () => clock.advance(1000),
   )
 })
 
-test('a collector that lost what it had gets it again, from the ledger', async (t) => {
+test('a collector that lost segments gets them again, from the ledger', async (t) => {
   const { clock, write, sealAll, spool, state, got, forwarder } = await forwarding(t)
   await write(39)
   await sealAll()
@@ -264,7 +264,7 @@ test('a collector that lost what it had gets it again, from the ledger', async (
   ])
 })
 
-test('pauses double up to the longest while nobody is there, and end with the first round that succeeds', async (t) => {
+test('backoff doubles up to its maximum while the collector is unreachable, and a success resets it', async (t) => {
   // Shows D3.offline.forward.maxBackoffSeconds.
   const { clock, state, forwarder, failures } = await forwarding(t)
   state.there = false
@@ -281,12 +281,12 @@ test('pauses double up to the longest while nobody is there, and end with the fi
   }
   const pauses = at.slice(1).map((second, index) => second - (at[index] ?? 0))
   for (const [index, expected] of [20, 40, 80, 160, 300, 300].entries()) {
-    // The clock is moved by five seconds, and once more while a round is under way.
+    // The test advances the clock by five seconds, and once more during a round.
     assert.ok(Math.abs((pauses[index] ?? 0) - expected) <= 10, `${pauses}`)
   }
 })
 
-test('what was taken without a receipt that counts is not sent again, and not freed', async (t) => {
+test('segments accepted without a valid receipt are neither sent again nor freed', async (t) => {
   const { clock, write, sealAll, spool, state, got, forwarder, failures } = await forwarding(t)
   state.counts = false
   await write(29)
@@ -297,14 +297,14 @@ test('what was taken without a receipt that counts is not sent again, and not fr
   state.counts = true
   await until(
     () => spool.progress.acked === 29,
-    'a receipt that counts',
+    'a valid receipt',
     () => clock.advance(1000),
   )
   assert.equal(got.length, 3)
   await until(() => spool.bytes === 0, 'room')
 })
 
-test('what the edge sealed is a ledger that verifies', async (t) => {
+test('the sealed segments form a ledger that verifies', async (t) => {
   const { path, write, open, spoolDir } = await setUpSpool(t)
   const { sealAll } = await open()
   await write(99)

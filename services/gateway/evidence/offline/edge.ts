@@ -6,7 +6,7 @@ import type { Sealer } from './sealer.ts'
 import type { Spool } from './spool.ts'
 import { AT_EASE, type Standing } from './stage.ts'
 
-/** How often an edge looks whether something is to be sealed, and how it stands, in milliseconds. */
+/** Interval of the checks, in milliseconds. */
 const LOOK_EVERY_MS = 1000
 
 export interface EdgeOptions {
@@ -15,9 +15,9 @@ export interface EdgeOptions {
   readonly contact: CollectorContact
   /** `offline.disconnectedAfterSeconds`, in milliseconds. */
   readonly disconnectedAfterMs: number
-  /** `offline.maxRevocationStalenessSeconds`, in milliseconds; 0: lists never grow old. */
+  /** `offline.maxRevocationStalenessSeconds`, in milliseconds; 0: no limit. */
   readonly maxStalenessMs: number
-  /** Empty: there is none. */
+  /** Empty if there is none. */
   readonly revocationsFile: string
   /** `offline.approvals` is `localApprovers`. */
   readonly asksLocally: boolean
@@ -25,7 +25,7 @@ export interface EdgeOptions {
   readonly log: Log
 }
 
-/** Seals as time goes by, off the path of calls, and knows how the edge stands. */
+/** Seals segments periodically, off the path of calls, and tracks the state of the edge. */
 export class Edge {
   readonly standing: Standing = { ...AT_EASE }
   readonly #options: EdgeOptions
@@ -38,7 +38,7 @@ export class Edge {
     this.#options = options
   }
 
-  /** Looks for the first time, so that the first call meets the edge as it stands, then every second. */
+  /** Makes the first check before it resolves, so that the first call sees the state, then one per second. */
   async start(): Promise<void> {
     this.#looks = new PeriodicTask({
       clock: this.#options.clock,
@@ -54,13 +54,13 @@ export class Edge {
     await this.#looks?.close()
   }
 
-  /** The collector was heard within `offline.disconnectedAfterSeconds`. */
+  /** Whether the collector has answered within `offline.disconnectedAfterSeconds`. */
   get connected(): boolean {
     const { contact, disconnectedAfterMs } = this.#options
     return contact.silence < disconnectedAfterMs
   }
 
-  /** Milliseconds for which the oldest record waits to be handed to a collector; 0: none does. */
+  /** Milliseconds since the oldest unforwarded record; 0 if there is none. */
   get oldestUnforwardedMs(): number {
     const { spool, sealer, clock } = this.#options
     const [oldest] = spool.waiting()
@@ -86,13 +86,13 @@ export class Edge {
     const { standing, connected } = this
     const { full } = standing
     const stale = await this.#isStale()
-    // A spool that cannot be written takes no records either.
+    // A spool that cannot be written has no room either.
     standing.full = sealer.full || this.#problem !== ''
     standing.stale = stale
-    standing.unasked = !connected && !asksLocally
-    standing.calm = !standing.full && !stale && !standing.unasked
+    standing.unapprovable = !connected && !asksLocally
+    standing.calm = !standing.full && !stale && !standing.unapprovable
     if (full !== standing.full) {
-      if (standing.full) log.error({}, 'the spool is full: tool calls are denied until a collector takes segments')
+      if (standing.full) log.error({}, 'the spool is full: tool calls are denied until a collector accepts segments')
       else log.info({}, 'the spool has room again')
     }
     if (connected !== this.#wasConnected)
@@ -100,7 +100,7 @@ export class Edge {
     this.#wasConnected = connected
   }
 
-  /** While the collector is in touch the list is taken to be current; from then on it grows old, unless its file is written anew. */
+  /** The list counts as current while the collector is connected; afterwards by the age of its file. */
   async #isStale(): Promise<boolean> {
     const { maxStalenessMs, revocationsFile, contact, clock } = this.#options
     if (maxStalenessMs === 0 || contact.silence <= maxStalenessMs) return false

@@ -8,7 +8,7 @@ import { jurisdictionOf } from '@plat/resources/regions'
 import type { CollectorContact } from './collector-contact.ts'
 import type { Spool, Spooled } from './spool.ts'
 
-/** Longest answer of a collector that is read, in bytes. */
+/** Maximum size of a collector's response, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
 /** Block `offline.forward`. */
@@ -19,7 +19,7 @@ export interface ForwardConfig {
   readonly intervalSeconds: number
   readonly maxBackoffSeconds: number
   readonly timeoutSeconds: number
-  /** Empty: it is not known. */
+  /** Empty if unknown. */
   readonly jurisdiction?: string
 }
 
@@ -34,19 +34,19 @@ export interface ForwarderOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  /** A round failed. */
+  /** Called after a failed round. */
   readonly onError: () => void
 }
 
 /**
- * Hands segments to the collector: each round asks how far it is, then sends what it lacks, in order. A round that fails is followed by
- * a longer pause.
+ * Forwards segments to the collector: each round queries its position, then sends missing segments in order. Failed rounds are followed
+ * by an exponential backoff.
  */
 export class Forwarder {
   readonly #options: ForwarderOptions
   readonly #url: string
   #failures = 0
-  #told = ''
+  #reported = ''
   #cancel: () => void = () => {}
   #round: Promise<void> | null = null
   #closed = false
@@ -56,7 +56,7 @@ export class Forwarder {
     this.#url = `${withoutTrailing(options.config.url, '/')}/v1/audit/segments`
   }
 
-  /** Begins the rounds, the first one now. */
+  /** Starts the rounds, the first one at once. */
   start(): void {
     this.#round = this.#run().finally(() => {
       this.#round = null
@@ -70,7 +70,7 @@ export class Forwarder {
     await this.#round
   }
 
-  /** Doubles with each failure, a little apart for each edge, so that a collector that comes back is not met by all at once. */
+  /** Exponential backoff with jitter, so that edges do not reach a recovering collector all at once. */
   #pauseMs(): number {
     const { config, ids } = this.#options
     const { intervalSeconds, maxBackoffSeconds } = config
@@ -83,26 +83,26 @@ export class Forwarder {
   async #run(): Promise<void> {
     const { log, onError } = this.#options
     try {
-      // What was taken need not be sent again, whether its receipt counts or not: so the round goes on, and fails in the end.
+      // An accepted segment is not sent again even without a valid receipt: the round continues, and fails at its end.
       let problem = await this.#ask()
       for (const segment of this.#options.spool.waiting()) {
         if (this.#closed) return
         problem = (await this.#forward(segment)) ?? problem
       }
-      if (problem !== null) throw new Error(`the answer of the collector does not count: ${problem}`)
+      if (problem !== null) throw new Error(`the response of the collector is not valid: ${problem}`)
       if (this.#failures > 0) log.info({ url: this.#url }, 'segments are forwarded again')
       this.#failures = 0
-      this.#told = ''
+      this.#reported = ''
     } catch (error) {
       this.#failures++
       onError()
       const problem = reasonOf(error)
-      if (problem !== this.#told) log.error({ url: this.#url, problem }, 'segments cannot be forwarded')
-      this.#told = problem
+      if (problem !== this.#reported) log.error({ url: this.#url, problem }, 'segments cannot be forwarded')
+      this.#reported = problem
     }
   }
 
-  /** A seal over nothing: its answer says how far the collector is, and that it is there. */
+  /** Sends an empty seal: the response has the position of the collector. */
   async #ask(): Promise<string | null> {
     const { edge, ledgerId, spool, signer, clock } = this.#options
     const { seq, hash } = spool.sealed
@@ -131,7 +131,7 @@ export class Forwarder {
     return problem
   }
 
-  /** Throws unless the collector took it; then a text says why its receipt does not count. */
+  /** Throws unless the collector accepted it. Returns null, or why its receipt is not valid. */
   async #send(seal: string, bytes: Buffer): Promise<string | null> {
     const { config, dialer, contact } = this.#options
     const { headers, trust } = await peerFiles(config, 'offline.forward')
@@ -144,13 +144,13 @@ export class Forwarder {
       jurisdiction: jurisdictionOf({ upstream: config.url, jurisdiction: config.jurisdiction }, null) ?? '',
       ...trust,
     })
-    const said = readJsonObject(answer.bytes) ?? {}
+    const members = readJsonObject(answer.bytes) ?? {}
     if (answer.status !== 200) {
-      const why = typeof said.message === 'string' ? said.message : 'no reason given'
-      throw new Error(`the collector answered ${answer.status}: ${why}`)
+      const why = typeof members.message === 'string' ? members.message : 'no reason given'
+      throw new Error(`the collector responded ${answer.status}: ${why}`)
     }
-    return typeof said.receipt === 'string'
-      ? await contact.hear(said.receipt, sealIdOf(seal))
-      : 'there is no receipt in it'
+    return typeof members.receipt === 'string'
+      ? await contact.accept(members.receipt, sealIdOf(seal))
+      : 'it has no receipt'
   }
 }

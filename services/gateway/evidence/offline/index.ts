@@ -41,7 +41,7 @@ export interface OfflineOptions {
     }
   }
   readonly ledgers: Ledgers
-  /** The key of `auditCheckpointKey`, as it is now. */
+  /** Returns the current key of `auditCheckpointKey`. */
   readonly signer: () => Promise<Signer>
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
@@ -50,17 +50,17 @@ export interface OfflineOptions {
   readonly metrics: GatewayMetrics
 }
 
-/** An edge that works while it is disconnected. */
+/** An edge that also works while disconnected. */
 export interface OfflineFeature {
   readonly stage: Stage<'offline', 'target' | 'pin' | 'decision', never>
-  /** Asked before somebody approves a call. */
+  /** Called before an approval. */
   readonly mayApprove: ApproverCheck
   close(): Promise<void>
 }
 
 /**
- * The edge (docs/spec/gateway.md, `offline`), when it is switched on. Rejects when the spool belongs to another ledger or cannot be read, and
- * when a key of a collector cannot be.
+ * Creates the edge (docs/spec/gateway.md, `offline`), if it is enabled. Rejects if the spool belongs to another ledger or cannot be read, or
+ * if a key of a collector cannot be read.
  */
 export async function createOffline(options: OfflineOptions): Promise<OfflineFeature> {
   const { config, ledgers, signer, clock, log } = options
@@ -118,7 +118,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineFea
   }
 }
 
-/** The ways in which segments leave and receipts come, as far as they are configured. */
+/** Starts the configured ways to send segments and receive receipts. */
 function startExchange(
   { config: { offline }, signer, dialer, clock, ids, log }: OfflineOptions,
   {

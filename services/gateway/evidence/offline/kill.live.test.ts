@@ -10,7 +10,7 @@ import { until } from '@plat/testkit/until'
 import { TOKEN } from '../../testing/started.ts'
 import { keyFiles } from '../audit/testing/keys.ts'
 
-/** Leaves records as fast as it can, until the gateway is gone. */
+/** Writes records as fast as possible until the gateway is gone. */
 async function act({ url, token }: GatewayProcess): Promise<void> {
   const headers = {
     authorization: `Bearer ${token}`,
@@ -25,7 +25,7 @@ async function act({ url, token }: GatewayProcess): Promise<void> {
   }
 }
 
-test('edge and collector are killed again and again under load: nothing is lost, and nothing is there twice', async (t) => {
+test('repeated kills of edge and collector under load neither lose nor repeat records', async (t) => {
   const [edgeDir, hubDir] = [tempFolder(), tempFolder()]
   const [edgeKey, hubKey] = [await keyFiles(), await keyFiles()]
   const port = await freePort()

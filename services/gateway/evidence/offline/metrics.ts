@@ -1,11 +1,11 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { OfflineRule } from './stage.ts'
 
-/** What an edge tells metrics: each is asked whenever it is shown. */
+/** Metrics of an edge, read at each scrape. */
 export interface OfflineGauges {
   unforwardedRecords(): number
   oldestUnforwardedSeconds(): number
-  /** Seconds since the epoch; 0: nothing was acknowledged yet. */
+  /** Seconds since the epoch; 0 before the first acknowledgement. */
   lastAck(): number
   ackedSeq(): number
   spoolBytes(): number
@@ -14,7 +14,7 @@ export interface OfflineGauges {
   connected(): boolean
 }
 
-/** What an edge counts. */
+/** Metrics of an edge that are counted. */
 export interface OfflineMetrics {
   gauges(gauges: OfflineGauges): void
   forwardFailed(): void

@@ -14,7 +14,7 @@ import { type Node, setUp } from './testing/fixture.ts'
 const FORWARD = 'plat_gateway_audit_forward_'
 const DENIED = (rule: string) => `plat_gateway_offline_denials_total{rule="${rule}"}`
 
-/** Calls until the spool must be full; what is denied from then on is recorded as well, so that nobody hammers. */
+/** Makes calls until the spool must be full; denials are recorded too, so this sends no more than needed. */
 async function fill(edge: Node): Promise<void> {
   for (let index = 0; index < 20; index++) await edge.call('add')
   await until(async () => (await edge.metric(`${FORWARD}spool_full`)) === 1, 'a spool that is full')
@@ -26,7 +26,7 @@ async function freed(edge: Node): Promise<void> {
   assert.equal(await edge.call('add'), 'upstream_error')
 }
 
-/** Waits until everything that the edge has recorded is acknowledged. */
+/** Waits until all records of the edge are acknowledged. */
 async function settled(edge: Node): Promise<number> {
   let acked = -1
   await until(async () => {
@@ -36,9 +36,9 @@ async function settled(edge: Node): Promise<number> {
   return acked
 }
 
-// They wait more than they work.
+// These tests mostly wait.
 describe('an edge', { concurrency: true }, () => {
-  test('an edge works while no collector is there, forwards all of it when one is, and knows the difference', async (t) => {
+  test('an edge works without a collector, forwards everything to one later, and reports its state', async (t) => {
     // Shows D3.offline.enabled, D3.offline.edgeId, D3.offline.sealIntervalSeconds, D3.offline.collectorKeyFiles,
     // D3.offline.forward.url, D3.offline.forward.tokenFile, D3.offline.forward.intervalSeconds,
     // D3.offline.disconnectedAfterSeconds, D3.offline.approvals, D3.auditCollector.enabled, D3.auditCollector.id,
@@ -70,12 +70,12 @@ describe('an edge', { concurrency: true }, () => {
     assert.equal(await hub.metric('plat_gateway_audit_collector_edge_seq{edge="north"}'), edge.lines().length - 1)
     assert.ok((await hub.metric('plat_gateway_audit_collector_segments_total{result="taken"}')) > 0)
     assert.deepEqual(readdirSync(join(edgeDir, 'audit.jsonl.spool')), ['progress.json'])
-    // Somebody can be asked now; nobody answers in time.
-    await until(async () => (await edge.call('ask')) === 'approval_expired', 'an edge that asks')
+    // An approver is reachable now; none responds in time.
+    await until(async () => (await edge.call('ask')) === 'approval_expired', 'an edge that holds calls for approval')
 
     await hub.gateway.drain()
-    await until(async () => (await edge.metric(`${FORWARD}connected`)) === 0, 'the end of the connection')
-    await until(async () => (await edge.call('ask')) === 'offline', 'an edge on its own')
+    await until(async () => (await edge.metric(`${FORWARD}connected`)) === 0, 'the state disconnected')
+    await until(async () => (await edge.call('ask')) === 'offline', 'a denial while disconnected')
     const again = await startHub()
     await settled(edge)
     await edge.gateway.drain()
@@ -84,10 +84,10 @@ describe('an edge', { concurrency: true }, () => {
     assert.deepEqual(stored(), edge.lines().slice(0, stored().length))
     assert.equal((await verifyLedger(path, { strict: true })).exitCode, 0)
     const admin = again.lines().filter((line) => line.includes('"kind":"admin"') && line.includes('segments'))
-    assert.deepEqual(admin, [], 'forwarding leaves anchors, and no record for each question')
+    assert.deepEqual(admin, [], 'forwarding leaves anchors, and no record for each query')
   })
 
-  test('a full spool denies tool calls and nothing else, keeps its limit, and frees itself when a collector comes', async (t) => {
+  test('a full spool denies only tool calls, keeps its limit, and is freed by a collector', async (t) => {
     // Shows D3.offline.spoolDir, D3.offline.spoolMaxBytes, D3.offline.segmentMaxRecords, D3.offline.fullPolicy, D3.error.spoolFull,
     // D3.metric.plat_gateway_audit_forward_spool_bytes, D3.metric.plat_gateway_audit_forward_spool_max_bytes,
     // D3.metric.plat_gateway_audit_forward_spool_full and D3.metric.plat_gateway_offline_denials_total.
@@ -106,7 +106,7 @@ describe('an edge', { concurrency: true }, () => {
     for (const name of readdirSync(spoolDir)) assert.match(name, /^north-\d{16}\.segment$/)
     await edge.gateway.drain()
 
-    // A restart finds it as full as it was.
+    // A restart finds the spool still full.
     const second = await startEdge(offline)
     assert.equal(await second.call('add'), 'offline')
     await startHub()
@@ -116,7 +116,7 @@ describe('an edge', { concurrency: true }, () => {
     assert.deepEqual(stored(), second.lines())
   })
 
-  test('segments and receipts can be carried: what is early or half copied stays, and the order does not matter', async (t) => {
+  test('segments and receipts can be copied by hand, in any order: early and partial ones wait', async (t) => {
     // Shows D3.offline.receiptDropDir, D3.auditCollector.dropDir, D3.auditCollector.pollSeconds and
     // D3.metric.plat_gateway_audit_collector_refused_total.
     const { edge: startEdge, hub: startHub, stored, edgeDir, hubDir } = await setUp(t)
@@ -132,7 +132,7 @@ describe('an edge', { concurrency: true }, () => {
     const [first = '', ...later] = sealed().toSorted()
     for (const name of later) copyFileSync(join(spool, name), join(dropDir, name))
     writeFileSync(join(dropDir, 'stranger.segment'), 'no segment\n')
-    await until(() => existsSync(join(dropDir, 'refused', 'stranger.segment')), 'the refusal of what is no segment')
+    await until(() => existsSync(join(dropDir, 'refused', 'stranger.segment')), 'the refusal of an invalid segment')
     const refused = (reason: string) => hub.metric(`plat_gateway_audit_collector_refused_total{reason="${reason}"}`)
     await until(async () => (await refused('gap')) > 0 && (await refused('malformed')) === 1, 'the refusals')
     assert.deepEqual(stored(), [])
@@ -145,11 +145,11 @@ describe('an edge', { concurrency: true }, () => {
     writeFileSync(join(receiptDropDir, 'forged.receipt'), 'no receipt')
     const acked = stored().length - 1
     await until(async () => (await edge.metric(`${FORWARD}acked_seq`)) === acked, 'the receipts to count')
-    await until(() => existsSync(join(receiptDropDir, 'forged.receipt.refused')), 'the refusal of what is no receipt')
+    await until(() => existsSync(join(receiptDropDir, 'forged.receipt.refused')), 'the refusal of an invalid receipt')
     await until(() => !sealed().some((name) => [first, ...later].includes(name)), 'room in the spool')
   })
 
-  test('segments go over TLS to whom caFile vouches for, and a collector that does not answer is given up', async (t) => {
+  test('segments go over TLS verified by caFile, and requests to an unresponsive collector time out', async (t) => {
     // Shows D3.offline.forward.caFile and D3.offline.forward.timeoutSeconds.
     const { files, server } = await certified()
     const { edge: startEdge, hub: startHub, edgeDir } = await setUp(t)
@@ -161,7 +161,7 @@ describe('an edge', { concurrency: true }, () => {
     const tokenFile = join(edgeDir, 'token')
     const forward = { tokenFile, caFile, intervalSeconds: 1, maxBackoffSeconds: 1, timeoutSeconds: 1 }
     const lost = await startEdge({ forward: { ...forward, url: `http://127.0.0.1:${await listening(silent)}` } })
-    await until(async () => (await lost.metric(`${FORWARD}errors_total`)) > 1, 'two answers that did not come')
+    await until(async () => (await lost.metric(`${FORWARD}errors_total`)) > 1, 'two timeouts')
     await lost.gateway.drain()
     await closed(silent)
     const url = gateway.url.replace('127.0.0.1', 'localhost')
@@ -184,14 +184,14 @@ describe('an edge', { concurrency: true }, () => {
     assert.equal(await edge.call('add'), 'upstream_error')
     assert.equal(await edge.metric(DENIED('revocation-stale')), 1)
     write()
-    await until(async () => (await edge.call('delete_all')) === 'upstream_error', 'a list that was brought')
+    await until(async () => (await edge.call('delete_all')) === 'upstream_error', 'a new list')
     await edge.gateway.drain()
     at(1e9)
     const every = await startEdge({ maxRevocationStalenessSeconds: 3600 }, { revocationsFile })
     assert.equal(await every.call('add'), 'offline')
   })
 
-  test('with localApprovers a disconnected edge asks, and only those approve', async (t) => {
+  test('with localApprovers a disconnected edge holds calls, and only local approvers can approve', async (t) => {
     // Shows D3.offline.approvals and D3.offline.localApprovers.
     const people = await provider(t)
     const { edge: startEdge } = await setUp(t)
@@ -235,7 +235,7 @@ describe('an edge', { concurrency: true }, () => {
       assert.equal(await held, 'upstream_error')
     }
     const held = edge.call('ask')
-    // A denial only makes it safer: anybody who decides may.
+    // A denial is always safe: anyone with the role may deny.
     assert.equal((await ask(`/${await pending()}/deny`, await person('bob'), 'POST')).status, 200)
     assert.equal(await held, 'approval_denied')
   })

@@ -5,14 +5,14 @@ import { isMissing } from '@plat/state'
 import { isObject } from '@plat/tokens'
 import { putDurably } from './durable.ts'
 
-/** What the spool must know beside its segments. */
+/** State of the spool beside its segments. */
 export interface Progress {
   readonly ledgerId: string
-  /** The record before the first one that the spool holds: all up to it is acknowledged, or was dropped. */
+  /** The record before the first one in the spool: all up to it are acknowledged or dropped. */
   readonly base: { readonly seq: number; readonly hash: string }
-  /** Records up to this one were handed to a collector. */
+  /** Records up to this one were sent to a collector. */
   readonly forwarded: number
-  /** Records up to this one are acknowledged, and when that was heard, in milliseconds since the epoch; -1 and 0: none are. */
+  /** Records up to this one are acknowledged, and when, in milliseconds since the epoch; -1 and 0 if none are. */
   readonly acked: number
   readonly ackedAt: number
 }
@@ -23,7 +23,7 @@ export function noProgress(ledgerId: string): Progress {
 
 const NAME = 'progress.json'
 
-/** Null: there is none yet. Throws when it cannot be read. */
+/** Returns null if there is none yet. Throws if it cannot be read. */
 export async function readProgress(dir: string): Promise<Progress | null> {
   const path = join(dir, NAME)
   try {
@@ -33,7 +33,7 @@ export async function readProgress(dir: string): Promise<Progress | null> {
     if (isMissing(error)) return null
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw new Error(`${path} is damaged: remove offline.spoolDir, and the edge seals its ledger anew`)
+  throw new Error(`${path} is damaged: remove offline.spoolDir, and the edge seals its ledger again`)
 }
 
 export async function writeProgress(dir: string, progress: Progress): Promise<void> {

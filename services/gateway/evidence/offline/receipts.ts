@@ -6,7 +6,7 @@ import { readSegmentReceipt } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { CollectorContact } from './collector-contact.ts'
 
-/** Longest receipt, in bytes. */
+/** Maximum size of a receipt, in bytes. */
 const MAX_RECEIPT_BYTES = 16 * 1024
 
 export interface ReceiptFolderOptions {
@@ -20,7 +20,7 @@ export interface ReceiptFolderOptions {
   readonly onError: () => void
 }
 
-/** Takes receipts that people carry: `<dir>/*.receipt`. One that counts goes away, one that does not is renamed; those of other edges stay. */
+/** Applies receipts that people copy: `<dir>/*.receipt`. Valid ones are removed, invalid ones renamed; those of other edges stay. */
 export class ReceiptFolder {
   readonly #options: ReceiptFolderOptions
   readonly #looks: PeriodicTask
@@ -55,12 +55,12 @@ export class ReceiptFolder {
       const text = (await readText(path, MAX_RECEIPT_BYTES))?.trim() ?? ''
       const receipt = readSegmentReceipt(text)
       if (receipt !== null && receipt.says.edge !== edge) continue
-      const problem = await contact.hear(text, null)
+      const problem = await contact.accept(text, null)
       if (problem === null) {
         await rm(path, { force: true })
       } else {
         onError()
-        log.error({ path, problem }, 'a receipt does not count')
+        log.error({ path, problem }, 'invalid receipt')
         await rename(path, `${path}.refused`)
       }
     }

@@ -3,7 +3,7 @@ import type { Signer } from '@plat/keys'
 import { LineReader, MAX_SEAL_BYTES, signSeal } from '@plat/ledger'
 import type { Spool } from './spool.ts'
 
-/** Bytes of lines in one segment at most: far below what collectors take by default, and little to hold in memory. */
+/** Maximum size of the lines in a segment, in bytes: well below the default limit of collectors, and little memory. */
 const SEGMENT_MAX_BYTES = 16 * 1024 * 1024
 
 export interface SealerOptions {
@@ -23,11 +23,11 @@ export interface SealerOptions {
   readonly clock: Clock
 }
 
-/** Seals what the ledger has beyond the spool: when a segment is full, or its first record has waited long enough. */
+/** Seals ledger records into the spool when a segment is full, or its first record has waited long enough. */
 export class Sealer {
   readonly #options: SealerOptions
   readonly #reader: LineReader
-  /** Since when something waits for its seal, in milliseconds since the epoch; null: nothing does. */
+  /** Time of the oldest unsealed record, in milliseconds since the epoch, or null. */
   #since: number | null = null
   #full = false
 
@@ -36,22 +36,22 @@ export class Sealer {
     this.#reader = new LineReader(options.ledgerPath)
   }
 
-  /** The spool has no room for records that must be sealed. */
+  /** Whether the spool lacks room for due records. */
   get full(): boolean {
     return this.#full
   }
 
-  /** Since when the oldest record waits for its seal; null: all are sealed. */
+  /** Time of the oldest unsealed record, or null. */
   get since(): number | null {
     return this.#since
   }
 
-  /** The hash of a record of the ledger; null when it has none of this number. */
+  /** Returns the hash of a ledger record, or null if it does not exist. */
   hashOf(seq: number): Promise<string | null> {
     return this.#reader.hashOf(seq)
   }
 
-  /** Seals one segment if one is due within `aheadMs`; true: there may be another. Rejects when ledger or spool cannot be used. */
+  /** Seals one segment if one is due within `aheadMs`. Returns whether there may be another. Rejects if ledger or spool cannot be used. */
   async seal(aheadMs: number): Promise<boolean> {
     const { spool, head, maxRecords, intervalMs, clock } = this.#options
     const now = clock.now()
@@ -70,7 +70,7 @@ export class Sealer {
     return true
   }
 
-  /** False: the spool has no room. */
+  /** Returns false if the spool has no room. */
   async #sealNext(since: number): Promise<boolean> {
     const { spool, head, maxRecords, dropsForwarded, edge, ledgerId, signer, clock } = this.#options
     for (;;) {

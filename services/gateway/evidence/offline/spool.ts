@@ -8,7 +8,7 @@ import { noProgress, type Progress, readProgress, writeProgress } from './progre
 
 const FOLDER_MODE = 0o700
 
-/** A sealed segment that waits to be acknowledged. */
+/** A sealed segment without acknowledgement. */
 export interface Spooled {
   readonly seal: SegmentSeal
   readonly path: string
@@ -25,8 +25,8 @@ export interface SpoolOptions {
 }
 
 /**
- * Sealed segments on disk, in the order of their records: `<edge>-<first record>.segment`. All of it comes from the ledger and could be
- * made from it again; what is acknowledged leaves it.
+ * Sealed segments on disk, in the order of their records: `<edge>-<first record>.segment`. All of them can be rebuilt from the ledger;
+ * acknowledged ones are removed.
  */
 export class Spool {
   readonly #options: SpoolOptions
@@ -40,7 +40,7 @@ export class Spool {
     this.#progress = progress
   }
 
-  /** Throws when the folder belongs to another ledger, or cannot be read. */
+  /** Throws if the folder belongs to another ledger or cannot be read. */
   static async open(options: SpoolOptions): Promise<Spool> {
     const { dir, ledgerId } = options
     await mkdir(dir, { recursive: true, mode: FOLDER_MODE })
@@ -63,23 +63,23 @@ export class Spool {
     return this.#progress
   }
 
-  /** The last record that is sealed; what comes after it is not yet. */
+  /** The last sealed record. */
   get sealed(): { readonly seq: number; readonly hash: string } {
     const last = this.#segments.at(-1)?.seal
     return last === undefined ? this.#progress.base : { seq: last.to, hash: last.head }
   }
 
-  /** Segments that were not handed to a collector, the oldest first. */
+  /** Segments that were not sent to a collector, the oldest first. */
   waiting(): readonly Spooled[] {
     return this.#segments.filter(({ seal }) => seal.to > this.#progress.forwarded)
   }
 
-  /** Bytes that a further segment may have. */
+  /** Maximum size of a further segment, in bytes. */
   get room(): number {
     return Math.max(0, this.#options.maxBytes - this.#bytes)
   }
 
-  /** Keeps a segment; one that does not go on after `sealed` is passed over. */
+  /** Stores a segment; ignores one that does not continue after `sealed`. */
   put(seal: SegmentSeal, text: string, lines: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       if (seal.from !== this.sealed.seq + 1) return
@@ -92,7 +92,7 @@ export class Spool {
     })
   }
 
-  /** The bytes of a segment; null: somebody removed it, and it will be sealed anew. */
+  /** Returns the bytes of a segment, or null if its file was removed: it is then sealed again. */
   async read({ path }: Spooled): Promise<Buffer | null> {
     try {
       return await readFile(path)
@@ -103,16 +103,16 @@ export class Spool {
     }
   }
 
-  /** A collector was given all records up to this one. */
+  /** Called when all records up to this one were sent to a collector. */
   forwarded(upTo: number): Promise<void> {
     return this.#inTurn(() => this.#keep({ ...this.#progress, forwarded: Math.max(this.#progress.forwarded, upTo) }))
   }
 
-  /** A collector has all records up to this one and will keep them: they leave the spool. */
+  /** Called when a collector has durably stored all records up to this one: they leave the spool. */
   acknowledge(upTo: number, hash: string, now: number): Promise<void> {
     return this.#inTurn(async () => {
       const { forwarded, base, acked } = this.#progress
-      // A receipt that came another way may have said more meanwhile.
+      // A receipt received another way may cover more already.
       if (upTo <= acked) return
       const next = { forwarded: Math.max(forwarded, upTo), acked: upTo, ackedAt: now }
       await this.#keep({ ...this.#progress, ...next, base: upTo > base.seq ? { seq: upTo, hash } : base })
@@ -120,7 +120,7 @@ export class Spool {
     })
   }
 
-  /** The collector has less than it was given: the edge goes on from there, and seals anew what has left the spool. */
+  /** Called when the collector lost records: continues from its position, and seals removed segments again. */
   rewind(upTo: number, hash: string): Promise<void> {
     return this.#inTurn(async () => {
       const { base, acked } = this.#progress
@@ -130,7 +130,7 @@ export class Spool {
     })
   }
 
-  /** Drops the oldest segment that was handed to a collector; false: there is none. Its records stay in the ledger. */
+  /** Drops the oldest forwarded segment; false if there is none. Its records stay in the ledger. */
   dropForwarded(): Promise<boolean> {
     return this.#inTurn(async () => {
       const [oldest] = this.#segments
@@ -141,7 +141,7 @@ export class Spool {
     })
   }
 
-  /** One change at a time: whoever seals and whoever forwards meet here. */
+  /** Serializes changes of sealer and forwarder. */
   #inTurn<T>(change: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(change)
     this.#turn = done.then(
@@ -156,7 +156,7 @@ export class Spool {
     this.#progress = progress
   }
 
-  /** Removes what lies before the base. */
+  /** Removes segments before the base. */
   async #free(): Promise<void> {
     const { base } = this.#progress
     const gone = this.#segments.filter(({ seal }) => seal.to <= base.seq)
@@ -167,7 +167,7 @@ export class Spool {
     }
   }
 
-  /** Finds the segments that go on from the base without a gap. Everything else is removed: the ledger still has its records. */
+  /** Finds the segments that continue the base without a gap. Removes all others: the ledger still has their records. */
   async #load(): Promise<void> {
     const { dir, log } = this.#options
     this.#segments = []
@@ -181,19 +181,19 @@ export class Spool {
         this.#segments.push(found)
         this.#bytes += found.bytes
       } else {
-        log.info({ path, after: next.seq }, 'a file that is no next segment was removed from the spool')
+        log.info({ path, after: next.seq }, 'removed a file from the spool that does not continue it')
         await rm(path, { force: true })
       }
     }
   }
 
-  /** What was sealed under another name is sealed anew: no receipt for it would count. */
+  /** Segments sealed under another name are sealed again: their receipts would be invalid. */
   #isOwn({ seal }: Spooled): boolean {
     return seal.edge === this.#options.edge && seal.ledgerId === this.#options.ledgerId
   }
 }
 
-/** Null: it is no whole segment. */
+/** Returns null if it is not a complete segment. */
 async function readSpooled(path: string): Promise<Spooled | null> {
   await using file = await open(path, 'r')
   const { size } = await file.stat()

@@ -6,31 +6,31 @@ import { admitted, type Stage, stage } from '../../pipeline/stage.ts'
 export const RULES = ['spool-full', 'revocation-stale', 'approval-offline'] as const
 export type OfflineRule = (typeof RULES)[number]
 
-/** How an edge stands. Changed in place, once a second: calls only read it. */
+/** State of an edge. Updated in place once per second; calls only read it. */
 export interface Standing {
-  /** Nothing of what follows holds: all that most calls look at. */
+  /** No other member is set: all that most calls read. */
   calm: boolean
-  /** The spool takes no further records. */
+  /** The spool has no room for further records. */
   full: boolean
   /** The revocation list is older than `offline.maxRevocationStalenessSeconds`. */
   stale: boolean
-  /** Nobody may be asked while the edge is disconnected. */
-  unasked: boolean
+  /** No approval is possible while the edge is disconnected. */
+  unapprovable: boolean
 }
 
-/** How every gateway stands that is no edge. */
-export const AT_EASE: Readonly<Standing> = { calm: true, full: false, stale: false, unasked: false }
+/** State of gateways that are no edge. */
+export const AT_EASE: Readonly<Standing> = { calm: true, full: false, stale: false, unapprovable: false }
 
 export interface OfflineStageOptions {
   readonly standing: Readonly<Standing>
-  /** `offline.highRiskTools`: `server/tool` globs; none: every tool. */
+  /** `offline.highRiskTools`: `server/tool` globs; empty for every tool. */
   readonly highRiskTools: readonly string[]
   readonly onDenied: (rule: OfflineRule) => void
 }
 
 type Known = 'target' | 'pin' | 'decision'
 
-/** The stage `offline`: what an edge refuses while it is on its own. */
+/** The stage `offline`: denials of a disconnected edge. */
 export function createOfflineStage({
   standing,
   highRiskTools,
@@ -43,10 +43,10 @@ export function createOfflineStage({
     const tool = target.kind === 'model' ? null : target.tool
     if (tool !== null && standing.full) return 'spool-full'
     if (tool !== null && standing.stale && isHighRisk(`${target.server}/${tool}`)) return 'revocation-stale'
-    // A call of the second pass was let through by somebody who could be asked.
+    // A call in its second pass has been approved already.
     const asks =
       decision.action === 'require_approval' || pin?.approve === true || Boolean(target.requirements?.approval)
-    return standing.unasked && asks && call.pass === 1 ? 'approval-offline' : null
+    return standing.unapprovable && asks && call.pass === 1 ? 'approval-offline' : null
   }
   return stage({
     name: 'offline',
@@ -66,11 +66,11 @@ export function createOfflineStage({
 const DENIALS: Readonly<Record<OfflineRule, Denial>> = {
   'spool-full': deny(
     'offline',
-    'the spool of this edge is full: no tool is called until a collector takes its records',
+    'the spool of this edge is full: no tool is called until a collector accepts its records',
   ),
   'revocation-stale': deny('offline', 'this edge is disconnected, and its revocation list is too old for this tool'),
   'approval-offline': deny(
     'offline',
-    'this edge is disconnected, and nobody can be asked for the approval that this call needs',
+    'this edge is disconnected, so the approval that this call needs is not possible',
   ),
 }

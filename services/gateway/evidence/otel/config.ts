@@ -1,16 +1,16 @@
 import { defineBlock, key, namesProfile, type Problem, type Rule, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** The profile that needs no configuration: every detector, and every hit taken out. */
+/** The default profile: every detector, and every hit redacted. */
 const REDACT_ALL = 'redact-all'
 
-/** A batch that never fills would only wait for its time. */
+/** A batch larger than the queue would never fill. */
 const batchFits: Rule = ({ maxExportBatchSize: batch, maxQueueSize: queue }): Problem[] => {
   if (typeof batch !== 'number' || typeof queue !== 'number' || batch <= queue) return []
   return [{ path: 'otel.maxExportBatchSize', message: `must be at most maxQueueSize, ${queue}`, severity: 'error' }]
 }
 
-/** The name of the service has a key of its own. */
+/** The service name has a separate key. */
 const nameStandsOnce: Rule = ({ resourceAttributes: attributes }): Problem[] => {
   const isThere = typeof attributes === 'object' && attributes !== null && Object.hasOwn(attributes, 'service.name')
   const message = 'set otel.serviceName instead'
@@ -32,9 +32,9 @@ export const otelBlock = defineBlock({
     caFile: key.file('Authorities of the endpoint.'),
     serviceName: key.text('`service.name`.', 'plat-gateway'),
     sampleRatio: key.ratio('Part of the traces that begin here.', 1, 0, 1),
-    recordArgs: key.flag('Tells hash and size of arguments, never more.'),
-    recordUser: key.flag('Tells the user of a session.'),
-    resourceAttributes: key.map(Type.String(), 'Further attributes of the resource that every span is of.'),
+    recordArgs: key.flag('Adds hash and size of arguments, never their content.'),
+    recordUser: key.flag('Adds the user of a session.'),
+    resourceAttributes: key.map(Type.String(), 'Further attributes of the resource.'),
     maxQueueSize: key.whole('Spans that wait; overflow is dropped and counted.', 2048, 1),
     maxExportBatchSize: key.whole('Spans of one export.', 512, 1),
     exportIntervalMillis: key.millis('Time between two exports.', 5000),
@@ -46,7 +46,7 @@ export const otelBlock = defineBlock({
         maxContentBytes: key.whole('Larger content is dropped, not truncated.', 16_384, 1),
         emitLegacySystem: key.flag('`gen_ai.system` beside its successor.'),
       },
-      'What spans say of models.',
+      'Attributes of model calls.',
     ),
   }),
   rules: [

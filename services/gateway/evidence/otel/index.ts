@@ -24,7 +24,7 @@ export interface OtelParts {
   readonly config: { readonly otel: OtelConfig; readonly sessions: { readonly traceURLTemplate: string } }
   readonly build: BuildInfo
   readonly models: ModelWords
-  /** By `genAI.contentDlpProfile`. */
+  /** Redacts by `genAI.contentDlpProfile`. */
   readonly erase: Erase
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
@@ -36,10 +36,10 @@ export interface OtelParts {
 
 /** Traces of calls (docs/spec/gateway.md, `otel`). */
 export interface OtelFeature {
-  /** The same plane, whose calls have traces. */
+  /** Wraps a plane so that its calls have traces. */
   plane(plane: Plane): Plane
   readonly reviews: readonly Review<'target'>[]
-  /** Undefined: nobody watches how calls end. */
+  /** Undefined if ends of calls are not observed. */
   readonly watcher:
     | {
         ended(call: Call<Fact>, outcome: Outcome, record: CallFacts | null): void
@@ -49,7 +49,7 @@ export interface OtelFeature {
   close(): Promise<void>
 }
 
-/** Traces, where they are exported or linked; otherwise everything stays as it is, and what callers say of theirs goes on. */
+/** Creates traces if they are exported or linked; otherwise only propagates those of callers. */
 export function createOtel(parts: OtelParts): OtelFeature {
   const { config } = parts
   if (config.otel.enabled) return exporting(parts)
@@ -58,7 +58,7 @@ export function createOtel(parts: OtelParts): OtelFeature {
   return { plane, reviews: [], watcher: undefined, close: async () => {} }
 }
 
-/** Calls belong to the traces of their callers, and to no others. */
+/** Calls belong to the traces of their callers only. */
 const passing: Tracing = {
   begin: ({ wire }) => new PassingTrace(wire),
   monotonic: () => 0,

@@ -7,7 +7,7 @@ import { until } from '@plat/testkit/until'
 import type { ReceivedSpan } from './testing/collector.ts'
 import { startFixture, type TelemetryFixture } from './testing/fixture.ts'
 
-/** Asks for a chat completion, and gives the span of the model's side. */
+/** Requests a chat completion, and returns the span of the request to the model. */
 async function chat({ gateway, collector }: TelemetryFixture, body: object): Promise<ReceivedSpan> {
   const response = await fetch(`${gateway.url}/llm/small/v1/chat/completions`, {
     method: 'POST',
@@ -24,7 +24,7 @@ async function chat({ gateway, collector }: TelemetryFixture, body: object): Pro
 
 const ask = (content: string) => ({ messages: [{ role: 'user', content }] })
 
-test('a model call is told in the words of the conventions, without what was said', async (t) => {
+test('a model call has the attributes of the conventions, without content', async (t) => {
   // Shows D3.otel.genAI.emitLegacySystem, D3.otel.recordUser, D3.otel.recordArgs, D3.metric.gen_ai_client_token_usage
   // and D3.metric.gen_ai_client_operation_duration_seconds.
   const fixture = await startFixture(t, { recordArgs: true, recordUser: true, genAI: { emitLegacySystem: true } })
@@ -76,7 +76,7 @@ async function counts({ metrics }: TelemetryFixture) {
   for (const line of lines) assert.ok(text.split('\n').includes(line), `${line}\n${text}`)
 }
 
-test('what was said is told only where it is asked for, redacted, and whole or not at all', async (t) => {
+test('content is exported only if enabled, redacted, and complete or not at all', async (t) => {
   // Shows D3.otel.genAI.captureContent, D3.otel.genAI.contentDlpProfile, D3.otel.genAI.maxContentBytes.
   const genAI = { captureContent: true, contentDlpProfile: 'mail', maxContentBytes: 400 }
   const dlpProfiles = { mail: { detectors: ['email'], requestAction: 'audit' } }
@@ -89,12 +89,12 @@ test('what was said is told only where it is asked for, redacted, and whole or n
   ]
   for (const stream of [false, true]) {
     const { attributes, droppedAttributesCount } = await chat(fixture, { messages: prompt, stream })
-    const said = (name: string) => JSON.parse(String(attributes[`gen_ai.${name}.messages`]))
-    assert.deepEqual(said('input'), [
+    const messagesOf = (name: string) => JSON.parse(String(attributes[`gen_ai.${name}.messages`]))
+    assert.deepEqual(messagesOf('input'), [
       { role: 'system', parts: [{ type: 'text', content: 'Be brief.' }] },
       { role: 'user', parts: [{ type: 'text', content: 'Who is [REDACTED:email]?' }] },
     ])
-    assert.deepEqual(said('output'), [
+    assert.deepEqual(messagesOf('output'), [
       { role: 'assistant', parts: [{ type: 'text', content: 'Ask [REDACTED:email].' }], finish_reason: 'stop' },
     ])
     assert.equal(droppedAttributesCount, undefined)
@@ -114,7 +114,7 @@ test('what was said is told only where it is asked for, redacted, and whole or n
   )
 })
 
-test('spans do not go where data must not go', async (t) => {
+test('spans are not sent to forbidden regions', async (t) => {
   // Shows D3.otel.endpoint.
   const sovereigntyPolicyFile = join(tempFolder(), 'sovereignty.json')
   await writeFile(sovereigntyPolicyFile, JSON.stringify({ version: 1, allowedCIDRs: ['10.0.0.0/8'] }))

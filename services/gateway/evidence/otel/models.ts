@@ -1,17 +1,17 @@
 import type { Body, Call, Frame, FrameRun } from '../../call/index.ts'
 import type { Attributes } from './spans/span.ts'
 
-/** How traces tell of model calls: the words of OpenTelemetry's conventions for generative AI. */
+/** Attributes of model calls by OpenTelemetry's conventions for generative AI. */
 export interface ModelWords {
-  /** `gen_ai.operation.name` of an endpoint below `/v1/`; null: nothing is generated. */
+  /** Returns `gen_ai.operation.name` of an endpoint below `/v1/`, or null if it generates nothing. */
   operation(method: string): string | null
-  /** `gen_ai.provider.name` of whoever answered; null: the route has gone. */
+  /** Returns `gen_ai.provider.name` of the called provider, or null if its route was removed. */
   provider(call: Call<'target'>): string | null
-  /** What a request asks for, but for its content. */
+  /** Returns attributes of a request, without its content. */
   request(body: Body | null): Attributes
-  /** What the model was told; null: nothing that has words of its own. */
+  /** Returns the prompt of a request, or null if it has none. */
   prompt(body: Body | null): Prompt | null
-  /** Listens to the answer of a call; null: it generates nothing. */
+  /** Observes the response of a call; null if it generates nothing. */
   listen(body: Body | null, content: Content): ModelResponse | null
 }
 
@@ -21,24 +21,24 @@ export interface Prompt {
   readonly messages: readonly object[]
 }
 
-/** How much of an answer's content is kept, in characters; 0: nothing. */
+/** Maximum kept content of a response, in characters; 0 for none. */
 export interface Content {
   readonly maxLength: number
 }
 
-/** Hears an answer as its caller gets it. */
+/** Observer of a response as sent to the caller. */
 export interface ModelResponse {
   frame(frame: Frame): void
-  /** Events that pass as they are. */
+  /** Called with events that pass unchanged. */
   skim(run: FrameRun): void
-  told(): ModelFacts
+  facts(): ModelFacts
 }
 
 export interface ModelFacts {
   readonly id: string | null
-  /** The model that answered, as the provider names it. */
+  /** The responding model, as the provider names it. */
   readonly model: string | null
   readonly finishReasons: readonly string[]
-  /** Null: not asked for, or more of it than is kept. */
+  /** Null if not enabled, or larger than the limit. */
   readonly messages: readonly object[] | null
 }

@@ -4,15 +4,15 @@ import { CallTrace } from './context/trace.ts'
 import { memberOf } from './member.ts'
 import type { Content, ModelFacts, ModelResponse, ModelWords } from './models.ts'
 
-/** What the answer to a call said of itself. */
+/** Observations about the response to a call. */
 export interface ResponseNotes {
-  /** `error.type` of an answer that tells an error; null: it tells none. */
+  /** `error.type` of an error response, or null. */
   readonly errorType: string | null
-  /** Null: no model answered. */
-  told(): ModelFacts | null
+  /** Null if it is not of a model. */
+  facts(): ModelFacts | null
 }
 
-/** Takes notes of the answers to calls that have a trace. It changes and holds back nothing. */
+/** Observes responses to calls that have a trace. Changes and delays nothing. */
 export function createNotesReview(models: ModelWords, content: Content): Review<'target'> {
   return review({
     name: 'meter',
@@ -58,15 +58,15 @@ class ModelNotes implements RunningReview, ResponseNotes {
     return []
   }
 
-  told(): ModelFacts {
-    return this.#answer.told()
+  facts(): ModelFacts {
+    return this.#answer.facts()
   }
 }
 
 const ERROR = Buffer.from('"error"')
 const IS_ERROR = Buffer.from('"isError"')
 
-/** Looks at the last message of an answer of JSON-RPC (OpenTelemetry's conventions for MCP, `error.type`). */
+/** Observes the last JSON-RPC message of a response (OpenTelemetry's conventions for MCP, `error.type`). */
 class MessageNotes implements RunningReview, ResponseNotes {
   errorType: string | null = null
 
@@ -81,12 +81,12 @@ class MessageNotes implements RunningReview, ResponseNotes {
     return []
   }
 
-  told(): null {
+  facts(): null {
     return null
   }
 }
 
-/** Most answers are no errors, and are not parsed for this. */
+/** Most responses are no errors and need not be parsed. */
 function mayFail({ raw }: Frame): boolean {
   if (raw === null) return true
   const view = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)

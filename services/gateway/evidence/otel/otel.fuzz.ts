@@ -20,7 +20,7 @@ const anything = fc.oneof(
 )
 
 export const target = fuzzTarget('otel', {
-  'what is read of a caller can be told to the next one': fc.property(traceparent, tracestate, (text, state) => {
+  'accepted trace headers can be propagated': fc.property(traceparent, tracestate, (text, state) => {
     const parent = readParent(text, state)
     if (parent === null) return
     assert.match(parent.state, /^[\x20-\x7e]{0,512}$/)

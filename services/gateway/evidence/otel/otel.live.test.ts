@@ -16,7 +16,7 @@ function kinds(spans: readonly ReceivedSpan[]): {
   return { server, client: spans.find(({ kind }) => kind === 3) }
 }
 
-/** The record of a call, once it is there. */
+/** Waits for the record of a call. */
 async function recordOf({ gateway }: TelemetryFixture, call: string) {
   const own = async () =>
     (await gateway.ledger()).map((line) => JSON.parse(line).rec).filter((rec) => rec.call === call)
@@ -29,17 +29,15 @@ test('traces of calls', async (t) => {
   // Shows D3.metric.mcp_server_operation_duration_seconds, D3.metric.plat_gateway_otel_spans_exported_total
   // and D3.metric.plat_gateway_otel_queue_length.
   const fixture = await startFixture(t, { resourceAttributes: { 'deployment.environment.name': 'test' } })
-  await t.test('go on where a caller has begun one, and on to the server', (one) => goesOn(one, fixture))
-  await t.test('begin with the id of the call where nobody has begun one', (one) => begins(one, fixture))
-  await t.test('come from the message before they come from its headers', (one) => fromMessage(one, fixture))
-  await t.test('tell refusals, and of a tool that failed', (one) => tellsErrors(one, fixture))
-  await t.test('are as short as the caller wants: what is not sampled is not exported', (one) =>
-    unsampled(one, fixture),
-  )
-  await t.test('count in the words of OpenTelemetry', (one) => counts(one, fixture))
+  await t.test('continue the trace of a caller, up to the server', (one) => goesOn(one, fixture))
+  await t.test('begin with the id of the call if the caller has none', (one) => begins(one, fixture))
+  await t.test('prefer the parent in the message to that in its headers', (one) => fromMessage(one, fixture))
+  await t.test('contain refusals, and errors of tools', (one) => containErrors(one, fixture))
+  await t.test('are exported only if the caller samples them', (one) => unsampled(one, fixture))
+  await t.test('are counted in metrics of the conventions', (one) => counts(one, fixture))
 })
 
-test('spans that find the queue full are counted in /metrics', async (t) => {
+test('spans dropped by a full queue are counted in /metrics', async (t) => {
   // Shows D3.metric.plat_gateway_otel_spans_dropped_total.
   const { call, metrics } = await startFixture(t, {
     maxQueueSize: 1,
@@ -63,8 +61,8 @@ async function goesOn(_: TestContext, fixture: TelemetryFixture) {
     [server.name, server.parentSpanId, client.parentSpanId, client.name],
     ['tools/call read', CALLER, server.spanId, 'tools/call read'],
   )
-  const heard = notes.received.at(-1)?.headers
-  assert.deepEqual([heard?.traceparent, heard?.tracestate], [`00-${TRACE}-${client.spanId}-01`, 'vendor=x'])
+  const received = notes.received.at(-1)?.headers
+  assert.deepEqual([received?.traceparent, received?.tracestate], [`00-${TRACE}-${client.spanId}-01`, 'vendor=x'])
   const { attributes } = server
   assert.deepEqual(
     { ...attributes, 'plat.overhead_ms': typeof attributes['plat.overhead_ms'] },
@@ -110,13 +108,13 @@ async function goesOn(_: TestContext, fixture: TelemetryFixture) {
 }
 
 async function begins(_: TestContext, fixture: TelemetryFixture) {
-  // A state without a trace it belongs to goes nowhere.
+  // A tracestate without a valid traceparent is not propagated.
   const { decision } = await fixture.call({ headers: { traceparent: '00-zz', tracestate: 'vendor=y' } })
   const trace = decision.replaceAll('-', '')
   const { server, client } = kinds(await fixture.collector.trace(trace, 2))
   assert.equal(server.parentSpanId, undefined)
-  const heard = fixture.notes.received.at(-1)?.headers
-  assert.deepEqual([heard?.traceparent, heard?.tracestate], [`00-${trace}-${client?.spanId}-03`, undefined])
+  const received = fixture.notes.received.at(-1)?.headers
+  assert.deepEqual([received?.traceparent, received?.tracestate], [`00-${trace}-${client?.spanId}-03`, undefined])
 }
 
 async function fromMessage(_: TestContext, fixture: TelemetryFixture) {
@@ -126,16 +124,16 @@ async function fromMessage(_: TestContext, fixture: TelemetryFixture) {
   const { server, client } = kinds(await fixture.collector.trace(trace, 2))
   assert.equal(server.parentSpanId, span)
   assert.deepEqual(server.links, [{ traceId: TRACE, spanId: CALLER, traceState: 'vendor=x' }])
-  const told = `00-${trace}-${client?.spanId}-01`
-  const heard = fixture.notes.received.at(-1)
-  assert.deepEqual([heard?.headers.traceparent, heard?.headers.tracestate], [told, 'm=1'])
-  const params = { name: 'read', arguments: { n: 1 }, _meta: { ...meta, traceparent: told } }
-  assert.equal(heard?.body, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
+  const sent = `00-${trace}-${client?.spanId}-01`
+  const received = fixture.notes.received.at(-1)
+  assert.deepEqual([received?.headers.traceparent, received?.headers.tracestate], [sent, 'm=1'])
+  const params = { name: 'read', arguments: { n: 1 }, _meta: { ...meta, traceparent: sent } }
+  assert.equal(received?.body, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }))
 }
 
-async function tellsErrors(_: TestContext, { collector, notes, call }: TelemetryFixture) {
-  const spansOf = async (asked: Parameters<typeof call>[0], count: number) =>
-    kinds(await collector.trace((await call(asked)).decision.replaceAll('-', ''), count))
+async function containErrors(_: TestContext, { collector, notes, call }: TelemetryFixture) {
+  const spansOf = async (options: Parameters<typeof call>[0], count: number) =>
+    kinds(await collector.trace((await call(options)).decision.replaceAll('-', ''), count))
   const denied = await spansOf({ tool: 'forbidden' }, 1)
   assert.equal(denied.client, undefined)
   assert.deepEqual(

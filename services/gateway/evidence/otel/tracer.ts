@@ -18,7 +18,7 @@ import type { ModelWords } from './models.ts'
 import { type CallFacts, clientSpan, type EndedCall, type ModelCall, refusedSpan, serverSpan } from './spans/of-call.ts'
 import type { Span } from './spans/span.ts'
 
-/** What calls count in the words of OpenTelemetry (docs/spec/gateway.md, metrics). An empty error type: there was no error. */
+/** Metrics of OpenTelemetry's conventions (docs/spec/gateway.md, metrics). An empty error type means no error. */
 export interface CallMetrics {
   /** `mcp_server_operation_duration_seconds` */
   mcp(labels: { readonly method: string; readonly errorType: string }, seconds: number): void
@@ -44,7 +44,7 @@ interface Generated {
 export interface TracerOptions {
   readonly config: OtelConfig
   readonly models: ModelWords
-  /** By `genAI.contentDlpProfile`. */
+  /** Redacts by `genAI.contentDlpProfile`. */
   readonly erase: Erase
   readonly exporter: Pick<Exporter, 'add'>
   readonly clock: Clock
@@ -53,7 +53,7 @@ export interface TracerOptions {
   readonly metrics: CallMetrics
 }
 
-/** Begins the trace of each call, and makes its spans when it is over. */
+/** Starts the trace of each call, and creates its spans at its end. */
 export class Tracer implements Tracing {
   readonly #options: TracerOptions
 
@@ -98,24 +98,24 @@ export class Tracer implements Tracing {
     this.#add(serverSpan(ended, config), agent)
     if (trace.forwardedMs === null) return
     const content = model === null || !config.genAI.captureContent ? null : this.#content(ended, model)
-    const told = model === null ? null : { ...model, content: content?.attributes ?? {} }
-    this.#add({ ...clientSpan(ended, trace.forwardedMs, told, config), dropped: content?.dropped ?? 0 }, agent)
+    const complete = model === null ? null : { ...model, content: content?.attributes ?? {} }
+    this.#add({ ...clientSpan(ended, trace.forwardedMs, complete, config), dropped: content?.dropped ?? 0 }, agent)
   }
 
-  /** Null: no model was asked to generate anything. */
+  /** Returns null if no model generated anything. */
   #modelCall({ call, trace }: EndedCall): ModelCall | null {
     const { models } = this.#options
     if (call.facts.target.kind !== 'model' || trace.forwardedMs === null) return null
     const operation = models.operation(call.method)
     if (operation === null) return null
-    const told = trace.notes?.told() ?? null
-    return { operation, provider: models.provider(call), asked: models.request(call.body), told, content: {} }
+    const facts = trace.notes?.facts() ?? null
+    return { operation, provider: models.provider(call), request: models.request(call.body), facts, content: {} }
   }
 
-  #content({ call }: EndedCall, { told }: ModelCall) {
+  #content({ call }: EndedCall, { facts }: ModelCall) {
     const { models, erase, config } = this.#options
-    const said = { prompt: models.prompt(call.body), messages: told === null ? [] : told.messages }
-    return contentOf(said, { erase, maxBytes: config.genAI.maxContentBytes })
+    const content = { prompt: models.prompt(call.body), messages: facts === null ? [] : facts.messages }
+    return contentOf(content, { erase, maxBytes: config.genAI.maxContentBytes })
   }
 
   #count({ call, trace, outcome, ms, errorType }: EndedCall, model: ModelCall | null): void {
@@ -125,9 +125,9 @@ export class Tracer implements Tracing {
     }
     if (model === null) return
     const { key: route, tool } = call.facts.target
-    const { operation, provider: known, told } = model
+    const { operation, provider: known, facts } = model
     const provider = known ?? ''
-    const models = { requestModel: tool ?? '', responseModel: told?.model ?? '' }
+    const models = { requestModel: tool ?? '', responseModel: facts?.model ?? '' }
     const seconds = (ms - (trace.forwardedMs ?? ms)) / 1000
     metrics.generated({ operation, provider, route, ...models, errorType: errorType ?? '' }, seconds)
     if (outcome.usage === null || outcome.usageSource !== 'reported') return
@@ -139,17 +139,17 @@ export class Tracer implements Tracing {
     this.#options.exporter.add(spanJson(span), agent)
   }
 
-  /** A trace that cannot be told must not harm what comes after the call. */
+  /** Logs errors of tracing, so that they cannot affect the call. */
   #safely(work: () => void): void {
     try {
       work()
     } catch (error) {
-      this.#options.log.error({ error: reasonOf(error) }, 'a call could not be told to its trace')
+      this.#options.log.error({ error: reasonOf(error) }, 'spans of a call could not be created')
     }
   }
 }
 
-/** What an upstream answered that is no answer of its protocol's. */
+/** Returns the error type of an HTTP error without a protocol response, or null. */
 function failedStatus({ status }: Outcome): string | null {
   return status >= 400 ? String(status) : null
 }

@@ -14,43 +14,43 @@ import type { Log } from '@plat/process'
 import type { AnchorMetrics } from './metrics.ts'
 import { type Rekor, type Statement, TransparencyLogError } from './rekor.ts'
 
-/** Longest pause after a failure, in milliseconds, where anchors are made at an interval. */
+/** Maximum retry interval after a failure, in milliseconds, for periodic anchors. */
 const RETRY_MS = 60_000
 
 export interface AnchorerParts {
   readonly url: string
-  /** 0: on demand alone. */
+  /** 0 for anchors on demand only. */
   readonly intervalMs: number
   readonly rekor: Pick<Rekor, 'enter'>
-  /** Public keys of the log; none: its signatures are not checked. */
+  /** Public keys of the log; if empty its signatures are not checked. */
   readonly logKeys: readonly PublicKey[]
-  /** The last checkpoint; `fresh`: after one was made over all that none covers. */
+  /** Returns the last checkpoint; `fresh`: first makes one over uncovered records. */
   readonly checkpoint: (fresh: boolean) => Promise<StoredCheckpoint | null>
-  /** Keys that sign checkpoints, the retired ones too. */
+  /** Keys of checkpoints, including retired ones. */
   readonly keys: () => readonly PublicKey[]
   readonly ledger: Ledger
-  /** The last anchor of the ledger; null: it has none. */
+  /** The last anchor in the ledger, or null. */
   readonly last: Rec | null
   readonly clock: Clock
   readonly log: Log
   readonly metrics: AnchorMetrics
 }
 
-/** What was anchored. */
+/** A recorded anchor. */
 export interface Anchored {
-  /** The anchor's own record. */
+  /** Number of the anchor's record. */
   readonly seq: number
-  /** The checkpoint's record, and the last record that it covers. */
+  /** Number of the checkpoint's record, and of the last record that it covers. */
   readonly checkpoint: number
   readonly upTo: number
-  /** The place in the log's tree. */
+  /** Index in the log's tree. */
   readonly index: number
 }
 
-/** Puts checkpoints into a transparency log, one at a time, and records the proof. */
+/** Submits checkpoints to a transparency log, one at a time, and records the proofs. */
 export class Anchorer {
   readonly #parts: AnchorerParts
-  /** The checkpoint that was anchored last; -1: none. */
+  /** The last anchored checkpoint, or -1. */
   #anchored: number
   #failed = false
   #running: Promise<unknown> = Promise.resolve()
@@ -64,18 +64,18 @@ export class Anchorer {
     if (last !== null) metrics.anchored(Number(last.size) - 1, Date.parse(String(last.at)) / 1000)
   }
 
-  /** Begins the rounds, where there is an interval. */
+  /** Starts periodic anchors, if there is an interval. */
   start(): void {
     const { intervalMs } = this.#parts
     if (intervalMs > 0) this.#later(intervalMs)
   }
 
-  /** Anchors all that the ledger holds now. Rejects with `TransparencyLogError` where the log does not take it, and with what else fails. */
+  /** Anchors the whole ledger now. Rejects with `TransparencyLogError` if the log refuses, and with other errors. */
   now(): Promise<Anchored | null> {
     return this.#queued(true)
   }
 
-  /** Waits for what is under way; no further one begins. */
+  /** Waits for a running anchor and starts no more. */
   async close(): Promise<void> {
     this.#closed = true
     this.#cancel()
@@ -112,7 +112,7 @@ export class Anchorer {
     }
   }
 
-  /** Null: there is nothing new. */
+  /** Returns null if there is nothing new. */
   async #make(onDemand: boolean): Promise<Anchored | null> {
     const { url, rekor, checkpoint, ledger, clock, metrics } = this.#parts
     const latest = await checkpoint(onDemand)
@@ -120,7 +120,7 @@ export class Anchorer {
     const proof = await rekor.enter(this.#statementOf(latest))
     const record = anchorRecord(url, latest, proof)
     const fault = this.#faultOf(record)
-    if (fault !== null) throw new TransparencyLogError(`what the log answered does not hold: ${fault}`)
+    if (fault !== null) throw new TransparencyLogError(`the proof of the log is not valid: ${fault}`)
     const { seq } = await ledger.append(record)
     this.#anchored = latest.seq
     const upTo = Number(record.size) - 1
@@ -129,12 +129,12 @@ export class Anchorer {
     return { seq, checkpoint: latest.seq, upTo, index: proof.index }
   }
 
-  /** The records of the last checkpoint and of its anchor alone are no reason for a further one. */
+  /** Records of the last checkpoint and of its anchor alone need no new anchor. */
   #isNew({ rec }: StoredCheckpoint): boolean {
     return this.#anchored === -1 || Number(rec.size) > this.#anchored + 2
   }
 
-  /** What was signed for the checkpoint is what is anchored: no key signs anything else here. */
+  /** Anchors the signature of the checkpoint itself: keys sign nothing else here. */
   #statementOf({ rec }: StoredCheckpoint): Statement {
     const note = typeof rec.note === 'string' ? readNote(rec.note) : null
     const key = note === null ? undefined : this.#parts.keys().find((one) => isSignedBy(note, [one]))

@@ -12,7 +12,7 @@ export const transparencyLogBlock = defineBlock({
     url: key.url('Base URL of the log (Rekor).'),
     api: Type.Enum(['v1', 'v2'], {
       default: 'v1',
-      description: 'Protocol of the log; `v2` takes P-256 and RSA keys alone.',
+      description: 'Protocol of the log; `v2` accepts only P-256 and RSA keys.',
     }),
     intervalSeconds: key.seconds('How often a checkpoint is anchored; 0 means on demand.', 0, 0),
     publicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {

@@ -22,7 +22,7 @@ export interface TransparencyOptions {
       readonly timeoutSeconds: number
     }
   }
-  /** What signs checkpoints, and those that it signed. */
+  /** Checkpoints and their keys. */
   readonly checkpoints: {
     signer(): Promise<Signer>
     keys(): readonly PublicKey[]
@@ -37,14 +37,14 @@ export interface TransparencyOptions {
 }
 
 export interface Transparency {
-  /** `POST /v1/audit/anchors` of the admin API; none while it is switched off. */
+  /** `POST /v1/audit/anchors` of the admin API; empty while off. */
   readonly routes: AdminRoutes
   close(): Promise<void>
 }
 
 /**
- * Anchors checkpoints in a transparency log (docs/spec/gateway.md, `transparencyLog`), when it is switched on. Rejects when a key of the log cannot
- * be read, and when the log takes no key such as `auditCheckpointKey`.
+ * Anchors checkpoints in a transparency log (docs/spec/gateway.md, `transparencyLog`), if it is enabled. Rejects if a key of the log cannot
+ * be read, or if the log accepts no key of the type of `auditCheckpointKey`.
  */
 export async function createTransparency(options: TransparencyOptions): Promise<Transparency> {
   const { config, checkpoints, ledgers, dialer, clock, log, metrics } = options
@@ -53,7 +53,7 @@ export async function createTransparency(options: TransparencyOptions): Promise<
   const { publicKey, alg } = await checkpoints.signer()
   if (api === 'v2' && detailsOf(publicKey) === null) {
     throw new Error(
-      `transparencyLog.api: v2 takes no ${alg} key such as auditCheckpointKey; use a P-256 key, or api v1 where the log speaks it`,
+      `transparencyLog.api: v2 does not accept the ${alg} key of auditCheckpointKey; use a P-256 key, or api v1 if the log supports it`,
     )
   }
   const anchorer = new Anchorer({

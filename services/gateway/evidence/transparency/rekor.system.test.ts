@@ -13,7 +13,7 @@ import { REPOSITORY } from '../../reference.ts'
 import { started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from '../audit/testing/keys.ts'
 
-// The log is Rekor v2 itself, built from its Go module: needs Go and its module proxy. The first build takes some minutes.
+// Runs Rekor v2 itself, built from its Go module: needs Go and its module proxy. The first build takes some minutes.
 const MODULE = path.join(REPOSITORY, 'test/transparency/rekor')
 const SUMS = hash('sha256', readFileSync(path.join(MODULE, 'go.sum')), 'hex').slice(0, 16)
 const CACHE = path.join(REPOSITORY, 'node_modules/.cache/plat-rekor', SUMS)
@@ -26,7 +26,7 @@ before(async () => {
   assert.equal(built.status, 0, built.error === undefined ? built.stderr : `Go cannot be run: ${built.error.message}`)
 })
 
-/** A port that was free a moment ago: Rekor cannot choose one itself. */
+/** Returns a port that was free a moment ago: Rekor cannot choose one itself. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
@@ -55,9 +55,9 @@ async function startRekor(t: TestContext) {
   const args = Object.entries(flags).map(([name, value]) => `--${name}=${value}`)
   const child = spawn(path.join(CACHE, 'posix'), ['serve', ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
   const gone = new Promise((resolve) => child.once('exit', resolve))
-  let said = ''
+  let output = ''
   child.stderr.on('data', (chunk) => {
-    said += chunk
+    output += chunk
   })
   t.after(async () => {
     child.kill('SIGKILL')
@@ -65,14 +65,14 @@ async function startRekor(t: TestContext) {
   })
   const url = `http://127.0.0.1:${http}`
   await until(async () => {
-    assert.equal(child.exitCode, null, said)
+    assert.equal(child.exitCode, null, output)
     return (await fetch(`${url}/healthz`).catch(() => null))?.ok === true
   }, 'Rekor')
   return { url, keyFile }
 }
 
 for (const algorithm of ['ES256', 'RS256'] as const) {
-  test(`Rekor v2 takes checkpoints of an ${algorithm} key, and its proofs verify`, async (t) => {
+  test(`Rekor v2 accepts checkpoints of an ${algorithm} key, and its proofs verify`, async (t) => {
     const rekor = await startRekor(t)
     const key = await keyFiles(algorithm)
     const auditPath = path.join(tempFolder(), 'audit.jsonl')
@@ -83,8 +83,8 @@ for (const algorithm of ['ES256', 'RS256'] as const) {
       const body = JSON.stringify({ target: { agent: `shop/a${index}` } })
       assert.equal((await fetch(`${gateway.adminUrl}/v1/revocations`, { method: 'POST', headers, body })).status, 201)
       const { authorization } = headers
-      const asked = { method: 'POST', headers: { authorization } }
-      const response = await fetch(`${gateway.adminUrl}/v1/audit/anchors`, asked)
+      const options = { method: 'POST', headers: { authorization } }
+      const response = await fetch(`${gateway.adminUrl}/v1/audit/anchors`, options)
       const text = await response.text()
       assert.equal(response.status, 200, text)
       assert.equal(JSON.parse(text).index, index)

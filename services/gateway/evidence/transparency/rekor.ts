@@ -6,15 +6,15 @@ import { isLogProof, type LogProof } from '@plat/ledger'
 import { jurisdictionOf } from '@plat/resources/regions'
 import { isObject } from '@plat/tokens'
 
-/** Largest answer of a log that is read, in bytes: an entry with its proof takes a few thousand. */
+/** Maximum response size of a log, in bytes: an entry with its proof has a few thousand. */
 const MAX_ANSWER_BYTES = 128 * 1024
-/** The id of an entry of Rekor v1: the hash of its leaf, perhaps after the number of its tree. */
+/** Id of a Rekor v1 entry: its leaf hash, optionally after the number of its tree. */
 const ENTRY_ID = /\/([0-9a-f]{64}|[0-9a-f]{80})$/
 
-/** A signed text that a log takes: it keeps the text's hash, the signature and the key. */
+/** A signed text for a log, which stores the hash of the text, the signature and the key. */
 export interface Statement {
   readonly text: string
-  /** As X.509 writes signatures. */
+  /** Signature in the encoding of X.509. */
   readonly signature: Buffer
   readonly key: PublicKey
 }
@@ -29,7 +29,7 @@ export interface RekorParts {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
 }
 
-/** The log did not take an entry, or what it answered is no proof of it: one line. */
+/** The log refused an entry, or its response is no proof: one line. */
 export class TransparencyLogError extends Error {}
 
 /** A Rekor log. */
@@ -43,24 +43,24 @@ export class Rekor {
     this.#entries = `${withoutTrailing(url, '/')}/api/${api}/log/entries`
   }
 
-  /** Puts the statement into the log; answers the proof, of which nothing is checked but its form. Rejects with `TransparencyLogError`. */
+  /** Submits a statement and returns the proof, of which only the form is checked. Rejects with `TransparencyLogError`. */
   async enter(statement: Statement): Promise<LogProof> {
     const isV1 = this.#parts.config.api === 'v1'
     const { status, json, location } = await this.#ask(JSON.stringify(isV1 ? entryV1(statement) : entryV2(statement)))
     if (status === 409 && isV1) return await this.#held(location)
-    if (status !== 200 && status !== 201) throw new TransparencyLogError(`the log answered ${status}`)
+    if (status !== 200 && status !== 201) throw new TransparencyLogError(`the log responded ${status}`)
     const proof = isV1 ? proofV1(json) : proofV2(json)
-    if (proof === null) throw new TransparencyLogError('the log answered no inclusion proof')
+    if (proof === null) throw new TransparencyLogError('the log returned no inclusion proof')
     return proof
   }
 
-  /** The log holds the entry already: a crash came between its answer and the record. */
+  /** Fetches an existing entry: a crash came between the response and the record. */
   async #held(location: string): Promise<LogProof> {
     const id = ENTRY_ID.exec(location)?.[1]
-    if (id === undefined) throw new TransparencyLogError('the log holds the entry and does not say where')
+    if (id === undefined) throw new TransparencyLogError('the log has the entry and does not return its location')
     const { status, json } = await this.#ask(null, `/${id}`)
     const proof = status === 200 ? proofV1(json) : null
-    if (proof === null) throw new TransparencyLogError(`the log holds the entry and answered ${status} without a proof`)
+    if (proof === null) throw new TransparencyLogError(`the log has the entry and responded ${status} without a proof`)
     return proof
   }
 
@@ -76,12 +76,12 @@ export class Rekor {
       })
       return { status, json: readJson(bytes), location: headers.location ?? '' }
     } catch (error) {
-      throw new TransparencyLogError(`the log cannot be asked: ${dialFault(error)}`)
+      throw new TransparencyLogError(`no response from the log (${dialFault(error)})`)
     }
   }
 }
 
-/** Ed25519 needs the type of entry that holds the text itself until it is checked: the other one takes Ed25519ph alone. */
+/** Ed25519 needs the entry type with the whole text: the other one accepts only Ed25519ph. */
 function entryV1({ text, signature, key }: Statement): object {
   const pem = Buffer.from(key.key.export({ format: 'pem', type: 'spki' })).toString('base64')
   const signed = { content: signature.toString('base64'), publicKey: { content: pem } }
@@ -96,7 +96,7 @@ function entryV1({ text, signature, key }: Statement): object {
 
 function entryV2({ text, signature, key }: Statement): object {
   const keyDetails = detailsOf(key)
-  if (keyDetails === null) throw new TransparencyLogError('a log of api v2 takes no key of this kind')
+  if (keyDetails === null) throw new TransparencyLogError('a log of api v2 does not accept keys of this type')
   const rawBytes = key.key.export({ format: 'der', type: 'spki' }).toString('base64')
   return {
     hashedRekordRequestV002: {
@@ -106,7 +106,7 @@ function entryV2({ text, signature, key }: Statement): object {
   }
 }
 
-/** How Rekor v2 calls keys of this kind; null: it takes none. */
+/** Rekor v2 name of keys of this type, or null if it accepts none. */
 export function detailsOf({ algorithm, key }: PublicKey): string | null {
   if (algorithm.name === 'ES256') return 'PKIX_ECDSA_P256_SHA_256'
   const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
@@ -130,7 +130,7 @@ function proofV1(json: unknown): LogProof | null {
   })
 }
 
-/** JSON of a protobuf message: 64-bit numbers are strings, bytes are base64, and what is 0 or empty is absent. */
+/** JSON of a protobuf message: 64-bit numbers are strings, bytes are base64, and zero or empty members are absent. */
 function proofV2(json: unknown): LogProof | null {
   const proof = isObject(json) ? json.inclusionProof : null
   if (!isObject(json) || !isObject(proof) || !isObject(proof.checkpoint)) return null

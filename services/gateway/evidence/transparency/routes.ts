@@ -2,7 +2,7 @@ import { AdminError, type AdminRoutes } from '../../admin/index.ts'
 import type { Anchorer } from './anchorer.ts'
 import { TransparencyLogError } from './rekor.ts'
 
-/** `POST /v1/audit/anchors`: anchors all that the ledger holds now; answers the anchor. */
+/** `POST /v1/audit/anchors`: anchors the whole ledger and responds with the anchor. */
 export function createAnchorRoutes(anchorer: Pick<Anchorer, 'now'>): AdminRoutes {
   return {
     mount(context) {

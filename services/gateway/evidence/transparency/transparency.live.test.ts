@@ -19,7 +19,7 @@ import { keyFiles, type TestKey } from '../audit/testing/keys.ts'
 import { createTransparency } from './index.ts'
 import { startLog, type TestLog } from './testing/log.ts'
 
-/** A gateway whose checkpoints go into `log` when it is asked. */
+/** A gateway that anchors checkpoints in `log` on demand. */
 async function setUp(t: TestContext, key: TestKey, own: object) {
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const { gateway } = await started(t, { auditPath, auditCheckpointKey: key.uri, transparencyLog: own })
@@ -51,7 +51,7 @@ for (const [algorithm, api, kind] of [
   ['ES256', 'v2', 'hashedrekord'],
   ['RS256', 'v2', 'hashedrekord'],
 ] as const) {
-  test(`a checkpoint of an ${algorithm} key is anchored on demand over api ${api}, and whoever has both keys verifies it`, async (t) => {
+  test(`a checkpoint of an ${algorithm} key is anchored on demand over api ${api}, and verifies with both public keys`, async (t) => {
     // Shows D3.audit.transparencyLog, D3.transparencyLog.enabled, D3.transparencyLog.url, D3.transparencyLog.api and
     // D3.transparencyLog.publicKeyFiles.
     const log = await startLog(t)
@@ -75,7 +75,7 @@ for (const [algorithm, api, kind] of [
     const other = await verifyLedger(auditPath, { key: key.pub, logKey: (await keyFiles('ES256')).pub })
     assert.equal(other.verdict, 'broken')
     assert.match(other.message, /the log's checkpoint is not signed by a given key of the log/)
-    // What is anchored is anchored once.
+    // A checkpoint is anchored only once.
     assert.equal((await anchor()).status, 409)
     await act()
     assert.equal((await anchor()).status, 200)
@@ -83,12 +83,12 @@ for (const [algorithm, api, kind] of [
   })
 }
 
-test('what is no proof of this checkpoint is not recorded, and the failure is told and counted', async (t) => {
+test('an invalid proof is not recorded, and the failure is returned and counted', async (t) => {
   const log = await startLog(t)
   const own = { enabled: true, url: log.url, publicKeyFiles: [log.keyFile] }
   const { auditPath, anchor, act, series } = await setUp(t, await keyFiles('ES256'), own)
   const faults: readonly (readonly [TestLog['mangle'], RegExp])[] = [
-    [() => null, /the log answered 503/],
+    [() => null, /the log responded 503/],
     [() => ({}), /no inclusion proof/],
     [inside((proof) => ({ ...proof, logIndex: 0 })), /does not lead to the root/],
     [inside((proof) => ({ ...proof, hashes: [] })), /does not lead to the root/],
@@ -100,12 +100,12 @@ test('what is no proof of this checkpoint is not recorded, and the failure is to
     [changed({ integratedTime: 5 }), /promise is not signed/],
     [changed({ body: Buffer.from('{"spec":{}}').toString('base64') }), /of no kind that is known/],
   ]
-  for (const [index, [mangle, said]] of faults.entries()) {
+  for (const [index, [mangle, reason]] of faults.entries()) {
     log.mangle = mangle
     await act()
     const { status, body } = await anchor()
     assert.equal(status, 502, JSON.stringify(body))
-    assert.match(body.message, said)
+    assert.match(body.message, reason)
     // Shows D3.metric.plat_gateway_audit_anchor_errors_total.
     assert.equal(await series('plat_gateway_audit_anchor_errors_total'), String(index + 1))
   }
@@ -135,7 +135,7 @@ function signedByNobody(note: string): string {
   return `${note.slice(0, at)}${bytes.toString('base64')}\n`
 }
 
-test('an entry that the log holds already, because a crash came before the record, is asked for', async (t) => {
+test('an existing entry of the log, from before a crash, is fetched', async (t) => {
   const log = await startLog(t)
   const own = { enabled: true, url: log.url, publicKeyFiles: [log.keyFile] }
   const { auditPath, anchor, act } = await setUp(t, await keyFiles(), own)
@@ -148,7 +148,7 @@ test('an entry that the log holds already, because a crash came before the recor
   assert.equal(records(auditPath, 'anchor').length, 1)
 })
 
-test('an anchor of a ledger that was rewritten below it, or of another one, is found', async (t) => {
+test('an anchor of a rewritten or different ledger is detected', async (t) => {
   const log = await startLog(t)
   const key = await keyFiles('ES256')
   const { auditPath, anchor, act } = await setUp(t, key, { enabled: true, url: log.url })
@@ -171,7 +171,7 @@ test('an anchor of a ledger that was rewritten below it, or of another one, is f
   }
 })
 
-/** Changes the record of an anchor and hashes the line anew, as whoever writes the file could. */
+/** Changes the record of an anchor and recomputes the hash of its line, as an attacker with write access could. */
 async function rewriteAnchor(path: string, change: (rec: object) => object): Promise<void> {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '')
   const at = lines.findIndex((line) => line.includes('"kind":"anchor"'))
@@ -181,13 +181,13 @@ async function rewriteAnchor(path: string, change: (rec: object) => object): Pro
   await writeFile(path, `${[...lines.slice(0, at), line].join('\n')}\n`)
 }
 
-/** Checkpoints beside a ledger: from then on they can be anchored. */
+/** Number of checkpoints beside a ledger: from then on they can be anchored. */
 const kept = (path: string): number => {
   const beside = checkpointsPath(path)
   return existsSync(beside) ? wholeLines(beside).length : 0
 }
 
-/** The feature alone, on a clock that stands until it is turned. */
+/** The feature alone, on a manual clock. */
 async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 'ES256' | 'EdDSA' = 'ES256') {
   const dir = tempFolder()
   const key = await keyFiles(algorithm)
@@ -211,7 +211,7 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
     ...own,
   }
   const metrics = createGatewayMetrics(buildInfo('gateway'), { ...audited, transparencyLog })
-  // Requests that are answered must not run out of time while the test turns the clock.
+  // Requests in progress must not time out when the test advances the clock.
   const dialer = createDialer({ ...('timeoutSeconds' in own && { clock }), log: silentLog })
   t.after(() => dialer.close())
   const open = async () => {
@@ -226,7 +226,7 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
     }
     return { audit, close }
   }
-  /** Then time goes on a little, as it does while a ledger gathers what it writes at once. */
+  /** Then advances the clock a little, for the ledger's write batches. */
   const turn = async (seconds: number, reached: () => boolean, what: string) => {
     await clock.advance(seconds * 1000)
     await until(reached, what, () => clock.advance(1))
@@ -239,7 +239,7 @@ test('checkpoints are anchored at the interval, sooner after a failure, and neve
   const log = await startLog(t)
   const { path, open, turn, clock, metrics } = await timed(t, log)
   const started = clock.now()
-  /** Time goes on by seconds until it is so: what is due next is only known once what was under way has ended. */
+  /** Advances the clock by seconds until `reached()`: the next due time is known only after the running anchor. */
   const inTime = (reached: () => boolean, what: string) => until(reached, what, () => clock.advance(30_000))
   const first = await open()
   await first.audit.ledgers.of('').append({ kind: 'alert' })
@@ -253,7 +253,7 @@ test('checkpoints are anchored at the interval, sooner after a failure, and neve
   await inTime(() => kept(path) === 2, 'a checkpoint over the anchor')
   await first.close()
 
-  // The next one knows from the ledger what is anchored.
+  // A restarted gateway reads the anchored position from the ledger.
   const second = await open()
   assert.match(metrics.expose(), /^plat_gateway_audit_anchor_seq \d+$/m)
   const before = log.entries.length
@@ -264,12 +264,12 @@ test('checkpoints are anchored at the interval, sooner after a failure, and neve
   await second.close()
 })
 
-test('a log that does not answer is given up in time', async (t) => {
+test('requests to an unresponsive log time out', async (t) => {
   // Shows D3.transparencyLog.timeoutSeconds.
   const log = await startLog(t)
-  let asked = 0
+  let requests = 0
   const silent = createServer((socket) => {
-    asked++
+    requests++
     socket.on('error', () => {})
     t.after(() => socket.destroy())
   }).listen(0, '127.0.0.1')
@@ -281,17 +281,17 @@ test('a log that does not answer is given up in time', async (t) => {
   const { audit, close } = await stuck.open()
   await audit.ledgers.of('').append({ kind: 'alert' })
   await stuck.turn(60, () => kept(stuck.path) === 1, 'a checkpoint')
-  await stuck.turn(3540, () => asked === 1, 'a request')
+  await stuck.turn(3540, () => requests === 1, 'a request')
   await stuck.clock.advance(4000)
   assert.doesNotMatch(stuck.metrics.expose(), /anchor_errors_total 1/)
   await stuck.turn(3, () => /anchor_errors_total 1/.test(stuck.metrics.expose()), 'the failure')
   await close()
 })
 
-test('a log of api v2 with an Ed25519 key refuses to start, and says which key it takes', async (t) => {
+test('a log of api v2 with an Ed25519 key refuses to start, naming the accepted keys', async (t) => {
   const { open } = await timed(t, await startLog(t), { api: 'v2' }, 'EdDSA')
   await assert.rejects(
     open(),
-    /^Error: transparencyLog.api: v2 takes no EdDSA key such as auditCheckpointKey; use a P-256/,
+    /^Error: transparencyLog.api: v2 does not accept the EdDSA key of auditCheckpointKey; use a P-256/,
   )
 })

@@ -20,7 +20,7 @@ function admits(allowedCallers: string[], caller: string): boolean | undefined {
   return buildAgents(file).agent('a2a/default/helper')?.admits({ namespace, agent })
 }
 
-test('an agent is called by those whom it names, and by its own namespace where it names nobody', () => {
+test('an agent admits the callers that it lists, and its own namespace if it lists none', () => {
   // Shows D2.a2a.allowedCallers, D2.a2a.allowedCallers.byName, D2.a2a.allowedCallers.byNamespace,
   // D2.a2a.allowedCallers.globs and D2.a2a.allowedCallers.emptyMeansNamespace.
   const cases: [string[], string, boolean][] = [
@@ -45,7 +45,7 @@ test('an agent is called by those whom it names, and by its own namespace where 
     assert.equal(admits(callers, caller), expected, `${callers} ${caller}`)
 })
 
-test('a routes file is read strictly, and every problem of it is told', () => {
+test('a routes file is decoded strictly, and every problem is reported', () => {
   const decode = (agents: object) => decodeAgents(Buffer.from(JSON.stringify({ version: 1, agents })))
   assert.equal(decode({ 'default/helper': LEAST }).ok, true)
   const twice = {
@@ -62,7 +62,7 @@ test('a routes file is read strictly, and every problem of it is told', () => {
       'agents[helper]: must read <namespace>/<agent>',
       'agents[Default/x]: must read <namespace>/<agent>',
       'agents[a/b].endpoint: not a URL',
-      'agents[a/c].skills: an id stands twice',
+      'agents[a/c].skills: duplicate id',
     ],
   })
   for (const wrong of [
@@ -73,7 +73,7 @@ test('a routes file is read strictly, and every problem of it is told', () => {
     assert.equal(decode({ 'a/b': wrong }).ok, false)
 })
 
-test('webhooks are https URLs of hosts that are listed, and never an address of the inside', () => {
+test('webhooks are https URLs of listed hosts, and never an internal address', () => {
   // Shows D3.a2a.pushNotificationHosts.
   const rule = createPushRule(['hooks.example.com', '*.push.example', 'odd.example:8443', '10.*', '\\*', '[*'])
   for (const url of [

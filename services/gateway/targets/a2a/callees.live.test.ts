@@ -3,7 +3,7 @@ import path from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { wholeLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
-import { type CalleeFixture, calleeFixture, type Name, rpc, saying } from './testing/callees.ts'
+import { type CalleeFixture, calleeFixture, messageParams, type Name, rpc } from './testing/callees.ts'
 
 const HELPER = '/a2a/default/helper'
 
@@ -21,12 +21,12 @@ before(async () => {
 
 after(() => fixture.close())
 
-/** A session of the calling agent that no other test uses. */
+/** A new session of the calling agent. */
 const caller = (): Name => `assistant/a${++sessions}`
-/** One of the called agent. */
+/** A new session of the called agent. */
 const callee = (): Name => `helper/h${++sessions}`
 
-/** The text of a message on which the agent does this before it responds. */
+/** Text of a message for which the agent runs `work` before it responds. */
 function message(work: () => Promise<unknown>, prefix = 'work'): string {
   const text = `${prefix} ${++sessions}`
   fixture.works.set(text, work)
@@ -34,18 +34,18 @@ function message(work: () => Promise<unknown>, prefix = 'work'): string {
 }
 
 const send = (name: Name, text: string, own: object = {}, method = 'SendMessage') =>
-  fixture.post(fixture.token(name), HELPER, rpc(method, saying(text, own)))
+  fixture.post(fixture.token(name), HELPER, rpc(method, messageParams(text, own)))
 const isLabelled = (name: Name) => fixture.isLabelled(fixture.token(name))
 const taskIn = (text: string): { readonly id: string; readonly contextId: string } => JSON.parse(text).result.task
 
-/** The agent calls for these without reading anything, so that its sessions that act for others alone do not count. */
+/** The agent makes calls for these sessions without reading foreign content, so that its sessions for others are ruled out. */
 const actFor = (...names: readonly Name[]) =>
   Promise.all(names.map((name) => fixture.isLabelled(fixture.token('helper/clean', [name]))))
 
-/** The agent reads foreign content in a session that acts for the caller. */
+/** The agent reads foreign content in a session delegated by the caller. */
 const reading = (session: Name, delegators: readonly Name[]) => () => fixture.read(fixture.token(session, delegators))
 
-test('a message of an agent brings the labels that its session got while it worked', async () => {
+test('a response of an agent labels the caller with the labels that its session got while it worked', async () => {
   const one = caller()
   const text = message(reading(callee(), [one]), 'hello')
   assert.equal(await isLabelled(one), false)
@@ -59,31 +59,31 @@ test('a message of an agent brings the labels that its session got while it work
   assert.deepEqual(outcome()?.taintsAdded, ['untrusted-input'])
 })
 
-test('labels come back where the agent calls with its own token, from a task, and to a caller that is delegated itself', async () => {
+test('labels are returned if the agent calls with its own token, from a task, and to a delegated caller', async () => {
   const one = caller()
-  // Each session of this agent may have responded, since it says for no call whom it acts for.
+  // Any session of this agent may have responded, since its calls name no delegator.
   const own = message(() => fixture.read(fixture.token('other/own')))
-  await fixture.post(fixture.token(one), '/a2a/default/other', rpc('SendMessage', saying(own)))
+  await fixture.post(fixture.token(one), '/a2a/default/other', rpc('SendMessage', messageParams(own)))
   assert.equal(await isLabelled(one), true)
   const [user, middle] = [caller(), caller()]
   const session = callee()
   const text = message(reading(session, [middle, user]))
-  await fixture.post(fixture.token(middle, [user]), HELPER, rpc('SendMessage', saying(text)))
+  await fixture.post(fixture.token(middle, [user]), HELPER, rpc('SendMessage', messageParams(text)))
   assert.equal(await isLabelled(middle), true)
 })
 
-test('labels of a session that the agent delegated to come back through it', async () => {
+test('labels of a session delegated by the agent are returned through it', async () => {
   const one = caller()
   const session = callee()
   await send(one, message(reading('deep/d1', [session, one])))
   assert.equal(await isLabelled(one), true)
 })
 
-test('labels that the token of the agent brings come back, such as those of a fork', async () => {
+test('labels in the token of the agent are returned, such as those of a fork', async () => {
   const one = caller()
   const forked = { plat_parent_session: 'p', plat_fork_root: 'p', plat_inherited_taints: 'untrusted-input' }
   const token = fixture.token(callee(), [one], forked)
-  // It reads nothing foreign itself.
+  // It reads no foreign content itself.
   await send(
     one,
     message(() => fixture.isLabelled(token)),
@@ -107,7 +107,7 @@ test('a stream labels its caller at the first event after the agent has read', a
       'content-type': 'application/json',
       'a2a-version': '1.0',
     },
-    body: JSON.stringify(rpc('SendStreamingMessage', saying(text))),
+    body: JSON.stringify(rpc('SendStreamingMessage', messageParams(text))),
   })
   const events = response.body?.pipeThrough(new TextDecoderStream()).getReader() ?? assert.fail('no stream')
   assert.match((await events.read()).value ?? '', /TASK_STATE/)
@@ -119,7 +119,7 @@ test('a stream labels its caller at the first event after the agent has read', a
   await events.cancel()
 })
 
-test('whoever reads a task later gets the labels of the sessions that worked on it, by each method', async () => {
+test('a session that reads a task later gets the labels of the sessions that worked on it, by each method', async () => {
   const began = caller()
   await actFor(began)
   const gate = Promise.withResolvers<void>()
@@ -129,7 +129,7 @@ test('whoever reads a task later gets the labels of the sessions that worked on 
     await work()
   })
   const configuration = { acceptedOutputModes: [], returnImmediately: true }
-  const params = saying(text, {}, { configuration })
+  const params = messageParams(text, {}, { configuration })
   const { id } = taskIn(await fixture.post(fixture.token(began), HELPER, rpc('SendMessage', params)))
   assert.equal(await isLabelled(began), false)
   const methods = { GetTask: { id }, SubscribeToTask: { id }, ListTasks: {} }
@@ -149,7 +149,7 @@ test('whoever reads a task later gets the labels of the sessions that worked on 
   }
 })
 
-test('a session that goes on with a task has it bring the labels of what the agent does for that session', async () => {
+test('a task continued by a session returns the labels of work for that session', async () => {
   const [began, wentOn, reader] = [caller(), caller(), caller()]
   await actFor(began, wentOn, reader)
   const { id, contextId } = taskIn(
@@ -158,7 +158,7 @@ test('a session that goes on with a task has it bring the labels of what the age
       message(async () => {}),
     ),
   )
-  // The response is lost: the caller leaves before it comes.
+  // The caller disconnects before the response.
   const gate = Promise.withResolvers<void>()
   const work = reading(callee(), [wentOn])
   const done = Promise.withResolvers<void>()
@@ -172,7 +172,7 @@ test('a session that goes on with a task has it bring the labels of what the age
   const sent = fetch(`${fixture.gateways[0]?.url}${HELPER}`, {
     method: 'POST',
     headers: { ...headers, 'a2a-version': '1.0' },
-    body: JSON.stringify(rpc('SendMessage', saying(text, { contextId }))),
+    body: JSON.stringify(rpc('SendMessage', messageParams(text, { contextId }))),
     signal: leaving.signal,
   })
   await gate.promise
@@ -189,7 +189,7 @@ test('a session that goes on with a task has it bring the labels of what the age
   assert.notEqual(taskIn(next).id, id)
 })
 
-/** Another gateway, whose agents have read nothing. */
+/** Another gateway, whose agents have read no foreign content. */
 async function apart(t: TestContext): Promise<CalleeFixture> {
   const other = await calleeFixture()
   t.after(() => other.close())
@@ -197,21 +197,21 @@ async function apart(t: TestContext): Promise<CalleeFixture> {
   return other
 }
 
-test('a session of the agent that acts for another caller alone, and one of another agent, label nothing', async (t) => {
+test('sessions of the agent that act only for other callers, and sessions of other agents, label nothing', async (t) => {
   const clean = await apart(t)
   await clean.read(clean.token('helper/h1', ['assistant/other']))
   await clean.read(clean.token('other/o1'))
   const one = clean.token('assistant/one')
   clean.works.set('hello there', () => clean.isLabelled(clean.token('helper/h2', ['assistant/one'])))
-  assert.match(await clean.post(one, HELPER, rpc('SendMessage', saying('hello there'))), /hello yourself/)
+  assert.match(await clean.post(one, HELPER, rpc('SendMessage', messageParams('hello there'))), /hello yourself/)
   assert.equal(await clean.isLabelled(one), false)
-  // Where no session of the agent acts for the caller, any of them may have written the response.
+  // If no session of the agent acts for the caller, any of them may have written the response.
   const unknown = clean.token('assistant/unknown')
-  await clean.post(unknown, HELPER, rpc('SendMessage', saying('hello')))
+  await clean.post(unknown, HELPER, rpc('SendMessage', messageParams('hello')))
   assert.equal(await clean.isLabelled(unknown), true)
 })
 
-test('a session that has a webhook called gets the labels of the agent without any further response', async (t) => {
+test('a session that registers a webhook gets the labels of the agent without further responses', async (t) => {
   const clean = await apart(t)
   const one = clean.token('assistant/one')
   const gate = Promise.withResolvers<void>()
@@ -223,7 +223,7 @@ test('a session that has a webhook called gets the labels of the agent without a
   })
   const taskPushNotificationConfig = { url: 'https://hooks.example.com/a' }
   const configuration = { acceptedOutputModes: [], returnImmediately: true, taskPushNotificationConfig }
-  const sent = await clean.post(one, HELPER, rpc('SendMessage', saying('work', {}, { configuration })))
+  const sent = await clean.post(one, HELPER, rpc('SendMessage', messageParams('work', {}, { configuration })))
   assert.match(sent, /TASK_STATE/)
   assert.equal(await clean.isLabelled(one), false)
   gate.resolve()
@@ -231,13 +231,13 @@ test('a session that has a webhook called gets the labels of the agent without a
   assert.equal(await clean.isLabelled(one), true)
 })
 
-test('a gateway that is killed still knows whose labels a task brings, and who has a webhook called', async (t) => {
+test('a killed gateway still knows the labels of a task, and the sessions with a webhook', async (t) => {
   const killed = await apart(t)
   const [one, reader] = [killed.token('assistant/one'), killed.token('assistant/reader')]
   killed.works.set('work', () => killed.read(killed.token('helper/h1', ['assistant/one'])))
-  // A session of the agent acts for the reader too, so that the task alone leads to the one that has read.
+  // A session of the agent acts for the reader too, so that only the task leads to the session that has read.
   await killed.isLabelled(killed.token('helper/h2', ['assistant/reader']))
-  const { id } = taskIn(await killed.post(one, HELPER, rpc('SendMessage', saying('work'))))
+  const { id } = taskIn(await killed.post(one, HELPER, rpc('SendMessage', messageParams('work'))))
   const url = 'https://hooks.example.com/a'
   const hooked = killed.token('assistant/hooked')
   await killed.post(hooked, HELPER, rpc('CreateTaskPushNotificationConfig', { taskId: id, url }))

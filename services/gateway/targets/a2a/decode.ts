@@ -1,6 +1,6 @@
 import { type AgentsFile, agentsFileSchema, type Decoded, decodeRendered } from '@plat/resources/rendered'
 
-/** Two names that can stand in a path. */
+/** Two path segments. */
 const AGENT_KEY = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 
 /** Decodes a routes file strictly. */
@@ -10,14 +10,12 @@ export function decodeAgents(bytes: Uint8Array): Decoded<AgentsFile> {
   const problems = Object.entries(decoded.file.agents).flatMap(([key, { endpoint, skills }]) => [
     ...(AGENT_KEY.test(key) ? [] : [`agents[${key}]: must read <namespace>/<agent>`]),
     ...endpointFaults(endpoint).map((fault) => `agents[${key}].endpoint: ${fault}`),
-    ...(new Set(skills.map(({ id }) => id)).size === skills.length
-      ? []
-      : [`agents[${key}].skills: an id stands twice`]),
+    ...(new Set(skills.map(({ id }) => id)).size === skills.length ? [] : [`agents[${key}].skills: duplicate id`]),
   ])
   return problems.length > 0 ? { ok: false, problems } : decoded
 }
 
-/** Who calls an agent is the gateway, and it shows no password. */
+/** The gateway authenticates calls of agents: URLs contain no password. */
 function endpointFaults(endpoint: string): readonly string[] {
   const url = URL.parse(endpoint)
   if (url === null) return ['not a URL']

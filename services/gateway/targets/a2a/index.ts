@@ -29,7 +29,7 @@ export interface AgentsOptions {
     readonly tls: { readonly certFile: string }
   }
   readonly journals: Journals
-  /** What a request names, as its plane read it. */
+  /** Tasks, contexts and webhooks named in a request, as parsed by its plane. */
   readonly namedIn: (call: Call) => NamedIn
   readonly labels: SessionLabels
   readonly snapshots: Snapshots
@@ -37,7 +37,7 @@ export interface AgentsOptions {
   readonly extraCA: string | null
   readonly clock: Clock
   readonly log: Log
-  /** Of tasks and contexts. */
+  /** Pools of tasks and contexts. */
   readonly pools?: PoolObservers<'task_bindings'>
   readonly metrics: GatewayMetrics
 }
@@ -45,23 +45,23 @@ export interface AgentsOptions {
 /** Agents that call one another through the gateway (docs/spec/gateway.md, `a2a`; docs/spec/crds.md, `Agent.spec.a2a`). */
 export interface AgentsFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
-  /** Gives callers the taint labels of the sessions that respond. */
+  /** Labels callers with the taint labels of the responding sessions. */
   readonly review: Review<'identity' | 'target'>
-  /** Who owns tasks and contexts, and who sends into them. */
+  /** Owners and senders of tasks and contexts. */
   readonly owners: Pick<Bindings, 'owns' | 'callOf' | 'bind'> & Pick<CalleeTaints, 'note' | 'sendersOf'>
-  /** By `a2a/<ns>/<agent>`; null: it is gone from the snapshot. */
+  /** Looks up `a2a/<ns>/<agent>`; null if it is not in the snapshot. */
   agent(snapshot: Snapshot, server: string): ExposedAgent | null
   card(agent: ExposedAgent, request: CardRequest): Promise<CardResponse | Denial>
-  /** `/a2a/`, in front of the plane; null: no routes file is configured. */
+  /** Route for `/a2a/`, before the plane; null without a routes file. */
   route(governed: (exchange: Exchange) => void): RawRoute | null
-  /** Reads the routes file now; the first check comes before the gateway serves. */
+  /** Reads the routes file; first called before the gateway serves. */
   check(): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Rejects when the signing key or the journal of owners cannot be used. A bad routes file later leaves the good one in force; until there
- * is a good one, no agent is known.
+ * Rejects if the signing key or the journal of owners cannot be used. An invalid routes file leaves the previous one in force; without
+ * any no agent is known.
  */
 export async function createAgents(options: AgentsOptions): Promise<AgentsFeature> {
   const { config, journals, snapshots, clock, log, metrics, pools } = options
@@ -69,7 +69,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
   const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey)
-  // Without agents there are no tasks, and no journal is kept.
+  // Without agents there are no tasks, and no journal.
   const journal = await (isOn ? journals : fileJournals(clock)).open({
     name: 'bindings',
     path: isOn ? `${config.auditPath}.bindings.jsonl` : '',

@@ -13,33 +13,33 @@ import { namesIn } from './registry.ts'
 import type { NamedIn } from './stage.ts'
 import type { Bindings } from './tasks/bindings.ts'
 
-/** Taint labels of sessions, as far as agents bring some. */
+/** Taint labels of sessions, for calls between agents. */
 export interface SessionLabels {
   labelsOf(identity: Identity): readonly string[]
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
-  /** Labels that a response of an agent, `<ns>/<agent>`, brings to these sessions; null: they are not known. */
+  /** Labels of a response of `<ns>/<agent>` to these sessions; null if they are unknown. */
   labelsFrom(agent: string, callers: readonly SessionRef[] | null): readonly string[]
-  /** Null: the caller's session gets the labels of the agent as they come, durably. */
+  /** Adds the labels of the agent to the caller's session as they change. Returns null when durable. */
   listen(identity: Identity, agent: string): null | Denial | Promise<null | Denial>
-  /** Resolves when what other replicas added is known here; rejects when it cannot be. Null: there are none. */
+  /** Resolves when additions of other replicas are applied; rejects if they cannot be. Null without replicas. */
   readonly catchUp: (() => Promise<void>) | null
 }
 
-/** Tasks, contexts and sessions for which labels are looked up with each frame. For more, they count as not known. */
+/** Maximum tasks, contexts and sessions looked up per frame. Beyond, they count as unknown. */
 const LOOKED_UP_MAX = 64
 
 export interface CalleeLabelsOptions {
   readonly labels: SessionLabels
   readonly bindings: Pick<Bindings, 'sessionsOf' | 'sends'>
-  /** What a request names, as its plane read it. */
+  /** Tasks, contexts and webhooks named in a request, as parsed by its plane. */
   readonly namedIn: (call: Call) => Pick<NamedIn, 'tasks' | 'contexts' | 'pushURLs'>
 }
 
 type Marked = Call<'identity' | 'target'>
 
 /**
- * The labels that come back from called agents. What the session of an agent has read may be in each of its responses, so the caller's
- * session gets the labels of the sessions that may have written it, durably before the frame leaves.
+ * Returns taint labels from called agents. Content read by any session of an agent may be in its responses, so the caller's
+ * session gets the labels of the sessions that may have written a frame, durably before the frame is forwarded.
  */
 export class CalleeTaints {
   readonly #options: CalleeLabelsOptions
@@ -57,8 +57,8 @@ export class CalleeTaints {
   }
 
   /**
-   * Notes who sends into which task, and who has a webhook called, before the request is forwarded: its response may never come. Null:
-   * that is durable.
+   * Records the sender of a task message and the registration of webhooks before the request is forwarded: its response may never come.
+   * Returns null when durable.
    */
   note(call: Marked): null | Denial | Promise<null | Denial> {
     const { labels, bindings, namedIn } = this.#options
@@ -73,7 +73,7 @@ export class CalleeTaints {
     return Promise.all(notes).then((all) => all.find(isDenial) ?? null)
   }
 
-  /** Names of the caller's sessions for which the agent may work in this call; null: not all are known. */
+  /** Names of the caller's sessions for which the agent may work in this call; null if they are unknown. */
   sendersOf(call: Marked): readonly string[] | null {
     const { bindings, namedIn } = this.#options
     const { identity, target } = call.facts
@@ -91,10 +91,10 @@ export class CalleeTaints {
     return senders.size > LOOKED_UP_MAX ? null : [...senders]
   }
 
-  /** The labels that a response of the called agent brings now. */
+  /** The labels of a response of the called agent at this time. */
   broughtBy(call: Marked): readonly string[] {
     const { namespace, agent } = call.facts.identity
-    // A list shows tasks of all sessions.
+    // A list contains tasks of all sessions.
     const senders = call.method === 'ListTasks' ? null : this.sendersOf(call)
     const callers = senders?.map((session) => ({ namespace, agent, session })) ?? null
     return this.#options.labels.labelsFrom(agentIn(call.facts.target.server), callers)
@@ -122,7 +122,7 @@ class CalleeMark implements RunningReview, Marking {
     return [...this.#added]
   }
 
-  /** Each frame: the agent goes on reading while it responds. */
+  /** Checks each frame: the agent may read more while it responds. */
   frame(frame: Frame): FrameVerdict {
     const { catchUp } = this.#labels
     return catchUp === null ? this.#mark(frame) : this.#markLate(frame, catchUp)
@@ -132,12 +132,12 @@ class CalleeMark implements RunningReview, Marking {
     return []
   }
 
-  /** The agent's session may have called another replica. */
+  /** Waits for other replicas: the agent's session may have called one of them. */
   async #markLate(frame: Frame, catchUp: () => Promise<void>): Promise<Awaited<FrameVerdict>> {
     try {
       await catchUp()
     } catch {
-      return deny('state_unavailable', 'the taint labels that other replicas added are not known')
+      return deny('state_unavailable', 'taint labels of other replicas are not available')
     }
     return this.#mark(frame)
   }
@@ -157,7 +157,7 @@ class CalleeMark implements RunningReview, Marking {
   }
 }
 
-/** `<ns>/<agent>` of `a2a/<ns>/<agent>`. */
+/** Returns `<ns>/<agent>` of `a2a/<ns>/<agent>`. */
 function agentIn(server: string): string {
   return namesIn(server).join('/')
 }

@@ -6,12 +6,12 @@ import { type Denial, deny } from '../../call/index.ts'
 const NOT_SUPPORTED = -32003
 const INVALID_PARAMS = -32602
 
-/** Why a push notification must not go to a URL; null: it may. */
+/** Returns why a push notification must not go to a URL, or null. */
 export type PushRule = (url: string) => Denial | null
 
 /**
- * docs/spec/gateway.md, `pushNotificationHosts`: globs over the host of an https URL, with its port where that is not 443. The agent calls it, not
- * the gateway, so a host that is an address of no public place is refused here.
+ * docs/spec/gateway.md, `pushNotificationHosts`: globs for the host of an https URL, with its port unless 443. The agent calls it, not
+ * the gateway, so internal addresses are refused here.
  */
 export function createPushRule(hosts: readonly string[]): PushRule {
   const allowed = hosts.map((host) => glob(host.toLowerCase()))
@@ -32,7 +32,7 @@ export function createPushRule(hosts: readonly string[]): PushRule {
   }
 }
 
-/** A host name cannot end in a number (WHATWG URL, "ends in a number"), so the parser has made these addresses. */
+/** A host name cannot end in a number (WHATWG URL, "ends in a number"): the parser has normalized such addresses. */
 function addressIn(hostname: string): string | null {
   if (hostname.startsWith('[')) return hostname.slice(1, -1)
   return /(?:^|\.)\d+$/.test(hostname) ? hostname : null

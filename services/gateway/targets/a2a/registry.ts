@@ -2,36 +2,36 @@ import { glob } from '@plat/core'
 import type { AgentEntry, AgentsFile } from '@plat/resources/rendered'
 import type { Identity } from '../../call/index.ts'
 
-/** What stands before an agent's `<ns>/<agent>` in paths, policies and records. */
+/** Prefix of `<ns>/<agent>` in paths, policies and records. */
 const PREFIX = 'a2a/'
 
-/** Who a caller is, as far as agents decide by it. */
+/** The caller's members that agents check. */
 type Caller = Pick<Identity, 'namespace' | 'agent'>
 
-/** One agent that others may call. */
+/** An agent that others may call. */
 export interface ExposedAgent {
   readonly namespace: string
   readonly name: string
-  /** As policies match it and records name it: `a2a/<ns>/<agent>`. */
+  /** Name in policies and records: `a2a/<ns>/<agent>`. */
   readonly server: string
   readonly endpoint: string
-  /** Wait for response heads; null: the gateway's default. */
+  /** Timeout of response headers; null for the gateway's default. */
   readonly timeoutSeconds: number | null
   readonly trust: 'trusted' | 'untrusted'
-  /** Takes `SendStreamingMessage`. */
+  /** Supports `SendStreamingMessage`. */
   readonly streaming: boolean
-  /** Where its sessions run; null when that is not known. */
+  /** Jurisdiction of its sessions; null if unknown. */
   readonly jurisdiction: string | null
   readonly description: string
   readonly version: string
   readonly skills: AgentEntry['skills']
-  /** Whether it may be asked for a skill: any where it lists none. */
+  /** Returns whether it has the skill; an agent that lists none has any. */
   offers(skill: string): boolean
-  /** Whether its `allowedCallers` name the caller. */
+  /** Returns whether `allowedCallers` admits the caller. */
   admits(caller: Caller): boolean
 }
 
-/** Exposed agents by `a2a/<ns>/<agent>`. */
+/** Exposed agents, by `a2a/<ns>/<agent>`. */
 export class Agents {
   readonly #agents: ReadonlyMap<string, ExposedAgent>
 
@@ -39,7 +39,7 @@ export class Agents {
     this.#agents = new Map(agents.map((agent) => [agent.server, agent]))
   }
 
-  /** Feeds `plat_gateway_a2a_routes`. */
+  /** Value of `plat_gateway_a2a_routes`. */
   get size(): number {
     return this.#agents.size
   }
@@ -49,19 +49,19 @@ export class Agents {
   }
 }
 
-/** The agents of one routes file; null: there is none. */
+/** Creates the agents of a routes file; null for none. */
 export function buildAgents(file: AgentsFile | null): Agents {
   return new Agents(Object.entries(file?.agents ?? {}).map(([key, entry]) => exposed(key, entry)))
 }
 
-/** The two names in `a2a/<ns>/<agent>`. */
+/** Returns the two names in `a2a/<ns>/<agent>`. */
 export function namesIn(server: string): readonly [namespace: string, name: string] {
   const [namespace = '', name = ''] = server.slice(PREFIX.length).split('/')
   return [namespace, name]
 }
 
 function exposed(key: string, entry: AgentEntry): ExposedAgent {
-  // In one piece: each call looks it up and writes it down.
+  // One flat string: each call looks it up and records it.
   const server = [PREFIX, key].join('')
   const [namespace, name] = namesIn(server)
   const skills = new Set(entry.skills.map(({ id }) => id))
@@ -83,7 +83,7 @@ function exposed(key: string, entry: AgentEntry): ExposedAgent {
   }
 }
 
-/** docs/spec/crds.md, `allowedCallers`: a name is one of the agent's own namespace, and a glob never reaches over the slash. */
+/** docs/spec/crds.md, `allowedCallers`: a bare name is one of the agent's own namespace, and globs never match a slash. */
 function callersOf(own: string, callers: readonly string[]): ExposedAgent['admits'] {
   if (callers.length === 0) return ({ namespace }) => namespace === own
   const allowed = callers.map((caller) => {

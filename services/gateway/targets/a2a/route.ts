@@ -5,7 +5,7 @@ import { CARD_PATH } from './card/card.ts'
 import { type Cards, KEYS_PATH } from './card/cards.ts'
 import { agentsSlot } from './stage.ts'
 
-/** How long others may keep the keys, in seconds. */
+/** Cache lifetime of the keys, in seconds. */
 const KEYS_MAX_AGE_SECONDS = 300
 
 export interface RouteParts {
@@ -15,7 +15,7 @@ export interface RouteParts {
   readonly publicCards: boolean
 }
 
-/** `/a2a/`: what needs no token is answered here, everything else is a call. */
+/** `/a2a/`: serves requests that need no token; all others are calls. */
 export function createAgentRoute(parts: RouteParts, governed: (exchange: Exchange) => void): RawRoute {
   return {
     prefix: '/a2a/',

@@ -16,25 +16,25 @@ import type { PushRule } from './push.ts'
 import { type Agents, buildAgents, type ExposedAgent, namesIn } from './registry.ts'
 import type { BoundKind } from './tasks/bindings.ts'
 
-/** Where the agents stand in the snapshot. */
+/** Snapshot slot of the agents. */
 export const agentsSlot: Slot<Agents> = { name: 'a2a', initial: buildAgents(null) }
 
-/** A2A "task not found": what does not exist and what is somebody else's look the same. */
+/** A2A "task not found", also for tasks of other owners. */
 const TASK_NOT_FOUND = -32001
 /** A2A "unsupported operation". */
 const UNSUPPORTED_OPERATION = -32004
 
-/** What a request names, as its plane read it. */
+/** Contents of a request, as parsed by its plane. */
 export interface NamedIn {
   readonly tasks: readonly string[]
   readonly contexts: readonly string[]
-  /** Where its sender wants to be told of a task. */
+  /** Webhooks for updates of a task. */
   readonly pushURLs: readonly string[]
-  /** Whether it asks for an event stream. */
+  /** Whether it requests an event stream. */
   readonly streams: boolean
 }
 
-/** What `plat_gateway_a2a_calls_total` counts: `in` is the way to the gateway, `out` that to the agent and back. */
+/** Counts `plat_gateway_a2a_calls_total`: `in` is the hop to the gateway, `out` the one to the agent and back. */
 export type CountCall = (hop: 'in' | 'out', kind: string, decision: 'allow' | 'deny' | 'require_approval') => void
 
 export interface AgentResolveOptions {
@@ -47,8 +47,8 @@ export interface AgentResolveOptions {
 }
 
 /**
- * From `a2a/<ns>/<agent>` to the agent. The scope comes first, so that names cannot be found out by trying; then whether the agent lets
- * the caller in, how often the caller was delegated, the skill, and whose tasks are named.
+ * Resolves `a2a/<ns>/<agent>`. Checks the scope first, so that names cannot be probed; then whether the agent admits
+ * the caller, the depth of its delegation, the skill, and the owners of named tasks.
  */
 export function createAgentResolve(options: AgentResolveOptions): Stage<'resolve', 'identity', 'target'> {
   const { snapshots, count } = options
@@ -81,7 +81,7 @@ export function createAgentResolve(options: AgentResolveOptions): Stage<'resolve
   })
 }
 
-/** The agent, where the caller may call it at all. */
+/** Returns the agent if the caller may call it. */
 function reached(
   { server, facts: { identity } }: Pick<Call<'identity'>, 'server' | 'facts'>,
   agents: Agents,
@@ -97,7 +97,7 @@ function reached(
   const agent = agents.agent(server)
   if (agent === null) return deny('unknown_agent', `no agent ${namespace}/${name} is exposed`)
   if (!agent.admits(identity))
-    return deny('caller_not_allowed', `${server} does not take calls of ${identity.namespace}/${identity.agent}`)
+    return deny('caller_not_allowed', `${server} does not admit ${identity.namespace}/${identity.agent}`)
   return identity.chain.length > maxDelegationDepth
     ? deny(
         'delegation_too_deep',
@@ -127,7 +127,7 @@ function refused(
   return null
 }
 
-/** What agents tell one another is at least what a company keeps to itself. */
+/** Data between agents is at least internal. */
 function targetOf({ name }: Call, { server, trust, jurisdiction }: ExposedAgent): Target {
   return {
     ...unresolved,
@@ -142,7 +142,7 @@ function targetOf({ name }: Call, { server, trust, jurisdiction }: ExposedAgent)
   }
 }
 
-/** A call that was refused after it was forwarded was let in, and its answer was not let out. */
+/** A call refused after it was forwarded was allowed in, and its response denied. */
 function counted(count: CountCall, method: string, { result, forwarded }: Outcome): void {
   const isDenied = result === 'denied'
   const judged = isDenied && !forwarded ? 'deny' : 'allow'

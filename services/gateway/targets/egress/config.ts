@@ -7,7 +7,7 @@ export const egressBlock = defineBlock({
   feature: 'egress',
   schema: Type.Object({
     enabled: key.flag(
-      'Browser egress proxy (HTTP CONNECT on the main listener); `web` and the Agent say which hosts it reaches.',
+      'Browser egress proxy (HTTP CONNECT on the main listener); `web` and the Agent define the reachable hosts.',
     ),
   }),
 })

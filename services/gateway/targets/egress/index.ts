@@ -12,25 +12,25 @@ import {
 import type { GatewayMetrics } from '../../metrics.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 
-/** What policies match, and the second half of the scope. */
+/** Server name in policies, and second half of the scope. */
 const SERVER = 'plat-egress'
 
 export interface EgressOptions {
   readonly snapshots: Snapshots
-  /** Where a CONNECT leads, as its plane read it. */
+  /** Returns the destination of a CONNECT, as parsed by its plane. */
   readonly placeOf: (call: Call) => URL | null
-  /** Why a caller may not be led to a host and a port, in words that hold nothing of them; null: it may. */
+  /** Returns why a caller may not reach a host and port, without naming them, or null. */
   readonly gate: (caller: Caller, place: URL) => string | null
-  /** Which scopes a caller lacks; null: none. */
+  /** Returns the scopes that a caller lacks, or null. */
   readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
-  /** `web.taintLabels`: a tunnel brings them, since its content cannot be read. */
+  /** `web.taintLabels`: added for every tunnel, since its content cannot be inspected. */
   readonly taints: readonly string[]
   readonly metrics: GatewayMetrics
 }
 
 /**
- * The browser egress proxy (docs/spec/gateway.md, `egress`): from a CONNECT to the host that policies are asked about. The scope comes first, then
- * the lists of domains, which are asked again whenever they change while the tunnel is open.
+ * The browser egress proxy (docs/spec/gateway.md, `egress`): resolves a CONNECT to the host that policies decide about. Checks the scope first,
+ * then the domain lists, which are checked again on every change while the tunnel is open.
  */
 export function createEgressResolve(options: EgressOptions): Stage<'resolve', 'identity', 'target'> {
   const { snapshots, missingScopes, metrics } = options
@@ -58,7 +58,7 @@ function lacking(scope: string): Denial {
   return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
 }
 
-/** Why no tunnel may lead there, by the lists of this snapshot. */
+/** Returns why the lists of this snapshot deny the tunnel, or null. */
 function shut({ placeOf, gate }: EgressOptions, call: Call<'identity'>, snapshot: Snapshot): Denial | null {
   const place = placeOf(call)
   if (place === null) return deny('internal', 'the request was not read')
@@ -66,7 +66,7 @@ function shut({ placeOf, gate }: EgressOptions, call: Call<'identity'>, snapshot
   return fault === null ? null : deny('policy_denied', `the host may not be reached: ${fault}`)
 }
 
-/** Nobody can look into a tunnel, so what leaves by it is taken for what strangers are told. */
+/** Content of a tunnel cannot be inspected, so it counts as sent to the public. */
 function targetOf(host: string, taints: readonly string[]): Target {
   const labels = { ...unresolved.labels, taints }
   return { ...unresolved, key: SERVER, server: SERVER, tool: host, labels, dataClass: 'public', builtin: true }

@@ -4,7 +4,7 @@ import { filled } from './endpoint.ts'
 
 const error = (path: string, message: string): Problem => ({ path, message, severity: 'error' })
 
-/** What is left in braces would stand in a host name. */
+/** Unknown placeholders would stay literally in the host name. */
 const templateLeadsSomewhere: Rule = ({ endpointTemplate }) => {
   if (typeof endpointTemplate !== 'string') return []
   const example = filled(endpointTemplate, { session: 's', namespace: 'n' })
@@ -32,9 +32,7 @@ export const execBlock = defineBlock({
     maxTimeoutSeconds: key.seconds('Per exec.', 300),
     maxOutputBytes: key.whole('Output cap.', 10 * 1024 * 1024, 1),
     keyFile: key.file('Sent as header `X-Plat-Exec-Key`.'),
-    taintLabels: key.texts('Taints of everything that code puts out; none where its sandbox is trusted.', [
-      'untrusted-input',
-    ]),
+    taintLabels: key.texts('Taints of all output of code; none if its sandbox is trusted.', ['untrusted-input']),
   }),
   rules: [templateLeadsSomewhere],
 })

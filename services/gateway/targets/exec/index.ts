@@ -18,18 +18,18 @@ import { endpointOf } from './endpoint.ts'
 
 export type { ExecConfig } from './config.ts'
 
-/** What policies match, and the second half of the scope. */
+/** Server name in policies, and second half of the scope. */
 const SERVER = 'plat-exec'
 const TOOL = 'exec'
 
-/** How running code ended: `error` stands for everything that went wrong in or before the sandbox. */
+/** Result of running code; `error` covers all failures in or before the sandbox. */
 export type ExecResult = 'ok' | 'error' | 'timeout' | 'denied' | 'cancelled'
 
-/** Where the code of one session runs, and what its sandbox is shown. */
+/** Sandbox of one session, with its credential. */
 export interface Sandbox {
   /** `<endpoint>/exec` */
   readonly url: URL
-  /** Header `X-Plat-Exec-Key`; null: none is configured. */
+  /** Header `X-Plat-Exec-Key`, or null if none is configured. */
   readonly key: string | null
 }
 
@@ -37,7 +37,7 @@ export interface ExecOptions {
   readonly config: { readonly exec: ExecConfig; readonly policyReloadSeconds: number }
   readonly clock: Clock
   readonly log: Log
-  /** Which scopes a caller lacks; null: none. */
+  /** Returns the scopes that a caller lacks, or null. */
   readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
   readonly metrics: GatewayMetrics
 }
@@ -45,12 +45,12 @@ export interface ExecOptions {
 /** The code-interpreter proxy (docs/spec/gateway.md, `exec`). */
 export interface ExecFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
-  /** The sandbox of a caller's own session. */
+  /** Returns the sandbox of the caller's session. */
   sandbox(identity: Identity): Sandbox | Denial
   close(): void
 }
 
-/** Reads `exec.keyFile` now, and again every `policyReloadSeconds`: while it holds no key, nothing is sent. */
+/** Reads `exec.keyFile` now and every `policyReloadSeconds`; nothing is sent while it holds no key. */
 export async function createExec(options: ExecOptions): Promise<ExecFeature> {
   const { exec } = options.config
   const key = await followKey(options)
@@ -66,7 +66,7 @@ export async function createExec(options: ExecOptions): Promise<ExecFeature> {
   }
 }
 
-/** The scope, then the one tool of `plat-exec`. Whose sandbox is meant was asked when the request was read. */
+/** Checks the scope and the one tool of `plat-exec`. The sandbox was determined when the request was parsed. */
 function createExecResolve({ config, missingScopes, metrics }: ExecOptions): ExecFeature['stage'] {
   const runs = metrics.counter('plat_gateway_exec_total')
   const target = targetOf(config.exec)
@@ -88,7 +88,7 @@ function createExecResolve({ config, missingScopes, metrics }: ExecOptions): Exe
   })
 }
 
-/** Code puts out whatever it has read: files of its workspace, packages, and what its sandbox lets it reach. */
+/** Output may contain anything the code has read: workspace files, packages, and network content. */
 function targetOf({ taintLabels }: Pick<ExecConfig, 'taintLabels'>): Target {
   return {
     ...unresolved,
@@ -102,7 +102,7 @@ function targetOf({ taintLabels }: Pick<ExecConfig, 'taintLabels'>): Target {
   }
 }
 
-/** Null: the call begins again, since a person let it. */
+/** Returns null for a call that restarts after its approval. */
 function resultOf({ result, code, status }: Outcome): ExecResult | null {
   if (result === 'rewound') return null
   if (result === 'denied' || result === 'cancelled') return result
@@ -115,7 +115,7 @@ interface Key {
   stop(): void
 }
 
-/** What can stand in a header. */
+/** Characters allowed in a header. */
 const KEY = /^[\x21-\x7e]+$/
 
 async function followKey({ config, clock, log }: ExecOptions): Promise<Key> {

@@ -3,10 +3,10 @@ import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 import type { Identity } from '../../call/index.ts'
 
-/** A text that nobody but the gateway can make, and nobody but the same session can use. */
+/** Texts that only the gateway can create, for use by one session. */
 export interface Seals {
   seal(caller: Identity, text: string): string
-  /** Null for whatever was not sealed for this caller: as if it never existed. */
+  /** Returns null unless the text was sealed for this caller. */
   open(caller: Identity, text: string): string | null
 }
 
@@ -18,16 +18,16 @@ const content = Type.Object({
   expiresAt: Type.Integer(),
 })
 
-/** One plan that one session may apply. */
+/** Permission of one session to apply one plan. */
 export type Authorization = Readonly<Static<typeof content>>
 
-/** Kept by whoever was given it: any replica that has the key of the seal can check it. */
-export function issued(seals: Seals, caller: Identity, authorization: Authorization): string {
+/** Stored by the client: any replica with the sealing key can verify it. */
+export function sealAuthorization(seals: Seals, caller: Identity, authorization: Authorization): string {
   return seals.seal(caller, JSON.stringify(authorization))
 }
 
-/** Null: it is none of this session, or its time is over at `now`. */
-export function standing(seals: Seals, caller: Identity, text: string, now: number): Authorization | null {
+/** Returns null if it is not of this session, or expired at `now`. */
+export function openAuthorization(seals: Seals, caller: Identity, text: string, now: number): Authorization | null {
   const opened = seals.open(caller, text)
   const value = opened === null ? null : parseStrict(opened)
   return Check(content, value) && value.expiresAt > now ? value : null

@@ -10,20 +10,20 @@ export interface InfraBudget {
 
 export interface InfraBudgetsConfig {
   readonly perSession: InfraBudget
-  /** By `<namespace>/<agent>` or the agent's name alone; `*` for the rest. */
+  /** By `<namespace>/<agent>` or the agent's name; `*` for all others. */
   readonly perAgent: Readonly<Record<string, InfraBudget>>
 }
 
 const HOUR_SECONDS = 3_600
 
-/** What counts for one caller, and under which name. */
+/** A budget with its counter name. */
 interface Applied {
   readonly at: string
   readonly key: string
   readonly budget: InfraBudget
 }
 
-/** Why a plan can never be applied under the caller's budgets; null: it can, as far as something is left of them. */
+/** Returns why a plan exceeds the caller's budgets in any case, or null. */
 export function budgetFault(
   config: InfraBudgetsConfig,
   caller: Identity,
@@ -42,7 +42,7 @@ export function budgetFault(
   return null
 }
 
-/** What an apply takes of the caller's budgets. `now`: milliseconds since the epoch. */
+/** Reservations of an apply in the caller's budgets. `now`: milliseconds since the epoch. */
 export function holdsOf(
   config: InfraBudgetsConfig,
   caller: Identity,

@@ -14,31 +14,31 @@ import {
   unresolved,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
-import { type Authorization, issued, type Seals, standing } from './authorization.ts'
+import { type Authorization, openAuthorization, type Seals, sealAuthorization } from './authorization.ts'
 import { budgetFault, holdsOf } from './budgets.ts'
 import type { infraBlock } from './config.ts'
 import { readPlan } from './plan/plan.ts'
 import { type TierResult, Tiers } from './plan/tiers.ts'
-import { reasonOf, shownTo, told } from './results.ts'
+import { planResponse, previewOf, reasonOf } from './results.ts'
 
 export type { Seals } from './authorization.ts'
 export type InfraConfig = Readonly<Static<typeof infraBlock.schema>>
 
-/** What policies match, and the second half of the scope. */
+/** Server name in policies, and second half of the scope. */
 const SERVER = 'plat-infra'
 
-/** What is asked: to look at a plan, to be allowed to apply it, or whether that still holds. */
+/** Operations: evaluate a plan, request its authorization, or verify one. */
 export type InfraTool = 'plan' | 'apply' | 'verify'
 
 export interface InfraParts {
   readonly config: InfraConfig
   readonly seals: Seals
-  /** Which scopes a caller lacks; null: none. */
+  /** Returns the scopes that a caller lacks, or null. */
   readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
   readonly clock: Clock
 }
 
-/** A JSON answer. */
+/** A JSON response. */
 export interface InfraResponse {
   readonly status: number
   readonly value: object
@@ -47,11 +47,11 @@ export interface InfraResponse {
 /** Governance of infrastructure plans (docs/spec/gateway.md, `infra`). */
 export interface InfraFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
-  /** The answer to a call that everybody has let through. */
+  /** Responds to a call that passed all stages. */
   answer(call: Pick<Call<'identity'>, 'name' | 'body' | 'facts'>): InfraResponse | Denial
 }
 
-/** Null: it is not enabled. */
+/** Returns null if it is not enabled. */
 export function createInfra(parts: InfraParts): InfraFeature | null {
   if (!parts.config.enabled) return null
   const desk = new PlanReview(parts)
@@ -77,7 +77,7 @@ function toolOf(name: string | null): InfraTool {
   return name === 'apply' || name === 'verify' ? name : 'plan'
 }
 
-/** What comes back is the gateway's own judgement: nobody else speaks in it. */
+/** The response is the gateway's own evaluation and contains no foreign content. */
 function targetOf(tool: InfraTool, requirements: CallRequirements | null): Target {
   const target = {
     ...unresolved,
@@ -102,7 +102,7 @@ class PlanReview {
   readonly #parts: InfraParts
   readonly #tiers: Tiers
   readonly #denied: readonly ((type: string) => boolean)[]
-  /** A plan is judged once, though it is asked about before and after a person was. */
+  /** A plan is evaluated once, though it is needed before and after an approval. */
   readonly #judged = new WeakMap<Body, TierResult | string>()
 
   constructor(parts: InfraParts) {
@@ -111,10 +111,10 @@ class PlanReview {
     this.#denied = parts.config.denyTypes.map(glob)
   }
 
-  /** What a call asks for beside policy; null: nothing. Whatever must not be is refused before anybody is asked. */
+  /** Returns requirements beyond policy, or null. Refuses forbidden plans before an approval is requested. */
   judge(tool: InfraTool, call: PlanCall): CallRequirements | Denial | null {
     if (tool === 'verify') {
-      const found = this.#standing(call)
+      const found = this.#openAuthorization(call)
       return isDenial(found) ? found : null
     }
     const judgement = this.#judgement(call)
@@ -124,19 +124,19 @@ class PlanReview {
 
   answer(tool: InfraTool, call: PlanCall): InfraResponse | Denial {
     if (tool === 'verify') {
-      const found = this.#standing(call)
+      const found = this.#openAuthorization(call)
       return isDenial(found) ? found : { status: 200, value: authorized(found) }
     }
     const judgement = this.#judgement(call)
     if (isDenial(judgement)) return judgement
     const planSha256 = hashOf(call)
     if (tool === 'plan')
-      return { status: 200, value: { planSha256, ...told(judgement), ...this.#prospect(judgement, call) } }
+      return { status: 200, value: { planSha256, ...planResponse(judgement), ...this.#prospect(judgement, call) } }
     const { clock, config, seals } = this.#parts
     const { tier, resources } = judgement
     const expiresAt = clock.now() + config.authorizationTTLSeconds * 1000
     const given = { planSha256, tier, resources, expiresAt }
-    const authorization = issued(seals, call.facts.identity, given)
+    const authorization = sealAuthorization(seals, call.facts.identity, given)
     return { status: 201, value: { authorization, ...authorized(given) } }
   }
 
@@ -153,7 +153,7 @@ class PlanReview {
     return judgement
   }
 
-  /** Why a plan must not be applied by this caller, whoever would approve it. */
+  /** Returns why this caller must not apply a plan, even with an approval, or null. */
   #fault(judgement: TierResult, { facts: { identity } }: PlanCall): Denial | null {
     const { maxTier, budgets } = this.#parts.config
     if (judgement.types.values().some((type) => this.#denied.some((matches) => matches(type))))
@@ -167,7 +167,7 @@ class PlanReview {
     const { config, clock } = this.#parts
     return {
       approval: this.#needsPerson(judgement) ? reasonOf(judgement) : null,
-      presentedArguments: shownTo(judgement),
+      presentedArguments: previewOf(judgement),
       holds: holdsOf(config.budgets, identity, judgement, clock.now()),
     }
   }
@@ -176,19 +176,19 @@ class PlanReview {
     return tier >= this.#parts.config.requireApprovalAtTier
   }
 
-  /** What would become of asking to apply it, as far as this feature decides. */
+  /** Predicts the result of an apply request, as far as this feature decides. */
   #prospect(judgement: TierResult, call: PlanCall): object {
     const fault = this.#fault(judgement, call)
     if (fault !== null) return { apply: 'denied', reason: fault.reason }
     return { apply: this.#needsPerson(judgement) ? 'approval' : 'allowed' }
   }
 
-  #standing({ body, facts: { identity } }: PlanCall): Authorization | Denial {
+  #openAuthorization({ body, facts: { identity } }: PlanCall): Authorization | Denial {
     const asked: unknown = body?.value
     if (!Check(verification, asked))
       return deny('invalid_request', 'the body must be {"authorization": "<text>", "planSha256": "<64 hex digits>"}')
-    const found = standing(this.#parts.seals, identity, asked.authorization, this.#parts.clock.now())
-    if (found === null) return deny('not_found', 'this session has no such authorization, or its time is over')
+    const found = openAuthorization(this.#parts.seals, identity, asked.authorization, this.#parts.clock.now())
+    if (found === null) return deny('not_found', 'this session has no such authorization, or it has expired')
     return found.planSha256 === asked.planSha256 ? found : deny('forbidden', 'the authorization is for another plan')
   }
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { readPlan, withoutKeys } from './plan/plan.ts'
 import { Tiers } from './plan/tiers.ts'
-import { reasonOf, shownTo, told } from './results.ts'
+import { planResponse, previewOf, reasonOf } from './results.ts'
 import { change, planOf, USUAL_TIERS } from './testing/plans.ts'
 
 const tiers = new Tiers({ ...USUAL_TIERS, addProtectedAddresses: ['aws_instance.gate'] })
@@ -22,18 +22,18 @@ const anything = fc.record(
   { requiredKeys: ['format_version'] },
 )
 
-/** Whatever an agent brings as a plan is judged or refused with a reason, and a protected address is found however it is dressed up. */
+/** Any plan is evaluated or refused with a reason, and a protected address is recognized in any notation. */
 export const target = fuzzTarget('gateway: infrastructure plans', {
-  'a plan is judged or refused': fc.property(anything, (value) => {
+  'a plan is evaluated or refused': fc.property(anything, (value) => {
     const plan = readPlan(value)
     if (typeof plan === 'string') return void assert.notEqual(plan, '')
     const judgement = tiers.judge(plan)
     assert.ok(judgement.tier >= 0 && judgement.tier <= 4 && judgement.resources >= 0)
     assert.ok(Buffer.byteLength(reasonOf(judgement)) < 1_024)
-    JSON.stringify(told(judgement))
-    assert.equal(typeof shownTo(judgement), 'string')
+    JSON.stringify(planResponse(judgement))
+    assert.equal(typeof previewOf(judgement), 'string')
   }),
-  'an address is read whatever stands in it': fc.property(address, (text) => {
+  'any address can be parsed': fc.property(address, (text) => {
     assert.ok(withoutKeys(text).length <= text.length)
     const plan = readPlan(
       planOf([{ address: `module.x["${text.replaceAll(/[\\"]/g, '')}"].aws_instance.gate`, actions: ['update'] }]),

@@ -9,7 +9,7 @@ const DROP = planOf([
   { address: 'aws_instance.web', actions: ['update'] },
 ])
 
-test('a plan is judged, and the ledger has its hash', async (t) => {
+test('a plan is evaluated, and the ledger has its hash', async (t) => {
   // Shows D3.infra.enabled.
   const fixture = await setUpInfra(t)
   const { status, headers, body } = await fixture.post('plans', DROP)
@@ -37,13 +37,13 @@ test('a plan is judged, and the ledger has its hash', async (t) => {
   assert.equal(Object((await fixture.post('plans', CREATE)).body).apply, 'allowed')
 })
 
-test('without infra.enabled its addresses do not exist', async (t) => {
+test('without infra.enabled its endpoints do not exist', async (t) => {
   const fixture = await setUpInfra(t, { enabled: false })
   for (const path of ['plans', 'authorizations', 'authorizations/verify'])
     assert.equal((await fixture.post(path, CREATE)).status, 404, path)
 })
 
-test('a plan of a low tier is authorized at once, for its session and its bytes alone', async (t) => {
+test('a plan of a low tier is authorized at once, for its session and bytes only', async (t) => {
   const fixture = await setUpInfra(t)
   const text = JSON.stringify(CREATE, null, 1)
   const { status, body } = await fixture.post('authorizations', text)
@@ -65,7 +65,7 @@ test('a plan of a low tier is authorized at once, for its session and its bytes 
   assert.equal((await verify({ more: 1 })).status, 400)
 })
 
-test('from the tier of requireApprovalAtTier on a person lets a plan through, and is shown what it does', async (t) => {
+test('from requireApprovalAtTier on a plan needs an approval, and approvers see its changes', async (t) => {
   // Shows D3.infra.requireApprovalAtTier.
   const fixture = await setUpInfra(t)
   const held = fixture.post('authorizations', DROP)
@@ -85,7 +85,7 @@ test('from the tier of requireApprovalAtTier on a person lets a plan through, an
   assert.deepEqual([denied.status, denied.body.error], [403, 'approval_denied'])
 })
 
-test('5 asks nobody, and 0 asks for every plan', async (t) => {
+test('5 requires no approval, and 0 one for every plan', async (t) => {
   const never = await setUpInfra(t, { requireApprovalAtTier: 5 })
   assert.equal((await never.post('authorizations', DROP)).status, 201)
   const always = await setUpInfra(t, { requireApprovalAtTier: 0 })
@@ -94,7 +94,7 @@ test('5 asks nobody, and 0 asks for every plan', async (t) => {
   assert.equal((await held).status, 201)
 })
 
-test('plans above maxTier and of denied types cannot be applied, whoever would approve them', async (t) => {
+test('plans above maxTier and of denied types cannot be applied even with an approval', async (t) => {
   // Shows D3.infra.maxTier and D3.infra.denyTypes.
   const fixture = await setUpInfra(t, { maxTier: 2, denyTypes: ['acme_*'] })
   const denied = async (plan: object) => {
@@ -110,7 +110,7 @@ test('plans above maxTier and of denied types cannot be applied, whoever would a
   assert.deepEqual([body.apply, body.reason], ['denied', 'the plan is of tier 4, and infra.maxTier is 2'])
 })
 
-test('a session and an agent change no more resources in an hour than their budgets have', async (t) => {
+test('resources changed per hour are limited by the budgets of session and agent', async (t) => {
   // Shows D3.infra.budgets.perSession.resourcesPerHour, D3.infra.budgets.perSession.maxTier,
   // D3.infra.budgets.perAgent.resourcesPerHour.
   // Shows D3.infra.budgets.perSession and D3.infra.budgets.perAgent.
@@ -142,7 +142,7 @@ test('a session and an agent change no more resources in an hour than their budg
   assert.equal(body.apply, 'allowed')
 })
 
-test('what was counted and what was authorized outlasts a restart', async (t) => {
+test('budgets and authorizations survive a restart', async (t) => {
   const infra = { budgets: { perSession: { resourcesPerHour: 1 } } }
   const before = await setUpInfra(t, infra, { drained: true })
   const given = await before.post('authorizations', CREATE)
@@ -154,7 +154,7 @@ test('what was counted and what was authorized outlasts a restart', async (t) =>
   assert.equal((await after.post('authorizations', CREATE)).body.error, 'rate_limited')
 })
 
-test('a refused apply takes nothing of a budget', async (t) => {
+test('a refused apply uses no budget', async (t) => {
   const fixture = await setUpInfra(t, { budgets: { perSession: { resourcesPerHour: 2 } } })
   const held = fixture.post('authorizations', DROP)
   await fixture.approver.decide('deny')
@@ -163,7 +163,7 @@ test('a refused apply takes nothing of a budget', async (t) => {
   assert.equal((await fixture.post('authorizations', two)).status, 201)
 })
 
-test('the agents that no budget names share the one of the star, each for itself', async (t) => {
+test('agents without a budget have the one of the star, each separately', async (t) => {
   const perAgent = { '*': { resourcesPerHour: 0 }, assistant: { resourcesPerHour: 1 } }
   const fixture = await setUpInfra(t, { budgets: { perAgent } })
   assert.equal((await fixture.post('authorizations', CREATE)).status, 201)
@@ -172,7 +172,7 @@ test('the agents that no budget names share the one of the star, each for itself
   assert.ok(Number(headers.get('retry-after')) <= 3600)
 })
 
-test('policies judge plans by server, tool and what they hold; scopes come first', async (t) => {
+test('policies match plans by server, tool and content; scopes are checked first', async (t) => {
   const rules = [
     { name: 'all', action: 'allow' },
     { name: 'small', action: 'deny', match: { tools: ['apply'] }, when: 'size(args.resource_changes) > 1' },
@@ -187,7 +187,7 @@ test('policies judge plans by server, tool and what they hold; scopes come first
   assert.match(unscoped.headers.get('www-authenticate') ?? '', /scope="tools:plat-infra"/)
 })
 
-test('a plan has 16 MiB at most unless the configuration allows more, which is 256 MiB at most', async (t) => {
+test('the size of a plan is limited to 16 MiB by default, and to 256 MiB by configuration', async (t) => {
   // Shows D3.limit.plan.
   const MIB = 1024 * 1024
   const fixture = await setUpInfra(t)
@@ -200,7 +200,7 @@ test('a plan has 16 MiB at most unless the configuration allows more, which is 2
   await assert.rejects(setUpInfra(t, { maxPlanBytes: 256 * MIB + 1 }), /infra\.maxPlanBytes/)
 })
 
-test('a plan has a size, and what is none is refused with its place', async (t) => {
+test('an oversized plan is refused, and an invalid one with the location of the problem', async (t) => {
   // Shows D3.infra.maxPlanBytes.
   const text = JSON.stringify(CREATE)
   const fixture = await setUpInfra(t, { maxPlanBytes: text.length })

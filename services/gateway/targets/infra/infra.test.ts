@@ -9,7 +9,7 @@ import { planOf } from './testing/plans.ts'
 
 const infraConfig = (infra: object): InfraConfig => configWith({ infra }).infra
 
-test('the limits of infra are those of the contract, and nothing beyond them is taken', () => {
+test('infra has the limits of the contract, and refuses other values', () => {
   const MIB = 1024 * 1024
   const { maxPlanBytes, requireApprovalAtTier, maxTier, authorizationTTLSeconds, tiers } = infraConfig({})
   assert.deepEqual([maxPlanBytes, requireApprovalAtTier, maxTier], [16 * MIB, 3, 4])
@@ -25,26 +25,26 @@ test('the limits of infra are those of the contract, and nothing beyond them is 
     assert.ok(problemsWith({ infra }).join().startsWith(`${path}: must be`), path)
 })
 
-test('an authorization ends after authorizationTTLSeconds', () => {
+test('an authorization expires after authorizationTTLSeconds', () => {
   // Shows D3.infra.authorizationTTLSeconds.
   const clock = new TestClock()
   const infra = createInfra({
     config: infraConfig({ enabled: true, authorizationTTLSeconds: 60 }),
-    // What a seal keeps from others is shown where a real one is used.
+    // The secrecy of seals is tested with a real one elsewhere.
     seals: { seal: (_, text) => text, open: (_, text) => text },
     missingScopes: () => null,
     clock,
   })
   if (infra === null) assert.fail('infra is not enabled')
   const facts = { identity: testIdentity }
-  const asked = (name: string, value: object) => {
+  const call = (name: string, value: object) => {
     const bytes = Buffer.from(JSON.stringify(value))
     return infra.answer({ name, facts, body: { bytes, value, args: bytes } })
   }
-  const given = asked('apply', planOf([{ actions: ['create'] }]))
+  const given = call('apply', planOf([{ actions: ['create'] }]))
   const { authorization, planSha256 } = isDenial(given) ? assert.fail(given.reason) : Object(given.value)
   const verified = () => {
-    const answer = asked('verify', { authorization, planSha256 })
+    const answer = call('verify', { authorization, planSha256 })
     return isDenial(answer) ? answer.code : answer.status
   }
   clock.advance(59_999)

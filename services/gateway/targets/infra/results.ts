@@ -1,20 +1,26 @@
 import { withoutKeys } from './plan/plan.ts'
 import type { Finding, TierResult } from './plan/tiers.ts'
 
-/** Changes that are listed in an answer. */
-const MAX_TOLD = 200
-/** Changes that an approver is shown: more would be cut by the cap of previews anyway. */
-const MAX_SHOWN = 100
-/** Types that stand in the one sentence of an approval. */
+/** Maximum number of changes in a response. */
+const MAX_FINDINGS = 200
+/** Maximum number of changes in a preview: more would be cut by its size limit. */
+const MAX_PREVIEWED = 100
+/** Maximum number of types in the reason of an approval. */
 const MAX_NAMED = 5
 
-/** What a caller is told of its plan. */
-export function told({ tier, resources, findings, causes }: TierResult): object {
-  const left = findings.length - MAX_TOLD
-  return { tier, resources, causes, findings: findings.slice(0, MAX_TOLD), ...(left > 0 && { findingsLeftOut: left }) }
+/** The evaluation of a plan, for the caller. */
+export function planResponse({ tier, resources, findings, causes }: TierResult): object {
+  const left = findings.length - MAX_FINDINGS
+  return {
+    tier,
+    resources,
+    causes,
+    findings: findings.slice(0, MAX_FINDINGS),
+    ...(left > 0 && { findingsLeftOut: left }),
+  }
 }
 
-/** Why a person is asked, in one sentence that holds no name of a resource. */
+/** Reason for an approval, in one sentence without names of resources. */
 export function reasonOf({ tier, resources, findings, causes }: TierResult): string {
   const worst = findings.filter((finding) => finding.tier === tier)
   const types = [...new Set(worst.map(({ type }) => type))].filter((type) => PLAIN.test(type))
@@ -24,18 +30,18 @@ export function reasonOf({ tier, resources, findings, causes }: TierResult): str
   return `a plan of tier ${tier} that changes ${resources} resources${named}${more}${whole}`
 }
 
-/** As providers name types: nothing else is repeated in a record. */
+/** Form of type names; no other text is repeated in a record. */
 const PLAIN = /^[a-z][a-z0-9_]{0,63}$/
 
-/** What approvers see of a plan: what it does to which resource, without the keys of instances, which can be names of people. */
-export function shownTo(judgement: TierResult): string {
+/** Preview of a plan for approvers: changes by address, without instance keys, which can be names of people. */
+export function previewOf(judgement: TierResult): string {
   const { findings } = judgement
-  const lines = findings.slice(0, MAX_SHOWN).map(shown)
+  const lines = findings.slice(0, MAX_PREVIEWED).map(lineOf)
   const left = findings.length - lines.length
   return [reasonOf(judgement), ...lines, ...(left > 0 ? [`and ${left} more`] : [])].join('\n')
 }
 
-function shown({ address, tier, actions, causes }: Finding): string {
+function lineOf({ address, tier, actions, causes }: Finding): string {
   const plain = withoutKeys(address)
   return `tier ${tier}: ${actions.join(' and ')} ${plain}${plain === address ? '' : '[…]'} (${causes.join(', ')})`
 }

@@ -5,7 +5,7 @@ import { buildRoutes } from './registry.ts'
 
 const none = { tierJurisdictions: {}, dataClassModels: {} }
 
-test('a data class has its own globs, else those of the next lower class, else every model', () => {
+test('a data class uses its own globs, else those of the next lower class, else all models', () => {
   // Shows D3.modelRouting.dataClassModels
   const allowed = (dataClassModels: ConstructorParameters<typeof Choice>[0]['dataClassModels'], model: string) => {
     const choice = new Choice({ ...none, dataClassModels })

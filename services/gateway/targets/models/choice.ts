@@ -13,7 +13,7 @@ export interface ChoiceOptions {
   readonly dataClassModels: Readonly<Partial<Record<DataClass, readonly string[]>>>
 }
 
-/** Which models a data class may go to, and which endpoints of a route are asked first (docs/spec/gateway.md, `modelRouting`). */
+/** Models allowed for a data class, and the order of a route's endpoints (docs/spec/gateway.md, `modelRouting`). */
 export class Choice {
   readonly #tierJurisdictions: ReadonlyMap<string, string>
   readonly #allowed: ReadonlyMap<DataClass, readonly ((model: string) => boolean)[]>
@@ -23,15 +23,15 @@ export class Choice {
     this.#allowed = allowedModels(dataClassModels)
   }
 
-  /** A class without globs of its own has those of the next lower one; where no class at or below it has any, each model is right. */
+  /** A class without globs inherits those of the next lower one; if none of them has any, all models are allowed. */
   allows(dataClass: DataClass, model: string): boolean {
     const globs = this.#allowed.get(dataClass)
     return globs === undefined || globs.some((matches) => matches(model))
   }
 
   /**
-   * The endpoints in the preferred jurisdiction first, otherwise as the route names them. The route's preference comes first, then
-   * `tierJurisdictions`, then the jurisdiction that the TrustTier states.
+   * Returns the endpoints in the preferred jurisdiction first, otherwise in the order of the route. The preference of the route comes first,
+   * then `tierJurisdictions`, then the jurisdiction stated by the TrustTier.
    */
   inOrder(
     { endpoints, preferJurisdiction }: Route,

@@ -20,7 +20,7 @@ function circuits() {
   return { clock, made, open, failed }
 }
 
-test('consecutive failures open a circuit, and a success in between begins the count anew', () => {
+test('consecutive failures open a circuit, and a success resets the count', () => {
   // Shows D3.modelRouting.failureThreshold
   const { made, open, failed } = circuits()
   made.failed(one)
@@ -43,7 +43,7 @@ test('after the cooldown one call may try the endpoint, and its success closes t
   await clock.advance(1)
   assert.equal(made.isOpen(one), false)
   made.enter(one)
-  assert.equal(made.isOpen(one), true, 'the second call stays away while the first one tries')
+  assert.equal(made.isOpen(one), true, 'the second call skips the endpoint while the first one tries')
   made.failed(one)
   await clock.advance(29_999)
   assert.equal(made.isOpen(one), true)
@@ -54,7 +54,7 @@ test('after the cooldown one call may try the endpoint, and its success closes t
   assert.deepEqual([made.isOpen(one), open.at(-1)], [false, 0])
 })
 
-test('calls that come to an open circuit do not put its next trial off', async () => {
+test('calls at an open circuit do not delay its next trial', async () => {
   const { clock, made } = circuits()
   for (let count = 0; count < 3; count++) made.failed(one)
   await clock.advance(20_000)
@@ -64,7 +64,7 @@ test('calls that come to an open circuit do not put its next trial off', async (
   assert.equal(made.isOpen(one), false)
 })
 
-test('an answered probe lets the next call try at once, and forgets no failure', () => {
+test('a successful probe lets the next call try at once, and resets no count', () => {
   const { made } = circuits()
   for (let count = 0; count < 3; count++) made.failed(one)
   made.lives(one)
@@ -76,7 +76,7 @@ test('an answered probe lets the next call try at once, and forgets no failure',
   assert.equal(made.isOpen(other), false)
 })
 
-test('an endpoint that is not served any more is forgotten', () => {
+test('a removed endpoint is forgotten', () => {
   const { made, open } = circuits()
   for (let count = 0; count < 3; count++) {
     made.failed(one)

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { RouteEndpoint } from './endpoint.ts'
 
-/** What of an endpoint its circuit is about. */
+/** Identification of an endpoint for its circuit. */
 type Named = Pick<RouteEndpoint, 'key' | 'route' | 'label'>
 
 export interface CircuitOptions {
@@ -15,14 +15,14 @@ export interface CircuitOptions {
   readonly failed: (route: string, endpoint: string) => void
 }
 
-/** What is known of an endpoint that has failed. */
+/** State of an endpoint that has failed. */
 interface Circuit {
   failures: number
-  /** Monotonic milliseconds; null: the circuit is closed. */
+  /** Monotonic milliseconds, or null if the circuit is closed. */
   retryAt: number | null
 }
 
-/** The circuits of endpoints. Only endpoints that failed last are remembered: as long as all is well, a call costs one comparison. */
+/** Circuit breakers of endpoints. Only failing endpoints have an entry: otherwise a call costs one comparison. */
 export class Circuits {
   readonly #options: CircuitOptions
   readonly #circuits = new Map<string, Circuit>()
@@ -31,20 +31,20 @@ export class Circuits {
     this.#options = options
   }
 
-  /** Whether calls stay away: it has failed too often, and the time to try it again has not come. */
+  /** Returns whether calls must skip the endpoint: its circuit is open and the cooldown is not over. */
   isOpen({ key }: Named): boolean {
     const retryAt = this.#circuits.get(key)?.retryAt ?? null
     return retryAt !== null && this.#options.clock.monotonic() < retryAt
   }
 
-  /** A call is about to try the endpoint. Of an open circuit whose time has come it is the only one: others wait for another cooldown. */
+  /** Called before a call tries the endpoint. After a cooldown only one call does: others wait for another cooldown. */
   enter({ key }: Named): void {
     const circuit = this.#circuits.get(key)
     if (circuit === undefined || circuit.retryAt === null) return
     if (this.#options.clock.monotonic() >= circuit.retryAt) circuit.retryAt = this.#later()
   }
 
-  /** The endpoint has answered a call to its end. */
+  /** Called after a complete response of the endpoint. */
   succeeded({ key }: Named): void {
     if (this.#circuits.size > 0 && this.#circuits.delete(key)) this.#tell()
   }
@@ -59,13 +59,13 @@ export class Circuits {
     this.#tell()
   }
 
-  /** A probe was answered: the next call tries an endpoint whose circuit is open, whatever is left of its cooldown. */
+  /** Called after a successful probe: ends the cooldown of an open circuit. */
   lives({ key }: Named): void {
     const circuit = this.#circuits.get(key)
     if (circuit !== undefined && circuit.retryAt !== null) circuit.retryAt = this.#options.clock.monotonic()
   }
 
-  /** Forgets every endpoint that is not served any more. */
+  /** Forgets endpoints with other keys. */
   keep(keys: ReadonlySet<string>): void {
     for (const key of this.#circuits.keys()) if (!keys.has(key)) this.#circuits.delete(key)
     this.#tell()

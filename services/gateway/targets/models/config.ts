@@ -3,14 +3,14 @@ import Type from 'typebox'
 import { Check } from 'typebox/value'
 import { endpointFaults, NOT_BUILT } from './providers.ts'
 
-/** The name of a static route; it stands in `/llm/<route>/v1` and in the scope `models:<route>`. */
+/** Name of a static route, as in `/llm/<route>/v1` and the scope `models:<route>`. */
 const ROUTE_NAME = '^(?!plat-)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
 
 const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
 
 const JURISDICTION = '^(?:[A-Za-z]{2}(?:-[A-Za-z0-9]{1,8})*)?$'
 
-/** What a route and each of its fallbacks say of the endpoint that they stand for. */
+/** Keys of a route and of its fallbacks that describe the endpoint. */
 const endpointKeys = () => ({
   provider: Type.Enum(
     ['openai', 'anthropic', 'azure-openai', 'bedrock', 'vertex', 'gemini', 'oci-genai', 'ctxengine'],
@@ -30,7 +30,7 @@ const endpointKeys = () => ({
   jurisdiction: Type.String({
     default: '',
     pattern: JURISDICTION,
-    description: 'Where the endpoint runs: ISO 3166 code.',
+    description: 'Jurisdiction of the endpoint: ISO 3166 code.',
   }),
   region: key.text('Provider region.'),
   project: key.text('Cloud project; with oci-genai a compartment or project, default the tenancy.'),
@@ -79,16 +79,16 @@ const route = Type.Object({
   preferJurisdiction: Type.String({
     default: '',
     pattern: JURISDICTION,
-    description: 'Endpoints there are tried first; default as `modelRouting.tierJurisdictions` says.',
+    description: 'Endpoints there are tried first; default by `modelRouting.tierJurisdictions`.',
   }),
   dataClass: Type.Enum(['public', 'internal', 'confidential', 'restricted'], {
     default: 'internal',
-    description: 'Class of what sessions send that received no data of a higher class.',
+    description: 'Class of data from sessions that received no data of a higher class.',
   }),
   providerTools: Type.Array(Type.String({ minLength: 1 }), {
     default: [],
     maxItems: 16,
-    description: 'Provider-hosted tools that requests may name, by word or by version; default none.',
+    description: 'Provider-hosted tools that requests may use, by name or by version; default none.',
   }),
   fallbacks: Type.Array(endpoint, {
     default: [],
@@ -97,7 +97,7 @@ const route = Type.Object({
   }),
 })
 
-/** What the schema cannot say of endpoints: which keys a provider takes, and which of them are built. */
+/** Rules for endpoints beyond the schema: allowed keys of each provider, and support by this version. */
 const endpointsAreBuilt: Rule = ({ models }) => {
   if (!isRecord(models)) return []
   return Object.entries(models).flatMap(([name, one]) => {
@@ -148,7 +148,7 @@ export const modelRoutingBlock = defineBlock({
     probeIntervalSeconds: key.seconds('Active GET of `<base>/models`; 0 passive.', 0, 0),
     tierJurisdictions: Type.Record(Type.String(), Type.String({ pattern: JURISDICTION }), {
       default: {},
-      description: 'Tier to the jurisdiction whose endpoints are tried first; default as its TrustTier states.',
+      description: 'Tier to the jurisdiction whose endpoints are tried first; default by its TrustTier.',
     }),
     dataClassModels: Type.Record(
       Type.String({ pattern: '^(?:public|internal|confidential|restricted)$' }),
@@ -161,7 +161,7 @@ export const modelRoutingBlock = defineBlock({
   }),
 })
 
-/** `cloudCredentials` (docs/spec/gateway.md): where the credentials of cloud providers come from; the environment when empty. */
+/** `cloudCredentials` (docs/spec/gateway.md): sources of cloud credentials; the environment when empty. */
 export const cloudCredentialsBlock = defineBlock({
   path: 'cloudCredentials',
   feature: 'models',
@@ -169,8 +169,8 @@ export const cloudCredentialsBlock = defineBlock({
     aws: key.group(
       {
         region: key.text('Default `$AWS_REGION`, then `$AWS_DEFAULT_REGION`.'),
-        imds: Type.Boolean({ default: false, description: 'Ask the metadata service of the machine (IMDSv2).' }),
-        partitionDNSSuffix: key.text('Domain of a partition that is not known; default as the region has it.'),
+        imds: Type.Boolean({ default: false, description: 'Use the metadata service of the machine (IMDSv2).' }),
+        partitionDNSSuffix: key.text('Domain of an unknown partition; default by region.'),
         stsEndpoint: key.url('Instead of the regional one.'),
       },
       'AWS.',

@@ -82,7 +82,7 @@ async function setUp(t: TestContext) {
   return {
     mcp: (session: string, server: string, method: string, params: object = {}) =>
       post(session, `/mcp/${server}`, { jsonrpc: '2.0', id: 1, method, params }),
-    /** `ok`, or the code of the refusal. */
+    /** Returns `ok`, or the error code. */
     async ask(session: string, route: string, model: string, claims: object = {}) {
       const body = { model, messages: [{ role: 'user', content: 'x' }] }
       const text = await post(session, `/llm/${route}/v1/chat/completions`, body, claims)
@@ -94,10 +94,10 @@ async function setUp(t: TestContext) {
 const read = { name: 'read', arguments: {} }
 const no = 'model_not_allowed'
 
-test('the models that a session may use follow the highest class of the data that it received', async (t) => {
+test('the allowed models of a session depend on the highest class of the data that it received', async (t) => {
   // Shows D3.modelRouting.dataClassModels
   const { mcp, ask } = await setUp(t)
-  const asked = async (session: string) => [
+  const results = async (session: string) => [
     await ask(session, 'public', 'open'),
     await ask(session, 'any', 'open'),
     await ask(session, 'any', 'cloud'),
@@ -108,19 +108,19 @@ test('the models that a session may use follow the highest class of the data tha
   const internal = ['ok', no, 'ok', 'ok', 'ok', 'ok']
   for (const name of ['public', 'internal']) {
     await mcp('low', name, 'tools/call', read)
-    assert.deepEqual(await asked('low'), internal, name)
+    assert.deepEqual(await results('low'), internal, name)
   }
   await mcp('s1', 'confidential', 'initialize', RESULTS.initialize)
   await mcp('s1', 'confidential', 'tools/list')
-  assert.deepEqual(await asked('s1'), internal)
+  assert.deepEqual(await results('s1'), internal)
   await mcp('s1', 'confidential', 'tools/call', read)
-  assert.deepEqual(await asked('s1'), [no, no, no, 'ok', 'ok', 'ok'])
+  assert.deepEqual(await results('s1'), [no, no, no, 'ok', 'ok', 'ok'])
   await mcp('s1', 'restricted', 'resources/read', { uri: 'a:b' })
-  assert.deepEqual(await asked('s1'), [no, no, no, 'ok', 'ok', 'ok'])
-  assert.deepEqual(await asked('other'), internal)
+  assert.deepEqual(await results('s1'), [no, no, no, 'ok', 'ok', 'ok'])
+  assert.deepEqual(await results('other'), internal)
 })
 
-test('forks and delegates of a session that received data of a class send it too, until a tool clears the label', async (t) => {
+test('forks and delegates of a session with data of a class are restricted too, until a tool clears the label', async (t) => {
   const { mcp, ask } = await setUp(t)
   const fork = { plat_inherited_taints: 'data-class:confidential' }
   assert.equal(await ask('fork', 'any', 'cloud', fork), no)
@@ -136,9 +136,9 @@ test('forks and delegates of a session that received data of a class send it too
 
 test('data of a class goes only to models in the jurisdictions of its rule', async (t) => {
   const { mcp, ask } = await setUp(t)
-  const asked = async () => [await ask('s1', 'near', 'own'), await ask('s1', 'far', 'own')]
+  const results = async () => [await ask('s1', 'near', 'own'), await ask('s1', 'far', 'own')]
   await mcp('s1', 'confidential', 'tools/call', read)
-  assert.deepEqual(await asked(), ['ok', 'ok'])
+  assert.deepEqual(await results(), ['ok', 'ok'])
   await mcp('s1', 'restricted', 'tools/call', read)
-  assert.deepEqual(await asked(), ['ok', 'residency_denied'])
+  assert.deepEqual(await results(), ['ok', 'residency_denied'])
 })

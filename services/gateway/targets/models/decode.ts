@@ -11,7 +11,7 @@ import { endpointFaults } from './providers.ts'
 /** `<ns>.<agent>`, split at the first dot. */
 const ROUTE_KEY = /^[a-z0-9][a-z0-9-]*\.[a-z0-9][a-z0-9.-]*$/
 
-/** Decodes a modelsFile strictly; parts that this version does not enforce refuse the file. */
+/** Decodes a modelsFile strictly; refuses features that this version does not support. */
 export function decodeModels(bytes: Uint8Array): Decoded<ModelsFile> {
   const decoded = decodeRendered(modelsFileSchema, bytes, () => [])
   if (!decoded.ok) return decoded
@@ -27,7 +27,7 @@ export function decodeModels(bytes: Uint8Array): Decoded<ModelsFile> {
 
 function faultsOf(entry: ModelEndpointEntry): string[] {
   const url = URL.canParse(entry.upstream) ? [] : ['upstream: not a URL']
-  // Whoever declares an agent says where its model is; it must not get hold of the gateway's own tokens so.
+  // Authors of agents choose the URL of their model; it must not receive the gateway's own tokens.
   const lent = lentTokenFault(entry, entry.upstream)
   return [
     ...url,

@@ -5,39 +5,39 @@ import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { type CredentialSource, credentialSource } from './credentials/source.ts'
 import { baseOf, type Clouds, regionOf, type Wire, wireOf } from './providers.ts'
 
-/** One place that answers the calls of a route: the route's own, or one of its fallbacks. */
+/** An endpoint for the calls of a route: the route's own, or a fallback. */
 export interface RouteEndpoint {
-  /** Tells it from every other endpoint of every route: what is known of its health is kept under it. */
+  /** Unique among the endpoints of all routes: identifies its health state. */
   readonly key: string
-  /** The origin: how metrics and records name it. */
+  /** Origin, as used in metrics and records. */
   readonly label: string
   /** Name of the route. */
   readonly route: string
-  /** Its name, as prices know it. */
+  /** Provider name, as used in prices. */
   readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
   /**
-   * What stands before `<provider>/<model>` in the key of a price for its route or its upstream alone, the narrowest first. An upstream is
-   * named by its base URL or by its origin.
+   * Prefixes of `<provider>/<model>` in the keys of prices for only this route or upstream, the narrowest first. An upstream is
+   * named by its base URL or its origin.
    */
   readonly priceScopes: readonly string[]
-  /** How it learns that it is the gateway who asks. */
+  /** Source of the credential. */
   readonly credential: CredentialSource
-  /** Requests that it may be sent in a minute; null: unlimited. */
+  /** Maximum requests per minute, or null. */
   readonly requestsPerMinute: number | null
   readonly wire: Wire
-  /** Where it processes requests for its own model; null when that is not known. */
+  /** Jurisdiction for its own model, or null if unknown. */
   readonly jurisdiction: string | null
-  /** Of its provider; null: it has none. */
+  /** Region of its provider, or null. */
   readonly region: string | null
-  /** The model that it is asked for where the caller asked for this one (null: for none); null: nobody names one. */
-  modelFor(asked: string | null): string | null
-  /** Where it processes a request in which the caller named this model: with Bedrock, the model decides how far it is routed. */
-  jurisdictionFor(asked: string | null): string | null
+  /** Maps a requested model (null for none) to the provider's; null if none is defined. */
+  modelFor(requested: string | null): string | null
+  /** Jurisdiction of a request for this model: with Bedrock the model determines the routing. */
+  jurisdictionFor(requested: string | null): string | null
 }
 
-/** What an endpoint is told of the route that it is for. */
+/** Context of an endpoint within its route. */
 interface EndpointContext {
   readonly route: string
   readonly aliases: ReadonlyMap<string, string>
@@ -45,12 +45,12 @@ interface EndpointContext {
   readonly clouds: Clouds
 }
 
-/** Bytes of the digest in a key, as hex. */
+/** Length of the digest in a key, in hex digits. */
 const DIGEST_CHARACTERS = 32
 
 /**
- * Names an endpoint by all that decides where a request goes and who pays for it, so that two providers, models or credentials at one
- * address share neither circuits nor rates. It is the same in every replica, and tells no path of a key file.
+ * Identifies an endpoint by everything that determines destination and payer, so that two providers, models or credentials at one
+ * address share neither circuits nor rates. It is the same in every replica, and reveals no path of a key file.
  */
 function keyOf(
   { provider = 'openai', mode = '', apiVersion = '', project = '', apiKeyFile = '', auth = {} }: ModelEndpointEntry,
@@ -72,9 +72,9 @@ function priceScopes(route: string, upstream: string): readonly string[] {
 }
 
 /**
- * A fallback inherits nothing: whatever an endpoint does not say itself has its default (docs/spec/gateway.md, `fallbacks`). The first endpoint is
- * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
- * before a translated one.
+ * A fallback inherits nothing: keys that it omits have their defaults (docs/spec/gateway.md, `fallbacks`). The first endpoint gets
+ * a translated name, else its own model, else the requested one. A fallback has other model names, so its own model precedes
+ * a translated one.
  */
 export function endpointOf(
   { route, aliases, isFallback, clouds }: EndpointContext,

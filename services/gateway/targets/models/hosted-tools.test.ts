@@ -8,7 +8,7 @@ import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
 
-test('a request that refers to content at the provider brings foreign content', () => {
+test('a request that refers to content at the provider may return foreign content', () => {
   const state = [
     { previous_response_id: 'resp_1' },
     { conversation: 'conv_1' },
@@ -31,7 +31,7 @@ test('a request that refers to content at the provider brings foreign content', 
   assert.equal(bringsForeignContent({ previous_response_id: 'x' }, 'chat/completions'), false)
 })
 
-test('models that search by themselves are known by their names', () => {
+test('models that search by themselves are recognized by name', () => {
   for (const name of [
     'gpt-4o-search-preview',
     'gpt-4o-mini-search-preview-2025-03-11',
@@ -49,7 +49,7 @@ test('models that search by themselves are known by their names', () => {
     assert.equal(searchesByItself(name), false, String(name))
 })
 
-test('a model that searches by itself is a tool of the provider where the caller chose it, and brings foreign content', async () => {
+test('a searching model chosen by the caller counts as a provider-hosted tool, and returns foreign content', async () => {
   const name = 'gpt-4o-search-preview'
   const fixed: ModelRouteEntry = { upstream: 'http://static.example/v1' }
   const snapshots = new Snapshots()
@@ -92,7 +92,7 @@ test('a model that searches by itself is a tool of the provider where the caller
     assert.deepEqual(await taintsOf(server, asked), ['untrusted-input'], server)
 })
 
-test('the switches of other providers are tools at the provider as well', () => {
+test('switches of other providers count as provider-hosted tools, too', () => {
   const tool = (body: object, ...allowed: readonly string[]) => hostedTool(body, new Set(allowed), 'chat/completions')
   const switches = [
     [{ search_parameters: { mode: 'auto' } }, 'web_search'],

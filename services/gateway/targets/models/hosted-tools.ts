@@ -1,13 +1,13 @@
 import { switchedOnTools } from '../../call/index.ts'
 
-/** Tools that the agent itself runs. Any other runs at the provider, where nobody governs it. */
+/** Tools that the agent runs. Any other runs at the provider, without governance. */
 const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
-/** Anthropic's own definitions of tools that the agent runs. */
+/** Tools defined by Anthropic that the agent runs. */
 const OWN_DEFINITIONS = /^(?:bash|text_editor|memory)_\d{8}$/
 
 const NO_TOOLS: ReadonlySet<string> = new Set()
 
-/** Words of docs/spec/crds.md for types that providers name otherwise. */
+/** Names of docs/spec/crds.md for types that providers name differently. */
 const WORDS: Readonly<Record<string, string>> = {
   computer: 'computer_use',
   computer_use_preview: 'computer_use',
@@ -16,9 +16,9 @@ const WORDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * The first provider-hosted tool that a request asks for and its route does not allow (docs/spec/crds.md, `model.providerTools`); null: none.
- * A list names tools by their word, `web_search`, which stands for each of its versions, or by one version, `web_search_20250305`. What
- * connects the provider to MCP servers is never allowed: its calls would pass no gateway.
+ * Returns the first provider-hosted tool of a request that its route does not allow (docs/spec/crds.md, `model.providerTools`), or null.
+ * A list names tools by name, `web_search`, which covers all its versions, or by version, `web_search_20250305`. Connections of the
+ * provider to MCP servers are never allowed: those calls would bypass the gateway.
  */
 export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: string): string | null {
   if (typeof body !== 'object' || body === null) return null
@@ -37,16 +37,16 @@ export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: 
 }
 
 /**
- * Whether the answer to a request that its route allows may hold content from outside: tools of the provider may run, or the provider adds
- * what it keeps and the gateway cannot see.
+ * Returns whether the response to an allowed request may hold foreign content: provider-hosted tools may run, or the provider adds
+ * stored content that the gateway cannot see.
  */
 export function bringsForeignContent(body: unknown, method: string): boolean {
   return keptByProvider(body, method) || hostedTool(body, NO_TOOLS, method) !== null
 }
 
 /**
- * Whether a request refers to content at the provider: earlier responses, conversations, stored items and prompts (which may name tools),
- * files that tools read, and containers of code.
+ * Returns whether a request refers to content at the provider: earlier responses, conversations, stored items and prompts (which may name
+ * tools), files for tools, and code containers.
  */
 function keptByProvider(body: unknown, method: string): boolean {
   if (!isObject(body)) return false
@@ -57,7 +57,7 @@ function keptByProvider(body: unknown, method: string): boolean {
   return Array.isArray(body.input) && body.input.some((item) => isObject(item) && isReference(item))
 }
 
-/** An item that names what the provider keeps; without a type it is a reference where it has nothing but an id. */
+/** An item that names stored content; without a type it is a reference if it has only an id. */
 function isReference({ type, content, id }: Readonly<Record<string, unknown>>): boolean {
   return type === 'item_reference' || (!isSet(type) && !isSet(content) && isSet(id))
 }
@@ -66,12 +66,12 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Providers read null as absent. */
+/** Providers treat null as absent. */
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** There a tool without a type is the agent's own, and says its schema. */
+/** Anthropic: a tool without a type is the agent's own, with a schema. */
 function isOwnOfAnthropic(tool: unknown, type: unknown): boolean {
   if (typeof type === 'string') return type === 'custom' || OWN_DEFINITIONS.test(type)
   return type === undefined && typeof tool === 'object' && tool !== null && 'input_schema' in tool

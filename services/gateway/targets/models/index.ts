@@ -23,7 +23,7 @@ export type { Route } from './registry.ts'
 
 export interface ModelsOptions {
   readonly config: {
-    /** Empty: only static routes. */
+    /** Empty for static routes only. */
     readonly modelsFile: string
     readonly models: Readonly<Record<string, ModelRouteEntry>>
     readonly policyReloadSeconds: number
@@ -31,16 +31,16 @@ export interface ModelsOptions {
     readonly modelRouting: Readonly<Record<'failureThreshold' | 'cooldownSeconds' | 'probeIntervalSeconds', number>> &
       ChoiceOptions
   }
-  /** Where credentials and the region of AWS may stand. */
+  /** Source of credentials and of the AWS region. */
   readonly env: NodeJS.ProcessEnv
-  /** Nothing is probed where data must not go, and endpoints near a session come first. */
+  /** Excludes forbidden destinations from probes, and sorts endpoints by jurisdiction. */
   readonly residency?: {
     fault(snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>): string | null
     tierJurisdiction(snapshot: Snapshot, tier: string): string | null
   }
-  /** Returns the taint labels of a caller now. */
+  /** Returns the current taint labels of a caller. */
   readonly labelsOf: (identity: Identity) => readonly string[]
-  /** For probes, and to ask clouds for credentials. */
+  /** For probes and requests for credentials. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
   readonly snapshots: Snapshots
@@ -51,30 +51,30 @@ export interface ModelsOptions {
 
 export interface Models {
   readonly stage: Stage<'resolve', 'identity', 'target'>
-  /** The route that a target names, as this snapshot knows it; null once it is gone. */
+  /** Returns the route of a target in this snapshot, or null if it was removed. */
   route(snapshot: Snapshot, key: string): Route | null
-  /** Where a call for a target may be answered: at any endpoint of its route; of any other target, where it says itself. */
+  /** Possible destinations of a call: all endpoints of its route; for other targets their own. */
   places(
     call: Pick<Call, 'name'>,
     snapshot: Snapshot,
     target: Target,
   ): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[]
-  /** What endpoints are shown. */
+  /** Credentials of endpoints. */
   readonly credentials: EndpointCredentials
-  /** Whether data of this class may go to a model. */
+  /** Returns whether data of this class may go to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
-  /** The endpoints of a route in the order in which a session of this tier asks them. */
+  /** Returns the endpoints of a route in the order for a session of this tier. */
   inOrder(snapshot: Snapshot, route: Route, tier: string): readonly RouteEndpoint[]
-  /** Which endpoints calls stay away from. */
+  /** Circuit breakers of endpoints. */
   readonly circuits: Circuits
-  /** Reads the file and the keys now; the first check comes before the gateway serves. */
+  /** Reads the file and the keys; first called before the gateway serves. */
   check(): Promise<void>
   close(): void
 }
 
 /**
- * Model routes of `modelsFile` and `models` (docs/spec/gateway.md, "Model routes"), read again every `policyReloadSeconds` together with
- * their API keys. A bad file later leaves the good one in force.
+ * Model routes of `modelsFile` and `models` (docs/spec/gateway.md, "Model routes"), reloaded every `policyReloadSeconds` together with
+ * their API keys. An invalid file leaves the previous one in force.
  */
 export function createModels(options: ModelsOptions): Models {
   const { config, snapshots, clock, log } = options
@@ -88,7 +88,7 @@ export function createModels(options: ModelsOptions): Models {
   const choice = new Choice(config.modelRouting)
   const circuits = circuitsOf(options, metrics)
   const publish = async (routes: Routes) => {
-    // Credentials first: a route is not served before its own are there.
+    // Credentials first: a route is served only once its credentials were read.
     await credentials.follow(routes.endpoints)
     snapshots.publish(routesSlot, routes)
     circuits.keep(new Set(routes.endpoints.map(({ key }) => key)))
@@ -153,7 +153,7 @@ function placesOf(
   return route.endpoints.map((one) => ({ jurisdiction: one.jurisdictionFor(name), dataClass: target.dataClass }))
 }
 
-/** The endpoints to which the data of calls may go. */
+/** Endpoints that data of calls may be sent to. */
 function reachable(snapshot: Snapshot, { residency }: ModelsOptions): readonly RouteEndpoint[] {
   const { endpoints } = snapshot.get(routesSlot)
   if (residency === undefined) return endpoints

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 
-/** What the model routes count. */
+/** Metrics of model routes. */
 export interface ModelMetrics {
   /** `plat_gateway_model_routes` */
   routes(count: number): void

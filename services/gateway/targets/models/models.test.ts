@@ -49,7 +49,7 @@ function callOf(snapshots: Snapshots, server: string, asks: Asks = {}): Call<'id
 
 interface Setup {
   readonly models?: ModelsOptions['config']['models']
-  /** Content of the modelsFile; null: it is missing. */
+  /** Content of the modelsFile, or null if it is missing. */
   readonly file?: object | null
   readonly log?: Log
   readonly routing?: Partial<ModelsOptions['config']['modelRouting']>
@@ -103,7 +103,7 @@ const routes = {
   unscoped: fixed,
 }
 
-test('the scope is asked before the route is looked up; then come the allow-lists', async (t) => {
+test('the scope is checked before the route is looked up; then the allowlists', async (t) => {
   // Shows D3.route.namespaces, D3.route.agents
   const { ask } = await started(t, { models: routes })
   const codes = await Promise.all(['unscoped', 'nowhere', 'gone', 'theirs', 'elsewhere'].map((name) => ask(name)))
@@ -111,7 +111,7 @@ test('the scope is asked before the route is looked up; then come the allow-list
   assert.equal(typeof (await ask('mine')), 'object')
 })
 
-test('the target of a call is its route and the model that the provider is asked for', async (t) => {
+test('the target of a call is its route and the model of the provider', async (t) => {
   const { ask, made, snapshots } = await started(t, { models: routes })
   const target = await ask('open')
   assert.ok(typeof target === 'object')
@@ -125,7 +125,7 @@ test('the target of a call is its route and the model that the provider is asked
   assert.ok(typeof info === 'object' && info.tool === null)
 })
 
-test('a name is translated first, then replaced by the model of the route', () => {
+test('an alias is translated first, otherwise the model of the route applies', () => {
   // Shows D3.route.model, D3.route.aliases, D2.model.aliases, D2.model.name
   const modelOf = (asked: string | null, more: Partial<ModelRouteEntry> = {}, at = 0) => {
     const route = buildRoutes(null, { r: { ...fixed, ...more } }).route('r')
@@ -141,7 +141,7 @@ test('a name is translated first, then replaced by the model of the route', () =
   assert.equal(modelOf('constructor', { aliases: { toString: 'real' } }), 'constructor')
 })
 
-test('a fallback inherits nothing, so its own model comes before a translated name', () => {
+test('a fallback inherits nothing, so its own model precedes a translated name', () => {
   // Shows D3.route.fallbacks.nothingInherited
   const upstream = 'http://other.example/v1/'
   const route = buildRoutes(null, {
@@ -167,7 +167,7 @@ test('a fallback inherits nothing, so its own model comes before a translated na
   assert.equal(new Set([first?.key, free?.key, own?.key]).size, 3)
 })
 
-test('two providers, models, routes or credentials at one address are two endpoints', () => {
+test('different providers, models, routes or credentials at one address are different endpoints', () => {
   const upstream = 'http://one.example/v1'
   const entries = {
     plain: { upstream },
@@ -186,7 +186,7 @@ test('two providers, models, routes or credentials at one address are two endpoi
   assert.ok(keys.every((key) => !key.includes('/key')))
 })
 
-test('reasoning models are told by their names unless the route says so itself', () => {
+test('reasoning models are recognized by name unless the route states it', () => {
   // Shows D3.route.reasoning, D2.model.reasoning, D2.model.reasoning.detected
   const takes = (model: string, reasoning?: boolean) => {
     const more = reasoning === undefined ? {} : { reasoning }
@@ -200,7 +200,7 @@ test('reasoning models are told by their names unless the route says so itself',
   assert.deepEqual([takes('gpt-4o', true), takes('o1', false)], [true, false])
 })
 
-test('what would run at the provider is refused', async (t) => {
+test('provider-hosted tools are refused', async (t) => {
   // Shows D3.route.providerTools, D3.error.provider_hosted_tool, D2.model.providerTools.refused, D2.model.providerTools.noHostedMcp
   const { ask } = await started(t, { models: routes })
   const refused = [
@@ -236,9 +236,9 @@ test('file routes win over static ones, belong to their agent, and a missing fil
   )
 })
 
-test('a changed file counts at the next look, a bad one leaves the good one in force and is told', async (t) => {
-  const told: unknown[] = []
-  const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }
+test('a changed file applies at the next reload; an invalid one leaves the previous one in force and is logged', async (t) => {
+  const logged: unknown[] = []
+  const log: Log = { ...silentLog, error: (fields) => void logged.push(fields) }
   const { write, clock, made, snapshots, ask } = await started(t, { file: { version: 1, models: {} }, log })
   assert.equal(await ask('default.a'), 'unknown_route')
   await write({ version: 1, models: { 'default.a': entry } })
@@ -249,7 +249,7 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
   await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"ctxengine"}}}')
   await made.check()
   assert.equal(typeof (await ask('default.a')), 'object')
-  assert.match(JSON.stringify(told), /models\[default\.a\]\.provider: not built yet in this version/)
+  assert.match(JSON.stringify(logged), /models\[default\.a\]\.provider: not built yet in this version/)
   await write({ version: 1, models: { 'default.a': { ...entry, upstream: 'http://moved.example/v1' } } })
   await made.check()
   const target = { kind: 'model', key: 'default.a' } as const
@@ -259,11 +259,11 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
   assert.equal(still?.code, 'unknown_route')
 })
 
-test('each part of a route that is not built or means nothing refuses the file, by its name', () => {
+test('an unsupported or meaningless key of a route is an error that names it', () => {
   const notBuilt = 'not built yet in this version'
   const parts: readonly (readonly [more: object, problem: string])[] = [
     [{ provider: 'ctxengine' }, `provider: ${notBuilt}`],
-    [{ provider: 'anthropic', mode: 'converse' }, 'mode: is no variant of the provider anthropic'],
+    [{ provider: 'anthropic', mode: 'converse' }, 'mode: is not a mode of the provider anthropic'],
     [
       { provider: 'anthropic', mode: 'bedrock', apiVersion: '1' },
       'apiVersion: has no meaning for the provider anthropic',
@@ -284,7 +284,7 @@ test('each part of a route that is not built or means nothing refuses the file, 
       'auth.secretAccessKeyFile: and auth.accessKeyIdFile go together',
     ],
     [{ auth: { type: 'gcp' } }, 'auth.type: has no meaning for the provider openai'],
-    [{ mode: 'native' }, 'mode: is no variant of the provider openai'],
+    [{ mode: 'native' }, 'mode: is not a mode of the provider openai'],
     [{ region: 'eu-1' }, 'region: has no meaning for the provider openai'],
     [{ project: 'p' }, 'project: has no meaning for the provider openai'],
     [{ apiVersion: '1' }, 'apiVersion: has no meaning for the provider openai'],
@@ -293,7 +293,7 @@ test('each part of a route that is not built or means nothing refuses the file, 
       { auth: { type: 'bearer' } },
       'auth.tokenFile: this, auth.tokenEnv or apiKeyFile is required with auth.type bearer',
     ],
-    [{ auth: { type: 'none' }, apiKeyFile: '/k' }, 'apiKeyFile: is presented to nobody with auth.type none'],
+    [{ auth: { type: 'none' }, apiKeyFile: '/k' }, 'apiKeyFile: is not used with auth.type none'],
   ]
   for (const [more, problem] of parts) {
     const file = { version: 1, models: { 'default.a': { ...entry, ...more } } }
@@ -319,32 +319,32 @@ test('each part of a route that is not built or means nothing refuses the file, 
     assert.ok(!decodeModels(Buffer.from(JSON.stringify({ version: 1, models }))).ok)
 })
 
-test('a key is read from its file, again when it changes, and never guessed', async (t) => {
+test('a key is read from its file, and again when it changes', async (t) => {
   // Shows D3.route.apiKeyFile
-  const told: string[] = []
-  const log: Log = { ...silentLog, error: (_, message) => void told.push(message) }
+  const logged: string[] = []
+  const log: Log = { ...silentLog, error: (_, message) => void logged.push(message) }
   const dir = tempFolder()
   const [good, broken] = [path.join(dir, 'key'), path.join(dir, 'broken')]
   await writeFile(good, 'sk-first\n')
   await writeFile(broken, 'two words')
   const models = { open: { ...fixed, apiKeyFile: good }, mine: { ...fixed, apiKeyFile: broken } }
   const { made, clock, ask, snapshots } = await started(t, { models, log })
-  const shown = (name: 'open' | 'mine') => {
+  const keyOf = (name: 'open' | 'mine') => {
     const [endpoint] = made.route(snapshots.current, name)?.endpoints ?? assert.fail(name)
     const request = { origin: 'http://static.example', path: '/v1/models', method: 'GET', body: null, at: 0 }
     return made.credentials.headers(endpoint, request).authorization
   }
   assert.equal(await ask('mine'), 'upstream_credential')
   assert.equal(typeof (await ask('open')), 'object')
-  assert.deepEqual([shown('open'), shown('mine')], ['Bearer sk-first', undefined])
+  assert.deepEqual([keyOf('open'), keyOf('mine')], ['Bearer sk-first', undefined])
   await writeFile(good, 'sk-second')
   await clock.advance(2000)
-  await until(() => shown('open') === 'Bearer sk-second', 'the second key')
-  assert.equal(told.length, 1, 'an unreadable key is told once')
-  assert.ok(!told.join('').includes('two words'))
+  await until(() => keyOf('open') === 'Bearer sk-second', 'the second key')
+  assert.equal(logged.length, 1, 'an unreadable key is logged once')
+  assert.ok(!logged.join('').includes('two words'))
 })
 
-test('a model that the class of the data may not go to is refused, unless another endpoint has one that it may', async (t) => {
+test('a model that is not allowed for the data class is refused, unless another endpoint has an allowed one', async (t) => {
   const fallbacks = [{ upstream: 'http://other.example/v1', model: 'own' }]
   const models = { open: fixed, mine: { ...fixed, fallbacks } }
   const { ask } = await started(t, {
@@ -356,7 +356,7 @@ test('a model that the class of the data may not go to is refused, unless anothe
   assert.equal(typeof (await ask('mine', { name: 'gpt-5' })), 'object')
 })
 
-test('the class of a call is that of its route, or the highest that the session received', async (t) => {
+test('the class of a call is the higher of its route and the data that the session received', async (t) => {
   // Shows D3.modelRouting.dataClassModels
   const classOf = async (dataClass: ModelRouteEntry['dataClass'], ...labels: readonly string[]) => {
     const { ask } = await started(t, { models: { open: { ...fixed, ...(dataClass && { dataClass }) } }, labels })
@@ -384,7 +384,7 @@ test('a route has at most eight fallbacks and sixteen provider-hosted tools', ()
   assert.deepEqual([decoded(8, 16), decoded(9, 0), decoded(0, 17)], [true, false, false])
 })
 
-test('MCP servers of the provider are never allowed, whatever the list says', async (t) => {
+test('MCP servers of the provider are never allowed, whatever the list contains', async (t) => {
   const { ask } = await started(t, {
     models: { open: { ...fixed, providerTools: ['mcp', 'mcp_toolset', 'web_search'] } },
   })

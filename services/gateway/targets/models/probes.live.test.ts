@@ -9,13 +9,13 @@ import { Circuits } from './circuits.ts'
 import { endpointOf } from './endpoint.ts'
 import { startProbes } from './probes.ts'
 
-test('probes ask each endpoint for its models with its key, open the circuit of a dead one and let a revived one be tried', async (t) => {
+test('probes request the models of each endpoint with its key, open the circuit of a dead one and end the cooldown of a recovered one', async (t) => {
   // Shows D3.modelRouting.probeIntervalSeconds
   let status = 503
-  const asked: string[] = []
+  const requests: string[] = []
   let arrived = Promise.withResolvers<void>()
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url} ${request.headers.authorization}`)
+    requests.push(`${request.method} ${request.url} ${request.headers.authorization}`)
     response.writeHead(status).end()
     arrived.resolve()
     arrived = Promise.withResolvers()
@@ -28,11 +28,11 @@ test('probes ask each endpoint for its models with its key, open the circuit of 
     await closed(server)
   })
   const told = { next: Promise.withResolvers<void>() }
-  const tell = () => {
+  const respond = () => {
     told.next.resolve()
     told.next = Promise.withResolvers()
   }
-  const circuits = new Circuits({ clock, failureThreshold: 2, cooldownMs: 60_000, open: tell, failed() {} })
+  const circuits = new Circuits({ clock, failureThreshold: 2, cooldownMs: 60_000, open: respond, failed() {} })
   const entry = { upstream: `http://127.0.0.1:${port}/v1`, apiKeyFile: '/key' }
   const endpoint = endpointOf(
     { route: 'r', aliases: new Map(), isFallback: false, clouds: { awsRegion: '', awsSuffix: '' } },
@@ -52,7 +52,7 @@ test('probes ask each endpoint for its models with its key, open the circuit of 
     const failure = told.next.promise
     await clock.advance(1000)
     await failure
-    // The round is over one turn after its last answer was counted.
+    // The round ends one turn after its last response was counted.
     await new Promise((resolve) => setImmediate(resolve))
   }
   assert.equal(circuits.isOpen(endpoint), true)
@@ -61,9 +61,9 @@ test('probes ask each endpoint for its models with its key, open the circuit of 
   await clock.advance(1000)
   await probed
   while (circuits.isOpen(endpoint)) await new Promise((resolve) => setImmediate(resolve))
-  assert.deepEqual(new Set(asked), new Set(['GET /v1/models Bearer sk-probe']))
+  assert.deepEqual(new Set(requests), new Set(['GET /v1/models Bearer sk-probe']))
   stop()
-  const before = asked.length
+  const before = requests.length
   await clock.advance(10_000)
-  assert.equal(asked.length, before)
+  assert.equal(requests.length, before)
 })

@@ -4,29 +4,29 @@ import type { Circuits } from './circuits.ts'
 import type { EndpointCredentials } from './credentials/credentials.ts'
 import type { RouteEndpoint } from './endpoint.ts'
 
-/** How long one probe may take, in milliseconds. */
+/** Timeout of one probe, in milliseconds. */
 const PROBE_TIMEOUT_MS = 10_000
-/** Largest list of models that is read, in bytes. */
+/** Maximum size of a model list, in bytes. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024
-/** Endpoints that are asked at the same time. */
+/** Maximum number of concurrent probes. */
 const PROBES_AT_ONCE = 8
 
 export interface ProbeOptions {
   readonly clock: Clock
   readonly dialer: Pick<Dialer, 'fetchBytes'>
-  /** CA bundle trusted beside the system roots; null: none. */
+  /** Additional CA bundle in PEM, or null. */
   readonly extraCA: string | null
-  /** 0: never. */
+  /** 0 for never. */
   readonly everyMs: number
   readonly circuits: Circuits
-  /** The endpoints that are served now. */
+  /** Returns the current endpoints. */
   readonly endpoints: () => readonly RouteEndpoint[]
   readonly credentials: Pick<EndpointCredentials, 'headers'>
 }
 
 /**
- * Asks every endpoint for its models again and again (docs/spec/gateway.md, `probeIntervalSeconds`), so that a dead one is known before a call
- * finds it. A round that takes longer than the interval is not overtaken. The answer stops it.
+ * Periodically requests the model list of every endpoint (docs/spec/gateway.md, `probeIntervalSeconds`), so that a dead one is detected before
+ * a call uses it. Rounds never overlap. Returns a function that stops it.
  */
 export function startProbes(options: ProbeOptions): () => void {
   const { clock, everyMs } = options
@@ -52,7 +52,7 @@ async function round(options: ProbeOptions): Promise<void> {
   await Promise.all(Array.from({ length: PROBES_AT_ONCE }, lane))
 }
 
-/** Whether an endpoint answers at all: a refusal is an answer, trouble and too many requests are not. */
+/** Returns whether an endpoint is up: refusals count as up, server errors and rate limits do not. */
 async function lives(endpoint: RouteEndpoint, options: ProbeOptions): Promise<boolean> {
   const { dialer, extraCA, clock, credentials } = options
   const url = new URL(`${endpoint.upstream}/models`)

@@ -4,7 +4,7 @@ import type { ModelRouteEntry } from '@plat/resources/rendered'
 import { decodeModels } from './decode.ts'
 import { buildRoutes } from './registry.ts'
 
-test('clouds have a base URL for each region', () => {
+test('clouds have a base URL per region', () => {
   // Shows D3.route.region, D3.route.project
   const clouds = { awsRegion: 'eu-north-1', awsSuffix: '' }
   const upstreamOf = (entry: Partial<ModelRouteEntry>) =>
@@ -18,7 +18,7 @@ test('clouds have a base URL for each region', () => {
   assert.equal(vertex('global'), `https://aiplatform.googleapis.com/${place('global')}`)
 })
 
-test('where the provider has a usual path a host is enough, as of an Agent, and any other path stays', () => {
+test('for a provider with a default path a host is enough, as in an Agent, and other paths stay', () => {
   const clouds = { awsRegion: 'eu-north-1', awsSuffix: 'aws.example' }
   const upstreamOf = (entry: ModelRouteEntry) =>
     buildRoutes(null, { r: entry }, clouds).route('r')?.endpoints[0].upstream

@@ -4,17 +4,17 @@ import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { dnsSuffix } from './credentials/aws.ts'
 import { authTypeOf } from './credentials/source.ts'
 
-/** In which words an endpoint is asked and answers; `openai` stands for those of the caller, whatever they are. */
+/** Wire format of an endpoint; `openai` stands for the format of the caller. */
 export type Speaks = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
 
-/** One way to speak to a provider. */
+/** One API of a provider. */
 interface Variant {
   readonly speaks: Speaks
-  /** Endpoints of OpenAI's or Anthropic's API that it serves. */
+  /** Endpoints of OpenAI's or Anthropic's API that it supports. */
   readonly methods: ReadonlySet<string>
-  /** The header that carries a key, and what stands before the key. */
+  /** Header of the key, and its prefix. */
   readonly keyHeader: readonly [name: string, prefix: string]
-  /** Whose keys and base URLs it has, beside those of its provider. */
+  /** Cloud of its credentials and base URLs, or null. */
   readonly cloud: 'aws' | 'gcp' | 'oci' | null
 }
 
@@ -29,7 +29,7 @@ const plain: Variant = { speaks: 'openai', methods: OPENAI, keyHeader: BEARER, c
 const azure: Variant = { ...plain, keyHeader: ['api-key', ''] }
 const gemini: Variant = { speaks: 'gemini', methods: CHAT, keyHeader: ['x-goog-api-key', ''], cloud: null }
 
-/** Every provider with its modes (docs/spec/gateway.md, `provider` and `mode`), the default first; `''`: it has none. */
+/** All providers with their modes (docs/spec/gateway.md, `provider` and `mode`), the default first; `''` if there are none. */
 const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
   openai: { '': plain },
   'azure-openai': { v1: azure, deployments: azure },
@@ -47,46 +47,46 @@ const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
   'oci-genai': { '': { ...plain, methods: CHAT_AND_RESPONSES, cloud: 'oci' } },
 }
 
-/** Names of all providers that routes can have. */
+/** Names of all providers. */
 export const PROVIDER_NAMES: readonly string[] = Object.keys(PROVIDERS)
 
-/** Versions of APIs where a route names none (docs/spec/gateway.md, `apiVersion`). */
+/** Default API versions (docs/spec/gateway.md, `apiVersion`). */
 const API_VERSIONS: Readonly<Record<string, string>> = { anthropic: '2023-06-01', 'azure-openai': '2024-10-21' }
 
-/** What of an endpoint depends on its provider. */
+/** Provider-specific parts of an endpoint. */
 export interface Wire {
   readonly provider: string
   readonly speaks: Speaks
   readonly methods: ReadonlySet<string>
   readonly keyHeader: readonly [name: string, prefix: string]
-  /** Sent with every request, over what the caller sent. */
+  /** Sent with every request; overrides headers of the caller. */
   readonly headers: Readonly<Record<string, string>>
-  /** What a request goes without when neither caller nor route say. */
+  /** Headers sent unless caller or route set them. */
   readonly defaults: Readonly<Record<string, string>>
-  /** The path names the model. */
+  /** Whether the path contains the model. */
   readonly perModel: boolean
-  /** Path and query below the base URL. */
+  /** Returns path and query below the base URL. */
   pathOf(method: string, model: string | null, stream: boolean): string
 }
 
-/** What the configuration says of clouds in general. */
+/** General cloud settings. */
 export interface Clouds {
-  /** Where an entry names none. */
+  /** Default region of AWS. */
   readonly awsRegion: string
-  /** `cloudCredentials.aws.partitionDNSSuffix`; empty: as the region has it. */
+  /** `cloudCredentials.aws.partitionDNSSuffix`; empty for the default of the region. */
   readonly awsSuffix: string
 }
 
-/** Paths of a base URL that say nothing: what follows depends on provider and mode, as in the `/v1` of an Agent's bare host. */
+/** Base URL paths that count as none: the path depends on provider and mode, also after the `/v1` of an Agent's bare host. */
 const SILENT_PATHS: ReadonlySet<string> = new Set(['/', '/v1'])
 const AZURE_BASES: ReadonlySet<string> = new Set(['/', '/v1', '/openai', '/openai/v1'])
 
-/** The region of an endpoint; one of AWS may stand in the configuration or in the environment. */
+/** Region of an endpoint; for AWS by default from configuration or environment. */
 export function regionOf(entry: ModelEndpointEntry, { awsRegion }: Clouds): string {
   return entry.region || (variantOf(entry)?.cloud === 'aws' ? awsRegion : '')
 }
 
-/** The base URL without a slash at its end. Where the provider has a usual path, its host is enough, and none at all in a cloud. */
+/** Base URL without trailing slash. A host is enough if the provider has a default path, and optional in a cloud. */
 export function baseOf(entry: ModelEndpointEntry, clouds: Clouds): string {
   const base = withoutTrailing(entry.upstream, '/')
   const usual = usualBase(entry, clouds)
@@ -98,7 +98,7 @@ export function baseOf(entry: ModelEndpointEntry, clouds: Clouds): string {
   return origin + withoutTrailing(new URL(usual).pathname, '/')
 }
 
-/** Empty: nobody can know it. */
+/** Empty if there is no default. */
 function usualBase(entry: ModelEndpointEntry, clouds: Clouds): string {
   const { provider = 'openai', mode, project = '' } = entry
   const region = regionOf(entry, clouds)
@@ -121,14 +121,14 @@ function usualBase(entry: ModelEndpointEntry, clouds: Clouds): string {
   }
 }
 
-/** Undefined: there is no such provider, or it has no such mode. */
+/** Undefined if provider or mode is unknown. */
 function variantOf({ provider = 'openai', mode = '' }: ModelEndpointEntry): Variant | undefined {
   const modes = Object.hasOwn(PROVIDERS, provider) ? PROVIDERS[provider] : undefined
   if (modes === undefined) return undefined
   return mode === '' ? Object.values(modes)[0] : Object.hasOwn(modes, mode) ? modes[mode] : undefined
 }
 
-/** Only for an entry without faults: of any other it throws. */
+/** Throws for invalid entries. */
 export function wireOf(entry: ModelEndpointEntry): Wire {
   const { provider = 'openai', mode, apiVersion, auth } = entry
   const variant = variantOf(entry)
@@ -156,7 +156,7 @@ function inDeployment(version: string): Wire['pathOf'] {
       : `/openai/deployments/${encodeURIComponent(model ?? '')}/${method}?api-version=${version}`
 }
 
-/** Where the path names the model, and whether it streams. */
+/** Paths that contain the model, and whether it streams. */
 const MODEL_PATHS: Readonly<Partial<Record<Speaks, Wire['pathOf']>>> = {
   converse: (_, model, stream) => `/model/${named(model)}/${stream ? 'converse-stream' : 'converse'}`,
   'anthropic-bedrock': (_, model, stream) =>
@@ -166,19 +166,19 @@ const MODEL_PATHS: Readonly<Partial<Record<Speaks, Wire['pathOf']>>> = {
   'anthropic-vertex': (_, model, stream) => `/models/${named(model)}:${stream ? 'streamRawPredict' : 'rawPredict'}`,
 }
 
-/** A name from the caller: it must not lead anywhere else. `@` is what versions of models are written with at Google. */
+/** Encodes a caller's model name as one path segment. `@` separates versions at Google. */
 function named(model: string | null): string {
   return encodeURIComponent(model ?? '').replace(/%40/g, '@')
 }
 
 export const NOT_BUILT = 'not built yet in this version'
 
-/** What is wrong with an endpoint beside its schema, by the name of the key. */
+/** Problems of an endpoint beyond its schema, by key. */
 export function endpointFaults(entry: ModelEndpointEntry): readonly (readonly [key: string, message: string])[] {
   const { provider: name = 'openai', apiVersion = '' } = entry
   if (!Object.hasOwn(PROVIDERS, name)) return [['provider', NOT_BUILT]]
   const variant = variantOf(entry)
-  if (variant === undefined) return [['mode', `is no variant of the provider ${name}`], ...keyFaults(entry)]
+  if (variant === undefined) return [['mode', `is not a mode of the provider ${name}`], ...keyFaults(entry)]
   const faults: [string, string][] = []
   if (entry.upstream === '' && variant.cloud === null && usualBase(entry, NO_CLOUDS) === '')
     faults.push(['upstream', 'is required'])
@@ -195,7 +195,7 @@ export function endpointFaults(entry: ModelEndpointEntry): readonly (readonly [k
 
 const NO_CLOUDS: Clouds = { awsRegion: '', awsSuffix: '' }
 
-/** Which keys say where in a cloud an endpoint is. */
+/** Keys for the location in each cloud. */
 const PLACES: Readonly<Record<string, readonly ('region' | 'project')[]>> = {
   aws: ['region'],
   azure: ['region'],
@@ -217,7 +217,7 @@ function placeFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, st
   return faults
 }
 
-/** Whose credentials a type of `auth` is about. */
+/** Cloud of each type of `auth`. */
 const CLOUD_AUTH: Readonly<Record<string, string>> = { 'aws-sigv4': 'aws', gcp: 'gcp', oci: 'oci' }
 
 function authFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, string][] {
@@ -227,7 +227,7 @@ function authFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, str
   return isMeant ? [] : [['auth.type', `has no meaning for the provider ${name}`]]
 }
 
-/** What a type of `auth` needs beside it. */
+/** Keys required by a type of `auth`. */
 function keyFaults(entry: ModelEndpointEntry): [string, string][] {
   const { apiKeyFile = '', auth = {} } = entry
   const { tokenFile = '', tokenEnv = '', accessKeyIdFile = '', secretAccessKeyFile = '' } = auth
@@ -236,7 +236,7 @@ function keyFaults(entry: ModelEndpointEntry): [string, string][] {
   if (type === 'api-key' && apiKeyFile === '') faults.push(['apiKeyFile', 'is required with auth.type api-key'])
   if (type === 'bearer' && tokenFile === '' && tokenEnv === '' && apiKeyFile === '')
     faults.push(['auth.tokenFile', 'this, auth.tokenEnv or apiKeyFile is required with auth.type bearer'])
-  if (type === 'none' && apiKeyFile !== '') faults.push(['apiKeyFile', 'is presented to nobody with auth.type none'])
+  if (type === 'none' && apiKeyFile !== '') faults.push(['apiKeyFile', 'is not used with auth.type none'])
   if ((accessKeyIdFile === '') !== (secretAccessKeyFile === ''))
     faults.push(['auth.secretAccessKeyFile', 'and auth.accessKeyIdFile go together'])
   return faults

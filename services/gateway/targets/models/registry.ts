@@ -3,32 +3,32 @@ import { type Denial, deny, type Identity, type Target } from '../../call/index.
 import { endpointOf, type RouteEndpoint } from './endpoint.ts'
 import type { Clouds } from './providers.ts'
 
-/** One model route as the gateway serves it. */
+/** A model route. */
 export interface Route {
   readonly name: string
-  /** Without it nobody may call the route: `models:<name>`. */
+  /** Required scope: `models:<name>`. */
   readonly scope: string
-  /** The route as policies match it and records name it: `llm/<name>`. */
+  /** Name in policies and records: `llm/<name>`. */
   readonly server: string
-  /** The route's own first, then its fallbacks in order. */
+  /** The route's own endpoint, then its fallbacks in order. */
   readonly endpoints: readonly [RouteEndpoint, ...RouteEndpoint[]]
-  /** Empty: any. */
+  /** Empty for any. */
   readonly namespaces: ReadonlySet<string>
-  /** `<ns>/<agent>` or `<agent>`; empty: any. */
+  /** `<ns>/<agent>` or `<agent>`; empty for any. */
   readonly agents: ReadonlySet<string>
-  /** Where its endpoints are asked first; null: the tier of the session says. */
+  /** Preferred jurisdiction of endpoints; null for that of the session's tier. */
   readonly preferJurisdiction: string | null
-  /** Class of what sessions send that received no data of a higher one. */
+  /** Class of data from sessions that received no data of a higher class. */
   readonly dataClass: Target['dataClass']
-  /** Provider-hosted tools that a request may name. */
+  /** Allowed provider-hosted tools. */
   readonly providerTools: ReadonlySet<string>
-  /** Null: unlimited. */
+  /** Null for unlimited. */
   readonly maxTokensPerRequest: number | null
-  /** `dlpProfile`; null: it names none. */
+  /** `dlpProfile`, or null. */
   readonly dlpProfile: string | null
-  /** Of each session; null: unlimited. */
+  /** Limit of each session, or null. */
   readonly tokensPerMinute: number | null
-  /** Whether output is limited by `max_completion_tokens`: as the route says, else by the model's name. */
+  /** Whether output is limited by `max_completion_tokens`: as set in the route, else by the model's name. */
   takesCompletionTokens(model: string): boolean
 }
 
@@ -40,7 +40,7 @@ export class Routes {
     this.#routes = routes
   }
 
-  /** Feeds `plat_gateway_model_routes`. */
+  /** Value of `plat_gateway_model_routes`. */
   get size(): number {
     return this.#routes.size
   }
@@ -53,7 +53,7 @@ export class Routes {
     return this.#routes.get(name) ?? null
   }
 
-  /** The route for a caller that has its scope. */
+  /** Returns the route for a caller with its scope. */
   resolve({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>, name: string): Route | Denial {
     const route = this.route(name)
     if (route === null) return deny('unknown_route', `no model route named ${name.slice(0, 128)}`)
@@ -64,13 +64,13 @@ export class Routes {
   }
 }
 
-/** OpenAI's families that take `max_completion_tokens`, with or without a vendor's prefix. */
+/** OpenAI families that use `max_completion_tokens`, with or without a vendor prefix. */
 const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
 
-/** No region of AWS, and no domain but those that are known. */
+/** No default region of AWS and no custom domain. */
 const NOWHERE: Clouds = { awsRegion: '', awsSuffix: '' }
 
-/** The routes of one modelsFile (null: none) over the static ones of gateway.json. */
+/** Merges the routes of a modelsFile (null for none) over the static ones of gateway.json. */
 export function buildRoutes(
   file: ModelsFile | null,
   statics: Readonly<Record<string, ModelRouteEntry>>,
@@ -93,7 +93,7 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
   )
   return {
     name,
-    // Put together once, and in one piece: each call looks them up and writes them down.
+    // Flat strings, built once: each call looks them up and records them.
     scope: ['models', name].join(':'),
     server: ['llm', name].join('/'),
     endpoints: [first, ...others],

@@ -18,10 +18,10 @@ import type { Choice } from './choice.ts'
 import { bringsForeignContent, hostedTool } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 
-/** Where the routes stand in the snapshot. */
+/** Snapshot slot of the routes. */
 export const routesSlot: Slot<Routes> = { name: 'models', initial: buildRoutes(null, {}) }
 
-/** From the route that the caller named to the model that is asked. The scope comes first, so that names cannot be found out by trying. */
+/** Resolves the named route to a model. Checks the scope first, so that names cannot be probed. */
 export function createModelResolve({
   snapshots,
   isReady,
@@ -30,11 +30,11 @@ export function createModelResolve({
   labelsOf,
 }: {
   readonly snapshots: Snapshots
-  /** Whether what an endpoint wants to be shown is there. */
+  /** Returns whether the credential of an endpoint is available. */
   readonly isReady: (endpoint: Route['endpoints'][number]) => boolean
   readonly settled: (route: string, outcome: Outcome) => void
   readonly choice: Pick<Choice, 'allows'>
-  /** Returns the taint labels of a caller: they name the classes of the data that its session received. */
+  /** Returns the taint labels of a caller, which include the classes of data that its session received. */
   readonly labelsOf: (identity: Identity) => readonly string[]
 }): Stage<'resolve', 'identity', 'target'> {
   return stage({
@@ -50,7 +50,7 @@ export function createModelResolve({
       }
       const route = routes.resolve(call.facts.identity, call.server)
       if (isDenial(route)) return route
-      // Asked before anything is held or sent: a call that cannot be made costs nothing.
+      // Checked before any hold or request: an impossible call costs nothing.
       if (!route.endpoints.some(isReady))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
       const dataClass = classOfSession(route.dataClass, labelsOf(call.facts.identity))
@@ -62,7 +62,7 @@ export function createModelResolve({
   })
 }
 
-/** A call that waits or streams ends when its route has gone or leads elsewhere. */
+/** A waiting or streaming call ends when its route is removed or changed. */
 function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): Denial | null {
   const routes = snapshots.current.get(routesSlot)
   const began = call.snapshot.get(routesSlot)
@@ -83,7 +83,7 @@ function targetOf(
   { route, dataClass }: { readonly route: Route; readonly dataClass: Target['dataClass'] },
   choice: Pick<Choice, 'allows'>,
 ): Target | Denial {
-  // Whatever has a body names a model: what is generated, embedded or counted.
+  // Any request with a body names a model: generations, embeddings and token counts.
   const generates = call.body !== null
   if (!route.endpoints.some((endpoint) => endpoint.wire.methods.has(call.method))) {
     const { provider } = route.endpoints[0]
@@ -92,7 +92,7 @@ function targetOf(
   const model = generates ? route.endpoints[0].modelFor(call.name) : null
   if (generates && model === null) return deny('invalid_request', 'model is required', { data: { param: 'model' } })
   if (model !== null && !route.endpoints.some((one) => choice.allows(dataClass, one.modelFor(call.name) ?? '')))
-    return deny('model_not_allowed', `the model ${model.slice(0, 128)} may not be given ${dataClass} data`)
+    return deny('model_not_allowed', `the model ${model.slice(0, 128)} is not allowed for ${dataClass} data`)
   const hosted = generates
     ? (hostedTool(call.body?.value, route.providerTools, call.method) ?? hostedSearch(call.name, route))
     : null
@@ -114,14 +114,14 @@ function targetOf(
   }
 }
 
-/** A model that searches by itself is the tool `web_search`, unless the route names it and not the caller. */
-function hostedSearch(asked: string | null, { endpoints, providerTools }: Route): string | null {
-  if (!searchesByItself(asked) || providerTools.has('web_search')) return null
-  const isCallers = endpoints.some(({ modelFor }) => modelFor(asked) === asked && modelFor(null) !== asked)
+/** A model that searches by itself counts as the tool `web_search`, unless the route sets it instead of the caller. */
+function hostedSearch(requested: string | null, { endpoints, providerTools }: Route): string | null {
+  if (!searchesByItself(requested) || providerTools.has('web_search')) return null
+  const isCallers = endpoints.some(({ modelFor }) => modelFor(requested) === requested && modelFor(null) !== requested)
   return isCallers ? 'web_search' : null
 }
 
-/** Whether content from outside may be in the answer of any endpoint. */
+/** Returns whether the response of any endpoint may hold foreign content. */
 function isForeign({ name, body, method }: Call, { endpoints }: Route): boolean {
   return bringsForeignContent(body?.value, method) || endpoints.some((one) => searchesByItself(one.modelFor(name)))
 }

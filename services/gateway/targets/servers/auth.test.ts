@@ -8,7 +8,7 @@ const credentialKey = 'default.notes'
 const tokenURL = 'https://login.example/token'
 const url = 'https://notes.example/mcp'
 
-test('each type of auth is read with what it needs and nothing else', () => {
+test('each type of auth is read with its required members only', () => {
   const grant = { tokenURL, audience: null, resource: null, scopes: [] }
   const good: [AuthEntry, object][] = [
     [{ type: 'none', credentialKey }, { type: 'none' }],
@@ -44,7 +44,7 @@ test('each type of auth is read with what it needs and nothing else', () => {
   for (const [entry, expected] of good) assert.deepEqual(authOf(entry, url), expected)
 })
 
-test('an entry that could not be kept refuses the file and names the member', () => {
+test('an invalid entry refuses the file, naming the member', () => {
   const bad: [AuthEntry, string][] = [
     [{ type: 'bearerSecret' }, '.credentialKey: Required value'],
     [{ type: 'headerSecret', credentialKey }, '.headerName: Required value'],
@@ -71,7 +71,7 @@ test('an entry that could not be kept refuses the file and names the member', ()
   )
 })
 
-test('a credential key whose files would have to be shown in two ways refuses the file', () => {
+test('a credential key with two different auths refuses the file', () => {
   const entry = (auth: AuthEntry) => ({
     url,
     namespaces: [],
@@ -92,7 +92,7 @@ test('a credential key whose files would have to be shown in two ways refuses th
   })
 })
 
-test('a credential key is a file name: it leads nowhere else', () => {
+test('a credential key is a file name without path', () => {
   for (const key of ['../x', 'a/b', '.hidden', '', 'a\\b', 'a\nb']) {
     const auth = { type: 'bearerSecret', credentialKey: key }
     const entry = { url, namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal', auth }

@@ -1,7 +1,7 @@
 import { type AuthEntry, isWrittenHeader } from '@plat/resources/rendered'
 import type { UpstreamAuth } from '../../call/index.ts'
 
-/** Registry entry `auth`, with everything that its type needs; a string says what is wrong, beginning with the member. */
+/** Reads `auth` of a registry entry. Returns a problem, starting with the member, if it is not complete and valid. */
 export function authOf(entry: AuthEntry, url: string): UpstreamAuth | string {
   const { perUser = false, provider = '' } = entry
   const auth = typedAuth(entry, url)

@@ -1,7 +1,7 @@
 import { defineBlock, type Rule } from '@plat/config'
 import Type from 'typebox'
 
-/** The name of a static server (docs/spec/gateway.md, core rule 7). */
+/** Name of a static server (docs/spec/gateway.md, core rule 7). */
 const SERVER_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
 
 const SOURCES = ['upstreams', 'upstreamsFile', 'models', 'modelsFile']
@@ -47,7 +47,7 @@ export const serversBlock = defineBlock({
       {
         default: {},
         description:
-          'Audiences that MCPServers of a namespace may receive exchanged tokens for. A namespace without an entry receives those of its own agents alone, for any audience.',
+          'Audiences that MCPServers of a namespace may receive exchanged tokens for. A namespace without an entry receives only those of its own agents, for any audience.',
       },
     ),
   }),

@@ -24,7 +24,7 @@ function misnamed(file: UpstreamsFile): string[] {
     else if (how !== null && 'credentialKey' in how) {
       const mine = { key, auth: JSON.stringify(how) }
       const first = filed.getOrInsert(how.credentialKey, mine)
-      // The same files cannot be shown in two ways.
+      // One set of files cannot be used for two types of auth.
       if (first.auth !== mine.auth) {
         out.push(`servers[${key}].auth.credentialKey: servers[${first.key}] has the same one with another auth`)
       }

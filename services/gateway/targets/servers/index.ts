@@ -13,16 +13,16 @@ export { createResolveStage, registrySlot } from './stage.ts'
 
 export interface ServersOptions {
   readonly config: {
-    /** Empty: only static upstreams. */
+    /** Empty for static upstreams only. */
     readonly upstreamsFile: string
     readonly upstreams: Readonly<Record<string, string>>
     readonly policyReloadSeconds: number
   }
   readonly snapshots: Snapshots
-  /** Default: `tools:<name>` alone. */
+  /** Default: only `tools:<name>`. */
   readonly missingScopes?: MissingScopes
   readonly credentials: ServerCredentials
-  /** What the gateway is itself; default: nothing. */
+  /** Built-in servers; default: none. */
   readonly builtins?: readonly BuiltinServer[]
   readonly clock: Clock
   readonly log: Log
@@ -31,18 +31,18 @@ export interface ServersOptions {
 
 export interface Servers {
   readonly stage: Stage<'resolve', 'identity', 'target'>
-  /** The server that a target names, as this snapshot knows it; null once it is gone. */
+  /** Returns the server of a target in this snapshot, or null if it was removed. */
   upstream(snapshot: Snapshot, key: string): Upstream | null
-  /** Taint labels of a tool of the server that a target names. */
+  /** Taint labels of a tool of a target's server. */
   labels(snapshot: Snapshot, target: Target, tool: string): ToolLabels
-  /** Reads the file now; the first check comes before the gateway serves. */
+  /** Reads the file; first called before the gateway serves. */
   check(): Promise<void>
   close(): void
 }
 
 /**
- * MCP servers of `upstreamsFile` and `upstreams` (docs/spec/gateway.md, "MCP servers"), read again every `policyReloadSeconds`.
- * Without a readable file at start only static upstreams are known; a bad file later leaves the good one in force.
+ * MCP servers of `upstreamsFile` and `upstreams` (docs/spec/gateway.md, "MCP servers"), reloaded every `policyReloadSeconds`.
+ * Without a readable file at start only static upstreams are known; an invalid file leaves the previous one in force.
  */
 export function createServers(options: ServersOptions): Servers {
   const { config, snapshots, clock, log, metrics, missingScopes, credentials, builtins } = options
@@ -65,7 +65,7 @@ export function createServers(options: ServersOptions): Servers {
               bytes === null ? ({ ok: false, problems: ['no such file'] } as const) : decodeUpstreams(bytes)
             if (!decoded.ok) return failed(decoded.problems)
             const registry = buildRegistry(decoded.file, config.upstreams, builtins)
-            // Credentials first: a server is not served before its credential is there.
+            // Credentials first: a server is served only once its credential was read.
             await credentials.follow(registry.auths)
             publish(registry)
             log.info({ path, servers: Object.keys(decoded.file.servers).length }, 'servers loaded')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { taintRules } from './labels.ts'
 
-test('every entry that names a tool counts, by its name or by a glob', () => {
+test('all entries that match a tool apply, by name or glob', () => {
   // Shows D3.registry.toolLabels.
   const rules = taintRules('trusted', {
     search: { taints: ['web'], sinks: ['query'] },
@@ -18,7 +18,7 @@ test('every entry that names a tool counts, by its name or by a glob', () => {
   assert.ok(rules.clears)
 })
 
-test('whatever comes from a server that nobody trusts is labelled, tools with labels of their own included', () => {
+test('all data of an untrusted server is labelled, including tools with own labels', () => {
   const rules = taintRules('untrusted', { search: { taints: ['web'] }, 's*': { sinks: ['s'] } })
   assert.deepEqual(rules.of('search').taints, ['untrusted-input', 'web'])
   for (const other of ['send', 'other', null]) assert.deepEqual(rules.of(other).taints, ['untrusted-input'])
@@ -27,7 +27,7 @@ test('whatever comes from a server that nobody trusts is labelled, tools with la
   assert.ok(!rules.clears)
 })
 
-test('data of a class above internal is labelled with it; the description of its server is not', () => {
+test('data of a class above internal is labelled with it; descriptions of its server are not', () => {
   const ofClass = (dataClass: 'public' | 'internal' | 'confidential' | 'restricted') => {
     const rules = taintRules('untrusted', { search: { taints: ['web'] } }, dataClass)
     return [rules.of('search').taints, rules.of(null).taints, rules.described.taints]

@@ -2,19 +2,19 @@ import { glob } from '@plat/core'
 import type { ServerEntry } from '@plat/resources/rendered'
 import { labelsByTrust, labelsOfClass, type Target, type ToolLabels } from '../../call/index.ts'
 
-/** Taint labels of one server's tools (docs/spec/crds.md, `toolLabels`), by the tool's name or by a glob. */
+/** Taint labels of a server's tools (docs/spec/crds.md, `toolLabels`), by name or glob. */
 export interface TaintRules {
-  /** Labels of what a tool returns; null: of other data, such as a resource. */
+  /** Returns the labels of a tool's results; null for other data, such as a resource. */
   of(tool: string | null): ToolLabels
-  /** Labels of what describes the server, such as its list of tools: they carry no data. */
+  /** Labels of descriptions of the server, such as its tool list, which carry no data. */
   readonly described: ToolLabels
-  /** Whether any of them clears. */
+  /** Whether any of the rules clears labels. */
   readonly clears: boolean
 }
 
 type Entry = NonNullable<ServerEntry['toolLabels']>[string]
 
-/** Of several entries that name a tool all count. The class of the server's data is a label like any other. */
+/** All entries that match a tool apply. The class of the server's data is a label, too. */
 export function taintRules(
   trust: Target['trust'],
   entries: Readonly<Record<string, Entry>> = {},

@@ -7,10 +7,10 @@ import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { started } from '../../testing/started.ts'
 
-/** Longer than the shortest wait that a server may have, in milliseconds. */
+/** Longer than the minimum timeout of a server, in milliseconds. */
 const SLOW_MS = 1500
 
-/** A gateway with servers of the registry, each like the first but for what is said of it, and policy rules of one agent. */
+/** A gateway with these servers of the registry, with defaults from the first one, and policy rules of one agent. */
 async function setUp(t: TestContext, servers: Readonly<Record<string, object>>, own: SetUp = {}) {
   const { rules = [], sovereignty } = own
   const dir = tempFolder()
@@ -44,7 +44,7 @@ async function setUp(t: TestContext, servers: Readonly<Record<string, object>>, 
   const scope = Object.keys(servers)
     .map((name) => `tools:${name}`)
     .join(' ')
-  /** Code of the error of one call; `ok` when it was answered. */
+  /** Makes a call; returns `ok` or the error code. */
   return async (server: string, { tool = 'read', session = 's1' }: { tool?: string; session?: string } = {}) => {
     const response = await fetch(`${gateway.url}/mcp/${server}`, {
       method: 'POST',
@@ -69,7 +69,7 @@ interface SetUp {
   readonly sovereignty?: object
 }
 
-test('what an untrusted server returns taints the session, and what a trusted one returns does not', async (t) => {
+test('results of an untrusted server taint the session, and those of a trusted one do not', async (t) => {
   // Shows D3.registry.trust, D2.server.trust.
   const rules = [{ name: 'stop', action: 'deny', match: { tools: ['send'], taints: ['untrusted-input'] } }]
   const ask = await setUp(t, { mine: { trust: 'trusted' }, theirs: { trust: 'untrusted' } }, { rules })
@@ -89,7 +89,7 @@ test('a rule matches the class of a server’s data', async (t) => {
   assert.deepEqual(answers, ['ok', 'ok', 'policy_denied', 'policy_denied'])
 })
 
-test('a server is called only where it runs in a place that is allowed', async (t) => {
+test('a server is called only in an allowed jurisdiction', async (t) => {
   // Shows D3.registry.jurisdiction.
   const servers = { near: { jurisdiction: 'DE' }, far: { jurisdiction: 'US' }, nowhere: {} }
   const sovereignty = { allowedJurisdictions: ['EU'], requireJurisdiction: true }
@@ -98,7 +98,7 @@ test('a server is called only where it runs in a place that is allowed', async (
   assert.deepEqual(answers, ['ok', 'residency_denied', 'residency_denied'])
 })
 
-test('the head of a response is waited for as long as the server’s timeoutSeconds, and others have their own', async (t) => {
+test('response headers time out after the timeoutSeconds of the server', async (t) => {
   // Shows D3.registry.timeoutSeconds, D2.server.timeoutSeconds.
   const ask = await setUp(t, { hasty: { timeoutSeconds: 1 }, patient: { timeoutSeconds: 30 }, unset: {} })
   const answers = await Promise.all(['hasty', 'patient', 'unset'].map((name) => ask(name, { tool: 'slow' })))

@@ -10,65 +10,65 @@ import {
 import { authOf } from './auth.ts'
 import { type TaintRules, taintRules } from './labels.ts'
 
-/** One MCP server as the gateway reaches it. */
+/** An MCP server. */
 export interface Upstream {
-  /** `<ns>/<name>`; a static upstream of gateway.json has its bare name. */
+  /** `<ns>/<name>`; for a static upstream of gateway.json its bare name. */
   readonly key: string
   readonly url: string
-  /** Wait for response headers; null: `upstreamTimeoutSeconds`. */
+  /** Timeout of response headers; null for `upstreamTimeoutSeconds`. */
   readonly timeoutSeconds: number | null
-  /** PEM bundle trusted beside the system roots. */
+  /** Additional CA bundle in PEM. */
   readonly caPEM: string | null
-  /** Protocol revisions that the server speaks; null: not stated. */
+  /** Supported protocol revisions, or null if not stated. */
   readonly protocolVersions: readonly string[] | null
   readonly trust: Target['trust']
   readonly dataClass: Target['dataClass']
   readonly jurisdiction: string | null
-  /** What the gateway shows it. */
+  /** Authentication of the gateway to the server. */
   readonly auth: UpstreamAuth
-  /** What tool definitions are held against; null: mode `off`. */
+  /** Pins of tool definitions; null in mode `off`. */
   readonly pins: Pins | null
-  /** Its own profile of data-loss prevention; null: it names none. */
+  /** Profile of data-loss prevention, or null. */
   readonly dlpProfile: string | null
   /** Taint labels of its tools. */
   readonly labels: TaintRules
-  /** Set: the gateway is the server itself, and there is no URL. */
+  /** Set for built-in servers, which have no URL. */
   readonly builtin: BuiltinServer | null
 }
 
-/** `pins` of the file, ready to be asked. */
+/** `pins` of the file, indexed. */
 export interface Pins extends Pick<PinsEntry, 'mode' | 'onChange' | 'allowUnpinned'> {
   readonly pins: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** The way from a name that a caller uses to one server (docs/spec/gateway.md, "Server name resolution order"): map lookups only. */
+/** Resolves a caller's name to one server (docs/spec/gateway.md, "Server name resolution order") by map lookups only. */
 export interface Registry {
   resolve(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial
   /** By `Target.key`. */
   upstream(key: string): Upstream | null
-  /** What the file says that an agent may read of the web; null: nothing. */
+  /** Returns the web access of an agent by the file, or null. */
   web(caller: Pick<Identity, 'namespace' | 'agent'>): AgentWeb | null
-  /** The same of what its browser may be led to. */
+  /** Returns the browser access of an agent by the file, or null. */
   browser(caller: Pick<Identity, 'namespace' | 'agent'>): AgentBrowser | null
-  /** What all of them are shown; those of gateway.json are shown nothing. */
+  /** Authentication of all servers; those of gateway.json have none. */
   readonly auths: readonly UpstreamAuth[]
-  /** Feeds `plat_gateway_upstreams_configured`. */
+  /** Value of `plat_gateway_upstreams_configured`. */
   readonly size: number
-  /** Whether any tool clears taints: where none does, a label stays for as long as it is kept. */
+  /** Whether any tool clears taints; otherwise labels are permanent. */
   readonly clears: boolean
 }
 
 /** `agentWeb` of the file: `Agent.spec.web` (docs/spec/crds.md). */
 export type AgentWeb = UpstreamsFile['agentWeb'][string]
 
-/** What `Agent.spec.browser` allows and `Agent.spec.web` denies (docs/spec/crds.md). */
+/** Allowed domains of `Agent.spec.browser` and denied ones of `Agent.spec.web` (docs/spec/crds.md). */
 export type AgentBrowser = Pick<AgentWeb, 'allowedDomains' | 'deniedDomains'>
 
 const RESERVED_PREFIX = 'plat-'
 
 const emptyFile: UpstreamsFile = { version: 1, servers: {}, bindings: {}, agentWeb: {} }
 
-/** Builds the registry of one upstreamsFile (null: none), the static `upstreams` of gateway.json, and what is built in. */
+/** Builds the registry of an upstreamsFile (null for none), the static `upstreams` of gateway.json, and built-in servers. */
 export function buildRegistry(
   file: UpstreamsFile | null,
   statics: Readonly<Record<string, string>>,
@@ -87,7 +87,7 @@ export function buildRegistry(
   })
 }
 
-/** An entry of the file, and what is made of it. */
+/** An entry of the file with its server. */
 interface Filed {
   readonly entry: ServerEntry
   readonly upstream: Upstream
@@ -97,24 +97,24 @@ function byKey(filed: readonly Filed[]): Map<string, Upstream> {
   return new Map(filed.map(({ upstream }) => [upstream.key, upstream]))
 }
 
-/** What the names mean that one namespace uses: maps within maps, so that no call has to put a key together. */
+/** Names as used by one namespace: nested maps, so that calls build no keys. */
 class Namespace {
-  /** MCPServers of its own, by name. */
+  /** Its own MCPServers, by name. */
   readonly own = new Map<string, Upstream>()
-  /** The servers of a name that other namespaces share with it. */
+  /** Servers of other namespaces shared with it, by name. */
   readonly shared = new Map<string, Upstream[]>()
   /** `Agent.spec.tools[].upstreamURL` by `<agent>-<name>`. */
   readonly implicit = new Map<string, Upstream>()
-  /** Keys of servers, by the agent that is bound to them and the name that it uses. */
+  /** Keys of bound servers, by agent and name. */
   readonly bindings = new Map<string, Map<string, string>>()
-  /** Keys of other namespaces' servers that it may use. */
+  /** Keys of servers of other namespaces that it may use. */
   readonly usable = new Set<string>()
 }
 
 const NOTHING_NAMED = new Namespace()
 
 interface Tables {
-  /** A name that a caller uses is only ever looked up in its namespace, or among the static names. */
+  /** Names are only looked up in the caller's namespace, or among the static names. */
   readonly namespaces: ReadonlyMap<string, Namespace>
   /** MCPServers by `<ns>/<name>`. */
   readonly servers: ReadonlyMap<string, Upstream>
@@ -122,7 +122,7 @@ interface Tables {
   readonly implicit: ReadonlyMap<string, Upstream>
   /** `upstreams` of gateway.json by bare name. */
   readonly statics: ReadonlyMap<string, Upstream>
-  /** What the gateway is itself, by name. */
+  /** Built-in servers, by name. */
   readonly builtins: ReadonlyMap<string, Upstream>
   /** By `<ns>/<agent>`. */
   readonly agentWeb: ReadonlyMap<string, AgentWeb>
@@ -163,7 +163,7 @@ class NamedUpstreams implements Registry {
     const { own, shared, implicit, bindings, usable } = this.#tables.namespaces.get(namespace) ?? NOTHING_NAMED
     const binding = bindings.get(agent)?.get(name)
     if (binding !== undefined) {
-      // A binding into another namespace holds only while the server is shared with the caller's; it never falls through.
+      // A binding to another namespace applies only while the server is shared; it never falls through.
       const mayUse = binding.startsWith(`${namespace}/`) || usable.has(binding)
       return (mayUse ? this.#tables.servers.get(binding) : undefined) ?? unknown(name)
     }
@@ -207,7 +207,7 @@ function namespacesOf(filed: readonly Filed[], bindings: UpstreamsFile['bindings
   return namespaces
 }
 
-/** Throws on an entry that the decoder refuses. */
+/** Throws for entries that the decoder refuses. */
 function upstreamOf(key: string, entry: ServerEntry): Upstream {
   const auth = authOf(entry.auth, entry.url)
   if (typeof auth === 'string') throw new Error(`servers[${key}].auth${auth}`)
@@ -234,7 +234,7 @@ function pinsOf({ pins, ...rules }: PinsEntry): Pins {
 
 const UNTRUSTED = taintRules('untrusted')
 
-/** What gateway.json says nothing about stands as for an MCPServer that leaves it out. */
+/** Defaults for static servers, as for an MCPServer without these members. */
 const unsaid = {
   timeoutSeconds: null,
   caPEM: null,

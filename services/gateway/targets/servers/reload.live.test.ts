@@ -6,7 +6,7 @@ import { setUpRegistry } from '../../testing/registered.ts'
 
 const auth = { type: 'none' } as const
 
-/** A scripted server that answers every call with its name. */
+/** A scripted server that responds to every call with its name. */
 async function named(t: TestContext, name: string) {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -14,7 +14,7 @@ async function named(t: TestContext, name: string) {
   return upstream
 }
 
-test('the registry is read again under load: a server moves, one comes, one goes, and no call fails', async (t) => {
+test('the registry is reloaded under load: servers are moved, added and removed, and no call fails', async (t) => {
   const [first, second] = [await named(t, 'first'), await named(t, 'second')]
   const fixture = await setUpRegistry(t, {
     servers: { notes: { url: first.url, auth }, gone: { url: first.url, auth } },

@@ -82,7 +82,7 @@ test('two servers of one name shared with the namespace are ambiguous', () => {
   assert.equal(answer('dup', { namespace: 'team', agent: 'x' }), 'unknown_server')
 })
 
-test('an implicit server serves its own agent alone', () => {
+test('an implicit server serves its own agent only', () => {
   // Shows D3.registry.implicit.
   assert.equal(answer('legacy', { namespace: 'default', agent: 'other' }), 'unknown_server')
   assert.equal(answer('assistant-legacy'), 'unknown_server')
@@ -112,7 +112,7 @@ test('names that begin with plat- are built in and never looked up', () => {
   }
 })
 
-test('a target finds its server again by key, with what the file says of it', () => {
+test('a target resolves to its server by key, with the settings of the file', () => {
   const { labels, ...notes } = registry.upstream('default/notes') ?? assert.fail()
   assert.equal(labels.clears, false)
   assert.deepEqual(notes, {
@@ -134,7 +134,7 @@ test('a target finds its server again by key, with what the file says of it', ()
   assert.equal(registry.size, 16)
 })
 
-test('what an agent may read of the web is found by its name, and must be domains', () => {
+test('web access of an agent is looked up by its name, and lists domains', () => {
   const read = (agentWeb: object) => decodeUpstreams(Buffer.from(JSON.stringify({ ...file, agentWeb })))
   const own = { allowedDomains: ['example.com'], deniedDomains: ['*.example.com'] }
   const good = read({ 'default/assistant': own })
@@ -152,7 +152,7 @@ test('what an agent may read of the web is found by its name, and must be domain
   })
 })
 
-test('a server for each user names its provider, and may ask for a certificate as well', () => {
+test('a server with auth per user names its provider, and can require a client certificate', () => {
   // Shows D3.registry.auth.
   const auth = (wish: ServerEntry['auth']) => {
     const read = decodeUpstreams(
@@ -171,7 +171,7 @@ test('a server for each user names its provider, and may ask for a certificate a
   ])
 })
 
-test('keys that are no names, reserved names, unknown fields and bad URLs refuse the file', () => {
+test('invalid keys, reserved names, unknown fields and invalid URLs refuse the file', () => {
   const bad = [
     { ...file, servers: { notes: entry('http://x') } },
     { ...file, servers: { 'a/plat-web': entry('http://x') } },

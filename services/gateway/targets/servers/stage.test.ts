@@ -42,7 +42,7 @@ function ready() {
   return { snapshots, stage: createResolveStage({ snapshots, credentials: { missing: () => null } }) }
 }
 
-test('the scope is asked before the name is looked up, and the challenge names it', async () => {
+test('the scope is checked before the name is looked up, and the challenge names it', async () => {
   const { snapshots, stage } = ready()
   for (const server of ['hidden', 'nobody-knows']) {
     const answer = await stage.admit(callOf(snapshots, server))
@@ -53,7 +53,7 @@ test('the scope is asked before the name is looked up, and the challenge names i
   assert.ok(isDenial(missing) && missing.code === 'unknown_server')
 })
 
-test('a target names server, key and, for calls alone, the tool', async () => {
+test('a target names server, key and, for calls only, the tool', async () => {
   const { snapshots, stage } = ready()
   const target = async (operation: Operation) => {
     const answer = await stage.admit(callOf(snapshots, 'notes', operation))
@@ -64,7 +64,7 @@ test('a target names server, key and, for calls alone, the tool', async () => {
   assert.deepEqual(await target('mcp.get'), ['notes', 'notes', null])
 })
 
-test('a server whose credential is missing is refused before anything is asked or held, after its name is known', async () => {
+test('a missing credential is a refusal after the name is resolved, before any hold or approval', async () => {
   const { snapshots } = ready()
   const asked: string[] = []
   const missing = ({ key, auth: { type } }: Pick<Upstream, 'key' | 'auth'>, { agent }: Identity) => {
@@ -79,7 +79,7 @@ test('a server whose credential is missing is refused before anything is asked o
   assert.deepEqual(asked, [`notes none ${identity.agent}`])
 })
 
-test('a server of the gateway itself judges its own calls, is nobody’s to replace, and asks for no credential', async () => {
+test('a built-in server checks its calls, cannot be replaced, and needs no credential', async () => {
   const snapshots = new Snapshots()
   const add = builtinTool({
     name: 'add',
@@ -139,13 +139,13 @@ test('a server of the gateway itself judges its own calls, is nobody’s to repl
   assert.deepEqual(await asked({ operation: 'mcp.list' }, { agent: 'other' }), { ...target, ...none })
 })
 
-test('operations of planes that are not built are refused', async () => {
+test('operations of unsupported planes are refused', async () => {
   const { snapshots, stage } = ready()
   const answer = await stage.admit(callOf(snapshots, 'notes', 'model.generate'))
   assert.ok(isDenial(answer) && answer.code === 'not_built')
 })
 
-test('a long call ends when its name is gone or leads elsewhere', async () => {
+test('a long call ends when its name is removed or changed', async () => {
   const { snapshots, stage } = ready()
   const call = callOf(snapshots, 'notes')
   const answer = await stage.admit(call)

@@ -15,34 +15,32 @@ import {
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { buildRegistry, type Registry, type Upstream } from './registry.ts'
 
-/** Where the servers stand in the snapshot. */
+/** Snapshot slot of the servers. */
 export const registrySlot: Slot<Registry> = { name: 'servers', initial: buildRegistry(null, {}) }
 
-/**
- * Which scopes a caller lacks. Null: none. Else all that the call needs, separated by spaces, as the caller's issuer writes them.
- */
+/** Returns null if the caller has the scopes, else all required ones, separated by spaces, as its issuer writes them. */
 export type MissingScopes = (identity: Identity, server: string, tool: string | null) => string | null
 
 const toolsScope: MissingScopes = ({ scopes }, server) => (scopes.has(`tools:${server}`) ? null : `tools:${server}`)
 
-/** What servers are shown, as far as they must know. */
+/** Credentials of servers, as far as their stage needs them. */
 export interface ServerCredentials {
-  /** Reads what these servers need, and forgets everything else. */
+  /** Reads the credentials of these servers, and forgets all others. */
   follow(auths: readonly UpstreamAuth[]): Promise<void>
-  /** Why it is plain already that this caller can make no call of the server; null: nothing is known against it. */
+  /** Returns why this caller can make no call of the server, as far as known, or null. */
   missing(server: Pick<Upstream, 'key' | 'auth'>, identity: Identity): Denial | null
 }
 
 export interface ResolveOptions {
   readonly snapshots: Snapshots
-  /** Default: `tools:<name>` alone. */
+  /** Default: only `tools:<name>`. */
   readonly missingScopes?: MissingScopes | undefined
   readonly credentials: Pick<ServerCredentials, 'missing'>
 }
 
 /**
- * From the name that the caller used to the one server it means. The scope is asked first, so that names cannot be
- * found out by trying; then the registry of the pass is asked.
+ * Resolves a caller's name to one server. Checks the scope first, so that names cannot be
+ * probed, then looks it up in the registry of the pass.
  */
 export function createResolveStage({
   snapshots,
@@ -60,7 +58,7 @@ export function createResolveStage({
       if (scope !== null) return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
       if (isDenial(upstream)) return upstream
-      // Asked before anybody is asked and anything is held: a call that cannot be made costs nothing.
+      // Checked before any approval or hold: an impossible call costs nothing.
       if (upstream.builtin !== null) return builtinTarget(call, upstream, upstream.builtin)
       return credentials.missing(upstream, call.facts.identity) ?? { target: targetOf(call, upstream) }
     },
@@ -68,7 +66,7 @@ export function createResolveStage({
   })
 }
 
-/** What a server of the gateway itself says of a call of its tools: that it must not be made, or what it asks for. */
+/** Returns the decision of a built-in server about a call: a denial or its requirements. */
 function builtinTarget(
   call: Call<'identity'>,
   upstream: Upstream,
@@ -86,7 +84,7 @@ function builtinTarget(
   return { target: requirements === null ? target : { ...target, requirements } }
 }
 
-/** A long call ends when its name has gone or leads to another server. */
+/** A long call ends when its name is removed or resolves to another server. */
 function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): Denial | null {
   if (snapshots.current === call.snapshot) return null
   const registry = snapshots.current.get(registrySlot)
@@ -96,12 +94,12 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
   return upstream.key === call.facts.target.key ? null : deny('unknown_server', `${call.server} has moved`)
 }
 
-/** Policies match the name that the caller used; `key` says which server it is. Only calls name a tool, and answers to what one asked. */
+/** Policies match the name that the caller used; `key` identifies the server. Only calls name a tool, and responses to input requests. */
 function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
   const tool = toolOf(call)
   const describes = call.operation === 'mcp.list' || call.operation === 'mcp.control'
   return {
-    // Whoever answers, it is MCP that is spoken: what looks at messages must not miss these.
+    // Also for built-in servers: stages that inspect MCP messages must see these.
     kind: 'mcp',
     key: upstream.key,
     server: call.server,

@@ -6,19 +6,19 @@ import { tempFolder } from '@plat/testkit/local'
 
 const AT = '2026-01-01T00:00:00.000000Z'
 
-/** An edge that seals what the test wants of its ledger. */
+/** An edge that seals selected records of its ledger. */
 export interface TestEdge {
   readonly path: string
   readonly ledgerId: string
   readonly signer: Signer
   lines(): string[]
-  /** Records `from` to `to`; `change` makes the seal lie before it is signed. */
+  /** Seals records `from` to `to`; `change` falsifies the seal before it is signed. */
   segment(from: number, to: number, change?: Partial<SegmentSeal>, signer?: Signer): Promise<Buffer>
-  /** A seal over nothing, after record `seq`. */
+  /** Returns a seal without records, after record `seq`. */
   question(seq: number): Promise<Buffer>
 }
 
-/** An edge with a ledger of so many records. */
+/** Creates an edge with a ledger of this many records. */
 export async function testEdge(records: number, edge = 'north'): Promise<TestEdge> {
   const path = join(tempFolder(), 'audit.jsonl')
   await fillLedger(path, records - 1)

@@ -1,9 +1,9 @@
 import { type AuditRecord, type Level, levelOf, numberOf, textOf, timeOf, titleOf } from './words.ts'
 
-/** From 0 to 10. */
+/** Severities from 0 to 10. */
 const SEVERITIES: Readonly<Record<Level, number>> = { information: 3, warning: 6, error: 8 }
 
-/** Keys of the dictionary of CEF, and the members of a record that they show. */
+/** Keys of the CEF dictionary, and the record members in them. */
 const TEXTS = [
   ['act', 'action'],
   ['cat', 'op'],
@@ -19,7 +19,7 @@ const NUMBERS = [
   ['in', 'bytesDown'],
   ['out', 'bytesUp'],
 ] as const
-/** Keys of one's own have a label each. */
+/** Custom keys, each with a label. */
 const CUSTOM_TEXTS = [
   ['cs2', 'session'],
   ['cs3', 'call'],
@@ -32,7 +32,7 @@ const CUSTOM_NUMBERS = [
   ['cn2', 'ms'],
 ] as const
 
-/** ArcSight Common Event Format, version 0. Its hash is `cs1`, its number `externalId`. */
+/** ArcSight Common Event Format, version 0, with the hash as `cs1` and the record number as `externalId`. */
 export function cef(record: AuditRecord): string {
   const kind = textOf(record, 'kind') ?? 'record'
   const head = ['CEF:0', 'plat', 'plat-gateway', '1', kind, titleOf(record), String(SEVERITIES[levelOf(record)])]
@@ -60,7 +60,7 @@ function labelled(key: string, label: string, value: string | number | null) {
   return value === null ? [] : [[`${key}Label`, label] as const, [key, value] as const]
 }
 
-/** A line feed cannot stand in the head at all. */
+/** The head cannot contain line feeds. */
 function escapedHead(text: string): string {
   return text.replace(/[\\|]/g, '\\$&').replace(/[\r\n]+/g, ' ')
 }

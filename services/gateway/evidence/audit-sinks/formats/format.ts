@@ -6,12 +6,12 @@ import type { AuditRecord, Format } from './words.ts'
 /** Values of `auditSinks[].format` (docs/spec/gateway.md). */
 export type FormatName = 'json' | 'rfc5424-json' | 'cef' | 'ocsf'
 
-/** The ledger's line as it is: whoever has all of them can verify the chain. */
+/** The ledger line unchanged, so that the complete set verifies as a chain. */
 function json(record: AuditRecord): string {
   return record.text
 }
 
-/** How a format writes a record. */
+/** Returns the writer of a format. */
 export function formatOf(name: FormatName, syslog: Rfc5424Options): Format {
   switch (name) {
     case 'json':
@@ -25,13 +25,13 @@ export function formatOf(name: FormatName, syslog: Rfc5424Options): Format {
   }
 }
 
-/** The same as messages of syslog: every format stands behind an RFC 5424 head, and `rfc5424-json` has structured data in it. */
+/** Formats for syslog: each with an RFC 5424 header, `rfc5424-json` with structured data. */
 export function syslogFormatOf(name: FormatName, { facility, sdId }: Rfc5424Options): Format {
   if (name === 'rfc5424-json') return rfc5424({ facility, sdId }, json)
   return rfc5424({ facility, sdId: null }, formatOf(name, { facility, sdId }))
 }
 
-/** Whether it writes JSON. */
+/** Returns whether the format is JSON. */
 export function isJson(name: FormatName): boolean {
   return name === 'json' || name === 'ocsf'
 }

@@ -22,7 +22,7 @@ const call = {
   server: 'notes',
   tool: 'add_note',
 }
-/** One record of every kind, as the gateway writes them. */
+/** One record of each kind, as the gateway writes them. */
 const records: readonly AuditRecord[] = [
   { kind: 'config', ledgerId: 'l-1', format: 1, createdAt: '2026-03-01T12:00:00Z' },
   { kind: 'intent', ...call, action: 'allow', argsBytes: 21, facts: { tier: 'standard', groups: [] } },
@@ -65,7 +65,7 @@ test('json is the line of the ledger', () => {
   for (const record of records) assert.equal(formatOf('json', options)(record), record.text)
 })
 
-test('rfc5424-json is a message of RFC 5424 with number and hash, and the line of the ledger in it', () => {
+test('rfc5424-json is a message of RFC 5424 with number, hash and the ledger line', () => {
   // Shows D3.auditSinks.format.rfc5424-json, D3.auditSinks.facility, D3.auditSinks.sdId.
   for (const record of records) {
     const told = parseSyslog(formatOf('rfc5424-json', { facility: 20, sdId: 'audit@1' })(record))
@@ -84,7 +84,7 @@ test('rfc5424-json is a message of RFC 5424 with number and hash, and the line o
   )
 })
 
-test('whatever a replica and a record are called, the message keeps to the grammar, and its length is counted in bytes', () => {
+test('with any names of replica and record the message is valid, and its length is counted in bytes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (replica, tool) => {
       const record = recordOf({ kind: 'outcome', replica, tool })
@@ -111,7 +111,7 @@ test('over syslog every format is a message of RFC 5424', () => {
   }
 })
 
-/** Reads CEF by its own rules: where a backslash stands, the next character is itself, or a line end. */
+/** Parses CEF by its rules: a backslash escapes the next character, or encodes a line feed. */
 function parseCef(text: string) {
   const fields = ['']
   let at = 0
@@ -121,7 +121,7 @@ function parseCef(text: string) {
     else fields.push((fields.pop() ?? '') + text[at])
   }
   const extension: Record<string, string> = {}
-  // Keys are of letters and digits; a value ends where the next key begins, and an equals sign in it is escaped.
+  // Keys are letters and digits; a value ends before the next key, and contains equals signs only escaped.
   const keys = Array.from(text.slice(at).matchAll(/(?:^| )([A-Za-z0-9]+)=/g))
   for (const [index, key] of keys.entries()) {
     const from = key.index + key[0].length
@@ -131,7 +131,7 @@ function parseCef(text: string) {
   return { fields: fields.slice(0, 7), extension }
 }
 
-test('cef keeps to its head of seven fields, and to the keys of its dictionary', () => {
+test('cef has a head of seven fields, and only keys of its dictionary', () => {
   // Shows D3.auditSinks.format.cef.
   const refused = records[3]
   assert.ok(refused !== undefined)
@@ -172,7 +172,7 @@ test('cef keeps to its head of seven fields, and to the keys of its dictionary',
   for (const record of records) assert.equal(parseCef(cef(record)).fields.length, 7)
 })
 
-test('no text can leave its place in cef, and none is changed by it', () => {
+test('texts cannot break out of their fields in cef, and decode unchanged', () => {
   const text = fc
     .oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^[|\\= \n\ra]{1,12}$/))
     .filter((one) => one !== '')
@@ -189,7 +189,7 @@ test('no text can leave its place in cef, and none is changed by it', () => {
   )
 })
 
-test('ocsf writes events of the published classes, with the line of the ledger as raw data', () => {
+test('ocsf writes events of the published classes, with the ledger line as raw data', () => {
   // Shows D3.auditSinks.format.ocsf.
   const classes = new Map<string, number>()
   for (const record of records) {
@@ -215,7 +215,7 @@ test('ocsf writes events of the published classes, with the line of the ledger a
   })
 })
 
-test('ocsf tells who asked for what, and how it went', () => {
+test('ocsf events name the caller, the operation and the result', () => {
   const [, , outcome, decision, list] = records.map((record) => JSON.parse(ocsf(record)))
   assert.deepEqual(outcome.actor, { app_name: 'assistant', session: { uid: 's-1' }, user: { name: 'alice' } })
   assert.deepEqual(
@@ -230,7 +230,7 @@ test('ocsf tells who asked for what, and how it went', () => {
   )
 })
 
-test('whatever a record says, ocsf stays within its classes', () => {
+test('for any record the ocsf event is valid for its class', () => {
   const value = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant({ a: [1] }))
   const members = [
     'op',

@@ -1,9 +1,9 @@
 import { type AuditRecord, type Level, levelOf, numberOf, textOf, timeOf, titleOf } from './words.ts'
 
-/** The version of the Open Cybersecurity Schema Framework whose classes these are. */
+/** Version of the Open Cybersecurity Schema Framework that defines these classes. */
 export const OCSF_VERSION = '1.6.0'
 
-/** Informational, medium, high. */
+/** Informational, medium and high. */
 const SEVERITIES: Readonly<Record<Level, number>> = { information: 1, warning: 3, error: 4 }
 
 const APPLICATION = { category_uid: 6, api: 6003, lifecycle: 6002 } as const
@@ -13,7 +13,7 @@ const CREATED = 1
 const OTHER = 99
 const PRODUCT = { name: 'plat-gateway', vendor_name: 'plat' } as const
 
-/** Kinds of records that tell of somebody's request. */
+/** Kinds of records about requests. */
 const REQUESTS: ReadonlySet<unknown> = new Set([
   'intent',
   'decision',
@@ -23,14 +23,14 @@ const REQUESTS: ReadonlySet<unknown> = new Set([
   'revocation',
   'admin',
 ])
-/** Kinds that somebody should look at. */
+/** Kinds of records that need attention. */
 const FINDS: ReadonlySet<unknown> = new Set(['alert', 'gap', 'recovered'])
 
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * An event of OCSF: API Activity (6003) for what was asked for, Detection Finding (2004) for alerts and for gaps of the ledger,
- * Application Lifecycle (6002) for everything that the ledger says of itself. `raw_data` is the line as it stands in the ledger.
+ * An OCSF event: API Activity (6003) for requests, Detection Finding (2004) for alerts and gaps of the ledger,
+ * Application Lifecycle (6002) for records of the ledger about itself. `raw_data` is the ledger line.
  */
 export function ocsf(record: AuditRecord): string {
   const { kind } = record.rec
@@ -84,7 +84,7 @@ function apiActivity(record: AuditRecord): Members {
       request: { uid: textOf(record, 'call') ?? record.hash },
       response: responseOf(record),
     },
-    // The gateway's callers are agents; it records who they are and not from which address they come.
+    // Callers are agents; records identify them and contain no client address.
     src_endpoint: { name: textOf(record, 'agent') ?? textOf(record, 'by') ?? PRODUCT.name },
     dst_endpoint: server === null ? undefined : { svc_name: server },
     resources:
@@ -98,7 +98,7 @@ function operationOf(record: AuditRecord): string {
   return textOf(record, 'op') ?? (event === null ? kind : `${kind}.${event}`)
 }
 
-/** Somebody with a session, or an administrator; an actor has at least one of these members. */
+/** A session or an administrator; an actor needs at least one of these members. */
 function actorOf(record: AuditRecord): Members {
   const user = textOf(record, 'user') ?? textOf(record, 'by')
   const session = textOf(record, 'session')
@@ -109,7 +109,7 @@ function actorOf(record: AuditRecord): Members {
   }
 }
 
-/** Unknown, success, failure. */
+/** Unknown, success or failure. */
 function statusOf(record: AuditRecord): Members {
   const result = textOf(record, 'result')
   const failed = record.rec.action === 'deny' || (result !== null && result !== 'completed' && result !== 'suspended')

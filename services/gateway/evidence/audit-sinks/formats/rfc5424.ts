@@ -3,19 +3,19 @@ import { type AuditRecord, type Format, type Level, levelOf, textOf } from './wo
 /** RFC 5424, table 2. */
 const SEVERITIES: Readonly<Record<Level, number>> = { information: 6, warning: 4, error: 3 }
 const APP_NAME = 'plat-gateway'
-/** HOSTNAME has at most so many characters, and MSGID (RFC 5424, section 6). */
+/** Maximum length of HOSTNAME and of MSGID, in characters (RFC 5424, section 6). */
 const MAX_HOSTNAME = 255
 const NIL = '-'
 
 export interface Rfc5424Options {
   readonly facility: number
-  /** Name of the structured data with number and hash; null: there is none. */
+  /** Name of the structured data with number and hash, or null for none. */
   readonly sdId: string | null
 }
 
 /**
- * A syslog message (RFC 5424) around what `message` writes. It begins with no byte order mark: the message is of any octets (MSG-ANY),
- * so that readers of JSON find JSON.
+ * Wraps a format in syslog messages (RFC 5424). They have no byte order mark: the message is of any octets (MSG-ANY),
+ * so that JSON parsers can read it.
  */
 export function rfc5424({ facility, sdId }: Rfc5424Options, message: Format): Format {
   return (record) => {
@@ -27,12 +27,12 @@ export function rfc5424({ facility, sdId }: Rfc5424Options, message: Format): Fo
   }
 }
 
-/** Both values are of letters and digits: nothing in them is to be escaped. */
+/** Both values contain letters and digits only and need no escaping. */
 function structured(sdId: string | null, { seq, hash }: AuditRecord): string {
   return sdId === null ? NIL : `[${sdId} seq="${seq}" hash="${hash}"]`
 }
 
-/** Printable US-ASCII without spaces. */
+/** Returns printable US-ASCII without spaces. */
 function token(text: string): string {
   return text.replace(/[^\x21-\x7e]/g, '_').slice(0, MAX_HOSTNAME)
 }

@@ -7,8 +7,8 @@ const SEVERITIES: Readonly<Record<Level, string>> = {
 }
 
 /**
- * An event of Google's Unified Data Model as JSON. All are `GENERIC_EVENT`: its types are of machines and not of agents. The whole
- * record stands in `additional`.
+ * A JSON event of Google's Unified Data Model. All are `GENERIC_EVENT`, since UDM has no types for agents. `additional` holds the whole
+ * record.
  */
 export function udm(record: AuditRecord): string {
   const of = (member: string) => textOf(record, member) ?? undefined
@@ -24,7 +24,7 @@ export function udm(record: AuditRecord): string {
       productLogId: record.hash,
       description: titleOf(record),
     },
-    // An event names at least one party.
+    // An event must name at least one party.
     principal: {
       application: of('agent') ?? 'plat-gateway',
       namespace: of('namespace'),

@@ -1,40 +1,40 @@
 import type { TailLine } from '@plat/ledger'
 
-/** A record as sinks get it: its number, its hash, what it says, and its line. */
+/** A record for sinks: number, hash, members and ledger line. */
 export type AuditRecord = TailLine
 
-/** Writes a record as one text without a line feed. */
+/** Formats a record as text without line feeds. */
 export type Format = (record: AuditRecord) => string
 
-/** How much a record asks for attention. */
+/** Severity of a record. */
 export type Level = 'information' | 'warning' | 'error'
 
-/** A refusal, a revocation and an alert are warnings; that records were lost, or a ledger had to be mended, is an error. */
+/** Refusals, revocations and alerts are warnings; lost records and repaired ledgers are errors. */
 export function levelOf({ rec }: AuditRecord): Level {
   if (rec.kind === 'gap' || rec.kind === 'recovered') return 'error'
   if (rec.kind === 'alert' || rec.kind === 'revocation' || rec.action === 'deny') return 'warning'
   return 'information'
 }
 
-/** A member that is a text; null: there is none. */
+/** Returns a string member, or null. */
 export function textOf({ rec }: AuditRecord, member: string): string | null {
   const value = rec[member]
   return typeof value === 'string' && value !== '' ? value : null
 }
 
-/** A member that is a whole number; null: there is none. */
+/** Returns an integer member, or null. */
 export function numberOf({ rec }: AuditRecord, member: string): number | null {
   const value = rec[member]
   return Number.isSafeInteger(value) ? Number(value) : null
 }
 
-/** When it happened, in milliseconds since the epoch. */
+/** Time of the event, in milliseconds since the epoch. */
 export function timeOf(record: AuditRecord): number {
   const time = Date.parse(textOf(record, 'at') ?? '')
   return Number.isNaN(time) ? 0 : time
 }
 
-/** One line for people: `outcome mcp.call notes/add_note: allow`. */
+/** Returns one line for people: `outcome mcp.call notes/add_note: allow`. */
 export function titleOf(record: AuditRecord): string {
   const of = (member: string) => textOf(record, member)
   const place = [of('server'), of('tool')].filter((part) => part !== null).join('/')

@@ -6,10 +6,10 @@ import { deliveryOf, type HttpParts, post } from './post.ts'
 import type { Receiver } from './receiver.ts'
 import type { BearerSource } from './receivers.ts'
 
-/** The host that stands for every region. */
+/** The host for all regions. */
 const GLOBAL_HOST = 'chronicle.googleapis.com'
 
-/** Google Security Operations by its API: raw logs of a log type, or events of the Unified Data Model. */
+/** Google Security Operations API: raw logs of a log type, or events of the Unified Data Model. */
 export function chronicleReceiver(parts: HttpParts, bearer: BearerSource): Receiver {
   const { config } = parts
   const isUdm = config.chronicleMode === 'udm'
@@ -25,7 +25,7 @@ export function chronicleReceiver(parts: HttpParts, bearer: BearerSource): Recei
   }
 }
 
-/** `url` is that of the instance: `https://<host>/v1alpha/projects/<p>/locations/<l>/instances/<i>`. */
+/** `url` names the instance: `https://<host>/v1alpha/projects/<p>/locations/<l>/instances/<i>`. */
 export function importUrl({ url: base, region, chronicleMode, logType }: SinkConfig): URL {
   const url = new URL(base)
   if (region !== '' && url.hostname === GLOBAL_HOST) url.hostname = `${region}-${GLOBAL_HOST}`

@@ -5,9 +5,9 @@ import { timeOf } from '../formats/words.ts'
 import { deliveryOf, type HttpParts, memberOf, post, type ReceiverResponse } from './post.ts'
 import type { Delivery, Item, Receiver } from './receiver.ts'
 
-/** Events of one request lie within so many milliseconds. */
+/** Maximum time span of the events in one request, in milliseconds. */
 const SPAN_MS = 24 * 60 * 60 * 1000
-/** Every other fault, such as of credentials or of a group that is not there, is not the records'. */
+/** Errors about the records; all others concern credentials, the log group or similar. */
 const CONTENT_FAULTS = /(?:^|#)(?:InvalidParameterException|SerializationException|ValidationException)$/
 
 export interface CloudWatchParts extends HttpParts {
@@ -15,7 +15,7 @@ export interface CloudWatchParts extends HttpParts {
   readonly credentials: () => Promise<AwsCredentials>
 }
 
-/** Amazon CloudWatch Logs by PutLogEvents. Group and stream are there already. */
+/** Amazon CloudWatch Logs, PutLogEvents. Group and stream must exist. */
 export function cloudWatchReceiver(parts: CloudWatchParts): Receiver {
   const { config, clock, credentials } = parts
   const { region, logGroup: logGroupName, logStream: logStreamName } = config
@@ -52,7 +52,7 @@ function refusesEvents({ status, json }: ReceiverResponse): boolean {
   return status === 413 || (status === 400 && typeof fault === 'string' && CONTENT_FAULTS.test(fault))
 }
 
-/** As many of the first ones as one request may hold together. */
+/** Returns the longest prefix that fits into one request. */
 function withinSpan(batch: readonly Item[]): readonly Item[] {
   let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const [count, { record }] of batch.entries()) {
@@ -64,14 +64,15 @@ function withinSpan(batch: readonly Item[]): readonly Item[] {
   return batch
 }
 
-/** By time: a clock that was set back leaves records that are not. */
+/** Sorts by time: after a clock was set back records are out of order. */
 function inOrder(batch: readonly Item[]): readonly Item[] {
   return batch.toSorted((a, b) => timeOf(a.record) - timeOf(b.record))
 }
 
-/** What came too late or is past the group's retention was not taken, though the request was. */
-function takenOf({ json, said }: ReceiverResponse, sent: readonly Item[]): Delivery {
-  if (typeof json !== 'object' || Array.isArray(json)) return { kind: 'failed', reason: `${said}, but no JSON object` }
+/** Events too old, or past the group's retention, are rejected within an accepted request. */
+function takenOf({ json, description }: ReceiverResponse, sent: readonly Item[]): Delivery {
+  if (typeof json !== 'object' || Array.isArray(json))
+    return { kind: 'failed', reason: `${description}, but no JSON object` }
   const bound = (name: string) => {
     const value = memberOf(json, 'rejectedLogEventsInfo', name)
     return typeof value === 'number' ? value : null

@@ -33,7 +33,7 @@ function receiver(t: TestContext, own: Own) {
   }
 }
 
-/** A file that goes with the test. */
+/** A temporary file. */
 async function file(text: string, name = 'file'): Promise<string> {
   const path = join(tempFolder(), name)
   await writeFile(path, text)
@@ -48,7 +48,7 @@ const linesOf = (body: string) => {
   return body.slice(0, -1).split('\n')
 }
 
-test('http posts one record a line, as ocsf unless told otherwise, with its token and headers', async (t) => {
+test('http posts one record per line, by default as ocsf, with its token and headers', async (t) => {
   // Shows D3.auditSinks.type.http, D3.auditSinks.url, D3.auditSinks.format.default, D3.auditSinks.headersFile,
   // D3.auditSinks.tokenFile.
   const server = await startHttpReceiver(t)
@@ -73,7 +73,7 @@ test('http posts one record a line, as ocsf unless told otherwise, with its toke
   assert.equal(server.posted[1]?.headers.authorization, 'Bearer second-token')
 })
 
-test('the other formats go over http as lines as well', async (t) => {
+test('http sends the other formats as lines, too', async (t) => {
   const server = await startHttpReceiver(t)
   for (const format of ['json', 'cef', 'rfc5424-json'] as const) {
     await receiver(t, { type: 'http', url: server.url, format }).deliver(records)
@@ -91,7 +91,7 @@ test('the other formats go over http as lines as well', async (t) => {
   )
 })
 
-test('over https the receiver is believed by its certificate and name, and is shown one', async (t) => {
+test('over https the receiver is verified by certificate and name, and gets the client certificate', async (t) => {
   // Shows D3.auditSinks.caFile, D3.auditSinks.certFile, D3.auditSinks.keyFile, D3.auditSinks.serverName.
   const { ca, client, tls } = await certificates()
   const server = await startHttpReceiver(t, tls)
@@ -112,12 +112,12 @@ test('over https the receiver is believed by its certificate and name, and is sh
   assert.equal(server.posted.length, 1)
 })
 
-test('nothing goes out without the file that it should go with, and no error quotes a secret', async (t) => {
+test('nothing is sent without its configured files, and no error quotes a secret', async (t) => {
   const server = await startHttpReceiver(t)
   const own = { type: 'http', url: server.url } as const
   const broken = await file('se cret')
   await assert.rejects(receiver(t, { ...own, tokenFile: broken }).deliver(records), (error: Error) => {
-    assert.match(error.message, /^tokenFile: .* holds no token that a header can carry$/)
+    assert.match(error.message, /^tokenFile: .* holds no valid bearer token$/)
     assert.ok(!error.message.includes('cret'))
     return true
   })
@@ -131,7 +131,7 @@ test('nothing goes out without the file that it should go with, and no error quo
   assert.equal(server.posted.length, 0)
 })
 
-test('what a receiver answers tells what is wrong with the records from what is wrong with the moment', async (t) => {
+test('responses distinguish rejected records from temporary failures', async (t) => {
   const server = await startHttpReceiver(t)
   const to = receiver(t, { type: 'http', url: server.url })
   const answered = async (status: number, body = '', headers = {}) => {
@@ -162,7 +162,7 @@ test('what a receiver answers tells what is wrong with the records from what is 
   await assert.rejects(closed.deliver(records), /ECONNREFUSED/)
 })
 
-test('splunk gets events with their time and place, as a stream of objects', async (t) => {
+test('splunk gets events with time and host, as a stream of objects', async (t) => {
   // Shows D3.auditSinks.type.splunk-hec, D3.auditSinks.index, D3.auditSinks.source, D3.auditSinks.sourceType.
   const server = await startHttpReceiver(t)
   const tokenFile = await file('00000000-1111-2222-3333-444444444444')
@@ -188,7 +188,7 @@ test('splunk gets events with their time and place, as a stream of objects', asy
   assert.ok(JSON.parse(two?.body.split('\n')[0] ?? '').event.startsWith('CEF:0|'))
   server.answers = () => ({ status: 400, body: '{"text":"Invalid data format","code":6,"invalid-event-number":1}' })
   assert.deepEqual(await to.deliver(records), { kind: 'refused', reason: 'status 400 (Invalid data format)' })
-  // The token must not write there: no record is to blame, and none is given up.
+  // The token lacks permission for the index: the records are valid, and none is dropped.
   server.answers = () => ({ status: 400, body: '{"text":"Incorrect index","code":7}' })
   assert.deepEqual(await to.deliver(records), { kind: 'failed', reason: 'status 400 (Incorrect index)' })
 })
@@ -225,7 +225,7 @@ test('sentinel gets a list of rows for the stream of its rule', async (t) => {
   for (const row of JSON.parse(server.posted[1]?.body ?? '')) assertOcsf(row.Record)
 })
 
-test('chronicle gets raw logs of a log type, or events of its own model', async (t) => {
+test('chronicle gets raw logs of a log type, or events of the Unified Data Model', async (t) => {
   // Shows D3.auditSinks.credentials.gcp, D3.auditSinks.type.chronicle, D3.auditSinks.chronicleMode, D3.auditSinks.logType, D3.auditSinks.region.
   const server = await startHttpReceiver(t)
   const instance = '/v1alpha/projects/p/locations/eu/instances/i'
@@ -267,7 +267,7 @@ test('chronicle gets raw logs of a log type, or events of its own model', async 
   assert.equal(importUrl(sinkConfig(regional)).href, expected)
 })
 
-test('cloudwatch gets signed events in the order of their time, by credentials that may change', async (t) => {
+test('cloudwatch gets signed events in time order, with credentials that may change', async (t) => {
   // Shows D3.auditSinks.credentials.aws.
   // Shows D3.auditSinks.type.cloudwatch, D3.auditSinks.awsCredentialsDir, D3.auditSinks.logGroup, D3.auditSinks.logStream,
   // D3.auditSinks.region, D3.auditSinks.credentials.
@@ -306,7 +306,7 @@ test('cloudwatch gets signed events in the order of their time, by credentials t
   assert.equal(assertSigned(three, 'env-secret').keyId, 'AKIDENV')
 })
 
-test('cloudwatch takes a day at most at once, and what it passes over is told by record', async (t) => {
+test('cloudwatch batches span at most a day, and rejected events are reported by record', async (t) => {
   const server = await startHttpReceiver(t)
   const place = { region: 'eu-central-1', logGroup: 'g', logStream: 's' }
   const to = receiver(t, { type: 'cloudwatch', url: `${server.url}/`, ...place, credentials: 'aws' })
@@ -341,7 +341,7 @@ test('cloudwatch takes a day at most at once, and what it passes over is told by
   }
 })
 
-test('a receiver that refuses one record of many gets all others, and one that is too large alone is given up', async (t) => {
+test('a receiver that refuses one record of many gets all others, and a single oversized one is dropped', async (t) => {
   const fixture = await setUpSinks(t)
   const server = await startHttpReceiver(t)
   const last = await fixture.fill(20)

@@ -2,7 +2,7 @@ import { formatOf, isJson } from '../formats/format.ts'
 import { deliveryOf, type HttpParts, post } from './post.ts'
 import type { Receiver } from './receiver.ts'
 
-/** Any receiver that takes lines: one record a line, the last one ended as well. */
+/** Generic HTTP receiver of lines: one record per line, each terminated. */
 export function httpReceiver(parts: HttpParts): Receiver {
   const { config, material } = parts
   const { url, format = 'ocsf' } = config

@@ -8,7 +8,7 @@ import { jsonlReceiver } from './jsonl.ts'
 
 const records = [0, 1, 2].map((seq) => recordOf({ kind: 'outcome' }, seq))
 
-test('a file gets the lines of the ledger, for its owner alone, and may be moved away at any time', async () => {
+test('a file gets the ledger lines, is readable by its owner only, and may be moved away at any time', async () => {
   // Shows D3.auditSinks.type.jsonl, D3.auditSinks.path, D3.auditSinks.format.default.
   const path = join(tempFolder(), 'deep', 'down', 'audit.jsonl')
   const to = jsonlReceiver(sinkConfig({ type: 'jsonl', path }))
@@ -23,7 +23,7 @@ test('a file gets the lines of the ledger, for its owner alone, and may be moved
   assert.equal(await readFile(path, 'utf8'), whole)
 })
 
-test('a line that was cut short is ended, and stands whole after that', async () => {
+test('a truncated line is terminated, and repeated as a whole', async () => {
   const path = join(tempFolder(), 'audit.jsonl')
   const to = jsonlReceiver(sinkConfig({ type: 'jsonl', path, format: 'cef' }))
   const [record] = records

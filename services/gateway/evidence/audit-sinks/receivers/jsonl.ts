@@ -5,13 +5,13 @@ import { formatOf } from '../formats/format.ts'
 import type { Receiver } from './receiver.ts'
 
 const LF = 0x0a
-/** Records say what agents did: only their owner reads them. */
+/** Records describe what agents did: only the owner may read them. */
 const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
 
 /**
- * A file that somebody else follows. It is opened for each delivery, so that it may be moved away at any time. A line that a crash or
- * a full disk cut short is ended, and stands whole after that.
+ * A file that another program follows. It is opened for each delivery, so that it may be moved away at any time. A line truncated by a
+ * crash or a full disk is terminated, and then repeated as a whole.
  */
 export function jsonlReceiver(config: SinkConfig): Receiver {
   const { path, format = 'json' } = config
@@ -25,7 +25,7 @@ export function jsonlReceiver(config: SinkConfig): Receiver {
   }
 }
 
-/** Appends whole lines; they are on disk when it resolves. */
+/** Appends whole lines; resolves when they are on disk. */
 export async function appendLines(path: string, lines: string): Promise<void> {
   await using file = await open(path, 'a+', FILE_MODE)
   const { size } = await file.stat()

@@ -4,39 +4,39 @@ import { placeOfSink, type SinkConfig } from '../config.ts'
 import type { Material } from '../material.ts'
 import type { Delivery } from './receiver.ts'
 
-/** Largest answer that is read, in bytes: receivers answer with a few words. */
+/** Maximum response size, in bytes. */
 const MAX_ANSWER_BYTES = 256 * 1024
-/** A code or a short sentence of a receiver; anything else may hold what it was sent, and is not told. */
+/** An error code or short sentence; any other text may echo sent records and is not repeated. */
 const WORDS = /^[A-Za-z0-9_.,:# -]{1,100}$/
-/** A longer wish is not heeded, in seconds. */
+/** Caps Retry-After, in seconds. */
 const MAX_RETRY_AFTER_SECONDS = 300
 
-/** What a receiver over HTTP needs. */
+/** Common parts of HTTP receivers. */
 export interface HttpParts {
   readonly config: SinkConfig
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly material: Material
 }
 
-/** A request with the records of one delivery. */
+/** A request with the records of a delivery. */
 export interface Posting {
   readonly url: URL
-  /** Names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** What a receiver answered. */
+/** Response of a receiver. */
 export interface ReceiverResponse {
   readonly status: number
-  /** Its strict JSON; null: the body is empty; undefined: it is no JSON. */
+  /** Parsed strict JSON; null for an empty body, undefined if it is not JSON. */
   readonly json: unknown
   /** `status 400 (InvalidParameterException)` */
-  readonly said: string
+  readonly description: string
   readonly retryAfterMs: number | undefined
 }
 
-/** Posts records; headers of `headersFile` stand below those of the request. Rejects where there is no answer. */
+/** Posts records; headers of the request override those of `headersFile`. Rejects if there is no response. */
 export async function post({ config, dialer, material }: HttpParts, posting: Posting): Promise<ReceiverResponse> {
   const { url, headers, body } = posting
   const fetched = await dialer.fetchBytes(url, 'sink', {
@@ -57,28 +57,28 @@ function answerOf({ status, headers, bytes }: Fetched): ReceiverResponse {
   return {
     status,
     json,
-    said: words === null ? `status ${status}` : `status ${status} (${words})`,
+    description: words === null ? `status ${status}` : `status ${status} (${words})`,
     retryAfterMs: retryAfterOf(headers['retry-after']),
   }
 }
 
-/** `refuses` says whether an answer is about the records; unless told otherwise: what cannot be read, and what is too large. */
+/** `refuses` decides whether a response rejects the records; default: unreadable or too large content. */
 export function deliveryOf(
   answer: ReceiverResponse,
   refuses: (answer: ReceiverResponse) => boolean = refusesContent,
 ): Delivery {
-  const { status, said, retryAfterMs } = answer
+  const { status, description, retryAfterMs } = answer
   if (status >= 200 && status < 300) return { kind: 'accepted' }
-  if (refuses(answer)) return { kind: 'refused', reason: said }
-  return { kind: 'failed', reason: said, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  if (refuses(answer)) return { kind: 'refused', reason: description }
+  return { kind: 'failed', reason: description, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
-/** Whoever must not, may not yet, or asks at the wrong place has well-formed records all the same. */
+/** Authorization, rate limits and wrong paths are no fault of the records. */
 export function refusesContent({ status }: ReceiverResponse): boolean {
   return status === 400 || status === 413 || status === 415 || status === 422
 }
 
-/** A member of what may be an object. */
+/** Returns a nested member, or undefined. */
 export function memberOf(value: unknown, ...path: readonly string[]): unknown {
   let found = value
   for (const name of path) {
@@ -88,7 +88,7 @@ export function memberOf(value: unknown, ...path: readonly string[]): unknown {
   return found
 }
 
-/** Where AWS, Azure, Google and Splunk say what is wrong. */
+/** Returns the error text where AWS, Azure, Google and Splunk put it, or null. */
 function wordsOf(json: unknown): string | null {
   const places = [['__type'], ['error', 'code'], ['error', 'status'], ['text']]
   const words = places.map((path) => memberOf(json, ...path)).find((found) => typeof found === 'string')

@@ -1,29 +1,29 @@
 import type { AuditRecord } from '../formats/words.ts'
 
-/** A record and the text that is sent for it. */
+/** A record and its formatted text. */
 export interface Item {
   readonly record: AuditRecord
   readonly text: string
 }
 
-/** What became of a batch. */
+/** Result of a batch. */
 export type Delivery =
   | {
       readonly kind: 'accepted'
-      /** So many of them, the first ones; absent: all. */
+      /** Length of the accepted prefix; default: all. */
       readonly count?: number
-      /** Those among them that the receiver will never take. */
+      /** Those among them that the receiver permanently refuses. */
       readonly refused?: readonly { readonly item: Item; readonly reason: string }[]
     }
-  /** Something in the batch is not to the receiver's liking, or it is too large. */
+  /** The receiver rejects a record of the batch, or its size. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** Nothing is said of the records: they are sent again. */
+  /** A failure unrelated to the records: they are sent again. */
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMs?: number }
 
-/** Where records go. */
+/** Destination of records. */
 export interface Receiver {
-  /** The text for a record; its bytes are held against `maxBatchBytes`. */
+  /** Formats a record; its size counts toward `maxBatchBytes`. */
   write(record: AuditRecord): string
-  /** Delivers the records in their order, and answers when the receiver has them. What it throws is a failure. */
+  /** Delivers the records in order; resolves when the receiver has them. Exceptions count as failures. */
   deliver(batch: readonly Item[]): Promise<Delivery>
 }

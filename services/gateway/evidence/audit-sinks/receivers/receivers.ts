@@ -11,10 +11,10 @@ import { sentinelReceiver } from './sentinel.ts'
 import { splunkReceiver } from './splunk-hec.ts'
 import { syslogReceiver } from './syslog.ts'
 
-/** A token for the next request. Rejects when there is none. */
+/** Returns a token for the next request. Rejects if there is none. */
 export type BearerSource = () => Promise<string>
 
-/** Credentials of `cloudCredentials` (docs/spec/gateway.md). Rejects while there are none. */
+/** Credentials of `cloudCredentials` (docs/spec/gateway.md). Rejects without them. */
 export interface Clouds {
   aws(): Promise<AwsCredentials>
   /** A token for Azure Monitor. */
@@ -28,7 +28,7 @@ export interface ReceiverParts {
   readonly clouds: Clouds
 }
 
-/** The receiver of a sink. */
+/** Creates the receiver of a sink. */
 export function createReceiver(config: SinkConfig, { dialer, clock, clouds }: ReceiverParts): Receiver {
   const material = new Material(config)
   const http = { config, dialer, material }

@@ -7,8 +7,8 @@ import type { BearerSource } from './receivers.ts'
 const API_VERSION = '2023-01-01'
 
 /**
- * Microsoft Sentinel by the Logs Ingestion API: a list of objects with the columns `TimeGenerated`, `Seq`, `Hash`, `Kind` and `Record`,
- * which the stream of the data collection rule declares.
+ * Microsoft Sentinel, Logs Ingestion API: a list of objects with the columns `TimeGenerated`, `Seq`, `Hash`, `Kind` and `Record`,
+ * as declared by the stream of the data collection rule.
  */
 export function sentinelReceiver(parts: HttpParts, bearer: BearerSource): Receiver {
   const { config } = parts

@@ -6,8 +6,8 @@ import type { Receiver } from './receiver.ts'
 
 const EVENT_PATH = '/services/collector/event'
 /**
- * Codes of the collector that are about the events: no data, a format that it cannot read, no event, an empty one, fields that it
- * cannot index. All others, such as an index that does not exist, are about the token.
+ * Codes of the collector about events: no data, invalid format, missing or empty event, fields that
+ * cannot be indexed. All others, such as a missing index, concern the token.
  */
 const CONTENT_CODES: ReadonlySet<unknown> = new Set([5, 6, 12, 13, 15])
 

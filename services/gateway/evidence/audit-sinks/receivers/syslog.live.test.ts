@@ -30,7 +30,7 @@ const items = (to: ReturnType<typeof receiver>, count: number) =>
     text: to.write(record),
   }))
 
-test('records come over tcp as messages with their length before them, and count when the receiver has heard them', async (t) => {
+test('records come over tcp as length-prefixed messages, and count once the receiver has read them', async (t) => {
   // Shows D3.auditSinks.type.syslog, D3.auditSinks.address, D3.auditSinks.format.default.
   const server = await startSyslogReceiver(t)
   const to = receiver(t, { address: `tcp://127.0.0.1:${server.port}` })
@@ -43,7 +43,7 @@ test('records come over tcp as messages with their length before them, and count
   assert.deepEqual(server.messages[3]?.data?.params.seq, '3')
 })
 
-test('over tls both sides show a certificate, and a rotated one counts without a restart', async (t) => {
+test('over tls both sides present a certificate, and a rotated one applies without a restart', async (t) => {
   // Shows D3.auditSinks.caFile, D3.auditSinks.certFile, D3.auditSinks.keyFile, D3.auditSinks.serverName.
   const { ca, client, tls } = await certificates()
   const server = await startSyslogReceiver(t, tls)
@@ -74,7 +74,7 @@ test('over tls both sides show a certificate, and a rotated one counts without a
   assert.equal(server.messages.length, 60)
 })
 
-test('a receiver that closes before the end, or that never closes, is not believed to have heard', async (t) => {
+test('a delivery fails if the receiver closes early or never closes', async (t) => {
   // Shows D3.auditSinks.timeoutSeconds.
   const server = await startSyslogReceiver(t)
   const to = receiver(t, { address: `tcp://127.0.0.1:${server.port}`, timeoutSeconds: 1 })
@@ -87,7 +87,7 @@ test('a receiver that closes before the end, or that never closes, is not believ
   assert.ok(late.kind === 'failed' && late.reason.includes('has not closed the connection'))
 })
 
-test('while a syslog server is away nothing is lost, and when it is back all comes in order', async (t) => {
+test('while a syslog server is away no record is lost, and all are delivered in order afterwards', async (t) => {
   const fixture = await setUpSinks(t)
   const server = await startSyslogReceiver(t)
   server.behaves = 'closes at once'

@@ -6,7 +6,7 @@ import { syslogFormatOf } from '../formats/format.ts'
 import type { Material } from '../material.ts'
 import type { Receiver } from './receiver.ts'
 
-/** Milliseconds until the event loop has read what had come before: between two timers it looks at every socket. */
+/** Time for the event loop to read data that has arrived: it polls sockets between two timers. */
 const READ_MS = 1
 
 export interface SyslogParts {
@@ -17,8 +17,8 @@ export interface SyslogParts {
 }
 
 /**
- * Syslog over TCP or TLS, each message with its length before it (RFC 6587, section 3.4.1; RFC 5425). Syslog has no acknowledgement,
- * so each batch has a connection of its own: it counts as delivered when the receiver has read to its end and closed it in turn.
+ * Syslog over TCP or TLS with length-prefixed messages (RFC 6587, section 3.4.1; RFC 5425). Syslog has no acknowledgement,
+ * so each batch uses a separate connection: it is delivered when the receiver has read to the end and closed the connection.
  */
 export function syslogReceiver({ config, dialer, material, clock }: SyslogParts): Receiver {
   const target = new URL(config.address)
@@ -45,11 +45,11 @@ interface TalkParts {
   readonly socket: Socket
   readonly clock: Clock
   readonly timeoutMs: number
-  /** No less than what a round trip takes. */
+  /** At least one round trip. */
   readonly roundTripMs: number
 }
 
-/** One connection, from the first byte of a batch to the end of both sides. */
+/** One connection for one batch. */
 class Talk {
   readonly #parts: TalkParts
   readonly #over = Promise.withResolvers<string | null>()
@@ -59,7 +59,7 @@ class Talk {
     this.#parts = parts
   }
 
-  /** Says it all and waits until the other side has heard it; a text says why that is not known. */
+  /** Sends the text and waits until the receiver has read it. Returns null, or the reason why that is unknown. */
   async say(text: string): Promise<string | null> {
     const { socket, clock, timeoutMs, roundTripMs } = this.#parts
     const over = (reason: string | null) => this.#over.resolve(reason)
@@ -67,12 +67,12 @@ class Talk {
       over(`the receiver has not closed the connection after a batch within ${timeoutMs} ms`),
     )
     socket.on('error', (error) => over(error.message))
-    socket.on('close', () => over('the connection was closed before the batch was heard'))
+    socket.on('close', () => over('the connection was closed before the batch was read'))
     socket.on('end', () => over(this.#isSaid ? null : 'the receiver closed the connection before the end of a batch'))
-    // A receiver of syslog says nothing; what it says is not kept.
+    // Syslog receivers send nothing; any data is discarded.
     socket.resume()
-    // Whoever closes without having read does so, or is told to, within a round trip: only after that does an end mean "heard". An end
-    // that has come by then, and that a busy process has not read yet, is none.
+    // A receiver that closes or resets without reading does so within a round trip: only an end after that time means "read". An end
+    // that arrived before, even if this busy process has not seen it yet, does not count.
     const wait = (ms: number, next: () => void) => () => void clock.after(ms, next)
     socket.write(
       text,

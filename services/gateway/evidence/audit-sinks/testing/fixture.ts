@@ -12,7 +12,7 @@ import type { SinkMetrics } from '../metrics.ts'
 import type { Delivery, Item, Receiver } from '../receivers/receiver.ts'
 import { Sink } from '../sink.ts'
 
-/** A sink as gateway.json fills it in. */
+/** A sink with the defaults of gateway.json. */
 export function sinkConfig(own: Partial<SinkConfig> & Pick<SinkConfig, 'type'>): SinkConfig {
   return {
     name: 'siem',
@@ -48,7 +48,7 @@ export function sinkConfig(own: Partial<SinkConfig> & Pick<SinkConfig, 'type'>):
   }
 }
 
-/** A record as the ledger's reader hands it out. */
+/** A record as returned by the ledger's reader. */
 export function recordOf(rec: Readonly<Record<string, unknown>>, seq = 7): AuditRecord {
   const whole = { at: '2026-03-01T12:00:00.123456Z', replica: 'gw-1', tenant: '', ...rec }
   const hash = 'ab'.repeat(32)
@@ -56,7 +56,7 @@ export function recordOf(rec: Readonly<Record<string, unknown>>, seq = 7): Audit
   return { seq, hash, rec: whole, text }
 }
 
-/** What came of the records of one sink. */
+/** Metrics of one sink. */
 export class Counted implements SinkMetrics {
   lagging = Number.NaN
   taken = 0
@@ -76,11 +76,11 @@ export class Counted implements SinkMetrics {
   }
 }
 
-/** A receiver that does what a test says; it takes everything until told otherwise. */
+/** A scripted receiver; by default it accepts everything. */
 export class ScriptedReceiver implements Receiver {
-  /** Numbers of the records of each delivery. */
+  /** Record numbers of each delivery. */
   readonly batches: number[][] = []
-  /** Numbers of the records that it took, as often as it took them. */
+  /** Accepted record numbers, including repetitions. */
   readonly taken: number[] = []
   answers: (batch: readonly Item[]) => Delivery | Promise<Delivery> = () => ({ kind: 'accepted' })
 
@@ -104,14 +104,14 @@ export interface SinkFixture {
   readonly auditPath: string
   readonly dir: string
   readonly ledger: FileLedger
-  /** Appends so many records; answers the number of the last. */
+  /** Appends records and returns the number of the last. */
   fill(count: number): Promise<number>
   lines(): string[]
-  /** A sink on the ledger, started. */
+  /** Starts a sink on the ledger. */
   sink(receiver: Receiver, own?: Partial<SinkConfig>, clock?: Clock): Promise<{ sink: Sink; counted: Counted }>
 }
 
-/** A ledger and what a sink needs beside it. */
+/** A ledger and the other parts of a sink. */
 export async function setUpSinks(t: TestContext): Promise<SinkFixture> {
   const auditPath = join(tempFolder(), 'audit.jsonl')
   const dir = `${auditPath}.sinks`

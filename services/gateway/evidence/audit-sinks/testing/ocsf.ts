@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-/** What one attribute must be. `at_least_one` as in the published constraints. */
+/** Rules for one object; `at_least_one` as in the published constraints. */
 interface ObjectRule {
   readonly required: readonly string[]
   readonly attributes: Readonly<Record<string, AttributeRule>>
@@ -8,8 +8,8 @@ interface ObjectRule {
 }
 type AttributeRule = 'string' | 'integer' | 'timestamp' | readonly number[] | ObjectRule | { readonly list: ObjectRule }
 
-// The part of OCSF 1.6.0 that our events touch: classes API Activity, Detection Finding and Application Lifecycle with the objects
-// in them, their required attributes and constraints, as the published schema has them.
+// The part of OCSF 1.6.0 in use: classes API Activity, Detection Finding and Application Lifecycle with their objects,
+// required attributes and constraints, as in the published schema.
 
 const product: ObjectRule = {
   required: ['name'],
@@ -116,7 +116,7 @@ const classes: Readonly<Record<number, { readonly category: number; readonly rul
   },
 }
 
-/** Fails for an event that the schema does not allow. Answers its class. */
+/** Fails for an event that the schema does not allow. Returns its class. */
 export function assertOcsf(event: unknown): number {
   assert.ok(isObject(event))
   const { class_uid, category_uid, activity_id, activity_name, type_uid } = event

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-/** A message of syslog as its grammar reads it (RFC 5424, section 6). */
+/** A parsed syslog message (RFC 5424, section 6). */
 export interface SyslogMessage {
   readonly facility: number
   readonly severity: number
@@ -9,7 +9,7 @@ export interface SyslogMessage {
   readonly appName: string
   readonly procId: string
   readonly msgId: string
-  /** Parameters of the structured data by the name of their element; null for `-`. */
+  /** Parameters of the structured data by element name, or null for `-`. */
   readonly data: { readonly id: string; readonly params: Readonly<Record<string, string>> } | null
   readonly message: string
 }
@@ -23,7 +23,7 @@ const HEAD = new RegExp(
 const ELEMENT = new RegExp(`^\\[(${SD_NAME})((?: ${SD_NAME}="${VALUE}")*)\\](?: |$)`)
 const PARAM = new RegExp(` (${SD_NAME})="(${VALUE})"`, 'g')
 
-/** Reads one message; what the grammar does not allow is an assertion error. */
+/** Parses one message; throws AssertionError for invalid ones. */
 export function parseSyslog(text: string): SyslogMessage {
   const head = HEAD.exec(text)
   assert.ok(head !== null, `no head of RFC 5424: ${text.slice(0, 80)}`)
@@ -51,7 +51,7 @@ export function parseSyslog(text: string): SyslogMessage {
   return { ...fields, data: { id, params: Object.fromEntries(pairs) }, message: rest.slice(whole.length) }
 }
 
-/** Cuts a stream into messages by the length before each (RFC 6587, section 3.4.1); `rest` is what is not whole yet. */
+/** Splits a stream of length-prefixed messages (RFC 6587, section 3.4.1); `rest` is an incomplete one. */
 export function parseFrames(bytes: Buffer): { readonly messages: readonly string[]; readonly rest: Buffer } {
   const messages: string[] = []
   let at = 0

@@ -10,24 +10,24 @@ import { until } from '@plat/testkit/until'
 const CACHE = path.resolve(import.meta.dirname, '../../../../../node_modules/.cache/plat-rsyslog')
 const PACKAGES = ['rsyslog', 'rsyslog-gnutls', 'libgnutls30', 'libestr0', 'libfastjson4', 'liblognorm5']
 
-/** A real rsyslog of the test's own. */
+/** A private rsyslog process. */
 export interface Rsyslog {
   readonly port: number
-  /** What it has written: structured data, a space, and the message, of each. */
+  /** Lines it has written: structured data, a space, and the message. */
   lines(): string[]
-  /** Ends it at once, and starts it again on the same port. */
+  /** Kills it and starts it again on the same port. */
   kill(): Promise<void>
   start(): Promise<void>
 }
 
-/** What it shows over TLS; null: it listens on plain TCP. */
+/** Its TLS certificate, or null for plain TCP. */
 export interface RsyslogTls {
   readonly ca: string
   readonly cert: string
   readonly key: string
 }
 
-/** Starts one. It is fetched with apt and unpacked into the cache when the machine has none: needs Debian, and a minute once. */
+/** Starts rsyslog. Downloads it with apt into a cache if the machine has none: needs Debian, and about a minute once. */
 export async function startRsyslog(t: TestContext, tls: RsyslogTls | null): Promise<Rsyslog> {
   const program = installed()
   const dir = tempFolder()
@@ -69,9 +69,9 @@ function configuration(dir: string, port: number, tls: boolean): string {
   const driver = 'streamDriver.name="gtls" streamDriver.mode="1" streamDriver.authMode="anon"'
   return `global(workDirectory="${dir}" maxMessageSize="1m" ${tls ? files.join(' ') : ''})
 module(load="imtcp" ${tls ? driver : ''})
-template(name="told" type="string" string="%structured-data% %msg%\\n")
+template(name="received" type="string" string="%structured-data% %msg%\\n")
 input(type="imtcp" address="127.0.0.1" port="${port}")
-action(type="omfile" file="${path.join(dir, 'out.log')}" template="told" asyncWriting="off")
+action(type="omfile" file="${path.join(dir, 'out.log')}" template="received" asyncWriting="off")
 `
 }
 
@@ -80,7 +80,7 @@ function installed() {
   if (own !== undefined) return { path: own, modules: '/usr/lib/x86_64-linux-gnu/rsyslog', libraries: '' }
   const root = path.join(CACHE, 'root')
   if (!existsSync(root)) {
-    // Into a folder beside it first: what was interrupted is never taken for whole.
+    // Unpacks into a temporary folder first, so that an interrupted run leaves nothing partial.
     const partial = `${CACHE}/partial.${process.pid}`
     mkdirSync(partial, { recursive: true })
     execFileSync('apt-get', ['download', '-q', '-o', 'Acquire::Retries=5', ...PACKAGES], {

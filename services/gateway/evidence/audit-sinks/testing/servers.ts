@@ -8,7 +8,7 @@ import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { listening } from '@plat/testkit/local'
 import { parseFrames, parseSyslog, type SyslogMessage } from './rfc5424.ts'
 
-/** Listens until the test ends, and cuts what is open then. Answers the port. */
+/** Listens until the test ends, then closes open connections. Returns the port. */
 async function served(t: TestContext, server: Server): Promise<number> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
@@ -22,7 +22,7 @@ async function served(t: TestContext, server: Server): Promise<number> {
   return await listening(server)
 }
 
-/** A request as it came. */
+/** A received request. */
 export interface Posted {
   readonly method: string
   readonly path: string
@@ -42,7 +42,7 @@ export interface HttpReceiver {
   answers: (request: Posted) => HttpReceiverResponse
 }
 
-/** An HTTP server that keeps what it was sent. With `tls` it is one of HTTPS. */
+/** An HTTP server that stores requests; HTTPS with `tls`. */
 export async function startHttpReceiver(t: TestContext, tls: TlsOptions | null = null): Promise<HttpReceiver> {
   const posted: Posted[] = []
   const fixture: { answers: HttpReceiver['answers'] } = { answers: () => ({ status: 200 }) }
@@ -67,13 +67,13 @@ export async function startHttpReceiver(t: TestContext, tls: TlsOptions | null =
 export interface SyslogReceiver {
   readonly port: number
   readonly messages: SyslogMessage[]
-  /** Connections so far. */
+  /** Number of connections so far. */
   connections: number
-  /** What it does with a connection; it reads to the end and closes until told otherwise. */
+  /** Behavior for connections; by default it reads to the end and closes. */
   behaves: 'well' | 'closes at once' | 'never closes'
 }
 
-/** A syslog server that keeps to the letter: frames by length, messages of RFC 5424. With `tls` it is one of RFC 5425. */
+/** A strict syslog server: length-prefixed frames, RFC 5424 messages; RFC 5425 with `tls`. */
 export async function startSyslogReceiver(t: TestContext, tls: TlsOptions | null = null): Promise<SyslogReceiver> {
   const fixture: SyslogReceiver & { port: number } = { port: 0, messages: [], connections: 0, behaves: 'well' }
   const serve = (socket: Socket) => {
@@ -102,7 +102,7 @@ export async function startSyslogReceiver(t: TestContext, tls: TlsOptions | null
   return fixture
 }
 
-/** An authority, a receiver's certificate below it, and a client's. */
+/** An authority with certificates for a receiver and a client. */
 export async function certificates() {
   const root = await createAuthority({ name: 'root', now: Date.now() })
   const server = await root.issue({ name: 'siem', dnsNames: ['siem.example'] })
@@ -110,7 +110,7 @@ export async function certificates() {
   return {
     ca: root.pem,
     client: { cert: client.pem, key: keyOf(client) },
-    /** What a server asks for that wants to see its client's certificate. */
+    /** Options of a server that requests client certificates. */
     tls: { cert: server.pem, key: keyOf(server), ca: root.pem, requestCert: true, rejectUnauthorized: true },
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import type { Posted } from './servers.ts'
 
-/** Checks a request by what AWS publishes of Signature Version 4, from the request alone, as a server does. */
+/** Verifies AWS Signature Version 4 from the request alone, as a server does. */
 export function assertSigned(
   { method, path, headers, body }: Posted,
   secret: string,

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { type AlgorithmName, type Signer, signerOf } from '@plat/keys'
 import { tempFolder } from '@plat/testkit/local'
 
-/** A key of checkpoints, as files. */
+/** A checkpoint key in files. */
 export interface TestKey {
   /** `file:///…` of the private key. */
   readonly uri: string
@@ -14,7 +14,7 @@ export interface TestKey {
   readonly signer: Signer
 }
 
-/** Makes a key pair in a folder that goes with the test. */
+/** Creates a key pair in a temporary folder. */
 export async function keyFiles(algorithm: AlgorithmName = 'EdDSA'): Promise<TestKey> {
   const dir = tempFolder()
   const [path, pub] = [join(dir, 'key.pem'), join(dir, 'pub.pem')]

@@ -10,31 +10,31 @@ import type { Gateway } from '../../../gateway.ts'
 import { started, TOKEN } from '../../../testing/started.ts'
 import { keyFiles } from '../../audit/testing/keys.ts'
 
-/** A gateway of the test, as far as it is looked at. */
+/** A gateway of the test. */
 export interface Node {
   readonly gateway: Gateway
   readonly issuer: TestIssuer
-  /** The lines of its ledger that are complete. */
+  /** Returns the complete lines of its ledger. */
   lines(): string[]
-  /** A series without labels, or with these. */
+  /** Returns the value of a metric with the given labels. */
   metric(name: string): Promise<number>
-  /** Calls a tool of `notes`, which is never there; answers the word of the error: `upstream_error` says that the call passed. */
+  /** Calls a tool of `notes`, which is unreachable. Returns the error code: `upstream_error` means that the call was allowed. */
   call(tool: string): Promise<string>
 }
 
-/** An edge and its collector, which may be there or not. */
+/** An edge and its collector, which may be down. */
 export interface EdgeFixture {
   readonly edgeDir: string
   readonly hubDir: string
-  /** `offline` and what it needs, laid under `own` and `offline`. */
+  /** Starts the edge with these settings over the defaults. */
   edge(offline?: object, own?: object): Promise<Node>
-  /** The collector, on the same port each time. */
+  /** Starts the collector, always on the same port. */
   hub(collector?: object, own?: object): Promise<Node>
-  /** The ledger of the edge as the collector stored it. */
+  /** The edge's ledger as stored by the collector. */
   stored(): string[]
 }
 
-/** Rules: `ask…` needs an approval, everything else is allowed. */
+/** Policy: tools `ask…` need an approval, all others are allowed. */
 const POLICIES = policiesFile([
   testPolicy({
     rules: [
@@ -44,9 +44,9 @@ const POLICIES = policiesFile([
   }),
 ])
 
-/** Keys, folders and a port for the collector; nothing runs yet. */
+/** Creates keys, folders and a port for the collector; starts nothing. */
 export async function setUp(t: TestContext): Promise<EdgeFixture> {
-  // Before the folders go: an edge writes as long as it lives.
+  // Closed before the folders are removed: edges write until the end.
   const running: Gateway[] = []
   t.after(() => Promise.all(running.map((gateway) => gateway.drain())))
   const start = async (dir: string, own: object): Promise<Node> => {
@@ -118,7 +118,7 @@ async function call(url: string, token: string, name: string): Promise<string> {
   return error.data.error
 }
 
-/** Lines that have their end; none while there is no file. */
+/** Terminated lines; none without a file. */
 function completeLines(path: string): string[] {
   try {
     return readFileSync(path, 'utf8').split('\n').slice(0, -1)

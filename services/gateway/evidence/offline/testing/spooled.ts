@@ -13,7 +13,7 @@ import { Spool } from '../spool.ts'
 
 export const [edgeKey, hubKey] = [ephemeralSigner(), ephemeralSigner()]
 
-/** A ledger on a clock that stands, and a spool over it that can be opened again. */
+/** A ledger on a manual clock, and a spool over it that can be reopened. */
 export async function setUpSpool(t: TestContext) {
   const dir = tempFolder()
   const clock = new TestClock()

@@ -6,7 +6,7 @@ import { isChosen, readParent, writeParent } from './parent.ts'
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'
 
-test('a caller is understood in its version and in later ones, and in nothing else', () => {
+test('a traceparent is read in its version and later ones, and no other format', () => {
   const known = { traceId: TRACE, spanId: SPAN, flags: 1, state: 'a=b' }
   assert.deepEqual(readParent(`00-${TRACE}-${SPAN}-01`, 'a=b'), known)
   assert.deepEqual(readParent(`01-${TRACE}-${SPAN}-fd-more`, 'a=b'), known)
@@ -26,13 +26,13 @@ test('a caller is understood in its version and in later ones, and in nothing el
   assert.equal(readParent(undefined, 'a=b'), null)
 })
 
-test('a state that is too long or no header goes no further', () => {
+test('an oversized or invalid tracestate is not propagated', () => {
   for (const state of ['x'.repeat(513), 'a=\u00e4', 'a\nb', ['a=b']]) {
     assert.equal(readParent(`00-${TRACE}-${SPAN}-01`, state)?.state, '')
   }
 })
 
-test('what is written is read as the same', () => {
+test('written headers read back the same', () => {
   const hex = (digits: number) =>
     fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: digits, maxLength: digits })
   fc.assert(
@@ -43,7 +43,7 @@ test('what is written is read as the same', () => {
   )
 })
 
-test('the part of the traces that are chosen is as large as was asked, and a larger part holds the smaller one', () => {
+test('the sampled share matches the ratio, and a larger ratio includes the traces of a smaller one', () => {
   // Shows D3.otel.sampleRatio.
   const ids = Array.from(
     { length: 1000 },

@@ -1,24 +1,24 @@
-/** Where a caller says that a call comes from (W3C Trace Context, section 3.2). Ids are lower-case hex. */
+/** Parent span stated by a caller (W3C Trace Context, section 3.2). Ids are lower-case hex. */
 export interface Parent {
   readonly traceId: string
   readonly spanId: string
   /** Bit 0: sampled; bit 1: the trace id is random. */
   readonly flags: number
-  /** `tracestate` as it came; empty: none. */
+  /** `tracestate` as received; empty if there is none. */
   readonly state: string
 }
 
 export const SAMPLED = 1
 export const RANDOM = 2
 
-/** Longest `tracestate` that goes on, in characters (section 3.3.1.5). */
+/** Maximum length of a propagated `tracestate`, in characters (section 3.3.1.5). */
 const MAX_STATE = 512
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const TRACESTATE = /^[\x20-\x7e]*$/
 const ZEROS = /^0+$/
 
-/** Null: nothing that names a span. A version that is not known yet is read as far as it is known. */
+/** Returns null if the header names no span. Later versions are read as far as known. */
 export function readParent(traceparent: unknown, tracestate: unknown): Parent | null {
   const [, version, traceId = '', spanId = '', flags = '', more] =
     typeof traceparent === 'string' ? (TRACEPARENT.exec(traceparent) ?? []) : []
@@ -32,16 +32,16 @@ function stateOf(text: unknown): string {
   return isState ? text : ''
 }
 
-/** How the next one is told of a span. */
+/** Formats `traceparent` for the next hop. */
 export function writeParent({ traceId, spanId, flags }: Omit<Parent, 'state'>): string {
   return ['00', traceId, spanId, flags.toString(16).padStart(2, '0')].join('-')
 }
 
-/** Digits of the random part of a trace id (level 2, section 3.2.2.3), and how many values it has. */
+/** Number of hex digits of the random part of a trace id (level 2, section 3.2.2.3), and number of its values. */
 const RANDOM_DIGITS = 14
 const RANDOM_VALUES = 2 ** 56
 
-/** Whether a trace is in a part of all: by its id alone, so that everybody who asks for as large a part chooses the same ones. */
+/** Samples by the trace id only, so that all services with the same ratio choose the same traces. */
 export function isChosen(traceId: string, ratio: number): boolean {
   return Number.parseInt(traceId.slice(-RANDOM_DIGITS), 16) >= RANDOM_VALUES * (1 - ratio)
 }

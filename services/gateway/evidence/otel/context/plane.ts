@@ -2,13 +2,13 @@ import type { Call, Denial, Frame, Identity, Parsed, Reply, RequestContext, Trac
 import type { Plane } from '../../../pipeline/plane.ts'
 import { CallTrace } from './trace.ts'
 
-/** Gives calls their traces. */
+/** Assigns traces to calls. */
 export interface Tracing {
   begin(arrival: RequestContext): TraceContext
   monotonic(): number
 }
 
-/** A plane whose calls have traces: from when somebody is known to call, until whoever answers is told. */
+/** A plane whose calls have traces, from authentication to the forwarded request. */
 export class TracedPlane implements Plane {
   readonly #plane: Plane
   readonly #tracing: Tracing

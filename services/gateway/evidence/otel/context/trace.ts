@@ -4,28 +4,28 @@ import type { RequestContext, TraceContext } from '../../../call/index.ts'
 import type { ResponseNotes } from '../notes.ts'
 import { isChosen, type Parent, RANDOM, readParent, SAMPLED, writeParent } from './parent.ts'
 
-/** What a trace begins with. */
+/** Start of a trace. */
 export interface Beginning {
   readonly sampleRatio: number
   readonly ids: Pick<Ids, 'random'>
-  /** Milliseconds since the epoch, and monotonic ones. */
+  /** Wall clock in milliseconds since the epoch, and monotonic milliseconds. */
   readonly now: number
   readonly monotonic: number
 }
 
-/** Bytes of a span id. */
+/** Length of a span id, in bytes. */
 const ID_BYTES = 8
 
-/** The two spans of a call: what the caller asked of the gateway, and what the gateway asked of whoever answers. */
+/** The two spans of a call: the request to the gateway, and the request to its upstream. */
 export class CallTrace implements TraceContext {
   readonly spanId: string
-  /** Of the span that the other side is told. */
+  /** Id of the span sent to the upstream. */
   readonly outgoingId: string
   /** Milliseconds since the epoch. */
   readonly startedAt: number
-  /** What the answer said; null: nobody looked. */
+  /** Notes about the response, or null without a review. */
   notes: ResponseNotes | null = null
-  /** Milliseconds from the start until the call was forwarded; null: it was not. */
+  /** Milliseconds from the start until the call was forwarded, or null. */
   forwardedMs: number | null = null
   readonly #callId: string
   readonly #began: number
@@ -39,28 +39,28 @@ export class CallTrace implements TraceContext {
     this.outgoingId = random.slice(2 * ID_BYTES)
     this.startedAt = receivedAt
     this.#callId = id
-    // What has passed since then, such as the check of a token, belongs to the call as well.
+    // Includes the time before, such as for the check of the token.
     this.#began = monotonic - Math.max(0, now - receivedAt)
     this.#sampleRatio = sampleRatio
     this.#parent = readParent(wire.headers.traceparent, wire.headers.tracestate)
   }
 
-  /** A trace that begins here has the id of its call: whoever has one finds the other. */
+  /** A trace that begins here uses the id of its call, so that each can be found by the other. */
   get traceId(): string {
     return this.#parent?.traceId ?? this.#callId.replaceAll('-', '')
   }
 
-  /** The span of the caller; null: the trace begins here. */
+  /** The caller's span; null if the trace begins here. */
   get parent(): Parent | null {
     return this.#parent
   }
 
-  /** Another span that the headers named while the message named the parent. */
+  /** Another span, named by the headers while the message names the parent. */
   get beside(): Parent | null {
     return this.#beside
   }
 
-  /** Whoever began the trace has chosen. */
+  /** Decided by the service that began the trace. */
   get sampled(): boolean {
     return this.#parent === null ? isChosen(this.traceId, this.#sampleRatio) : (this.#parent.flags & SAMPLED) !== 0
   }
@@ -87,7 +87,7 @@ export class CallTrace implements TraceContext {
     return Math.max(0, monotonic - this.#began)
   }
 
-  /** The call goes on: whoever gets it is told of the span that begins. */
+  /** Called when the call is forwarded: adds the new span to its headers. */
   forward(headers: IncomingHttpHeaders, monotonic: number): void {
     this.forwardedMs = this.ms(monotonic)
     headers.traceparent = this.traceparent
@@ -96,7 +96,7 @@ export class CallTrace implements TraceContext {
   }
 }
 
-/** The trace of a caller while the gateway adds no spans of its own: records name it, and everybody is told what the caller said. */
+/** The caller's trace while the gateway adds no spans: records name it, and the caller's headers are propagated. */
 export class PassingTrace implements TraceContext {
   readonly traceparent = null
   #parent: Parent | null

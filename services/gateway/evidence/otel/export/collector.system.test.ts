@@ -7,7 +7,7 @@ import { tempFolder } from '@plat/testkit/local'
 import type { Span } from '../spans/span.ts'
 import { envelope, spanJson } from './encode.ts'
 
-// What is exported is read by the decoder of the OpenTelemetry collector, which knows nothing of plat: needs Go and its module proxy.
+// The OpenTelemetry collector's decoder reads the export, independently of plat: needs Go and its module proxy.
 const MODULE = fileURLToPath(new URL('../../../../../test/otlp/go', import.meta.url))
 
 let reader = ''
@@ -34,7 +34,7 @@ const span: Span = {
   error: 'denied',
 }
 
-test('the OpenTelemetry collector reads in an export what was meant', () => {
+test('the OpenTelemetry collector decodes an export as intended', () => {
   const { before: opening, behind } = envelope(
     { 'service.name': 'plat-gateway' },
     { name: 'plat-gateway', version: '1' },

@@ -1,12 +1,12 @@
 import type { Attributes, Span } from '../spans/span.ts'
 
 // The JSON encoding of OTLP 1.x (opentelemetry-proto, docs/specification.md, "JSON Protobuf Encoding"): ids are hex, enumerations
-// are numbers, and integers of 64 bits are texts.
+// are numbers, and 64-bit integers are strings.
 
-/** Status of a span that ended in an error. */
+/** Status code of failed spans. */
 const STATUS_ERROR = 2
 
-/** One span as JSON. */
+/** Encodes one span as JSON. */
 export function spanJson(span: Span): string {
   const { name, kind, traceId, spanId, parentSpanId, traceState, attributes, dropped, events, links, error } = span
   return JSON.stringify({
@@ -34,7 +34,7 @@ export function spanJson(span: Span): string {
   })
 }
 
-/** What stands before and behind the spans of a request, which commas part. */
+/** Returns the text before and after the comma-separated spans of a request. */
 export function envelope(resource: Attributes, scope: { readonly name: string; readonly version: string }) {
   const [before = '', behind = ''] = JSON.stringify({
     resourceSpans: [{ resource: { attributes: attributesOf(resource) }, scopeSpans: [{ scope, spans: [] }] }],
@@ -61,7 +61,7 @@ function anyValue(value: NonNullable<Attributes[string]>): object {
 
 const NANOS_PER_MS = 1_000_000
 
-/** Milliseconds as whole nanoseconds; their number is beyond what a double holds. */
+/** Converts milliseconds to nanoseconds as a string; the number exceeds safe integers. */
 function nanos(ms: number): string {
   const whole = Math.floor(ms)
   const rest = Math.min(NANOS_PER_MS - 1, Math.round((ms - whole) * NANOS_PER_MS))

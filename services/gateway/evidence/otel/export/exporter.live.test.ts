@@ -14,7 +14,7 @@ import { envelope, spanJson } from './encode.ts'
 import { Exporter, QUEUE_MAX_BYTES, TRIES } from './exporter.ts'
 import { Collector, type CollectorConfig } from './post.ts'
 
-/** An hour: no pause of an exporter is longer. */
+/** One hour, longer than any pause of an exporter. */
 const LONG_MS = 3_600_000
 
 interface Own extends Partial<CollectorConfig> {
@@ -23,7 +23,7 @@ interface Own extends Partial<CollectorConfig> {
   readonly exportIntervalMillis?: number
 }
 
-/** An exporter whose pauses end when the test says so. */
+/** An exporter whose timers the test advances. */
 function exporterTo(t: TestContext, endpoint: string, own: Own = {}) {
   const counted = { exported: 0, dropped: 0, failed: 0, queued: 0 }
   const clock = new TestClock()
@@ -66,7 +66,7 @@ function exporterTo(t: TestContext, endpoint: string, own: Own = {}) {
   const add = (count: number, more: Partial<Span> = {}) => {
     for (let at = 0; at < count; at++) exporter.add(spanJson({ ...span, ...more }), `agent${at}`)
   }
-  /** Waits until it is so, while every pause ends. */
+  /** Waits until `seen()`, ending every pause. */
   const soon = (seen: () => boolean, what: string) => until(seen, what, () => clock.advance(LONG_MS))
   return { exporter, counted, clock, pauses, add, soon }
 }
@@ -92,7 +92,7 @@ const says =
   (response) =>
     void response.writeHead(status, headers).end(body)
 
-test('a batch leaves when it is full or its time has come, and holds no more than it may', async (t) => {
+test('a batch is sent when full or due, and stays within its limits', async (t) => {
   // Shows D3.otel.maxExportBatchSize, D3.otel.exportIntervalMillis, D3.otel.protocol.
   const collector = await startCollector(t)
   const { add, clock, counted } = exporterTo(t, collector.url, { maxExportBatchSize: 3, exportIntervalMillis: 5000 })
@@ -122,25 +122,25 @@ test('a batch leaves when it is full or its time has come, and holds no more tha
   )
 })
 
-test('what the queue has no room for is dropped and counted, by number and by size', async (t) => {
+test('spans beyond the queue limits of number and size are dropped and counted', async (t) => {
   // Shows D3.otel.maxQueueSize.
   const collector = await startCollector(t)
   const { add, counted, soon } = exporterTo(t, collector.url, { maxQueueSize: 4, maxExportBatchSize: 4 })
   collector.answers(() => {})
   add(4)
-  await until(() => collector.exports.length === 1, 'a request that is not answered')
+  await until(() => collector.exports.length === 1, 'a request without a response')
   add(6)
   assert.deepEqual([counted.queued, counted.dropped], [4, 2])
   const large = exporterTo(t, collector.url)
   large.add(20, { attributes: { text: 'x'.repeat(QUEUE_MAX_BYTES / 16) } })
   assert.equal(large.counted.dropped, 5)
   await large.soon(() => large.counted.exported === 15, 'the large ones')
-  assert.ok(collector.exports.length >= 15, 'a large span has a request of its own')
+  assert.ok(collector.exports.length >= 15, 'a large span has a separate request')
   await collector.close()
-  await soon(() => counted.failed === 8, 'the others to be given up')
+  await soon(() => counted.failed === 8, 'the others to be dropped')
 })
 
-test('an agent whose spans fill its share loses further ones, and those of another agent are kept', async (t) => {
+test('an agent whose spans fill its share loses further ones, while spans of another agent are kept', async (t) => {
   const collector = await startCollector(t)
   const { exporter, counted, soon } = exporterTo(t, collector.url, { maxQueueSize: 8, maxExportBatchSize: 8 })
   const add = (agent: string, text = 'x') => exporter.add(spanJson({ ...span, attributes: { text } }), agent)
@@ -149,13 +149,13 @@ test('an agent whose spans fill its share loses further ones, and those of anoth
   assert.deepEqual([counted.queued, counted.dropped], [3, 3])
   await soon(() => counted.exported === 3, 'the spans')
   for (const _ of [1, 2]) add('greedy')
-  assert.deepEqual([counted.queued, counted.dropped], [2, 3], 'places of exported spans are free')
+  assert.deepEqual([counted.queued, counted.dropped], [2, 3], 'exported spans free their places')
   await soon(() => counted.exported === 5, 'the others')
   add('greedy', 'x'.repeat(QUEUE_MAX_BYTES / 4))
-  assert.equal(counted.dropped, 4, 'one that is larger than a share')
+  assert.equal(counted.dropped, 4, 'a span larger than a share')
 })
 
-test('a collector that is busy or away is asked again, for as long as it wants, until the spans are given up', async (t) => {
+test('exports to a busy or unreachable collector are retried, with Retry-After, until the spans are dropped', async (t) => {
   // Shows D3.metric.plat_gateway_otel_spans_failed_total.
   const collector = await startCollector(t)
   const { add, pauses, counted, soon } = exporterTo(t, collector.url)
@@ -167,7 +167,7 @@ test('a collector that is busy or away is asked again, for as long as it wants, 
   assert.ok(first === 120_000 && second >= 1000 && second <= 2000, pauses.join())
   collector.answers(...Array.from({ length: TRIES }, () => says(502)))
   add(2)
-  await soon(() => counted.failed === 2, 'the spans to be given up')
+  await soon(() => counted.failed === 2, 'the spans to be dropped')
   assert.equal(collector.exports.length, 3 + TRIES)
   collector.answers(says(400))
   add(3)
@@ -177,7 +177,7 @@ test('a collector that is busy or away is asked again, for as long as it wants, 
   await soon(() => counted.exported === 2, 'the next one')
 })
 
-test('what a collector rejects of a request is counted as failed, and not sent again', async (t) => {
+test('rejected spans of a partial success are counted as failed, and not sent again', async (t) => {
   const collector = await startCollector(t)
   const { add, counted, soon } = exporterTo(t, collector.url)
   const partial = JSON.stringify({ partialSuccess: { rejectedSpans: '2', errorMessage: 'too old' } })
@@ -187,18 +187,18 @@ test('what a collector rejects of a request is counted as failed, and not sent a
   assert.deepEqual([counted.failed, collector.exports.length], [2, 1])
 })
 
-test('a collector that does not answer in time gets the same spans again', async (t) => {
+test('after a timeout the same spans are sent again', async (t) => {
   // Shows D3.otel.exportTimeoutSeconds.
   const collector = await startCollector(t)
   const { add, counted, soon } = exporterTo(t, collector.url, { exportTimeoutSeconds: 1 })
   collector.answers(() => {})
   add(1)
   await soon(() => counted.exported === 1, 'the second try')
-  // One more where a busy machine takes a second for an answer.
+  // There may be more on a machine that takes over a second for a response.
   assert.ok(collector.exports.length >= 2)
 })
 
-test('headers and authorities are read with each export, and without them nothing leaves', async (t) => {
+test('headers and authorities are read for each export, and without them nothing is sent', async (t) => {
   // Shows D3.otel.headersFile, D3.otel.caFile.
   const dir = tempFolder()
   const [headersFile, caFile] = [join(dir, 'headers'), join(dir, 'ca.pem')]
@@ -217,7 +217,7 @@ test('headers and authorities are read with each export, and without them nothin
   await put(headersFile, 'Authorization: Bearer one\n')
   await put(caFile, (await createAuthority({ name: 'another', now: Date.now() })).pem)
   add(1)
-  await soon(() => counted.failed === 2, 'the span for somebody else')
+  await soon(() => counted.failed === 2, 'the span for an untrusted server')
   assert.equal(collector.exports.length, 0)
   await put(caFile, authority.pem)
   add(1)
@@ -227,7 +227,7 @@ test('headers and authorities are read with each export, and without them nothin
   await soon(() => counted.exported === 2, 'the next span')
   await put(headersFile, 'host: elsewhere\n')
   add(1)
-  await soon(() => counted.failed === 3, 'the span with a header that must not be set')
+  await soon(() => counted.failed === 3, 'the span with a forbidden header')
   assert.deepEqual(
     collector.exports.map(({ path, headers }) => [path, headers.authorization, headers['x-scope']]),
     [
@@ -237,7 +237,7 @@ test('headers and authorities are read with each export, and without them nothin
   )
 })
 
-test('what waits when the gateway stops is still sent, and nothing is taken after that', async (t) => {
+test('waiting spans are sent at shutdown, and later ones are dropped', async (t) => {
   const collector = await startCollector(t)
   const { exporter, add, counted } = exporterTo(t, collector.url, { maxExportBatchSize: 2 })
   add(1)

@@ -2,23 +2,23 @@ import { type Clock, type Ids, type PoolObservers, poolTable, type SharedPool, w
 import type { Log } from '@plat/process'
 import type { Collector, Posted } from './post.ts'
 
-/** Characters of the spans that wait, at most, whatever their number. */
+/** Maximum size of queued spans, in characters. */
 export const QUEUE_MAX_BYTES = poolTable.span_bytes.total
-/** Bytes of one request, unless one span alone is larger: collectors refuse requests that are too large. */
+/** Maximum size of a request, in bytes, except for a single larger span: collectors refuse large requests. */
 const BATCH_MAX_BYTES = 4 * 1024 * 1024
-/** How often the same spans are sent before they are given up. */
+/** Attempts to send the same spans before they are dropped. */
 export const TRIES = 5
-/** After the first failure, in milliseconds; each further one doubles it. */
+/** Initial backoff, doubled after each further failure, in milliseconds. */
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
-/** When the gateway stops, what is left is sent for so long, in milliseconds. */
+/** Maximum time for exports at shutdown, in milliseconds. */
 const LAST_WORDS_MS = 2_000
 
 export interface ExporterMetrics {
   exported(spans: number): void
-  /** The queue was full. */
+  /** Dropped because the queue was full. */
   dropped(spans: number): void
-  /** The collector would not take them. */
+  /** Refused by the collector, or dropped after failures. */
   failed(spans: number): void
   queued(spans: number): void
 }
@@ -30,7 +30,7 @@ export interface ExporterOptions {
     readonly exportIntervalMillis: number
   }
   readonly collector: Pick<Collector, 'post'>
-  /** What stands around the spans of a request. */
+  /** Text around the spans of a request. */
   readonly envelope: { readonly before: string; readonly behind: string }
   readonly clock: Clock
   readonly ids: Pick<Ids, 'random'>
@@ -44,7 +44,7 @@ interface Queued {
   readonly agent: string
 }
 
-/** Sends spans to a collector in batches, behind the calls that they are of: nothing waits for it, and what is too much is dropped. */
+/** Sends spans to a collector in batches, independently of their calls; drops spans when the queue is full. */
 export class Exporter {
   readonly #options: ExporterOptions
   readonly #queue: Queued[] = []
@@ -54,7 +54,7 @@ export class Exporter {
   readonly #running: Promise<void>
   #failing = false
   #isOpen = true
-  /** Ends a pause; `early`: a full batch is reason enough. */
+  /** Current pause; `early`: a full batch may end it. */
   #pause: { readonly end: () => void; readonly early: boolean } | null = null
 
   constructor(options: ExporterOptions) {
@@ -67,7 +67,7 @@ export class Exporter {
     this.#running = this.#run()
   }
 
-  /** One span of a call of this agent, as JSON. */
+  /** Queues a span of a call of this agent, encoded as JSON. */
   add(span: string, agent: string): void {
     const { config, metrics } = this.#options
     if (!this.#isOpen || !this.#hasRoom(span, agent)) {
@@ -86,7 +86,7 @@ export class Exporter {
     return false
   }
 
-  /** Sends what is left while the collector takes it. */
+  /** Sends remaining spans while the collector accepts them. */
   async close(): Promise<void> {
     this.#isOpen = false
     this.#pause?.end()
@@ -117,7 +117,7 @@ export class Exporter {
     return promise
   }
 
-  /** The spans of the next request: one at least. */
+  /** Takes the spans of the next request, at least one. */
   #take(): readonly string[] {
     const { config, metrics } = this.#options
     let count = 0
@@ -140,7 +140,7 @@ export class Exporter {
     for (let tries = 1; ; tries++) {
       const posted = await collector.post(body, this.#stop.signal)
       if (posted.kind === 'taken') return this.#taken(batch.length, posted.rejected)
-      this.#tell(posted)
+      this.#report(posted)
       if (posted.kind === 'refused' || tries >= TRIES || !this.#isOpen) {
         metrics.failed(batch.length)
         return
@@ -155,19 +155,19 @@ export class Exporter {
     if (spans > lost) metrics.exported(spans - lost)
     if (lost > 0) {
       metrics.failed(lost)
-      log.warn({ spans: lost }, 'the collector rejected spans of a request that it took')
+      log.warn({ spans: lost }, 'the collector rejected some spans of a request')
     }
     if (this.#failing) log.info({}, 'spans are exported again')
     this.#failing = false
   }
 
-  /** Once until it goes again. */
-  #tell({ reason }: Exclude<Posted, { kind: 'taken' }>): void {
+  /** Logs only the first of consecutive failures. */
+  #report({ reason }: Exclude<Posted, { kind: 'taken' }>): void {
     if (!this.#failing) this.#options.log.warn({ reason }, 'spans cannot be exported')
     this.#failing = true
   }
 
-  /** Between the half and the whole of a pause that doubles, so that many gateways do not come back at once. */
+  /** Exponential backoff with jitter, so that gateways do not return all at once. */
   #pauseMs(tries: number): number {
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS)
     const [byte = 0] = this.#options.ids.random(1)

@@ -4,20 +4,20 @@ import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions
 import { jurisdictionOf } from '@plat/resources/regions'
 import { memberOf } from '../member.ts'
 
-/** Largest answer that is read, in bytes: a collector answers with a few words. */
+/** Maximum response size, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
-/** Largest file of headers or authorities, in bytes. */
+/** Maximum size of a headers or CA file, in bytes. */
 const MAX_FILE_BYTES = 1024 * 1024
-/** A longer wish is not heeded, in seconds. */
+/** Caps Retry-After, in seconds. */
 const MAX_RETRY_AFTER_SECONDS = 300
 
-/** Statuses after which the same spans may come again (OTLP/HTTP, "Failures"). */
+/** Retryable status codes (OTLP/HTTP, "Failures"). */
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-/** Spans must not go there, however often they are sent. */
+/** Forbidden destinations: not retryable. */
 const FORBIDDEN: ReadonlySet<DialFault> = new Set<DialFault>(['blocked', 'residency'])
 
-/** What became of a request. `away`: it may come again. Reasons hold nothing of headers or spans. */
+/** Result of a request. `away`: retryable. Reasons contain nothing of headers or spans. */
 export type Posted =
   | { readonly kind: 'taken'; readonly rejected: number }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -25,14 +25,14 @@ export type Posted =
 
 export interface CollectorConfig {
   readonly endpoint: string
-  /** Empty: not known. */
+  /** Empty if unknown. */
   readonly jurisdiction?: string
   readonly headersFile: string
   readonly caFile: string
   readonly exportTimeoutSeconds: number
 }
 
-/** A collector of traces that speaks OTLP over HTTP. */
+/** A trace collector for OTLP over HTTP. */
 export class Collector {
   readonly #config: CollectorConfig
   readonly #dialer: Pick<Dialer, 'fetchBytes'>
@@ -44,7 +44,7 @@ export class Collector {
     this.#url = tracesURL(config.endpoint)
   }
 
-  /** Never rejects. The files are read each time: whoever renews them replaces them. */
+  /** Never rejects. Reads the files each time, so that replaced ones apply. */
   async post(body: string, signal: NonNullable<FetchOptions['signal']>): Promise<Posted> {
     try {
       const headers = { ...(await this.#headers()), 'content-type': 'application/json' }
@@ -64,7 +64,7 @@ export class Collector {
     } catch (error) {
       if (error instanceof FileError) return { kind: 'away', reason: error.message, retryAfterMs: 0 }
       const fault = dialFault(error)
-      const reason = `the collector gave no answer (${fault})`
+      const reason = `no response from the collector (${fault})`
       return FORBIDDEN.has(fault) ? { kind: 'refused', reason } : { kind: 'away', reason, retryAfterMs: 0 }
     }
   }
@@ -74,7 +74,7 @@ export class Collector {
     if (headersFile === '') return {}
     const headers = headerLines(await contentOf('headersFile', headersFile))
     if (typeof headers === 'object') return headers
-    throw new FileError(`otel.headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`)
+    throw new FileError(`otel.headersFile: line ${headers} of ${headersFile} is not an allowed "Name: value"`)
   }
 
   async #trust(): Promise<{ caPEM?: string }> {
@@ -83,14 +83,14 @@ export class Collector {
   }
 }
 
-/** `/v1/traces` below the base. Throws on what is no URL. */
+/** `/v1/traces` below the base. Throws for an invalid URL. */
 export function tracesURL(endpoint: string): URL {
   const url = new URL(endpoint)
   url.pathname = `${withoutTrailing(url.pathname, '/')}/v1/traces`
   return url
 }
 
-/** A file of the configuration cannot be used. */
+/** A configured file cannot be used. */
 class FileError extends Error {}
 
 async function contentOf(key: string, path: string): Promise<string> {
@@ -101,12 +101,12 @@ async function contentOf(key: string, path: string): Promise<string> {
 
 function judged({ status, headers, bytes }: Fetched): Posted {
   if (status >= 200 && status < 300) return acceptedBy(headers['content-type'], bytes)
-  const reason = `the collector answered ${status}`
+  const reason = `the collector responded ${status}`
   if (!AGAIN.has(status)) return { kind: 'refused', reason }
   return { kind: 'away', reason, retryAfterMs: retryAfterMs(headers['retry-after']) }
 }
 
-/** How many spans a collector rejected (OTLP/HTTP, "Partial Success"); an empty body, or one in another encoding, says nothing of it. */
+/** Number of rejected spans (OTLP/HTTP, "Partial Success"); 0 for an empty body or another encoding. */
 function acceptedBy(type: string | undefined, bytes: Uint8Array): Posted {
   if (bytes.length === 0 || !/^application\/json\b/i.test(type ?? '')) return { kind: 'taken', rejected: 0 }
   const members = readJsonObject(bytes)
@@ -115,7 +115,7 @@ function acceptedBy(type: string | undefined, bytes: Uint8Array): Posted {
   return { kind: 'taken', rejected: Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0 }
 }
 
-/** RFC 9110, section 10.2.3; a date is not heeded. */
+/** RFC 9110, section 10.2.3; dates are ignored. */
 function retryAfterMs(text: string | undefined): number {
   return text !== undefined && /^\d{1,9}$/.test(text) ? Math.min(Number(text), MAX_RETRY_AFTER_SECONDS) * 1000 : 0
 }

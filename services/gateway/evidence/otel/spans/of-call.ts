@@ -3,20 +3,20 @@ import type { CallTrace } from '../context/trace.ts'
 import type { ModelFacts } from '../models.ts'
 import { type Attributes, CLIENT, SERVER, type Span } from './span.ts'
 
-/** Longest text of a caller in a span, in characters. */
+/** Maximum length of a caller's text in a span, in characters. */
 const MAX_TEXT = 1024
 
-/** The last record of a call, or what is known where there is none. */
+/** The last record of a call, or equivalent facts. */
 export type CallFacts = Readonly<Record<string, unknown>>
 
-/** Which facts of a call spans may tell (docs/spec/gateway.md, `otel`). */
+/** Optional facts in spans (docs/spec/gateway.md, `otel`). */
 export interface SpanOptions {
   readonly recordArgs: boolean
   readonly recordUser: boolean
   readonly genAI: { readonly emitLegacySystem: boolean }
 }
 
-/** A call that is over. */
+/** A finished call. */
 export interface EndedCall {
   readonly call: Call<'identity' | 'target' | 'decision' | 'approval' | 'taints'>
   readonly trace: CallTrace
@@ -27,7 +27,7 @@ export interface EndedCall {
   readonly errorType: string | null
 }
 
-/** What the caller asked of the gateway. */
+/** Span of the request to the gateway. */
 export function serverSpan(ended: EndedCall, options: SpanOptions): Span {
   const { call, trace, outcome, record, ms, errorType } = ended
   const { identity, target, approval, taints } = call.facts
@@ -60,7 +60,7 @@ export function serverSpan(ended: EndedCall, options: SpanOptions): Span {
   }
 }
 
-/** What the gateway asked of whoever answers; null: the call was not forwarded. */
+/** Span of the request to the upstream. */
 export function clientSpan(ended: EndedCall, forwardedMs: number, model: ModelCall | null, options: SpanOptions): Span {
   const { call, trace, outcome, ms, errorType } = ended
   const { target } = call.facts
@@ -80,7 +80,7 @@ export function clientSpan(ended: EndedCall, forwardedMs: number, model: ModelCa
   }
 }
 
-/** A request that was refused before it was understood. */
+/** Span of a request refused before it was parsed. */
 export function refusedSpan(trace: CallTrace, wire: Call['wire'], record: CallFacts, ms: number): Span {
   const [, prefix = ''] = wire.path.split('/')
   return {
@@ -100,13 +100,13 @@ export function refusedSpan(trace: CallTrace, wire: Call['wire'], record: CallFa
   }
 }
 
-/** A call of a model, in the words of the conventions. */
+/** A model call, as attributes of the conventions. */
 export interface ModelCall {
   readonly operation: string
   readonly provider: string | null
-  readonly asked: Attributes
-  readonly told: ModelFacts | null
-  /** What was said, as far as it may be told. */
+  readonly request: Attributes
+  readonly facts: ModelFacts | null
+  /** Redacted content. */
   readonly content: Attributes
 }
 
@@ -130,7 +130,7 @@ function spanOf(
   }
 }
 
-/** Method and what it names, where the set of names is one that people made. */
+/** Span name: the method, with its target if the set of targets is limited. */
 function nameOf({ operation, method, name, server }: Call, { kind, key, tool }: Target): string {
   if (operation === 'mcp.call' || method === 'prompts/get') return `${method} ${short(name ?? '')}`.trimEnd()
   if (operation.startsWith('mcp.')) return method === 'GET' ? 'GET /mcp' : method
@@ -150,7 +150,7 @@ function callerOf(identity: EndedCall['call']['facts']['identity'], { recordUser
   }
 }
 
-/** The conventions of the protocol that was spoken. */
+/** Attributes of the protocol's conventions. */
 function protocolOf({ operation, method, name }: Call): Attributes {
   if (operation.startsWith('mcp.')) {
     return {
@@ -167,7 +167,7 @@ function protocolOf({ operation, method, name }: Call): Attributes {
 
 function generationOf({ call, outcome }: EndedCall, model: ModelCall, { genAI }: SpanOptions): Attributes {
   const { target, identity } = call.facts
-  const { operation, provider, asked, told, content } = model
+  const { operation, provider, request, facts, content } = model
   const usage = outcome.usageSource === 'reported' ? outcome.usage : null
   return {
     'gen_ai.operation.name': operation,
@@ -176,10 +176,11 @@ function generationOf({ call, outcome }: EndedCall, model: ModelCall, { genAI }:
     'gen_ai.request.model': short(target.tool ?? '') || undefined,
     'gen_ai.agent.name': identity.agent,
     'gen_ai.conversation.id': identity.session,
-    ...asked,
-    'gen_ai.response.id': told?.id ?? undefined,
-    'gen_ai.response.model': told?.model ?? undefined,
-    'gen_ai.response.finish_reasons': told !== null && told.finishReasons.length > 0 ? told.finishReasons : undefined,
+    ...request,
+    'gen_ai.response.id': facts?.id ?? undefined,
+    'gen_ai.response.model': facts?.model ?? undefined,
+    'gen_ai.response.finish_reasons':
+      facts !== null && facts.finishReasons.length > 0 ? facts.finishReasons : undefined,
     'gen_ai.usage.input_tokens': usage?.prompt,
     'gen_ai.usage.output_tokens': usage?.completion,
     'gen_ai.usage.cache_read.input_tokens': usage?.cachedRead || undefined,
@@ -190,7 +191,7 @@ function generationOf({ call, outcome }: EndedCall, model: ModelCall, { genAI }:
   }
 }
 
-/** Where the last attempt went. */
+/** Address of the last attempt. */
 function placeOf({ attempts }: Outcome): Attributes {
   const endpoint = attempts.at(-1)?.endpoint
   if (endpoint === undefined || !URL.canParse(endpoint)) return {}
@@ -198,7 +199,7 @@ function placeOf({ attempts }: Outcome): Attributes {
   return { 'server.address': hostname, 'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port) }
 }
 
-/** Attempts of a call that needed more than one. */
+/** Events for the attempts of a call with more than one. */
 function attemptsOf({ attempts }: Outcome, from: number): Span['events'] {
   if (attempts.length < 2) return []
   let at = from
@@ -208,7 +209,7 @@ function attemptsOf({ attempts }: Outcome, from: number): Span['events'] {
   })
 }
 
-/** Whoever leaves has made no error, and nobody else has. */
+/** Calls aborted by the caller are no errors. */
 function isFault({ result }: Outcome, errorType: string | null): boolean {
   if (result === 'cancelled' || result === 'suspended') return false
   return result !== 'completed' || errorType !== null

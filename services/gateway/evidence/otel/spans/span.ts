@@ -1,26 +1,26 @@
-/** What a span or a resource says of itself, by names of the conventions. Undefined: it does not say. */
+/** Attributes of a span or resource, by names of the conventions. Undefined ones are omitted. */
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
 
-/** Kinds of spans as OTLP numbers them. */
+/** Span kinds of OTLP. */
 export const SERVER = 2
 export const CLIENT = 3
 
-/** One span, whole. Times are milliseconds since the epoch. */
+/** A complete span. Times are milliseconds since the epoch. */
 export interface Span {
   readonly name: string
   readonly kind: typeof SERVER | typeof CLIENT
   readonly traceId: string
   readonly spanId: string
-  /** Null: the trace begins with it. */
+  /** Null for the first span of a trace. */
   readonly parentSpanId: string | null
   readonly traceState: string
   readonly startedAt: number
   readonly endedAt: number
   readonly attributes: Attributes
-  /** Attributes that were too large. */
+  /** Number of attributes dropped because of their size. */
   readonly dropped: number
   readonly events: readonly { readonly name: string; readonly at: number; readonly attributes: Attributes }[]
   readonly links: readonly { readonly traceId: string; readonly spanId: string; readonly state: string }[]
-  /** What went wrong, in a few words; null: nothing. */
+  /** Short error description, or null. */
   readonly error: string | null
 }

@@ -46,7 +46,7 @@ const Span = Type.Object(
   },
   strict,
 )
-/** `ExportTraceServiceRequest` in its JSON encoding, as far as the gateway writes it. */
+/** `ExportTraceServiceRequest` in JSON, restricted to the parts that the gateway writes. */
 const Exported = Type.Object(
   {
     resourceSpans: Type.Tuple([
@@ -70,7 +70,7 @@ const Exported = Type.Object(
   strict,
 )
 
-/** A span with its attributes by name. */
+/** A received span with its attributes by name. */
 export interface ReceivedSpan extends Omit<Static<typeof Span>, 'attributes'> {
   readonly attributes: Readonly<Record<string, unknown>>
 }
@@ -83,24 +83,24 @@ export interface Export {
   readonly spans: readonly ReceivedSpan[]
 }
 
-/** What the collector does with an export instead of taking it. */
+/** Behavior of the collector instead of accepting an export. */
 export type CollectorBehavior = (response: ServerResponse) => void
 
-/** A collector of traces that takes no more than what the format allows. */
+/** A strict trace collector: it refuses anything that the format does not allow. */
 export interface TestCollector {
   /** `http://127.0.0.1:<port>` */
   readonly url: string
   readonly exports: readonly Export[]
-  /** Every span that was taken. */
+  /** Every accepted span. */
   readonly spans: readonly ReceivedSpan[]
-  /** The next exports, one each, are answered so. */
+  /** Sets the responses to the next exports, one each. */
   answers(...next: readonly CollectorBehavior[]): void
-  /** The spans of a trace, once so many are there. */
+  /** Waits for this number of spans of a trace. */
   trace(traceId: string, count: number): Promise<readonly ReceivedSpan[]>
   close(): Promise<void>
 }
 
-/** Starts a collector; with `tls` it speaks HTTPS. */
+/** Starts a collector; HTTPS with `tls`. */
 export async function startCollector(t: TestContext, tls?: ServerOptions): Promise<TestCollector> {
   const exports: Export[] = []
   const spans: ReceivedSpan[] = []
@@ -148,7 +148,7 @@ function read(bytes: Buffer, path: string, headers: IncomingHttpHeaders): Export
 
 function byName(attributes: readonly Static<typeof Attribute>[]): Readonly<Record<string, unknown>> {
   const names = new Set(attributes.map(({ key }) => key))
-  assert.equal(names.size, attributes.length, 'an attribute stands twice')
+  assert.equal(names.size, attributes.length, 'a duplicate attribute')
   return Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]))
 }
 

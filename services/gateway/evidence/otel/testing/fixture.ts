@@ -4,11 +4,11 @@ import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testki
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { startCollector, type TestCollector } from './collector.ts'
 
-/** A trace that a caller has begun. */
+/** A trace begun by a caller. */
 export const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 export const CALLER = '00f067aa0ba902b7'
 
-/** A gateway with a collector, a server of tools and a model behind it. */
+/** A gateway with a collector, a tool server and a model. */
 export interface TelemetryFixture {
   readonly gateway: GatewayProcess
   readonly collector: TestCollector
@@ -24,13 +24,13 @@ export interface TelemetryRequest {
   readonly args?: object
   readonly meta?: object
   readonly headers?: Readonly<Record<string, string>>
-  /** Instead of the message of a call. */
+  /** Raw body instead of a tool call. */
   readonly body?: string
 }
 
 export const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
-/** Starts it all; `otel` is laid over what is needed. */
+/** Starts all of them; `otel` is merged over the defaults. */
 export async function startFixture(
   t: TestContext,
   otel: object,

@@ -6,33 +6,33 @@ import type { TestContext } from 'node:test'
 import { canonicalJson } from '@plat/core'
 import { tempFolder } from '@plat/testkit/local'
 
-/** A small Rekor that speaks both protocols, checks what it is given as the real one does, and proves what it took. */
+/** A small Rekor for both protocols, which verifies entries as the real one does and returns proofs. */
 export interface TestLog {
   readonly url: string
   /** File with its public key. */
   readonly keyFile: string
-  /** Entries that it holds, as canonical JSON. */
+  /** Stored entries as canonical JSON. */
   readonly entries: readonly string[]
-  /** Changes what it answers: `null` is a 503. */
+  /** Changes responses; `null` becomes a 503. */
   mangle: (answer: Record<string, unknown>) => Record<string, unknown> | null
 }
 
 const ORIGIN = 'log.example'
 
-/** Starts a log whose key is of P-256, as Rekor's public one. */
+/** Starts a log with a P-256 key, as the public Rekor has. */
 export async function startLog(t: TestContext): Promise<TestLog> {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const keyFile = join(tempFolder(), 'log.pem')
   await writeFile(keyFile, publicKey.export({ format: 'pem', type: 'spki' }))
   const entries: string[] = ['a', 'b', 'c']
   const server = createServer((request, response) => {
-    void answer(request, response, { entries, privateKey, publicKey, mangle: (told) => log.mangle(told) })
+    void answer(request, response, { entries, privateKey, publicKey, mangle: (proof) => log.mangle(proof) })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
   t.after(() => server.close())
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
-  const log: TestLog = { url: `http://127.0.0.1:${port}`, keyFile, entries, mangle: (told) => told }
+  const log: TestLog = { url: `http://127.0.0.1:${port}`, keyFile, entries, mangle: (proof) => proof }
   return log
 }
 
@@ -61,8 +61,8 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
   const id = leaf(entry).toString('hex')
   if (state.entries.includes(entry)) return send(409, {}, { location: `/api/v1/log/entries/${id}` })
   state.entries.push(entry)
-  const told = state.mangle(proven(state, state.entries.length - 1, isV1))
-  return told === null ? send(503, {}) : send(201, told)
+  const proof = state.mangle(proven(state, state.entries.length - 1, isV1))
+  return proof === null ? send(503, {}) : send(201, proof)
 }
 
 interface Proposed {
@@ -81,7 +81,7 @@ interface ProposedV2 {
   }
 }
 
-/** What Rekor v1 keeps of a proposed entry; null: it refuses it. */
+/** Returns the entry that Rekor v1 stores, or null if it refuses. */
 function takenV1({ apiVersion, kind, spec }: Proposed): string | null {
   const { content, publicKey, format } = spec.signature
   const key = createPublicKey(Buffer.from(publicKey.content, 'base64'))
@@ -96,7 +96,7 @@ function takenV1({ apiVersion, kind, spec }: Proposed): string | null {
       spec: { data: { hash: kept }, signature: { content, format, publicKey } },
     })
   }
-  // The digest is what was signed: pure Ed25519 cannot be checked by it.
+  // The signature is over the digest: pure Ed25519 cannot be verified by it.
   if (kind !== 'hashedrekord' || key.asymmetricKeyType === 'ed25519') return null
   return canonicalJson({
     apiVersion,
@@ -151,7 +151,7 @@ const sha = (...parts: readonly Uint8Array[]): Buffer => {
 }
 const leaf = (entry: string) => sha(Buffer.of(0), Buffer.from(entry))
 
-/** RFC 6962, sections 2.1 and 2.1.1, as they are written there. */
+/** RFC 6962, sections 2.1 and 2.1.1, implemented literally. */
 function rootOf(leaves: readonly Buffer[]): Buffer {
   const [first = sha()] = leaves
   if (leaves.length < 2) return first

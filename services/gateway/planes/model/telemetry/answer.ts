@@ -48,7 +48,7 @@ export class ResponseObserver {
     for (const frame of run.apart()) this.frame(frame)
   }
 
-  told(): ResponseFacts {
+  facts(): ResponseFacts {
     return {
       id: this.#id,
       model: this.#model,
@@ -74,7 +74,7 @@ export class EmbeddingObserver {
 
   skim(): void {}
 
-  told(): ResponseFacts {
+  facts(): ResponseFacts {
     return { id: null, model: this.#model, finishReasons: [], messages: [] }
   }
 }

@@ -24,7 +24,7 @@ function told(method: string, answers: readonly object[], maxLength = 1000) {
     const event = Buffer.from(`data: ${json}\n\n`)
     answer.frame(answers.length === 1 ? ModelFrame.body(Buffer.from(json)) : (events?.frame(event) ?? assert.fail()))
   }
-  return answer.told()
+  return answer.facts()
 }
 
 const text = (content: string) => ({ type: 'text', content })
@@ -154,7 +154,7 @@ test('the model of an embedding is found without its numbers', () => {
   const model = (value: object) => {
     const answer = new EmbeddingObserver()
     answer.frame(ModelFrame.body(Buffer.from(JSON.stringify(value))))
-    return answer.told().model
+    return answer.facts().model
   }
   const data = [{ embedding: Array.from({ length: 1000 }, (_, at) => at / 7) }]
   assert.deepEqual([model({ data, model: 'e-1', usage: {} }), model({ model: 'e-1', data })], ['e-1', 'e-1'])

@@ -4,25 +4,25 @@ import type { RemoteCard } from './remote.ts'
 /** A2A protocol version that the gateway speaks. */
 export const PROTOCOL_VERSION = '1.0'
 
-/** Below the address of an agent (A2A 1.0, section 8.2). */
+/** Path below the URL of an agent (A2A 1.0, section 8.2). */
 export const CARD_PATH = '/.well-known/agent-card.json'
 
-/** What every agent takes and gives where it does not say. */
+/** Default input and output modes. */
 const TEXT = ['text/plain']
 
 export interface CardContext {
-  /** Where agents are called, without a trailing slash: `https://gateway.example`. */
+  /** Base URL of agents, without a trailing slash: `https://gateway.example`. */
   readonly baseURL: string
-  /** What the agent says of itself; null: nothing that could be read. */
+  /** The agent's own card, or null if it is not readable. */
   readonly remote: RemoteCard | null
   /** Whether any webhook is allowed. */
   readonly pushes: boolean
 }
 
 /**
- * The Agent Card of an exposed agent (A2A 1.0, section 4.4): it leads to the gateway, and tells what the Agent resource tells. No member
- * is empty, so that its canonical form for signing is the same however a reader treats defaults. It names no security scheme: the SDK of
- * the protocol loses them before it checks a signature (1.3.0), and the challenge of a refused call says how to authenticate.
+ * The Agent Card of an exposed agent (A2A 1.0, section 4.4): it names the gateway as endpoint and has the content of the Agent resource. No
+ * member is empty, so that its canonical form is the same however a reader treats defaults. It has no security scheme: the SDK of
+ * the protocol drops them before it verifies a signature (1.3.0), and the challenge of a refused call describes the authentication.
  */
 export function cardOf(agent: ExposedAgent, { baseURL, remote, pushes }: CardContext): object {
   const { namespace, name, server, description, version, streaming } = agent
@@ -45,7 +45,7 @@ export function cardOf(agent: ExposedAgent, { baseURL, remote, pushes }: CardCon
   }
 }
 
-/** A card must list a skill, and each must have a description and a tag: what the resource leaves out is filled in. */
+/** A card needs a skill, and each a description and a tag: fills in what the resource omits. */
 function skillsOf({ name, description, skills }: ExposedAgent): readonly object[] {
   if (skills.length === 0)
     return [{ id: name, name, description: description || `Whatever ${name} does`, tags: [name] }]

@@ -46,7 +46,7 @@ async function cardOf(agent: ExposedAgent, own: Partial<CardsOptions> = {}, host
   return { cards, answer, card: JSON.parse(Buffer.from(answer.body ?? '').toString()) }
 }
 
-test('a signed card is believed by the official SDK, and one that was changed is not', async () => {
+test('the official SDK accepts a signed card and rejects a modified one', async () => {
   // Shows D3.a2a.cardSigningKey, D2.a2a.expose.signedCard and D3.a2a.publicURL.
   const signer = ephemeralSigner()
   const skills = [
@@ -72,7 +72,7 @@ test('a signed card is believed by the official SDK, and one that was changed is
     await assert.rejects(verify(AgentCard.fromJSON({ ...card, ...change })))
 })
 
-test('a card tells what the resource tells, and fills in what a card must have', async () => {
+test('a card has the content of the resource, and defaults for required members', async () => {
   // Shows D2.a2a.description, D2.a2a.version, D2.a2a.skills, D2.a2a.skills.id, D2.a2a.skills.name,
   // D2.a2a.skills.description, D2.a2a.skills.examples, D2.a2a.skills.tags and D2.a2a.streaming.
   const skills = [
@@ -92,7 +92,7 @@ test('a card tells what the resource tells, and fills in what a card must have',
   assert.equal(/""|\[\]|\{\}/.test(JSON.stringify(bare)), false)
 })
 
-test('what only the agent knows comes from its own card, and webhooks only where the gateway allows any', async () => {
+test('other members come from the card of the agent, and webhooks are offered only if the gateway allows any', async () => {
   const remote = { of: async () => REMOTE }
   const { card } = await cardOf(exposed(), { remote, pushes: true })
   assert.deepEqual(
@@ -106,7 +106,7 @@ test('what only the agent knows comes from its own card, and webhooks only where
   assert.equal((await cardOf(exposed(), { remote })).card.capabilities.pushNotifications, false)
 })
 
-test('a card that did not change is not sent again, and no strange host is repeated in one', async () => {
+test('an unchanged card is not sent again, and an invalid host is not repeated in a card', async () => {
   const { cards, answer } = await cardOf(exposed(), { isPublic: true, publicURL: 'https://gw.example' })
   assert.equal(answer.headers['cache-control'], 'public, max-age=300')
   const again = await cards.answer(exposed(), { host: undefined, ifNoneMatch: `"x", ${answer.headers.etag}` })
@@ -116,7 +116,7 @@ test('a card that did not change is not sent again, and no strange host is repea
     assert.ok(isDenial(await hosted.answer(exposed(), { host, ifNoneMatch: undefined })), String(host))
 })
 
-test('the card of an agent is read once while it is good, and soon again when it cannot be had', async () => {
+test('the card of an agent is cached while valid, and read again soon after a failure', async () => {
   // Shows D3.a2a.cardCacheSeconds.
   const clock = new TestClock()
   const asked: string[] = []
@@ -136,7 +136,7 @@ test('the card of an agent is read once while it is good, and soon again when it
   await clock.advance(2_000)
   await remote.of(agent)
   assert.equal(asked.length, 2)
-  // Elsewhere is another agent, whatever its name.
+  // Another endpoint is another agent, whatever its name.
   await remote.of(exposed({ endpoint: 'http://other.example/' }))
   assert.equal(asked.at(-1), 'http://other.example/.well-known/agent-card.json')
   const strange = [

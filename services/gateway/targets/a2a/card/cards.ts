@@ -6,24 +6,24 @@ import { cardOf } from './card.ts'
 import type { RemoteCard, RemoteCards } from './remote.ts'
 import { signedCard } from './sign.ts'
 
-/** Where the keys of signed cards are; no namespace can have this name. */
+/** Path of the JWK set of signed cards; no namespace can have this name. */
 export const KEYS_PATH = '/a2a/.well-known/jwks.json'
 
 export interface CardsOptions {
   readonly remote: Pick<RemoteCards, 'of'>
-  /** Null: cards are not signed. */
+  /** Null if cards are not signed. */
   readonly signer: LocalSigner | null
-  /** docs/spec/gateway.md, `a2a.publicURL`, without a trailing slash; null: the host of the request. */
+  /** docs/spec/gateway.md, `a2a.publicURL`, without a trailing slash; null for the host of the request. */
   readonly publicURL: string | null
-  /** Of the gateway's own listener, for `publicURL` null. */
+  /** Scheme of the gateway's listener, if `publicURL` is null. */
   readonly scheme: 'http' | 'https'
   readonly pushes: boolean
-  /** docs/spec/gateway.md, `publicCards`: shared caches may keep what needs no token. */
+  /** docs/spec/gateway.md, `publicCards`: shared caches may store cards that need no token. */
   readonly isPublic: boolean
   readonly cacheSeconds: number
 }
 
-/** What is asked for. */
+/** A request for a card. */
 export interface CardRequest {
   /** Header `Host`. */
   readonly host: string | undefined
@@ -34,11 +34,11 @@ export interface CardRequest {
 export interface CardResponse {
   readonly status: 200 | 304
   readonly headers: Readonly<Record<string, string>>
-  /** Null with 304. */
+  /** Null for 304. */
   readonly body: Uint8Array | null
 }
 
-/** What a host may look like that is repeated to others. */
+/** Hosts that may be repeated in cards. */
 const HOST = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 
 interface Written {
@@ -48,7 +48,7 @@ interface Written {
   readonly etag: string
 }
 
-/** Serves the cards of exposed agents: the same bytes for as long as nothing in them changes. */
+/** Serves the cards of exposed agents: identical bytes as long as nothing in them changes. */
 export class Cards {
   readonly #options: CardsOptions
   readonly #written = new WeakMap<ExposedAgent, Written>()
@@ -57,7 +57,7 @@ export class Cards {
     this.#options = options
   }
 
-  /** The public keys that cards are signed with, as a JWK set. */
+  /** Public keys of card signatures, as a JWK set. */
   get keys(): object {
     const { signer } = this.#options
     return { keys: signer === null ? [] : [{ ...signer.publicJwk, kid: signer.kid, alg: signer.alg, use: 'sig' }] }

@@ -6,18 +6,18 @@ import { Value } from 'typebox/value'
 import type { ExposedAgent } from '../registry.ts'
 import { CARD_PATH, PROTOCOL_VERSION } from './card.ts'
 
-/** Largest card of an agent, in bytes. */
+/** Maximum size of an agent's card, in bytes. */
 const MAX_CARD_BYTES = 256 * 1024
-/** Wait for the whole of it, in milliseconds. */
+/** Deadline of the request, in milliseconds. */
 const CARD_TIMEOUT_MS = 5_000
-/** An agent whose card cannot be had is asked again after this long at the earliest, in milliseconds. */
-const ASK_AGAIN_MS = 10_000
-/** Agents whose cards are kept; the one unused for longest makes room. */
+/** Minimum time between requests after a failure, in milliseconds. */
+const RETRY_MS = 10_000
+/** Maximum number of cached cards; the least recently used is evicted. */
 const CARDS_MAX = 10_000
 
 const modes = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 64 })
 
-/** What of a card is read: members that the gateway does not repeat may be anything. */
+/** The used part of a card: other members may be anything. */
 const cardSchema = Type.Object({
   supportedInterfaces: Type.Array(Type.Object({ protocolBinding: Type.String(), protocolVersion: Type.String() })),
   capabilities: Type.Object({
@@ -37,7 +37,7 @@ const cardSchema = Type.Object({
   defaultOutputModes: modes,
 })
 
-/** What an agent says of itself that its resource does not. */
+/** Members of an agent's own card that its resource does not have. */
 export interface RemoteCard {
   readonly pushNotifications: boolean
   readonly extensions: readonly object[]
@@ -48,13 +48,13 @@ export interface RemoteCard {
 interface CachedCard {
   readonly endpoint: string
   readonly card: Promise<RemoteCard | null>
-  /** Milliseconds since the epoch. */
+  /** End of validity, in milliseconds since the epoch. */
   until: number
 }
 
 export interface RemoteCardsOptions {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
-  /** CA bundle beside the system's roots; null: none. */
+  /** Additional CA bundle in PEM, or null. */
   readonly extraCA: string | null
   /** docs/spec/gateway.md, `cardCacheSeconds`, in milliseconds. */
   readonly cacheMs: number
@@ -62,7 +62,7 @@ export interface RemoteCardsOptions {
   readonly log: Log
 }
 
-/** The cards that agents serve themselves, read where they are called, checked, and kept for a while. Many ask, one looks. */
+/** Cache of the cards that agents serve, with one request per agent at a time. */
 export class RemoteCards {
   readonly #options: RemoteCardsOptions
   readonly #kept = new LruCache<string, CachedCard>({ maxEntries: CARDS_MAX })
@@ -71,16 +71,16 @@ export class RemoteCards {
     this.#options = options
   }
 
-  /** Null: it has none, or one that does not describe this protocol. Never rejects. */
+  /** Returns null if the agent has no card, or one for another protocol. Never rejects. */
   of(agent: ExposedAgent): Promise<RemoteCard | null> {
     const { clock, cacheMs } = this.#options
     const known = this.#kept.get(agent.server)
     if (known !== undefined && known.endpoint === agent.endpoint && clock.now() < known.until) return known.card
-    // While it is being read, all wait for the same answer.
+    // Concurrent callers share one request.
     const asked: CachedCard = { endpoint: agent.endpoint, card: this.#read(agent), until: Number.POSITIVE_INFINITY }
     this.#kept.set(agent.server, asked)
     void asked.card.then((card) => {
-      asked.until = clock.now() + (card === null ? Math.min(cacheMs, ASK_AGAIN_MS) : cacheMs)
+      asked.until = clock.now() + (card === null ? Math.min(cacheMs, RETRY_MS) : cacheMs)
     })
     return asked.card
   }
@@ -94,7 +94,7 @@ export class RemoteCards {
         headers: { accept: 'application/json', 'a2a-version': PROTOCOL_VERSION },
         ...(extraCA !== null && { caPEM: extraCA }),
       })
-      if (status !== 200) throw new Error(`it answered ${status}`)
+      if (status !== 200) throw new Error(`the response is ${status}`)
       return verified(bytes)
     } catch (error) {
       log.debug({ agent: server, error: reasonOf(error) }, 'the card of an agent could not be read')
@@ -103,10 +103,10 @@ export class RemoteCards {
   }
 }
 
-/** Throws where it is no card, or one of an agent that does not speak JSON-RPC of this version. */
+/** Throws if it is not a card, or of an agent without JSON-RPC of this version. */
 function verified(bytes: Uint8Array): RemoteCard {
   const value = parseStrict(bytes)
-  if (!Value.Check(cardSchema, value)) throw new Error('it is no Agent Card')
+  if (!Value.Check(cardSchema, value)) throw new Error('not an Agent Card')
   if (!value.supportedInterfaces.some(speaks))
     throw new Error(`it names no JSONRPC interface of version ${PROTOCOL_VERSION}`)
   const { pushNotifications = false, extensions = [] } = value.capabilities

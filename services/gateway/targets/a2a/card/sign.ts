@@ -1,7 +1,7 @@
 import { canonicalJson, encodeBase64url } from '@plat/core'
 import { type LocalSigner, openSigner } from '@plat/keys'
 
-/** The card with a signature (A2A 1.0, section 8.4: a JWS over the canonical form of the card, RFC 7515 and RFC 8785). `jku`: where the key is. */
+/** The card with a signature (A2A 1.0, section 8.4: a JWS over the canonical form of the card, RFC 7515 and RFC 8785). `jku`: URL of the key. */
 export function signedCard(card: object, signer: LocalSigner, jku: string): object {
   const header = encoded(JSON.stringify({ alg: signer.alg, typ: 'JOSE', kid: signer.kid, jku }))
   const input = [header, encoded(canonicalJson(card))].join('.')
@@ -9,7 +9,7 @@ export function signedCard(card: object, signer: LocalSigner, jku: string): obje
   return { ...card, signatures: [{ protected: header, signature }] }
 }
 
-/** Opens `a2a.cardSigningKey`. Throws one line that names it. */
+/** Opens `a2a.cardSigningKey`. Throws one line naming it. */
 export async function openCardSigner(uri: string): Promise<LocalSigner> {
   const signer = await openSigner(uri)
   if (signer.alg === 'EdDSA') return signer

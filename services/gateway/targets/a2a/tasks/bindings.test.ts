@@ -32,11 +32,11 @@ async function setUp(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journ
 
 const by = (identity: typeof ada, call = 'call-1') => ({ identity, server: SERVER, call })
 
-test('what an agent gives out belongs to its caller once that is durable, also after a restart', async (t) => {
+test('a task of an agent belongs to its caller once that is durable, also after a restart', async (t) => {
   const { bindings, open, journal } = await setUp(t)
   const binding = bindings.bind(by(ada), 'task', 't1')
   assert.ok(binding instanceof Promise)
-  // A second frame of the same answer waits for the same write.
+  // A second frame of the same response waits for the same write.
   assert.equal(bindings.bind(by(ada, 'call-2'), 'task', 't1'), binding)
   assert.equal(await binding, null)
   const entries = []
@@ -54,7 +54,7 @@ test('what an agent gives out belongs to its caller once that is durable, also a
   }
 })
 
-test('of two replicas that are given the same id at once, the one that wrote first owns it on both', async (t) => {
+test('if two replicas bind the same id at once, the first write decides the owner on both', async (t) => {
   const gate = Promise.withResolvers<void>()
   let replicas = 0
   const { bindings: first, open } = await setUp(t, (own) => {
@@ -81,14 +81,14 @@ test('of two replicas that are given the same id at once, the one that wrote fir
   }
 })
 
-test('nobody is given what is already somebody else’s', async (t) => {
+test('an id with another owner is refused', async (t) => {
   const { bindings } = await setUp(t)
   await bindings.bind(by(ada), 'task', 't1')
   assert.ok(isDenial(bindings.bind(by(bob), 'task', 't1')))
   assert.equal(bindings.owns(ada, SERVER, 'task', 't1'), true)
 })
 
-test('an owner that cannot be written down is refused, and owns nothing', async (t) => {
+test('an owner that cannot be persisted is refused, and owns nothing', async (t) => {
   const { bindings, faults } = await setUp(t, (own) => ({
     ...own,
     health: 'ok',
@@ -103,7 +103,7 @@ test('an owner that cannot be written down is refused, and owns nothing', async 
   assert.equal(faults.length, 1)
 })
 
-test('thirty days after its last use a task is forgotten, and then it may belong to somebody else', async (t) => {
+test('thirty days after its last use a task is forgotten, and can get another owner', async (t) => {
   const { bindings, clock, open } = await setUp(t)
   await bindings.bind(by(ada), 'task', 't1')
   await bindings.bind(by(ada), 'task', 'unused')
@@ -122,7 +122,7 @@ test('thirty days after its last use a task is forgotten, and then it may belong
     assert.deepEqual([one.owns(ada, SERVER, 'task', 't1'), one.owns(bob, SERVER, 'task', 't1')], [false, true])
 })
 
-test('the journal is written anew without what was forgotten', async (t) => {
+test('the journal is compacted without forgotten bindings', async (t) => {
   const { bindings, clock, open, journal } = await setUp(t)
   await bindings.bind(by(ada), 'task', 'old')
   await clock.advance(KEPT_MS + DAY_MS)
@@ -134,7 +134,7 @@ test('the journal is written anew without what was forgotten', async (t) => {
   assert.equal((await open()).owns(ada, SERVER, 'task', 'new'), true)
 })
 
-test('no more is kept than there is room for, and ids have a length', async (t) => {
+test('the number of bindings and the length of ids are limited', async (t) => {
   const { open } = await setUp(t)
   const bindings = await open(1)
   await bindings.bind(by(ada), 'task', 't1')
@@ -144,11 +144,11 @@ test('no more is kept than there is room for, and ids have a length', async (t) 
   assert.ok(isDenial(long) && long.code === 'upstream_error')
 })
 
-test('an agent that has its share of tasks gets no more while another agent does', async (t) => {
+test('an agent at its share of tasks gets no more, while another agent does', async (t) => {
   const { open, clock } = await setUp(t)
   const bindings = await open(10, 2)
   for (const id of ['t1', 't2']) assert.equal(await bindings.bind(by(ada), 'task', id), null)
-  // Neither another user nor another session of the agent has a share of its own.
+  // Other users and sessions of the agent have no separate share.
   const full = bindings.bind(by({ ...bob, session: 'another' }), 'task', 't3')
   assert.ok(isDenial(full) && full.code === 'rate_limited')
   assert.equal(await bindings.bind(by({ ...ada, agent: 'other' }), 'task', 't3'), null)
@@ -158,10 +158,10 @@ test('an agent that has its share of tasks gets no more while another agent does
 
 const other = { ...ada, session: 'other' }
 
-/** Sessions that sent into task `t1`; null: not known. */
+/** Sessions that sent into task `t1`, or null if unknown. */
 const senders = (bindings: Bindings) => bindings.sessionsOf(SERVER, 'task', 't1')?.values().toArray().toSorted() ?? null
 
-test('the sessions that send into a task are known once that is durable, also after a restart', async (t) => {
+test('the senders of a task are known once durable, also after a restart', async (t) => {
   const { bindings, open } = await setUp(t)
   assert.equal(senders(bindings), null)
   await bindings.bind(by(ada), 'task', 't1')
@@ -175,7 +175,7 @@ test('the sessions that send into a task are known once that is durable, also af
   assert.deepEqual(senders(await open()), ['other', 's'])
 })
 
-test('a task has the senders of what its message named, and they are unknown where those were', async (t) => {
+test('a task inherits the senders of the tasks that its message names, also if they are unknown', async (t) => {
   const { bindings, open } = await setUp(t)
   await bindings.bind({ ...by(ada), sessions: ['a', 'b'] }, 'task', 't1')
   assert.deepEqual(senders(bindings), ['a', 'b'])
@@ -191,7 +191,7 @@ test('a task has the senders of what its message named, and they are unknown whe
   assert.equal(senders(await open()), null)
 })
 
-test('beyond so many senders of a task none is forgotten: they count as not known', async (t) => {
+test('a task with too many senders counts as having unknown ones', async (t) => {
   const { bindings, open } = await setUp(t)
   await bindings.bind(by(ada), 'task', 't1')
   for (let n = 1; n < 32; n++) await bindings.sends({ session: `s${n}` }, SERVER, 'task', 't1')
@@ -200,7 +200,7 @@ test('beyond so many senders of a task none is forgotten: they count as not know
   for (const one of [bindings, await open()]) assert.equal(senders(one), null)
 })
 
-test('a message is not let through where its sender cannot be kept', async (t) => {
+test('a message is refused if its sender cannot be persisted', async (t) => {
   let broken = false
   const { bindings } = await setUp(t, (own) => ({
     health: 'ok',
@@ -215,6 +215,6 @@ test('a message is not let through where its sender cannot be kept', async (t) =
   assert.equal(denial?.code, 'state_unavailable')
 })
 
-test('an event of a later version refuses to open', () => {
+test('an event of a later version is an error at open', () => {
   assert.throws(() => decodeBindingEvent({ t: 'moved' }), /"moved" is not known/)
 })

@@ -3,29 +3,29 @@ import type { Journal, JournalEntry } from '@plat/state'
 import { agentOf, type Denial, deny, type Identity } from '../../../call/index.ts'
 import type { BindingEvent, Owner } from './events.ts'
 
-/** How long a task or a context is known after its last use, in milliseconds: 30 days. */
+/** How long a task or context is kept after its last use, in milliseconds: 30 days. */
 export const KEPT_MS = 30 * 24 * 3600 * 1000
-/** The journal hears of its use at most this often, in milliseconds. */
+/** Minimum time between journal entries about its use, in milliseconds. */
 const NOTE_EVERY_MS = 3600 * 1000
-/** How often what was not used is looked for, in milliseconds. */
+/** Interval of the search for expired bindings, in milliseconds. */
 const SWEEP_EVERY_MS = 3600 * 1000
-/** Events after which the journal is written anew with what still counts; more when more is kept than that. */
+/** Events after which the journal is compacted; more if more are still needed. */
 const COMPACT_AFTER_EVENTS = 20_000
-/** Longest id of a task or context that is kept, in characters. */
+/** Maximum length of an id, in characters. */
 const MAX_ID_CHARS = 256
 
-/** Sessions that are kept for one task or context. When more send into it, they count as not known. */
+/** Maximum number of sessions per task or context. With more senders they count as unknown. */
 const SESSIONS_MAX = 32
 
-/** What an agent gives its callers to come back with. */
+/** Kinds of ids that agents return to callers for later use. */
 export type BoundKind = 'task' | 'context'
 
 export interface BindingsOptions {
   readonly journal: Journal<BindingEvent>
   readonly clock: Clock
-  /** How many are kept at one time; one more is refused, and none is forgotten before its time. */
+  /** Limits concurrent bindings; new ones are refused when full, and none is evicted early. */
   readonly pool: SharedPool
-  /** The journal could not be written. */
+  /** Called when the journal could not be written. */
   readonly onFault: (error: unknown) => void
 }
 
@@ -34,11 +34,11 @@ class Binding {
   readonly call: string
   usedAt: number
   notedAt: number
-  /** Events of its key so far. */
+  /** Number of events of its key. */
   version = 0
-  /** Null: the owner is durable. */
+  /** Null if the owner is durable. */
   writing: Promise<Denial | null> | null = null
-  /** Sessions of the owner that sent into it; null: not known. */
+  /** Sessions of the owner that sent into it, or null if unknown. */
   sessions: Set<string> | null
 
   constructor({ owner, call, at, sessions }: Pick<BoundEvent, 'owner' | 'call' | 'at' | 'sessions'>) {
@@ -54,7 +54,7 @@ class Binding {
     if (session === undefined || (this.sessions?.size ?? 0) > SESSIONS_MAX) this.sessions = null
   }
 
-  /** Which of these are not known to have sent into it; undefined stands for those that nobody knows. */
+  /** Returns the sessions not yet recorded as senders; undefined stands for unknown ones. */
   missing(sessions: readonly string[] | null): readonly (string | undefined)[] {
     const { sessions: known } = this
     if (known === null) return []
@@ -64,19 +64,19 @@ class Binding {
 
 type BoundEvent = Extract<BindingEvent, { readonly t: 'bound' }>
 
-/** The call in which an id came back. */
+/** The call whose response contained an id. */
 export interface Bringing {
   readonly identity: Identity
   /** `a2a/<ns>/<agent>`. */
   readonly server: string
   readonly call: string
-  /** Sessions of the caller whose messages it is about; null: not known. Default: the caller's own. */
+  /** Sessions of the caller whose messages caused it, or null if unknown. Default: the caller's session. */
   readonly sessions?: readonly string[] | null
 }
 
 /**
- * Who owns the tasks and contexts of agents: a projection of the journal, and what is on its way there. Ids are the agents' own; what
- * nobody owns is nobody's, so that no caller can claim a task by guessing its id.
+ * Owners of the tasks and contexts of agents: a projection of the journal, plus pending writes. Agents choose the ids; an id
+ * without an owner belongs to no caller, so that guessed ids cannot be claimed.
  */
 export class Bindings {
   readonly #options: BindingsOptions
@@ -86,7 +86,7 @@ export class Bindings {
   #stopSweep: () => void = () => {}
   #lastSeq = 0
   #events = 0
-  /** Nothing is written before everything was read. */
+  /** True until the journal was read, which prevents earlier writes. */
   #compacting = true
 
   private constructor(options: BindingsOptions) {
@@ -94,7 +94,7 @@ export class Bindings {
     this.#pool = options.pool
   }
 
-  /** Reads the journal, then answers. Rejects when it cannot be read. */
+  /** Reads the journal first. Rejects if it cannot be read. */
   static async open(options: BindingsOptions): Promise<Bindings> {
     const bindings = new Bindings(options)
     for await (const entry of options.journal.read(0)) bindings.#follow(entry)
@@ -121,7 +121,7 @@ export class Bindings {
     return this.#bindings.size
   }
 
-  /** Whether the caller owns it. Notes that it is used. */
+  /** Returns whether the caller owns it, and records its use. */
   owns(identity: Identity, server: string, kind: BoundKind, id: string): boolean {
     const key = keyOf(server, kind, id)
     const binding = this.#bindings.get(key)
@@ -130,20 +130,20 @@ export class Bindings {
     return true
   }
 
-  /** The call that brought it, whoever owns it; null: nobody knows it. */
+  /** Returns the call whose response contained it, for any owner, or null if unknown. */
   callOf(server: string, kind: BoundKind, id: string): string | null {
     return this.#bindings.get(keyOf(server, kind, id))?.call ?? null
   }
 
   /**
-   * Sessions of its owner that sent into it, on whose behalf its agent may have worked; null: not known. What it brings, it brings of
-   * them all.
+   * Returns the sessions of its owner that sent into it, for which its agent may have worked; null if unknown. Its content may be
+   * for any of them.
    */
   sessionsOf(server: string, kind: BoundKind, id: string): ReadonlySet<string> | null {
     return this.#bindings.get(keyOf(server, kind, id))?.sessions ?? null
   }
 
-  /** The caller, who owns it, sends into it. Null: that is durable. A plain value where it has done so before. */
+  /** Records that its owner sends into it. Resolves with null when durable; returns null at once if recorded before. */
   sends(
     { session }: Pick<Identity, 'session'>,
     server: string,
@@ -155,7 +155,7 @@ export class Bindings {
     return binding === undefined ? null : this.#sent(key, binding, [session])
   }
 
-  /** Null: the caller owns it, and a restart does not change that. A plain value where it was so before. */
+  /** Binds an id to the caller. Resolves with null when durable; returns null at once if the caller owned it before. */
   bind(bringing: Bringing, kind: BoundKind, id: string): null | Denial | Promise<Denial | null> {
     const { identity, server, call, sessions = [identity.session] } = bringing
     if (id.length > MAX_ID_CHARS) return deny('upstream_error', `${server} gave a ${kind} id that is too long`)
@@ -169,8 +169,8 @@ export class Bindings {
       return known.missing(sessions).length === 0 ? known.writing : known.writing.then((denial) => denial ?? sent())
     }
     const bound = this.#pool.acquire(agentOf(identity))
-    if (bound === 'share') return deny('rate_limited', 'this agent has as many tasks of other agents as it may have')
-    if (bound === 'total') return deny('state_unavailable', 'too many tasks of agents are kept')
+    if (bound === 'share') return deny('rate_limited', 'this agent has reached its share of tasks')
+    if (bound === 'total') return deny('state_unavailable', 'too many tasks of agents')
     const at = this.#options.clock.now()
     const binding = new Binding({ owner: ownerOf(identity), call, at, ...(sessions && { sessions: [...sessions] }) })
     this.#bindings.set(key, binding)
@@ -186,13 +186,13 @@ export class Bindings {
     } catch (error) {
       this.#options.onFault(error)
       if (this.#bindings.get(key) === binding) this.#forget(key, binding)
-      return deny('state_unavailable', 'the owner of the task cannot be kept')
+      return deny('state_unavailable', 'the owner of the task cannot be stored')
     } finally {
       binding.writing = null
     }
   }
 
-  /** Null: it is durable that these sessions sent into it. */
+  /** Records senders. Resolves with null when durable. */
   #sent(key: string, binding: Binding, sessions: readonly string[] | null): null | Promise<Denial | null> {
     const missing = binding.missing(sessions)
     return missing.length === 0 ? null : this.#writeSent(key, missing)
@@ -208,7 +208,7 @@ export class Bindings {
       return null
     } catch (error) {
       this.#options.onFault(error)
-      return deny('state_unavailable', 'who sends to the task cannot be kept')
+      return deny('state_unavailable', 'the sender to the task cannot be stored')
     }
   }
 
@@ -220,12 +220,12 @@ export class Bindings {
     this.#options.journal.append(key, [{ t: 'used', at: now }]).catch(this.#options.onFault)
   }
 
-  /** A later owner counts only of what had been forgotten by then. */
+  /** A later owner applies only if the earlier binding had expired by then. */
   #follow({ seq, key, version, event }: JournalEntry<BindingEvent>): void {
     this.#lastSeq = Math.max(this.#lastSeq, seq)
     this.#events++
     let binding = this.#bindings.get(key)
-    // What is still being written gives way to what another replica wrote first.
+    // Pending writes yield to what another replica wrote first.
     const isFree = binding === undefined || binding.writing !== null || binding.usedAt + KEPT_MS <= event.at
     if (event.t === 'bound' && isFree) {
       if (binding !== undefined) this.#pool.release(agentOf(binding.owner))
@@ -243,7 +243,7 @@ export class Bindings {
     if (isLong && !this.#compacting) void this.compact()
   }
 
-  /** Starts over with what the journal holds; what is being written stays. */
+  /** Replaces all bindings by the journal's; pending writes stay. */
   #replace(entries: readonly JournalEntry<BindingEvent>[]): void {
     for (const [key, { writing }] of this.#bindings) if (writing === null) this.#bindings.delete(key)
     this.#lastSeq = 0
@@ -262,7 +262,7 @@ export class Bindings {
     this.#pool.release(agentOf(owner))
   }
 
-  /** Writes the journal anew with what still counts. Never rejects. */
+  /** Compacts the journal. Never rejects. */
   async compact(): Promise<void> {
     this.#compacting = true
     try {
@@ -278,12 +278,12 @@ export class Bindings {
   }
 }
 
-/** `<kind>/<ns>/<agent>/<id>`: an id may hold anything, so it comes last. */
+/** `<kind>/<ns>/<agent>/<id>`: ids may contain any character, so they come last. */
 function keyOf(server: string, kind: BoundKind, id: string): string {
   return `${kind}${server.slice(server.indexOf('/'))}/${id}`
 }
 
-/** What stands for all that is known of it. */
+/** Returns one event with the whole binding. */
 function boundEvent({ usedAt: at, owner, call, sessions }: Binding): BoundEvent {
   return { t: 'bound', at, owner, call, ...(sessions !== null && { sessions: [...sessions] }) }
 }
@@ -293,11 +293,11 @@ function ownerOf({ tenant, namespace, agent, user, issuer }: Identity): Owner {
 }
 
 function foreign(server: string): Denial {
-  return deny('upstream_error', `${server} answered with what is not the caller's`)
+  return deny('upstream_error', `${server} responded with an id of another owner`)
 }
 
 function isOwner(owner: Owner, { tenant, namespace, agent, user, issuer }: Owner): boolean {
-  // Two issuers may know different people by one name. An owner that was recorded without an issuer matches no caller.
+  // Issuers may use one name for different people. An owner recorded without issuer matches no caller.
   if (owner.user !== user || owner.issuer !== issuer) return false
   return owner.tenant === tenant && owner.namespace === namespace && owner.agent === agent
 }

@@ -8,7 +8,7 @@ const ownerSchema = Type.Object(
     tenant: Type.String(),
     namespace: Type.String({ minLength: 1 }),
     agent: Type.String({ minLength: 1 }),
-    /** Null: the sessions of the owner act for nobody. */
+    /** Null if the owner's sessions act for no user. */
     user: Type.Union([Type.String(), Type.Null()]),
     /** Issuer of the owner's tokens; absent in events of older versions. */
     issuer: Type.Optional(Type.String()),
@@ -17,30 +17,30 @@ const ownerSchema = Type.Object(
 )
 
 const eventSchema = Type.Union([
-  /** `call` is the one whose answer brought it; times in milliseconds since the epoch. */
+  /** `call` is the one whose response contained it; times in milliseconds since the epoch. */
   Type.Object(
     {
       t: Type.Literal('bound'),
       at: Type.Number(),
       owner: ownerSchema,
       call: Type.String(),
-      /** Sessions of the owner that sent what it is about; absent: too many, or not known in the version that wrote it. */
+      /** Sessions of the owner that sent the cause; absent if there are too many, or in events of older versions. */
       sessions: Type.Optional(Type.Array(Type.String())),
     },
     closed,
   ),
-  /** A session of the owner sends a message into it; absent: it is not known which ones do. */
+  /** A session of the owner sends a message into it; absent if the senders are unknown. */
   Type.Object({ t: Type.Literal('sent'), at: Type.Number(), session: Type.Optional(Type.String()) }, closed),
   Type.Object({ t: Type.Literal('used'), at: Type.Number() }, closed),
 ])
 
-/** Who a task or a context belongs to: an agent, for one user. Each session of the two may go on with it. */
+/** Owner of a task or context: an agent, for one user. Any session of both may continue it. */
 export type Owner = Static<typeof ownerSchema>
 
-/** What happened to one task or context. The key of the journal is `<task or context>/<ns>/<agent>/<id>`. */
+/** An event of a task or context. The journal key is `<task or context>/<ns>/<agent>/<id>`. */
 export type BindingEvent = Static<typeof eventSchema>
 
-/** Reads an event from the journal. Throws for one that this version does not know: nothing loses its owner by accident. */
+/** Decodes an event of the journal. Throws for unknown kinds, so that no binding loses its owner. */
 export function decodeBindingEvent(value: unknown): BindingEvent {
   if (Check(eventSchema, value)) return value
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'

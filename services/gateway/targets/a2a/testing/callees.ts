@@ -9,28 +9,28 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 
 const SCOPE = 'tools:notes tools:web agents:helper agents:other'
 
-/** A session of namespace `default` by `<agent>/<session>`. */
+/** A session in namespace `default`, as `<agent>/<session>`. */
 export type Name = `${string}/${string}`
 
 /** Gateways in front of trusted agents that call tools while they respond. */
 export interface CalleeFixture {
   readonly gateways: readonly GatewayProcess[]
-  /** What an agent does before it responds to a message, by the text of the message. */
+  /** Work of an agent before it responds, by the text of the message. */
   readonly works: Map<string, () => Promise<unknown>>
-  /** Starts one more gateway, which the others share their state with if `config` says so. */
+  /** Starts one more gateway, with shared state if `config` sets it. */
   start(): Promise<GatewayProcess>
-  /** A token of a session, which these sessions delegated, nearest first. */
+  /** Issues a token of a session delegated by these sessions, nearest first. */
   token(name: Name, delegators?: readonly Name[], more?: object): string
-  /** Posts JSON-RPC to a path, and returns the text of the response. */
+  /** Posts JSON-RPC to a path, and returns the response text. */
   post(token: string, at: string, body: object, gateway?: GatewayProcess): Promise<string>
-  /** A call of the untrusted server: labels its session. */
+  /** Calls the untrusted server, which labels the session. */
   read(token: string, gateway?: GatewayProcess): Promise<string>
-  /** Whether the session has the label of foreign content. */
+  /** Returns whether the session has the label of foreign content. */
   isLabelled(token: string, gateway?: GatewayProcess): Promise<boolean>
   close(): Promise<void>
 }
 
-/** `config` is laid over the gateway.json of each gateway; `dir` is the folder of their files. */
+/** `config` is merged over the gateway.json of each gateway; `dir` is the folder of their files. */
 export async function calleeFixture(config: (dir: string) => object = () => ({})): Promise<CalleeFixture> {
   const issuer = testIssuer()
   const dir = tempFolder()
@@ -78,7 +78,7 @@ const rules = [
   { name: 'stop', action: 'deny', match: { taints: ['untrusted-input'], tools: ['probe'] } },
 ]
 
-/** The files that gateway.json names. */
+/** Writes the files named in gateway.json. */
 async function writeFiles(dir: string, { agentURL, upstreamURL }: { agentURL: string; upstreamURL: string }) {
   const plain = { url: upstreamURL, namespaces: [], implicit: false, dataClass: 'internal', auth: { type: 'none' } }
   const servers = { 'default/notes': { ...plain, trust: 'trusted' }, 'default/web': { ...plain, trust: 'untrusted' } }
@@ -106,7 +106,7 @@ async function writeFiles(dir: string, { agentURL, upstreamURL }: { agentURL: st
   }
 }
 
-/** Answers every call of a tool. */
+/** A server that responds to every tool call. */
 async function answeringUpstream(): Promise<ScriptedUpstream> {
   const upstream = await startScriptedUpstream()
   upstream.answers(({ body }, response) => {
@@ -132,12 +132,12 @@ function spiffeId(name: Name): string {
   return `spiffe://plat.local/ns/default/agent/${agent}/session/${session}`
 }
 
-/** A request of JSON-RPC. */
+/** Builds a JSON-RPC request. */
 export function rpc(method: string, params: object = {}): object {
   return { jsonrpc: '2.0', id: 1, method, params }
 }
 
-/** The parameters of a message with this text. */
-export function saying(text: string, message: object = {}, more: object = {}): object {
+/** Builds the parameters of a message with this text. */
+export function messageParams(text: string, message: object = {}, more: object = {}): object {
   return { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text }], ...message }, ...more }
 }

@@ -1,6 +1,6 @@
-/** What `infra.tiers` takes for dangerous when it says nothing: globs over types of resources. @table */
+/** Defaults of `infra.tiers`: globs for dangerous resource types. @table */
 
-/** Who may do what, who may reach what, and what runs programs: a change of these changes what everything else is worth. */
+/** Access control, network reachability and program execution: a change of these affects everything else. */
 export const SENSITIVE_TYPES = [
   'aws_iam_*',
   'aws_organizations_*',
@@ -80,7 +80,7 @@ export const SENSITIVE_TYPES = [
   'external',
 ] as const
 
-/** What holds data that is gone with it. */
+/** Types whose deletion loses data. */
 export const DATA_BEARING_TYPES = [
   'aws_db_*',
   'aws_rds_*',
@@ -169,5 +169,5 @@ export const DATA_BEARING_TYPES = [
   'tls_private_key',
 ] as const
 
-/** Globs over addresses: what holds the state that all plans are made against. */
+/** Globs for addresses of state storage, which all plans depend on. */
 export const PROTECTED_ADDRESSES = ['*tfstate*', '*tf_state*', '*terraform_state*', '*tofu_state*'] as const

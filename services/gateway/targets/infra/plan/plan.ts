@@ -1,42 +1,42 @@
 import { isObject } from '@plat/tokens'
 
 /**
- * What a plan would do to one resource, as far as it decides over its tier. Of the JSON output format of Terraform and OpenTofu (`show -json`
+ * Changes of one resource in a plan, as needed for its tier. From the JSON output format of Terraform and OpenTofu (`show -json`
  * of a saved plan, format 1.x).
  */
 export interface Change {
   /** `module.a.aws_instance.web["blue"]` */
   readonly address: string
-  /** Where the resource stood before it was moved; null: it was not. */
+  /** Address before a move, or null. */
   readonly previousAddress: string | null
   readonly type: string
   readonly actions: ReadonlySet<Action>
-  /** It exists already, and comes under management. */
+  /** It exists already, and becomes managed. */
   readonly importing: boolean
-  /** Its provisioners run programs where the plan is applied. */
+  /** Its provisioners run programs on the machine that applies the plan. */
   readonly provisioned: boolean
 }
 
-/** `unknown` stands for every word that the format may get. */
+/** `unknown` covers all words that the format may add. */
 export type Action = 'create' | 'read' | 'update' | 'delete' | 'forget' | 'no-op' | 'unknown'
 
 export interface Plan {
   readonly changes: readonly Change[]
-  /** Actions of providers that run beside the changes (`action_invocations`). */
+  /** Number of provider actions run with the changes (`action_invocations`). */
   readonly invocations: number
 }
 
 const KNOWN: ReadonlySet<string> = new Set<Action>(['create', 'read', 'update', 'delete', 'forget', 'no-op'])
 
-/** Modules within modules: nobody writes more. */
+/** Maximum depth of nested modules, beyond any real plan. */
 const MAX_MODULE_DEPTH = 64
 
-/** Characters of an address: those with modules and keys have a few hundred. */
+/** Maximum length of an address, in characters; real ones have a few hundred. */
 const MAX_NAME = 4_096
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Reads a plan; a text says with its place why it is none that can be judged. Never guesses: what is not understood is refused. */
+/** Parses a plan. Returns a problem with its location for anything not understood; never guesses. */
 export function readPlan(value: unknown): Plan | string {
   if (!isObject(value)) return 'the plan must be an object: the output of `show -json <plan file>`'
   const { format_version: version, errored } = value
@@ -103,7 +103,7 @@ function isAction(word: unknown): word is Action {
   return typeof word === 'string' && KNOWN.has(word)
 }
 
-/** Addresses of resources whose configuration has provisioners, without the keys of instances. */
+/** Collects addresses of resources with provisioners, without instance keys. */
 function collectProvisioned(plan: Members, found: Set<string>): string | null {
   const { configuration } = plan
   if (configuration === undefined || configuration === null) return null
@@ -140,7 +140,7 @@ function collectInModule(
   return null
 }
 
-/** `module.a[0].aws_x.y["b.c"]` without what picks one instance of many: `module.a.aws_x.y`. */
+/** Removes instance keys: `module.a[0].aws_x.y["b.c"]` becomes `module.a.aws_x.y`. */
 export function withoutKeys(address: string): string {
   if (!address.includes('[')) return address
   let plain = ''
@@ -151,7 +151,7 @@ export function withoutKeys(address: string): string {
   return plain
 }
 
-/** The place of the bracket that closes a key. A text in it may hold brackets, and quotes behind a backslash. */
+/** Index of the bracket that closes a key. Quoted text in it may hold brackets and escaped quotes. */
 function endOfKey(address: string, open: number): number {
   let quoted = false
   for (let at = open + 1; at < address.length; at++) {

@@ -31,49 +31,52 @@ const changes = fc.array(
   { maxLength: 10 },
 )
 
-function judge(told: readonly PlanChange[], more: object = {}): TierResult {
-  const plan = readPlan(JSON.parse(JSON.stringify(planOf(told, more))))
+function judge(changes: readonly PlanChange[], more: object = {}): TierResult {
+  const plan = readPlan(JSON.parse(JSON.stringify(planOf(changes, more))))
   return typeof plan === 'string' ? assert.fail(plan) : tiers.judge(plan)
 }
 
-test('the order of a plan changes nothing of its judgement', () => {
-  const withShuffled = changes.chain((told) =>
-    fc.tuple(fc.constant(told), fc.shuffledSubarray(told, { minLength: told.length })),
+test('the order of changes in a plan does not affect its tier', () => {
+  const withShuffled = changes.chain((changes) =>
+    fc.tuple(fc.constant(changes), fc.shuffledSubarray(changes, { minLength: changes.length })),
   )
   fc.assert(
-    fc.property(withShuffled, ([told, shuffled]) => {
-      const [one, other] = [judge(told), judge(shuffled)]
+    fc.property(withShuffled, ([changes, shuffled]) => {
+      const [one, other] = [judge(changes), judge(shuffled)]
       assert.deepEqual([one.tier, one.resources, one.causes], [other.tier, other.resources, other.causes])
     }),
   )
 })
 
-test('the order of the actions of a change changes nothing', () => {
+test('the order of actions in a change does not affect its tier', () => {
   fc.assert(
-    fc.property(changes, (told) => {
-      const turned = told.map(({ actions, ...rest }) => ({ ...rest, actions: actions.toReversed() }))
-      assert.equal(judge(turned).tier, judge(told).tier)
+    fc.property(changes, (changes) => {
+      const turned = changes.map(({ actions, ...rest }) => ({ ...rest, actions: actions.toReversed() }))
+      assert.equal(judge(turned).tier, judge(changes).tier)
     }),
   )
 })
 
-test('what stands beside a change, or in which list it stands, never makes it more harmless', () => {
+test('other changes, and the list of a change, never lower its tier', () => {
   fc.assert(
-    fc.property(changes, changes, (told, others) => {
-      const { tier } = judge(told)
-      assert.ok(judge([...told, ...others]).tier >= tier)
-      const later = Object(planOf(told)).resource_changes.map((one: object) => ({ reason: 'x', resource_change: one }))
+    fc.property(changes, changes, (changes, others) => {
+      const { tier } = judge(changes)
+      assert.ok(judge([...changes, ...others]).tier >= tier)
+      const later = Object(planOf(changes)).resource_changes.map((one: object) => ({
+        reason: 'x',
+        resource_change: one,
+      }))
       assert.ok(judge(others, { deferred_changes: later }).tier >= tier)
     }),
   )
 })
 
-test('no module around a resource makes it more harmless', () => {
+test('no enclosing module lowers the tier of a resource', () => {
   const module = fc.constantFrom('module.a.', 'module.a["x.y"].', 'module.b[3].module.c["]"].', 'module.product.')
   fc.assert(
-    fc.property(changes, module, (told, around) => {
-      const nested = told.map((one) => ({ ...one, address: around + one.address }))
-      assert.ok(judge(nested).tier >= judge(told).tier)
+    fc.property(changes, module, (changes, around) => {
+      const nested = changes.map((one) => ({ ...one, address: around + one.address }))
+      assert.ok(judge(nested).tier >= judge(changes).tier)
     }),
   )
 })

@@ -14,7 +14,7 @@ function tierOf(change: PlanChange, own: Partial<TierConfig> = {}): string {
   return `${tier} ${findings.flatMap(({ causes }) => causes).join(', ')}`.trim()
 }
 
-test('the tier of a change is what can go wrong with it', () => {
+test('the tier of a change follows its risk', () => {
   assert.equal(tierOf({}), '0')
   assert.equal(tierOf({ mode: 'data', actions: ['read'] }), '0')
   assert.equal(tierOf({ importing: { id: 'i-1' } }), '1 imports')
@@ -28,7 +28,7 @@ test('the tier of a change is what can go wrong with it', () => {
   assert.equal(tierOf({ mode: 'data', type: 'external', actions: ['read'] }), '3 runs programs')
 })
 
-test('sensitive types are at least of tier 3, as the gateway knows them or as it is told', () => {
+test('sensitive types, built in or configured, are at least of tier 3', () => {
   // Shows D3.infra.tiers.sensitiveTypes and D3.infra.tiers.addSensitiveTypes.
   for (const type of [
     'aws_iam_role',
@@ -46,7 +46,7 @@ test('sensitive types are at least of tier 3, as the gateway knows them or as it
   assert.equal(tierOf({ type: 'aws_iam_role', actions: ['create'] }, instead), '1 creates')
 })
 
-test('what holds data is of tier 4 when it is destroyed, replaced or forgotten', () => {
+test('data-bearing types are of tier 4 when destroyed, replaced or forgotten', () => {
   // Shows D3.infra.tiers.dataBearingTypes and D3.infra.tiers.addDataBearingTypes.
   const type = 'aws_db_instance'
   for (const actions of [['delete'], ['delete', 'create'], ['create', 'delete'], ['forget']])
@@ -58,10 +58,10 @@ test('what holds data is of tier 4 when it is destroyed, replaced or forgotten',
   assert.match(tierOf({ type, actions: ['delete'] }, { dataBearingTypes: ['acme_disk'] }), /^3/)
 })
 
-test('a protected address is of tier 4 whatever is done to it, in every module and before it was moved', () => {
+test('a protected address is of tier 4 for any change, in every module and before a move', () => {
   // Shows D3.infra.tiers.protectedAddresses and D3.infra.tiers.addProtectedAddresses.
   const own = { protectedAddresses: ['aws_instance.gate', 'module.prod.*'] }
-  const tier = (told: PlanChange) => tierOf({ actions: ['update'], ...told }, own)
+  const tier = (change: PlanChange) => tierOf({ actions: ['update'], ...change }, own)
   for (const address of [
     'aws_instance.gate',
     'aws_instance.gate[0]',
@@ -99,7 +99,7 @@ test('a plan of more resources than maxResources is at least of tier 3', () => {
   assert.deepEqual([judged(reads).resources, judged(reads).causes], [0, []])
 })
 
-test('programs that run with the plan are of tier 3: provisioners and actions of providers', () => {
+test('provisioners and provider actions are of tier 3: they run programs', () => {
   const resources = [{ address: 'aws_instance.web', mode: 'managed', provisioners: [{ type: 'local-exec' }] }]
   const inModule = {
     root_module: { module_calls: { a: { module: { module_calls: { b: { module: { resources } } } } } } },
@@ -117,13 +117,13 @@ test('programs that run with the plan are of tier 3: provisioners and actions of
   assert.deepEqual([invoked.tier, invoked.causes], [3, ['actions of providers run with it']])
 })
 
-test('what is put off counts like what is not', () => {
+test('deferred changes count like others', () => {
   const { resource_changes: later } = Object(planOf([{ type: 'aws_db_instance', actions: ['delete'] }]))
   const deferred = { deferred_changes: [{ reason: 'provider_config_unknown', resource_change: later[0] }] }
   assert.equal(judged([], {}, deferred).tier, 4)
 })
 
-test('the most dangerous changes come first, then addresses decide', () => {
+test('changes are sorted by tier, then by address', () => {
   const findings = judged([
     { address: 'aws_instance.b', actions: ['create'] },
     { address: 'aws_instance.c', actions: ['delete'] },
@@ -133,7 +133,7 @@ test('the most dangerous changes come first, then addresses decide', () => {
   assert.deepEqual(findings, ['aws_instance.c', 'aws_instance.a', 'aws_instance.b'])
 })
 
-test('what is no plan that can be judged is refused with its place', () => {
+test('an invalid plan is refused with the location of the problem', () => {
   const one = Object(planOf([{ actions: ['create'] }]))
   const [only] = one.resource_changes
   for (const [plan, words] of [
@@ -158,17 +158,17 @@ test('what is no plan that can be judged is refused with its place', () => {
     [planOf([], { configuration: { root_module: { module_calls: [] } } }), /module_calls must be an object/],
   ] as const) {
     const read = readPlan(plan)
-    assert.match(typeof read === 'string' ? read : 'it was read', words)
+    assert.match(typeof read === 'string' ? read : 'it was parsed', words)
   }
 })
 
-test('keys of instances are cut out of an address, whatever stands in them', () => {
+test('instance keys with any content are removed from an address', () => {
   assert.equal(withoutKeys('module.a["x\\"].y"].aws_instance.web[3]'), 'module.a.aws_instance.web')
   assert.equal(withoutKeys('aws_instance.web["never closed'), 'aws_instance.web')
   assert.equal(withoutKeys('aws_instance.web'), 'aws_instance.web')
 })
 
-test('a pattern finds a protected address in whatever modules it lies, at the beginning of a module or behind a star', () => {
+test('a pattern matches a protected address in any module, at the start of a module or after a star', () => {
   const own = { addProtectedAddresses: ['module.prod.*', 'aws_instance.gate', 'module.*.aws_x.*_key'] }
   const protects = (address: string) =>
     judged([{ address, type: 'aws_instance', actions: ['update'] }], own).findings.some(({ causes }) =>

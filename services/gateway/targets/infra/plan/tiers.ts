@@ -3,12 +3,12 @@ import { DATA_BEARING_TYPES, PROTECTED_ADDRESSES, SENSITIVE_TYPES } from './list
 import { type Action, type Change, type Plan, withoutKeys } from './plan.ts'
 
 /**
- * How much can go wrong: 0 nothing changes, 1 something is added, 2 something is changed in place, 3 something is destroyed or what others
- * depend on is touched, 4 data is lost or what is protected is touched.
+ * Risk of a plan: 0 no change, 1 additions, 2 changes in place, 3 destruction or changes of what others
+ * depend on, 4 loss of data or changes of protected resources.
  */
 export type Tier = 0 | 1 | 2 | 3 | 4
 
-/** `infra.tiers` (docs/spec/gateway.md). An empty list is the built-in one. */
+/** `infra.tiers` (docs/spec/gateway.md). An empty list means the built-in one. */
 export interface TierConfig {
   readonly sensitiveTypes: readonly string[]
   readonly addSensitiveTypes: readonly string[]
@@ -19,7 +19,7 @@ export interface TierConfig {
   readonly maxResources: number
 }
 
-/** Why a change has its tier. */
+/** Reason for the tier of a change. */
 export type Cause =
   | 'creates'
   | 'imports'
@@ -31,7 +31,7 @@ export type Cause =
   | 'runs programs'
   | 'unknown action'
 
-/** One change that counts. */
+/** One change above tier 0. */
 export interface Finding {
   readonly address: string
   readonly type: string
@@ -42,22 +42,22 @@ export interface Finding {
 
 export interface TierResult {
   readonly tier: Tier
-  /** Resources that would not be as they were. */
+  /** Number of changed resources. */
   readonly resources: number
-  /** Every change above tier 0, the most dangerous first. */
+  /** Every change above tier 0, by descending tier. */
   readonly findings: readonly Finding[]
-  /** Types of everything that is changed or read. */
+  /** Types of all changed or read resources. */
   readonly types: ReadonlySet<string>
-  /** Why the plan as a whole has a higher tier than its changes. */
+  /** Reasons for a higher tier of the plan than of its changes. */
   readonly causes: readonly string[]
 }
 
 type Matches = (text: string) => boolean
 
-/** Matches a text or any of its endings. */
+/** Matches any ending of an address. */
 type MatchesEnding = (endings: readonly string[]) => boolean
 
-/** Judges plans. No order, nesting or number of changes makes one look more harmless than its most dangerous part. */
+/** Computes tiers. Order, nesting or number of changes never lower the tier below that of the most dangerous part. */
 export class Tiers {
   readonly #isSensitive: Matches
   readonly #isDataBearing: Matches
@@ -86,7 +86,7 @@ export class Tiers {
       tier: causes.length > 0 ? higher(highest, 3) : highest,
       resources,
       types: new Set(changes.filter(isTouched).map(({ type }) => type)),
-      // Of the same tier in the order of their addresses: the answer is the same however the plan is ordered.
+      // Sorted by address within a tier: the response does not depend on the order of the plan.
       findings: findings.sort((a, b) => b.tier - a.tier || (a.address < b.address ? -1 : 1)),
       causes,
     }
@@ -111,12 +111,12 @@ export class Tiers {
     if (changes && this.#isDataBearing(type)) found('data-bearing type', destroys ? 4 : tier)
     if ((changes || change.importing) && this.#protects(change)) found('protected address', 4)
     if (changes && change.provisioned) found('runs programs', 3)
-    // Reading it runs whatever program it names, where the plan is applied.
+    // Reading it runs the named program on the machine that applies the plan.
     if (actions.has('read') && type === 'external') found('runs programs', 3)
     return { address: change.address, type, actions: [...actions], tier, causes }
   }
 
-  /** A resource is the same in whatever module it stands, wherever it stood before, and whichever instance it is. */
+  /** Matches a resource in any module, under its previous address, and for any instance. */
   #protects({ address, previousAddress }: Change): boolean {
     const names = previousAddress === null ? [address] : [address, previousAddress]
     return names.some((name) => this.#isProtected(endingsOf(name)) || this.#isProtected(endingsOf(withoutKeys(name))))
@@ -127,7 +127,7 @@ function isTouched({ actions, importing }: Change): boolean {
   return importing || actions.values().some((action) => action !== 'no-op')
 }
 
-/** An address from each of its modules on: `module.a.module.b.x.y`, `module.b.x.y`, `x.y`. */
+/** Suffixes of an address that start at a module: `module.a.module.b.x.y`, `module.b.x.y`, `x.y`. */
 function endingsOf(address: string): readonly string[] {
   const endings = [address]
   for (let rest = address; ; ) {
@@ -142,7 +142,7 @@ function higher(one: Tier, other: Tier): Tier {
   return one > other ? one : other
 }
 
-/** `own` in place of `builtIn` where it says anything, and `added` beside them. */
+/** `own` replaces `builtIn` if not empty; `added` extends them. */
 function globsOf(own: readonly string[], builtIn: readonly string[], added: readonly string[]): readonly string[] {
   return [...(own.length > 0 ? own : builtIn), ...added]
 }
@@ -153,8 +153,8 @@ function any(...lists: Parameters<typeof globsOf>): Matches {
 }
 
 /**
- * One test for all endings of an address, the longest first. What a `*` covers in a shorter ending it also covers in a longer one that
- * begins alike, so each pattern looks at one ending only: a test of every ending is quadratic in the number of modules.
+ * One test for all endings of an address, the longest first. A `*` that matches in a shorter ending also matches in a longer one with the
+ * same start, so each pattern tests one ending only: testing every ending is quadratic in the number of modules.
  */
 function anyEnding(patterns: readonly string[]): MatchesEnding {
   const tests = patterns.map((pattern) => {

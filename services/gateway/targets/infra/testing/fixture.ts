@@ -22,16 +22,16 @@ export interface InfraFixture {
   readonly auditPath: string
   readonly approver: Approver
   drain(): Promise<unknown>
-  /** Posts a body to `/v1/infra/<path>`, as a session of `default/assistant` unless `token` says otherwise. */
+  /** Posts a body to `/v1/infra/<path>`, by default as a session of `default/assistant`. */
   post(path: string, body: object | string, token?: string): Promise<InfraResult>
-  /** A token for plans. `change` is laid over its claims. */
+  /** Issues a token for plans. `change` is merged over its claims. */
   token(change?: Members): string
-  /** The first record of the ledger that fits, as soon as there is one. */
+  /** Waits for the first matching record of the ledger. */
   record(fits: (rec: Members) => boolean): Promise<Members>
 }
 
 export interface InfraFixtureOptions {
-  /** Of the policy of `default/assistant`. */
+  /** Rules for the policy of `default/assistant`. */
   readonly rules?: readonly object[]
   /** Keys of gateway.json beside `infra`. */
   readonly config?: object
@@ -39,7 +39,7 @@ export interface InfraFixtureOptions {
   readonly drained?: boolean
 }
 
-/** A gateway whose `infra` says this. */
+/** A gateway with this `infra` block. */
 export async function setUpInfra(
   t: TestContext,
   infra: object = {},
@@ -63,10 +63,10 @@ export async function setUpInfra(
     approver: approverAt(gateway.url),
     drain: () => gateway.drain(),
     token,
-    async post(path, body, shown = token()) {
+    async post(path, body, bearer = token()) {
       const response = await fetch(`${gateway.url}/v1/infra/${path}`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${shown}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
         body: typeof body === 'string' ? body : JSON.stringify(body),
       })
       return { status: response.status, headers: response.headers, body: Object(await response.json()) }

@@ -1,6 +1,6 @@
 import type { TierConfig } from '../plan/tiers.ts'
 
-/** What a test says of one change; the rest is that of an instance that stays as it is. */
+/** Members of a change; the defaults are those of an unchanged instance. */
 export interface PlanChange {
   readonly address?: string
   readonly previous_address?: string
@@ -10,9 +10,9 @@ export interface PlanChange {
   readonly importing?: { readonly id: string }
 }
 
-/** One member of `resource_changes`, as `show -json` writes it. */
-export function change({ actions = ['no-op'], importing, ...told }: PlanChange): object {
-  const { address = 'aws_instance.web', type = 'aws_instance', mode = 'managed', previous_address } = told
+/** Builds one member of `resource_changes` in the format of `show -json`. */
+export function change({ actions = ['no-op'], importing, ...members }: PlanChange): object {
+  const { address = 'aws_instance.web', type = 'aws_instance', mode = 'managed', previous_address } = members
   return {
     address,
     ...(previous_address !== undefined && { previous_address }),
@@ -32,7 +32,7 @@ export function change({ actions = ['no-op'], importing, ...told }: PlanChange):
   }
 }
 
-/** A plan of these changes, as `show -json` writes it. */
+/** Builds a plan of these changes in the format of `show -json`. */
 export function planOf(changes: readonly PlanChange[], more: object = {}): object {
   return {
     format_version: '1.2',
@@ -49,7 +49,7 @@ export function planOf(changes: readonly PlanChange[], more: object = {}): objec
   }
 }
 
-/** What `infra.tiers` says when it says nothing. */
+/** Defaults of `infra.tiers`. */
 export const USUAL_TIERS: TierConfig = {
   sensitiveTypes: [],
   addSensitiveTypes: [],

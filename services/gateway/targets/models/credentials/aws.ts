@@ -13,8 +13,8 @@ import {
 } from './cloud.ts'
 
 /**
- * Credentials of AWS, by the first that the environment has: access keys, the web identity of a service account, and with
- * `cloudCredentials.aws.imds` the role of the machine. Throws `CloudCredentialError`.
+ * Fetches AWS credentials from the first source in the environment: access keys, the web identity of a service account, or, with
+ * `cloudCredentials.aws.imds`, the role of the machine. Throws `CloudCredentialError`.
  */
 export async function awsCredentials(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const { env, config } = parts
@@ -28,7 +28,7 @@ export async function awsCredentials(parts: CloudParts): Promise<Lent<AwsCredent
   )
 }
 
-/** Domains of the partitions, by the beginning of a region. */
+/** Domains of the partitions, by prefix of the region. */
 const PARTITIONS: readonly (readonly [prefix: string, suffix: string])[] = [
   ['cn-', 'amazonaws.com.cn'],
   ['eusc-', 'amazonaws.eu'],
@@ -38,13 +38,13 @@ const PARTITIONS: readonly (readonly [prefix: string, suffix: string])[] = [
   ['eu-isoe-', 'cloud.adc-e.uk'],
 ]
 
-/** The domain below which a region's endpoints are; `configured` (`cloudCredentials.aws.partitionDNSSuffix`) comes first. */
+/** Returns the domain of a region's endpoints; `configured` (`cloudCredentials.aws.partitionDNSSuffix`) takes precedence. */
 export function dnsSuffix(region: string, configured: string): string {
   if (configured !== '') return configured
   return PARTITIONS.find(([prefix]) => region.startsWith(prefix))?.[1] ?? 'amazonaws.com'
 }
 
-/** `AssumeRoleWithWebIdentity` is not signed: the token of the file is the credential, read anew each time because it rotates. */
+/** `AssumeRoleWithWebIdentity` is unsigned: the token file is the credential, read each time because it rotates. */
 async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const { env, config } = parts
   const { region, partitionDNSSuffix, stsEndpoint } = config.aws
@@ -58,13 +58,13 @@ async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
     RoleSessionName: env.AWS_ROLE_SESSION_NAME || 'plat-gateway',
     WebIdentityToken: token,
   }
-  // With this header STS answers JSON, as it does for everybody who asks for it.
-  const text = await answerOf(parts, { whom: 'AWS STS', url: stsEndpoint || `https://${host}/`, ...form(fields) })
+  // With this header STS responds with JSON.
+  const text = await answerOf(parts, { service: 'AWS STS', url: stsEndpoint || `https://${host}/`, ...form(fields) })
   const result = inside(
     inside(membersOf(text, 'AWS STS'), 'AssumeRoleWithWebIdentityResponse'),
     'AssumeRoleWithWebIdentityResult',
   )
-  return lentOf(inside(result, 'Credentials'), { whom: 'AWS STS', session: 'SessionToken' })
+  return lentOf(inside(result, 'Credentials'), { service: 'AWS STS', session: 'SessionToken' })
 }
 
 function inside(members: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
@@ -73,14 +73,14 @@ function inside(members: Readonly<Record<string, unknown>>, name: string): Reado
   return { ...value }
 }
 
-/** How long the token of the metadata service lasts that the other requests are made with, in seconds. */
+/** Lifetime of the metadata service's session token, in seconds. */
 const IMDS_TOKEN_SECONDS = '300'
 
-/** The role of the machine, from version 2 of its metadata service; there is no way back to version 1. */
+/** Fetches the role of the machine by IMDSv2; never falls back to version 1. */
 async function machineRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const base = withoutTrailing(parts.env.AWS_EC2_METADATA_SERVICE_ENDPOINT || 'http://169.254.169.254', '/')
-  const whom = 'the metadata service of AWS'
-  const asked = { whom, purpose: 'metadata' } as const
+  const service = 'the metadata service of AWS'
+  const asked = { service, purpose: 'metadata' } as const
   const token = await answerOf(parts, {
     ...asked,
     url: `${base}/latest/api/token`,
@@ -90,24 +90,25 @@ async function machineRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const headers = { 'x-aws-ec2-metadata-token': token.trim() }
   const roles = `${base}/latest/meta-data/iam/security-credentials/`
   const [role = ''] = (await answerOf(parts, { ...asked, url: roles, headers })).trim().split('\n')
-  if (role === '') throw new CloudCredentialError(`${whom} knows no role`)
+  if (role === '') throw new CloudCredentialError(`${service} has no role`)
   const text = await answerOf(parts, { ...asked, url: roles + encodeURIComponent(role), headers })
-  return lentOf(membersOf(text, whom), { whom, session: 'Token' })
+  return lentOf(membersOf(text, service), { service, session: 'Token' })
 }
 
-/** STS writes the end in seconds in JSON, and as a date elsewhere. */
+/** In JSON STS writes the expiration in seconds; elsewhere it is a date. */
 function lentOf(
   members: Readonly<Record<string, unknown>>,
-  { whom, session }: { whom: string; session: string },
+  { service, session }: { service: string; session: string },
 ): Lent<AwsCredentials> {
   const { Expiration: end } = members
   const expiresAt = typeof end === 'number' ? end * 1000 : typeof end === 'string' ? Date.parse(end) : Number.NaN
-  if (!Number.isFinite(expiresAt)) throw new CloudCredentialError(`${whom} did not say how long its credentials last`)
+  if (!Number.isFinite(expiresAt))
+    throw new CloudCredentialError(`${service} returned no expiration of its credentials`)
   return {
     value: {
-      accessKeyId: textIn(members, 'AccessKeyId', whom),
-      secretAccessKey: textIn(members, 'SecretAccessKey', whom),
-      sessionToken: textIn(members, session, whom),
+      accessKeyId: textIn(members, 'AccessKeyId', service),
+      secretAccessKey: textIn(members, 'SecretAccessKey', service),
+      sessionToken: textIn(members, session, service),
     },
     expiresAt,
   }

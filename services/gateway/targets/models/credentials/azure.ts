@@ -2,7 +2,7 @@ import { readText } from '@plat/config'
 import { withoutTrailing } from '@plat/core'
 import { answerOf, CloudCredentialError, type CloudParts, form, type Lent, MAX_FILE_BYTES, tokenOf } from './cloud.ts'
 
-/** Where each of Azure's clouds has its authority, and below which domain its services are called. */
+/** Authority and service domain of each Azure cloud. */
 const DOMAINS: Readonly<Record<string, string>> = {
   'login.microsoftonline.us': 'azure.us',
   'login.chinacloudapi.cn': 'azure.cn',
@@ -10,14 +10,14 @@ const DOMAINS: Readonly<Record<string, string>> = {
 const AUTHORITY = 'https://login.microsoftonline.com'
 const DOMAIN = 'azure.com'
 
-/** What a token is for: models, or the ingestion of logs. */
+/** Resource of a token: models, or the ingestion of logs. */
 export type AzureService = 'cognitiveservices' | 'monitor'
-const WHOM = 'Microsoft Entra'
+const SERVICE = 'Microsoft Entra'
 
 /**
- * An access token of Microsoft Entra for one of Azure's services, by the first that the environment has: the secret of an application, the
- * federated token of a service account (through the cluster's own endpoint with `cloudCredentials.azure.identityBinding`), and with
- * `managedIdentity` the identity of the machine. Throws `CloudCredentialError`.
+ * Fetches an access token of Microsoft Entra from the first source in the environment: the secret of an application, the federated
+ * token of a service account (through the cluster's endpoint with `cloudCredentials.azure.identityBinding`), or, with
+ * `managedIdentity`, the identity of the machine. Throws `CloudCredentialError`.
  */
 export async function azureToken(parts: CloudParts, service: AzureService): Promise<Lent<string>> {
   const { env, config } = parts
@@ -55,7 +55,7 @@ async function entra(parts: AzureRequest, proof: Readonly<Record<string, string>
   const place = isBound ? await binding(parts) : { base: env.AZURE_AUTHORITY_HOST || AUTHORITY }
   const { base, ...trust } = place
   const url = withoutTrailing(base, '/') + path
-  return tokenOf(await answerOf(parts, { whom: WHOM, url, ...form(fields), ...trust }), WHOM, parts.clock)
+  return tokenOf(await answerOf(parts, { service: SERVICE, url, ...form(fields), ...trust }), SERVICE, parts.clock)
 }
 
 function resourceOf({ env, service }: AzureRequest): string {
@@ -63,7 +63,7 @@ function resourceOf({ env, service }: AzureRequest): string {
   return `https://${service}.${DOMAINS[authority] ?? DOMAIN}`
 }
 
-/** Identity bindings of AKS: the cluster has an endpoint of its own that stands for Entra, under a name and a CA that it tells its pods. */
+/** Identity bindings of AKS: the cluster has an endpoint that replaces Entra, with a name and CA from the pod's environment. */
 async function binding({ env }: CloudParts): Promise<{ base: string; caPEM?: string; serverName?: string }> {
   const { AZURE_KUBERNETES_TOKEN_PROXY: base, AZURE_KUBERNETES_SNI_NAME: serverName } = env
   if (!base)
@@ -74,11 +74,11 @@ async function binding({ env }: CloudParts): Promise<{ base: string; caPEM?: str
   return { base, ...(caPEM && { caPEM }), ...(serverName && { serverName }) }
 }
 
-/** The identity of the machine, or of the app where the platform hands it out on its own endpoint. */
+/** Fetches the identity of the machine, or of the app if the platform has an endpoint for it. */
 async function machineToken(parts: AzureRequest): Promise<Lent<string>> {
   const { env } = parts
   const { IDENTITY_ENDPOINT: ofApp, IDENTITY_HEADER: proof } = env
-  const whom = 'the identity endpoint of Azure'
+  const service = 'the identity endpoint of Azure'
   const isApp = Boolean(ofApp && proof)
   const base = isApp
     ? (ofApp ?? '')
@@ -88,5 +88,5 @@ async function machineToken(parts: AzureRequest): Promise<Lent<string>> {
   url.searchParams.set('resource', resourceOf(parts))
   if (env.AZURE_CLIENT_ID) url.searchParams.set('client_id', env.AZURE_CLIENT_ID)
   const headers = isApp ? { 'x-identity-header': proof ?? '' } : { metadata: 'true' }
-  return tokenOf(await answerOf(parts, { whom, url: url.href, purpose: 'metadata', headers }), whom, parts.clock)
+  return tokenOf(await answerOf(parts, { service, url: url.href, purpose: 'metadata', headers }), service, parts.clock)
 }

@@ -7,11 +7,11 @@ import type { Lent } from './cloud.ts'
 
 const MINUTE = 60_000
 
-/** A credential that lasts an hour, from a cloud that may be down. */
+/** A credential with a lifetime of an hour, from a cloud that can fail. */
 function setUp(lasts: number | null = 60 * MINUTE) {
   const clock = new TestClock()
-  const told: object[] = []
-  const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }
+  const logged: object[] = []
+  const log: Log = { ...silentLog, error: (fields) => void logged.push(fields) }
   const cloud = { fetched: 0, down: false }
   const lend = async (): Promise<Lent<string>> => {
     cloud.fetched++
@@ -19,10 +19,10 @@ function setUp(lasts: number | null = 60 * MINUTE) {
     return { value: `token-${cloud.fetched}`, expiresAt: lasts === null ? null : clock.now() + lasts }
   }
   const kept = new CachedCredential<string>({ name: 'cloud', clock, log, lend })
-  return { clock, told, cloud, kept }
+  return { clock, logged, cloud, kept }
 }
 
-test('it is asked for once, however often it is wanted, and anew before it runs out', async () => {
+test('it is fetched once for any number of uses, and again before it expires', async () => {
   const { clock, cloud, kept } = setUp()
   assert.equal(kept.current, null)
   await Promise.all([kept.start(), kept.start()])
@@ -37,13 +37,13 @@ test('it is asked for once, however often it is wanted, and anew before it runs 
   assert.deepEqual([kept.current, cloud.fetched], [null, 2])
 })
 
-test('while its cloud is down the last one is shown until it has run out, and then none', async () => {
-  const { clock, cloud, kept, told } = setUp()
+test('while its cloud is down the last one is used until it expires, and then none', async () => {
+  const { clock, cloud, kept, logged } = setUp()
   await kept.start()
   cloud.down = true
   await clock.advance(59 * MINUTE)
   assert.equal(kept.current, 'token-1')
-  assert.ok(cloud.fetched > 3, 'it is asked for again and again')
+  assert.ok(cloud.fetched > 3, 'it is fetched repeatedly')
   await clock.advance(MINUTE)
   assert.equal(kept.current, null)
   const before = cloud.fetched
@@ -52,10 +52,10 @@ test('while its cloud is down the last one is shown until it has run out, and th
   cloud.down = false
   await clock.advance(MINUTE)
   assert.match(kept.current ?? '', /^token-/)
-  assert.deepEqual(told[0], { source: 'cloud', error: 'the cloud is down' })
+  assert.deepEqual(logged[0], { source: 'cloud', error: 'the cloud is down' })
 })
 
-test('a start that fails is over all the same, and tried again soon', async () => {
+test('a failed start resolves, and is retried soon', async () => {
   const { clock, cloud, kept } = setUp()
   cloud.down = true
   await kept.start()
@@ -65,7 +65,7 @@ test('a start that fails is over all the same, and tried again soon', async () =
   assert.equal(kept.current, 'token-2')
 })
 
-test('what never runs out is asked for once, and what runs out soon not all the time', async () => {
+test('a credential without expiration is fetched once, and a short-lived one at a limited rate', async () => {
   const forever = setUp(null)
   await forever.kept.start()
   await forever.clock.advance(6000 * MINUTE)

@@ -2,28 +2,28 @@ import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Lent } from './cloud.ts'
 
-/** How long before its end a credential is asked for anew, in milliseconds. Metadata services give another one from then on. */
+/** Time before the expiration at which a credential is renewed, in milliseconds. Metadata services return a new one from then on. */
 const AHEAD_MS = 5 * 60_000
-/** No credential is shown in its last moments, in milliseconds: it has to be one when it arrives. */
+/** A credential is not used this close to its expiration, in milliseconds: it must be valid on arrival. */
 const MARGIN_MS = 10_000
-/** Pauses after a failed request, in milliseconds. */
+/** Backoff after failures, in milliseconds. */
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
-/** A credential that is short-lived by nature is asked for no more often, in milliseconds. */
+/** Minimum interval between requests, for credentials with a short lifetime, in milliseconds. */
 const LEAST_PAUSE_MS = 5_000
 
 export interface CachedCredentialOptions<T> {
-  /** How logs name it. */
+  /** Name in logs. */
   readonly name: string
   readonly clock: Clock
   readonly log: Log
-  /** Throws what names the reason and no secret. */
+  /** Throws errors that contain no secret. */
   lend(): Promise<Lent<T>>
 }
 
 /**
- * A credential that runs out, fetched before it does. Calls take what is there and never wait; there is one request at a time, however
- * many calls there are. What was fetched last is shown until it has run out, whatever becomes of the next request.
+ * A credential with an expiration, renewed ahead of time by one request at a time. Calls use the current one and never wait. The last
+ * one is used until it expires, whatever the result of the next request.
  */
 export class CachedCredential<T> {
   readonly #options: CachedCredentialOptions<T>
@@ -37,7 +37,7 @@ export class CachedCredential<T> {
     this.#options = options
   }
 
-  /** Null: there is none, or it has run out. */
+  /** Null if there is none or it has expired. */
   get current(): T | null {
     const lent = this.#lent
     if (lent === null) return null
@@ -45,7 +45,7 @@ export class CachedCredential<T> {
     return lent.value
   }
 
-  /** Begins once; resolves when the first request is over, whatever came of it. */
+  /** Starts once; resolves after the first request, whatever its result. */
   start(): Promise<void> {
     this.#first ??= this.#renew()
     return this.#first
@@ -75,7 +75,7 @@ export class CachedCredential<T> {
     if (pauseMs !== null) this.#cancel = this.#options.clock.after(pauseMs, () => void this.#renew())
   }
 
-  /** Milliseconds until the next request; null: there is none. */
+  /** Milliseconds until the next request, or null if none is needed. */
   #until({ expiresAt }: Lent<T>): number | null {
     if (expiresAt === null) return null
     const left = expiresAt - this.#options.clock.now()

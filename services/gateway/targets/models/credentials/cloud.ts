@@ -2,9 +2,9 @@ import { type Clock, readJsonObject, readUtf8 } from '@plat/core'
 import type { Dialer, DialOptions, FetchOptions, Purpose } from '@plat/http'
 import type { Log } from '@plat/process'
 
-/** What the sources of cloud credentials work with. */
+/** Dependencies of the credential sources. */
 export interface CloudParts {
-  /** docs/spec/gateway.md, `cloudCredentials`; the region is filled in from the environment. */
+  /** docs/spec/gateway.md, `cloudCredentials`, with the region from the environment as default. */
   readonly config: CloudConfig
   readonly env: NodeJS.ProcessEnv
   readonly dialer: Pick<Dialer, 'fetchBytes'>
@@ -23,20 +23,20 @@ export interface CloudConfig {
   readonly gcp: { readonly metadataHost: string }
 }
 
-/** The same with the region of the environment where the configuration says none. */
+/** Fills in the region of the environment if none is configured. */
 export function regional(config: CloudConfig, env: NodeJS.ProcessEnv): CloudConfig {
   const region = config.aws.region || env.AWS_REGION || env.AWS_DEFAULT_REGION || ''
   return { ...config, aws: { ...config.aws, region } }
 }
 
-/** A credential, and until when it is one. */
+/** A credential with its expiration. */
 export interface Lent<T> {
   readonly value: T
-  /** Milliseconds since the epoch; null: as long as the process lives. */
+  /** Milliseconds since the epoch, or null for no expiration. */
   readonly expiresAt: number | null
 }
 
-/** Why there is no credential, in one line without a secret. */
+/** Why there is no credential, in one line without secrets. */
 export class CloudCredentialError extends Error {
   constructor(why: string) {
     super(why)
@@ -44,57 +44,59 @@ export class CloudCredentialError extends Error {
   }
 }
 
-/** Deadline of one request for credentials: connection, head and body, in milliseconds. */
+/** Deadline of one request, from connect to the end of the body, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000
-/** Largest answer, in bytes; the longest tokens are some 20 KiB. */
+/** Maximum response size, in bytes; the longest tokens have about 20 KiB. */
 const MAX_ANSWER_BYTES = 64 * 1024
-/** Largest file of a credential, in bytes. */
+/** Maximum size of a credential file, in bytes. */
 export const MAX_FILE_BYTES = 64 * 1024
 
-/** A request for credentials. */
+/** A request for a credential. */
 export interface CloudRequest extends Pick<FetchOptions, 'method' | 'headers' | 'body'>, DialOptions {
-  /** Who is asked, for the fault. */
-  readonly whom: string
+  /** Name of the service, for error messages. */
+  readonly service: string
   readonly url: string
-  /** `metadata`: the service of the machine itself, at an address that nothing else may go to. */
+  /** `metadata`: the machine's metadata service, at an address that is otherwise forbidden. */
   readonly purpose?: Extract<Purpose, 'cloud' | 'metadata'>
 }
 
 /**
- * The text of a response with status 200, in valid UTF-8. Throws `CloudCredentialError`, which repeats nothing of the body: a refusal may quote what
- * was sent.
+ * Returns the text of a response with status 200, in valid UTF-8. Throws `CloudCredentialError`, which contains nothing of the body: it could
+ * echo the request.
  */
 export async function answerOf(parts: Pick<CloudParts, 'dialer'>, request: CloudRequest): Promise<string> {
-  const { whom, url, purpose = 'cloud', ...options } = request
+  const { service, url, purpose = 'cloud', ...options } = request
   const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
   const { status, bytes } = await parts.dialer.fetchBytes(url, purpose, { ...options, ...limits }).catch((error) => {
-    throw new CloudCredentialError(`${whom} cannot be asked: ${error instanceof Error ? error.message : 'no answer'}`)
+    throw new CloudCredentialError(
+      `${service} is not reachable: ${error instanceof Error ? error.message : 'no response'}`,
+    )
   })
-  if (status !== 200) throw new CloudCredentialError(`${whom} answered ${status}`)
+  if (status !== 200) throw new CloudCredentialError(`${service} answered ${status}`)
   const text = readUtf8(bytes)
-  if (text === null) throw new CloudCredentialError(`${whom} sent invalid UTF-8`)
+  if (text === null) throw new CloudCredentialError(`${service} sent invalid UTF-8`)
   return text
 }
 
-/** The members of a JSON object. Throws `CloudCredentialError`. */
-export function membersOf(text: string, whom: string): Readonly<Record<string, unknown>> {
+/** Parses a JSON object. Throws `CloudCredentialError`. */
+export function membersOf(text: string, service: string): Readonly<Record<string, unknown>> {
   const members = readJsonObject(Buffer.from(text))
-  if (members === null) throw new CloudCredentialError(`${whom} holds no JSON object`)
+  if (members === null) throw new CloudCredentialError(`${service} holds no JSON object`)
   return members
 }
 
-/** What a token may consist of to be a header. */
+/** Characters of a token allowed in a header. */
 const TOKEN = /^[\x21-\x7e]+$/
 
 /**
- * A token that lasts `expires_in` seconds (RFC 6749, section 5.1), which some clouds write as text; Azure's apps are told the end instead,
- * in seconds since the epoch. Throws `CloudCredentialError`.
+ * Parses a token with `expires_in` in seconds (RFC 6749, section 5.1), which some clouds send as string; Azure's app endpoint sends the
+ * expiration time, in seconds since the epoch. Throws `CloudCredentialError`.
  */
-export function tokenOf(text: string, whom: string, clock: Clock): Lent<string> {
-  const { access_token: token, expires_in: seconds, expires_on: end } = membersOf(text, whom)
-  if (typeof token !== 'string' || !TOKEN.test(token)) throw new CloudCredentialError(`${whom} gave no access_token`)
+export function tokenOf(text: string, service: string, clock: Clock): Lent<string> {
+  const { access_token: token, expires_in: seconds, expires_on: end } = membersOf(text, service)
+  if (typeof token !== 'string' || !TOKEN.test(token)) throw new CloudCredentialError(`${service} gave no access_token`)
   const lasts = seconds === undefined ? Number(end) - clock.now() / 1000 : Number(seconds)
-  if (!(lasts > 0)) throw new CloudCredentialError(`${whom} did not say how long its token lasts`)
+  if (!(lasts > 0)) throw new CloudCredentialError(`${service} returned no lifetime of its token`)
   return { value: token, expiresAt: clock.now() + lasts * 1000 }
 }
 
@@ -104,9 +106,9 @@ export function form(fields: Readonly<Record<string, string>>): Pick<FetchOption
   return { method: 'POST', headers, body: new URLSearchParams(fields).toString() }
 }
 
-/** A member that has to be text. Throws `CloudCredentialError`. */
-export function textIn(members: Readonly<Record<string, unknown>>, name: string, whom: string): string {
+/** Returns a non-empty string member. Throws `CloudCredentialError`. */
+export function textIn(members: Readonly<Record<string, unknown>>, name: string, service: string): string {
   const value = members[name]
-  if (typeof value !== 'string' || value === '') throw new CloudCredentialError(`${whom} has no ${name}`)
+  if (typeof value !== 'string' || value === '') throw new CloudCredentialError(`${service} has no ${name}`)
   return value
 }

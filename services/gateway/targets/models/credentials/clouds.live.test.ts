@@ -23,12 +23,12 @@ interface CloudRequest {
   readonly headers: IncomingHttpHeaders
   readonly body: string
 }
-type CloudResponse = (asked: CloudRequest) => object | string | number
+type CloudResponse = (requests: CloudRequest) => object | string | number
 
-/** A cloud on loopback: it answers each request as the test says, with 404 where that is nothing. */
+/** A cloud on loopback with scripted responses, and 404 for all other paths. */
 async function cloud(t: TestContext, answers: Readonly<Record<string, CloudResponse>>) {
-  const asked: CloudRequest[] = []
-  const server = createServer(listener(asked, answers))
+  const requests: CloudRequest[] = []
+  const server = createServer(listener(requests, answers))
   const url = `http://127.0.0.1:${await listening(server)}`
   t.after(() => closed(server))
   const dir = tempFolder()
@@ -37,10 +37,10 @@ async function cloud(t: TestContext, answers: Readonly<Record<string, CloudRespo
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
     return path
   }
-  return { url, asked, file, dir }
+  return { url, requests, file, dir }
 }
 
-function listener(asked: CloudRequest[], answers: Readonly<Record<string, CloudResponse>>): RequestListener {
+function listener(requests: CloudRequest[], answers: Readonly<Record<string, CloudResponse>>): RequestListener {
   return async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
@@ -49,7 +49,7 @@ function listener(asked: CloudRequest[], answers: Readonly<Record<string, CloudR
       headers: request.headers,
       body: Buffer.concat(chunks).toString(),
     }
-    asked.push(one)
+    requests.push(one)
     send(response, answers[one.line]?.(one) ?? 404)
   }
 }
@@ -65,15 +65,15 @@ function parts(t: TestContext, env: NodeJS.ProcessEnv, config: Partial<CloudConf
   return { env, dialer, clock: systemClock, log: silentLog, config: { ...noClouds, ...config } }
 }
 
-const ofModels = (asking: CloudParts) => azureToken(asking, 'cognitiveservices')
+const ofModels = (cloudParts: CloudParts) => azureToken(cloudParts, 'cognitiveservices')
 const fieldsOf = ({ body }: CloudRequest) => Object.fromEntries(new URLSearchParams(body))
-const one = (asked: readonly CloudRequest[]) => asked.at(-1) ?? assert.fail('nothing was asked')
+const one = (requests: readonly CloudRequest[]) => requests.at(-1) ?? assert.fail('no request')
 
 test('AWS: keys of the environment, else the web identity of a service account', async (t) => {
   // Shows D3.cloudCredentials.aws.stsEndpoint, D3.models.cloudCredentials
   const end = Math.floor(systemClock.now() / 1000) + 3600
   const credentials = { AccessKeyId: 'ASIA', SecretAccessKey: 'secret', SessionToken: 'session', Expiration: end }
-  const { url, asked, file } = await cloud(t, {
+  const { url, requests, file } = await cloud(t, {
     'POST /': () => ({
       AssumeRoleWithWebIdentityResponse: { AssumeRoleWithWebIdentityResult: { Credentials: credentials } },
     }),
@@ -87,7 +87,7 @@ test('AWS: keys of the environment, else the web identity of a service account',
     value: { accessKeyId: 'ASIA', secretAccessKey: 'secret', sessionToken: 'session' },
     expiresAt: end * 1000,
   })
-  assert.deepEqual(fieldsOf(one(asked)), {
+  assert.deepEqual(fieldsOf(one(requests)), {
     Action: 'AssumeRoleWithWebIdentity',
     Version: '2011-06-15',
     RoleArn: 'arn:aws:iam::1:role/r',
@@ -97,10 +97,10 @@ test('AWS: keys of the environment, else the web identity of a service account',
   const keys = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'own' }
   const own = { accessKeyId: 'AKIA', secretAccessKey: 'own', sessionToken: null }
   assert.deepEqual(await awsCredentials(parts(t, { ...env, ...keys }, config)), { value: own, expiresAt: null })
-  assert.equal(asked.length, 1)
+  assert.equal(requests.length, 1)
 })
 
-test('AWS: without an endpoint STS is asked in its region, below the domain of the partition', async (t) => {
+test('AWS: without an endpoint the regional one of STS is used, below the domain of the partition', async (t) => {
   // Shows D3.cloudCredentials.aws.partitionDNSSuffix
   const { file } = await cloud(t, {})
   const env = { AWS_WEB_IDENTITY_TOKEN_FILE: await file('token', 'x'), AWS_ROLE_ARN: 'r' }
@@ -122,13 +122,13 @@ test('AWS: without an endpoint STS is asked in its region, below the domain of t
     const config = { aws: { ...noClouds.aws, region, partitionDNSSuffix } }
     await assert.rejects(
       awsCredentials({ ...parts(t, env, config), dialer }),
-      /^CloudCredentialError: AWS STS cannot be asked: unreachable$/,
+      /^CloudCredentialError: AWS STS is not reachable: unreachable$/,
     )
     assert.deepEqual(seen, [expected])
   }
 })
 
-test('AWS: the role of the machine, with a token first, and only where that is configured', async (t) => {
+test('AWS: the role of the machine, with a token first, and only if configured', async (t) => {
   // Shows D3.cloudCredentials.aws.imds
   const role = '/latest/meta-data/iam/security-credentials/'
   const answer = { AccessKeyId: 'ASIA', SecretAccessKey: 's', Token: 't', Expiration: '2030-01-01T00:00:00Z' }
@@ -136,22 +136,22 @@ test('AWS: the role of the machine, with a token first, and only where that is c
     (value: object | string) =>
     ({ headers }: CloudRequest) =>
       headers['x-aws-ec2-metadata-token'] === 'v2' ? value : 401
-  const { url, asked } = await cloud(t, {
+  const { url, requests } = await cloud(t, {
     'PUT /latest/api/token': ({ headers }) => (headers['x-aws-ec2-metadata-token-ttl-seconds'] === '300' ? 'v2' : 400),
     [`GET ${role}`]: withToken('my-role'),
     [`GET ${role}my-role`]: withToken(answer),
   })
   const env = { AWS_EC2_METADATA_SERVICE_ENDPOINT: url }
   await assert.rejects(awsCredentials(parts(t, env)), /cloudCredentials\.aws\.imds/)
-  assert.equal(asked.length, 0)
+  assert.equal(requests.length, 0)
   const { value, expiresAt } = await awsCredentials(parts(t, env, { aws: { ...noClouds.aws, imds: true } }))
   assert.deepEqual([value.accessKeyId, value.sessionToken, expiresAt], ['ASIA', 't', Date.UTC(2030, 0, 1)])
 })
 
 const lasting = { access_token: 'ya29', expires_in: 3600 }
 
-test('Google Cloud: a service account signs for itself', async (t) => {
-  const { url, asked, file } = await cloud(t, { 'POST /token': () => lasting })
+test('Google Cloud: a service account signs its assertion', async (t) => {
+  const { url, requests, file } = await cloud(t, { 'POST /token': () => lasting })
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const private_key = privateKey.export({ type: 'pkcs8', format: 'pem' })
   const account = {
@@ -164,7 +164,7 @@ test('Google Cloud: a service account signs for itself', async (t) => {
   const env = { GOOGLE_APPLICATION_CREDENTIALS: await file('account.json', account) }
   const clock = new TestClock()
   assert.deepEqual(await gcpToken({ ...parts(t, env), clock }), { value: 'ya29', expiresAt: clock.now() + 3_600_000 })
-  const { grant_type: grant, assertion = '' } = fieldsOf(one(asked))
+  const { grant_type: grant, assertion = '' } = fieldsOf(one(requests))
   assert.equal(grant, 'urn:ietf:params:oauth:grant-type:jwt-bearer')
   const [header = '', claims = '', signature = ''] = assertion.split('.')
   assert.ok(createVerify('sha256').update(`${header}.${claims}`).verify(publicKey, signature, 'base64url'))
@@ -185,9 +185,9 @@ test('Google Cloud: a service account signs for itself', async (t) => {
   )
 })
 
-test('Google Cloud: a workload identity is exchanged, and may stand for an account', async (t) => {
+test('Google Cloud: a workload identity is exchanged, and can impersonate an account', async (t) => {
   const expireTime = '2030-01-01T00:00:00Z'
-  const { url, asked, file } = await cloud(t, {
+  const { url, requests, file } = await cloud(t, {
     'POST /exchange': () => lasting,
     'POST /account': ({ headers }) =>
       headers.authorization === 'Bearer ya29' ? { accessToken: 'of-account', expireTime } : 401,
@@ -205,13 +205,13 @@ test('Google Cloud: a workload identity is exchanged, and may stand for an accou
   }
   const env = { GOOGLE_APPLICATION_CREDENTIALS: await file('external.json', external) }
   assert.equal((await gcpToken(parts(t, env))).value, 'ya29')
-  const { subject_token: subject, audience } = fieldsOf(one(asked))
+  const { subject_token: subject, audience } = fieldsOf(one(requests))
   assert.deepEqual([subject, audience], ['subject', external.audience])
   await file('external.json', { ...external, service_account_impersonation_url: `${url}/account` })
   assert.deepEqual(await gcpToken(parts(t, env)), { value: 'of-account', expiresAt: Date.UTC(2030, 0, 1) })
 })
 
-test('Google Cloud: the metadata server of the machine, where nothing else is named', async (t) => {
+test('Google Cloud: the metadata server of the machine, if nothing else is configured', async (t) => {
   // Shows D3.cloudCredentials.gcp.metadataHost
   const path = 'GET /computeMetadata/v1/instance/service-accounts/default/token'
   const { url } = await cloud(t, { [path]: ({ headers }) => (headers['metadata-flavor'] === 'Google' ? lasting : 403) })
@@ -220,8 +220,8 @@ test('Google Cloud: the metadata server of the machine, where nothing else is na
   assert.equal((await gcpToken(parts(t, { GCE_METADATA_HOST: host }))).value, 'ya29')
   const seen: unknown[] = []
   const dialer: CloudParts['dialer'] = {
-    fetchBytes: async (asked, purpose) => {
-      seen.push(new URL(asked).host, purpose)
+    fetchBytes: async (requests, purpose) => {
+      seen.push(new URL(requests).host, purpose)
       throw new Error('unreachable')
     },
   }
@@ -231,7 +231,7 @@ test('Google Cloud: the metadata server of the machine, where nothing else is na
 
 test('Azure: the secret of an application, or the token of a service account', async (t) => {
   // Shows D3.route.auth.type.azure-entra
-  const { url, asked, file } = await cloud(t, { 'POST /tenant/oauth2/v2.0/token': () => lasting })
+  const { url, requests, file } = await cloud(t, { 'POST /tenant/oauth2/v2.0/token': () => lasting })
   const app = { AZURE_TENANT_ID: 'tenant', AZURE_CLIENT_ID: 'client', AZURE_AUTHORITY_HOST: `${url}/` }
   const common = {
     grant_type: 'client_credentials',
@@ -239,10 +239,10 @@ test('Azure: the secret of an application, or the token of a service account', a
     scope: 'https://cognitiveservices.azure.com/.default',
   }
   assert.equal((await ofModels(parts(t, { ...app, AZURE_CLIENT_SECRET: 'hush' }))).value, 'ya29')
-  assert.deepEqual(fieldsOf(one(asked)), { ...common, client_secret: 'hush' })
+  assert.deepEqual(fieldsOf(one(requests)), { ...common, client_secret: 'hush' })
   const federated = { ...app, AZURE_FEDERATED_TOKEN_FILE: await file('token', 'of-kubernetes\n') }
   assert.equal((await ofModels(parts(t, federated))).value, 'ya29')
-  assert.deepEqual(fieldsOf(one(asked)), {
+  assert.deepEqual(fieldsOf(one(requests)), {
     ...common,
     client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
     client_assertion: 'of-kubernetes',
@@ -251,11 +251,11 @@ test('Azure: the secret of an application, or the token of a service account', a
   await assert.rejects(ofModels(parts(t, refused)), /^CloudCredentialError: Microsoft Entra answered 404$/)
 })
 
-test('Azure: the identity of a machine or of an app, only where that is configured', async (t) => {
+test('Azure: the identity of a machine or of an app, only if configured', async (t) => {
   // Shows D3.cloudCredentials.azure.managedIdentity
   const resource = 'resource=https%3A%2F%2Fcognitiveservices.azure.com'
   const end = Math.floor(systemClock.now() / 1000) + 600
-  const { url, asked } = await cloud(t, {
+  const { url, requests } = await cloud(t, {
     [`GET /metadata/identity/oauth2/token?api-version=2018-02-01&${resource}`]: ({ headers }) =>
       headers.metadata === 'true' ? { access_token: 'of-machine', expires_in: '3600' } : 400,
     [`GET /msi?api-version=2019-08-01&${resource}`]: ({ headers }) =>
@@ -263,7 +263,7 @@ test('Azure: the identity of a machine or of an app, only where that is configur
   })
   const env = { AZURE_POD_IDENTITY_AUTHORITY_HOST: url }
   await assert.rejects(ofModels(parts(t, env)), /cloudCredentials\.azure\.managedIdentity/)
-  assert.equal(asked.length, 0)
+  assert.equal(requests.length, 0)
   const azure = { managedIdentity: true, identityBinding: false }
   assert.equal((await ofModels(parts(t, env, { azure }))).value, 'of-machine')
   const app = await ofModels(parts(t, { IDENTITY_ENDPOINT: `${url}/msi`, IDENTITY_HEADER: 'proof' }, { azure }))
@@ -275,11 +275,11 @@ test('Azure: an identity binding sends the token to the endpoint of the cluster,
   const { file } = await cloud(t, {})
   const authority = await createAuthority({ name: 'cluster', now: systemClock.now() })
   const leaf = await authority.issue({ name: 'proxy', dnsNames: ['proxy.cluster'] })
-  const asked: CloudRequest[] = []
+  const requests: CloudRequest[] = []
   const names: unknown[] = []
   const answers = { 'POST /tenant/oauth2/v2.0/token': () => lasting }
   const tls = { cert: leaf.pem, key: String(leaf.privateKey.export({ type: 'pkcs8', format: 'pem' })) }
-  const server = createTlsServer(tls, listener(asked, answers))
+  const server = createTlsServer(tls, listener(requests, answers))
   server.on('secureConnection', (socket: TLSSocket & { servername?: unknown }) => names.push(socket.servername))
   const port = await listening(server)
   t.after(() => closed(server))
@@ -294,7 +294,7 @@ test('Azure: an identity binding sends the token to the endpoint of the cluster,
   }
   const azure = { managedIdentity: false, identityBinding: true }
   assert.equal((await ofModels(parts(t, env, { azure }))).value, 'ya29')
-  assert.equal(fieldsOf(one(asked)).client_assertion, 'of-kubernetes')
+  assert.equal(fieldsOf(one(requests)).client_assertion, 'of-kubernetes')
   assert.deepEqual(names, ['proxy.cluster'])
   await assert.rejects(
     ofModels(parts(t, { ...env, AZURE_KUBERNETES_SNI_NAME: 'other.cluster' }, { azure })),
@@ -311,7 +311,7 @@ test('Oracle Cloud: a profile of the config file, or the environment', async (t)
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'hush' }))
   await file('key.pem', pem)
-  const config = `[DEFAULT]\nuser=nobody\ntenancy=t\n[work]\nuser = u\nfingerprint=aa:bb\nkey_file=~/key.pem\npass_phrase=hush\nregion=eu-frankfurt-1\n`
+  const config = `[DEFAULT]\nuser=guest\ntenancy=t\n[work]\nuser = u\nfingerprint=aa:bb\nkey_file=~/key.pem\npass_phrase=hush\nregion=eu-frankfurt-1\n`
   const env = { HOME: dir, OCI_CLI_CONFIG_FILE: await file('config', config), OCI_CLI_PROFILE: 'work' }
   const { value } = await ociIdentity(parts(t, env))
   assert.deepEqual([value.keyId, value.tenancy, value.privateKey.asymmetricKeyType], ['t/u/aa:bb', 't', 'rsa'])
@@ -323,7 +323,7 @@ test('Oracle Cloud: a profile of the config file, or the environment', async (t)
   )
 })
 
-test('no fault repeats what the other side said', async (t) => {
+test('no error repeats text of the service', async (t) => {
   const { url } = await cloud(t, {})
   const told: unknown[] = []
   const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }

@@ -9,7 +9,7 @@ import { KeyFiles } from './keys.ts'
 import { type OciIdentity, ociIdentity } from './oci.ts'
 import { type AwsSigning, type Cloud, type CredentialSource, cloudOf, filesOf } from './source.ts'
 
-/** One request, as whoever signs it needs it. */
+/** Parts of a request for its signature. */
 export interface Presented {
   readonly origin: string
   /** Path and query. */
@@ -25,8 +25,8 @@ type Headers = Readonly<Record<string, string>>
 const NOTHING: Headers = {}
 
 /**
- * What endpoints are shown so that they know the gateway: keys and tokens of files and variables, and what clouds lend (docs/spec/gateway.md,
- * `auth` and `cloudCredentials`). All of it is there before a call needs it; nobody waits.
+ * Credentials of endpoints: keys and tokens from files and variables, and those lent by clouds (docs/spec/gateway.md,
+ * `auth` and `cloudCredentials`). All are fetched before calls need them; no call waits.
  */
 export class EndpointCredentials {
   readonly #keys: KeyFiles
@@ -59,7 +59,7 @@ export class EndpointCredentials {
     }
   }
 
-  /** Empty as well where nothing is there: `isReady` says so before. */
+  /** Also empty if the credential is missing: callers check `isReady` first. */
   headers({ credential, wire }: RouteEndpoint, request: Presented): Headers {
     switch (credential.kind) {
       case 'none':
@@ -77,7 +77,7 @@ export class EndpointCredentials {
     }
   }
 
-  /** Reads the files and asks the clouds of these endpoints; resolves when every first answer is there, good or bad. */
+  /** Reads the files and queries the clouds of these endpoints; resolves after all first results, including failures. */
   async follow(endpoints: readonly Pick<RouteEndpoint, 'credential'>[]): Promise<void> {
     const clouds = new Set(endpoints.map(({ credential }) => cloudOf(credential)).filter((one) => one !== null))
     await Promise.all([
@@ -86,7 +86,7 @@ export class EndpointCredentials {
     ])
   }
 
-  /** Reads the files again. */
+  /** Reloads the files. */
   async refresh(): Promise<void> {
     await this.#keys.refresh()
   }
@@ -115,7 +115,7 @@ function awsHeaders(credentials: AwsCredentials | null, signing: AwsSigning, req
   return signAws({ method, url, body: Buffer.from(body ?? []).toString('utf8'), at, ...signing }, credentials)
 }
 
-/** `project`: a compartment or a project of the service; without one the tenancy itself pays. */
+/** `project`: a compartment or project; by default the tenancy pays. */
 function ociHeaders(identity: OciIdentity | null, project: string, request: Presented): Headers {
   if (identity === null) return NOTHING
   const { method, origin, path, body, at } = request

@@ -15,15 +15,15 @@ import {
 
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const TOKEN_URL = 'https://oauth2.googleapis.com/token'
-const WHOM = "Google's token endpoint"
+const SERVICE = "Google's token endpoint"
 const FILE = 'the file of GOOGLE_APPLICATION_CREDENTIALS'
-/** How long an assertion of a service account lasts, in seconds. */
+/** Lifetime of a service account's assertion, in seconds. */
 const ASSERTION_SECONDS = 3600
 
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * An access token of Google Cloud, by the first that the environment has: `GOOGLE_OAUTH_ACCESS_TOKEN`, the file of
+ * Fetches an access token of Google Cloud from the first source in the environment: `GOOGLE_OAUTH_ACCESS_TOKEN`, the file of
  * `GOOGLE_APPLICATION_CREDENTIALS` (a service account, a workload identity federation or a user), else the metadata server of the
  * machine. Throws `CloudCredentialError`.
  */
@@ -46,11 +46,15 @@ export async function gcpToken(parts: CloudParts): Promise<Lent<string>> {
   }
 }
 
-async function asked(parts: CloudParts, url: string, fields: Readonly<Record<string, string>>): Promise<Lent<string>> {
-  return tokenOf(await answerOf(parts, { whom: WHOM, url, ...form(fields) }), WHOM, parts.clock)
+async function requestToken(
+  parts: CloudParts,
+  url: string,
+  fields: Readonly<Record<string, string>>,
+): Promise<Lent<string>> {
+  return tokenOf(await answerOf(parts, { service: SERVICE, url, ...form(fields) }), SERVICE, parts.clock)
 }
 
-/** RFC 7523: the account signs for itself. */
+/** RFC 7523: the service account signs its assertion. */
 async function accountToken(parts: CloudParts, file: Members): Promise<Lent<string>> {
   const url = typeof file.token_uri === 'string' ? file.token_uri : TOKEN_URL
   const issuedAt = Math.floor(parts.clock.now() / 1000)
@@ -68,20 +72,20 @@ async function accountToken(parts: CloudParts, file: Members): Promise<Lent<stri
   }
   const signed = [header, claims].map((part) => encodeBase64url(Buffer.from(JSON.stringify(part)))).join('.')
   const assertion = `${signed}.${encodeBase64url(signature(signed, textIn(file, 'private_key', FILE)))}`
-  return await asked(parts, url, { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion })
+  return await requestToken(parts, url, { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion })
 }
 
 function signature(text: string, pem: string): Uint8Array {
   try {
     return sign('sha256', Buffer.from(text), createPrivateKey(pem))
   } catch {
-    // What went wrong could be told with a part of the key.
-    throw new CloudCredentialError(`the private_key of ${FILE} is no key that signs`)
+    // The error could contain parts of the key.
+    throw new CloudCredentialError(`the private_key of ${FILE} is not a usable signing key`)
   }
 }
 
 async function userToken(parts: CloudParts, file: Members): Promise<Lent<string>> {
-  return await asked(parts, TOKEN_URL, {
+  return await requestToken(parts, TOKEN_URL, {
     grant_type: 'refresh_token',
     client_id: textIn(file, 'client_id', FILE),
     client_secret: textIn(file, 'client_secret', FILE),
@@ -89,9 +93,9 @@ async function userToken(parts: CloudParts, file: Members): Promise<Lent<string>
   })
 }
 
-/** RFC 8693: a token of another issuer, in a file, for one of Google; then, where the file names an account, for one of that. */
+/** RFC 8693: exchanges a token of another issuer, from a file, for one of Google; optionally impersonates an account. */
 async function federatedToken(parts: CloudParts, file: Members): Promise<Lent<string>> {
-  const token = await asked(parts, textIn(file, 'token_url', FILE), {
+  const token = await requestToken(parts, textIn(file, 'token_url', FILE), {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
     audience: textIn(file, 'audience', FILE),
@@ -114,19 +118,19 @@ async function subjectToken({ credential_source: source }: Members): Promise<str
 }
 
 async function impersonated(parts: CloudParts, url: string, token: string): Promise<Lent<string>> {
-  const whom = 'generateAccessToken of Google'
+  const service = 'generateAccessToken of Google'
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
   const body = JSON.stringify({ scope: [SCOPE] })
-  const members = membersOf(await answerOf(parts, { whom, url, method: 'POST', headers, body }), whom)
-  const expiresAt = Date.parse(textIn(members, 'expireTime', whom))
-  if (!Number.isFinite(expiresAt)) throw new CloudCredentialError(`${whom} did not say how long its token lasts`)
-  return { value: textIn(members, 'accessToken', whom), expiresAt }
+  const members = membersOf(await answerOf(parts, { service, url, method: 'POST', headers, body }), service)
+  const expiresAt = Date.parse(textIn(members, 'expireTime', service))
+  if (!Number.isFinite(expiresAt)) throw new CloudCredentialError(`${service} returned no lifetime of its token`)
+  return { value: textIn(members, 'accessToken', service), expiresAt }
 }
 
 async function machineToken(parts: CloudParts): Promise<Lent<string>> {
   const host = parts.config.gcp.metadataHost || parts.env.GCE_METADATA_HOST || '169.254.169.254'
-  const whom = 'the metadata server of Google Cloud'
+  const service = 'the metadata server of Google Cloud'
   const url = `http://${host}/computeMetadata/v1/instance/service-accounts/default/token`
-  const text = await answerOf(parts, { whom, url, purpose: 'metadata', headers: { 'metadata-flavor': 'Google' } })
-  return tokenOf(text, whom, parts.clock)
+  const text = await answerOf(parts, { service, url, purpose: 'metadata', headers: { 'metadata-flavor': 'Google' } })
+  return tokenOf(text, service, parts.clock)
 }

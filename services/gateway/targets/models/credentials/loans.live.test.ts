@@ -8,18 +8,18 @@ import { closed, listening } from '@plat/testkit/local'
 import { createCloudLoans } from './loans.ts'
 import { noClouds } from './testing.ts'
 
-/** A token endpoint that answers with a number for each request, and what it was asked. */
+/** A token endpoint that numbers its responses, with a log of its requests. */
 async function authority(t: TestContext) {
-  const asked: string[] = []
+  const requests: string[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    asked.push(`${request.url} ${decodeURIComponent(Buffer.concat(chunks).toString())}`)
-    response.end(JSON.stringify({ access_token: `token-${asked.length}`, expires_in: 3600, token_type: 'Bearer' }))
+    requests.push(`${request.url} ${decodeURIComponent(Buffer.concat(chunks).toString())}`)
+    response.end(JSON.stringify({ access_token: `token-${requests.length}`, expires_in: 3600, token_type: 'Bearer' }))
   })
   const port = await listening(server)
   t.after(() => closed(server))
-  return { asked, host: `127.0.0.1:${port}` }
+  return { requests, host: `127.0.0.1:${port}` }
 }
 
 function loans(t: TestContext, env: NodeJS.ProcessEnv, gcp = noClouds.gcp) {
@@ -38,7 +38,7 @@ function loans(t: TestContext, env: NodeJS.ProcessEnv, gcp = noClouds.gcp) {
   return made
 }
 
-test('a token is asked for when it is needed first, once for many, and for the ingestion of logs', async (t) => {
+test('a token is fetched at its first use, once for many uses, and for the ingestion of logs', async (t) => {
   const entra = await authority(t)
   const env = {
     AZURE_TENANT_ID: 't',
@@ -47,13 +47,13 @@ test('a token is asked for when it is needed first, once for many, and for the i
     AZURE_AUTHORITY_HOST: `http://${entra.host}`,
   }
   const made = loans(t, env)
-  assert.deepEqual(entra.asked, [])
+  assert.deepEqual(entra.requests, [])
   assert.deepEqual(await Promise.all([made.azure(), made.azure(), made.azure()]), ['token-1', 'token-1', 'token-1'])
-  assert.equal(entra.asked.length, 1)
-  assert.match(entra.asked[0] ?? '', /^\/t\/oauth2\/v2\.0\/token .*scope=https:\/\/monitor\.azure\.com\/\.default/)
+  assert.equal(entra.requests.length, 1)
+  assert.match(entra.requests[0] ?? '', /^\/t\/oauth2\/v2\.0\/token .*scope=https:\/\/monitor\.azure\.com\/\.default/)
 })
 
-test('google is asked through the metadata server, aws through the environment; what has nothing says so', async (t) => {
+test('google uses the metadata server, aws the environment; a missing source is an error', async (t) => {
   const metadata = await authority(t)
   const keys = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'secret' }
   const made = loans(t, keys, { metadataHost: metadata.host })

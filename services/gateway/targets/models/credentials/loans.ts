@@ -6,18 +6,18 @@ import { type CloudConfig, CloudCredentialError, type CloudParts, regional } fro
 import { gcpToken } from './gcp.ts'
 
 /**
- * Credentials of clouds for what is no model (docs/spec/gateway.md, `cloudCredentials`). A cloud is asked when its credentials are needed first, and
- * whoever needs them waits for that; from then on they are kept fresh. Rejects while there are none.
+ * Cloud credentials for features other than models (docs/spec/gateway.md, `cloudCredentials`). A cloud is queried at the first use, which
+ * waits; from then on the credentials are renewed ahead of time. Rejects without credentials.
  */
 export interface CloudLoans {
   aws(): Promise<AwsCredentials>
-  /** A token for the ingestion of logs by Azure Monitor. */
+  /** Returns a token for the ingestion of logs by Azure Monitor. */
   azure(): Promise<string>
   gcp(): Promise<string>
   close(): void
 }
 
-/** Asks nobody yet. */
+/** Sends no request before the first use. */
 export function createCloudLoans(
   options: Omit<CloudParts, 'config'> & { readonly config: { readonly cloudCredentials: CloudConfig } },
 ): CloudLoans {

@@ -5,16 +5,16 @@ import { readText } from '@plat/config'
 import type { OciKey } from '@plat/http'
 import { CloudCredentialError, type CloudParts, type Lent, MAX_FILE_BYTES } from './cloud.ts'
 
-/** How long a key that was read from files counts, in milliseconds: then they are read again, since keys are replaced. */
+/** Lifetime of a key read from files, in milliseconds: then they are read again, since keys are rotated. */
 const READ_AGAIN_MS = 15 * 60_000
 
-/** Who signs requests to Oracle Cloud, and the tenancy that pays where a route names nothing else. */
+/** Signing key for Oracle Cloud, and the tenancy that pays by default. */
 export interface OciIdentity extends OciKey {
   readonly tenancy: string
 }
 
 /**
- * A signing key of Oracle Cloud, by the first that the environment has: `OCI_CLI_USER`, `OCI_CLI_TENANCY`, `OCI_CLI_FINGERPRINT` and
+ * Reads a signing key of Oracle Cloud from the first source in the environment: `OCI_CLI_USER`, `OCI_CLI_TENANCY`, `OCI_CLI_FINGERPRINT` and
  * `OCI_CLI_KEY_FILE`, else the profile `OCI_CLI_PROFILE` (`DEFAULT`) of `OCI_CLI_CONFIG_FILE` (`~/.oci/config`). Throws `CloudCredentialError`.
  */
 export async function ociIdentity({ env, clock }: CloudParts): Promise<Lent<OciIdentity>> {
@@ -51,7 +51,7 @@ async function ofProfile(env: NodeJS.ProcessEnv): Promise<Settings> {
     throw new CloudCredentialError(
       'OCI: set OCI_CLI_KEY_FILE and the like, or OCI_CLI_CONFIG_FILE: the file cannot be read',
     )
-  // What a profile does not say, `DEFAULT` says for it.
+  // A profile inherits from `DEFAULT`.
   const [usual, own]: [Record<string, string>, Record<string, string>] = [{}, {}]
   let section = ''
   for (const line of text.split('\n').map((line) => line.trim())) {
@@ -74,7 +74,7 @@ function keyOf(pem: string, passphrase: string | undefined) {
   try {
     return createPrivateKey(passphrase ? { key: pem, passphrase } : pem)
   } catch {
-    // What went wrong could be told with a part of the key.
+    // The error could contain parts of the key.
     throw new CloudCredentialError('OCI: key_file holds no private key that can be read')
   }
 }

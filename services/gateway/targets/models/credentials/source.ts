@@ -1,9 +1,9 @@
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 
-/** Where the clouds are that lend credentials. */
+/** Clouds that lend credentials. */
 export type Cloud = 'aws' | 'gcp' | 'azure' | 'oci'
 
-/** What an endpoint is shown, and where it comes from. A `source` is the path of a file, or `env:` and a variable. */
+/** Source of an endpoint's credential. A `source` is a file path, or `env:` and a variable. */
 export type CredentialSource =
   | { readonly kind: 'none' }
   | { readonly kind: 'key'; readonly source: string }
@@ -18,16 +18,16 @@ export type CredentialSource =
   | { readonly kind: 'gcp' | 'azure' }
   | { readonly kind: 'oci'; readonly project: string }
 
-/** What a signature of AWS is for. */
+/** Scope of an AWS signature. */
 export interface AwsSigning {
   readonly region: string
   readonly service: string
 }
 
-/** What the source of a credential begins with that is a variable of the environment. */
+/** Prefix of sources that are environment variables. */
 export const VARIABLE = 'env:'
 
-/** What providers in a cloud usually take, by `<provider>` or `<provider>/<mode>`. */
+/** Default types of providers in a cloud, by `<provider>` or `<provider>/<mode>`. */
 const USUAL: Readonly<Record<string, string>> = {
   bedrock: 'aws-sigv4',
   vertex: 'gcp',
@@ -37,14 +37,14 @@ const USUAL: Readonly<Record<string, string>> = {
   'anthropic/vertex': 'gcp',
 }
 
-/** The type of `auth` where an entry names none: `api-key` with a key, else as the provider usually wants it. */
+/** Type of `auth`; the default is `api-key` with a key, else the provider's. */
 export function authTypeOf({ provider = 'openai', mode = '', apiKeyFile = '', auth }: ModelEndpointEntry): string {
   if (auth?.type) return auth.type
   if (apiKeyFile !== '') return 'api-key'
   return USUAL[`${provider}/${mode}`] ?? USUAL[provider] ?? 'none'
 }
 
-/** Only for an entry without faults. `region`: where the endpoint is. */
+/** Valid entries only. `region`: that of the endpoint. */
 export function credentialSource(entry: ModelEndpointEntry, region: string): CredentialSource {
   const { apiKeyFile = '', auth = {}, project = '' } = entry
   switch (authTypeOf(entry)) {
@@ -70,7 +70,7 @@ export function credentialSource(entry: ModelEndpointEntry, region: string): Cre
   }
 }
 
-/** The files of a credential. */
+/** Returns the files of a credential. */
 export function filesOf(source: CredentialSource): readonly string[] {
   const all =
     source.kind === 'key'
@@ -81,7 +81,7 @@ export function filesOf(source: CredentialSource): readonly string[] {
   return all.filter((one) => one !== '' && !one.startsWith(VARIABLE))
 }
 
-/** The cloud that lends a credential; null: it stands in a file, or in a variable. */
+/** Returns the cloud that lends a credential, or null for files and variables. */
 export function cloudOf({ kind }: CredentialSource): Cloud | null {
   return kind === 'none' || kind === 'key' || kind === 'aws-keys' ? null : kind
 }

@@ -1,6 +1,6 @@
 import type { CloudConfig } from './cloud.ts'
 
-/** `cloudCredentials` as it stands when nobody configures it. */
+/** Defaults of `cloudCredentials`. */
 export const noClouds: CloudConfig = {
   aws: { region: '', imds: false, partitionDNSSuffix: '', stsEndpoint: '' },
   azure: { managedIdentity: false, identityBinding: false },
