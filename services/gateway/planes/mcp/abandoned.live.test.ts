@@ -9,7 +9,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const INITIALIZE =
   '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}'
 
-/** A gateway before a server that keeps sessions and holds calls of the tool `slow` until they are released. */
+/** A gateway with a server that has sessions and delays calls of the tool `slow` until they are released. */
 async function slowServer(t: TestContext) {
   const upstream = await startScriptedUpstream()
   const released = Promise.withResolvers<void>()
@@ -38,14 +38,14 @@ async function slowServer(t: TestContext) {
     release: () => released.resolve(),
     slow,
     open: () => slow().filter(({ aborted }) => !aborted).length,
-    /** Headers of a session at the server. */
+    /** Returns the headers of a session at the server. */
     async session(name: string): Promise<Record<string, string>> {
       const headers = headersOf(name)
       const response = await post(headers, INITIALIZE)
       return { ...headers, 'mcp-session-id': response.headers.get('mcp-session-id') ?? assert.fail('no session') }
     },
     post,
-    /** Calls, waits until the server has the call, and leaves. */
+    /** Sends a call, waits until the server has received it, and disconnects. */
     async leave(headers: Record<string, string>): Promise<void> {
       const count = slow().length
       const leaving = new AbortController()
@@ -65,7 +65,7 @@ async function slowServer(t: TestContext) {
 const OPEN = 'plat_gateway_mcp_abandoned_calls'
 const ABORTED = 'plat_gateway_mcp_abandoned_aborted_total'
 
-test('calls that clients have left hold no more connections than their session may have, and another session is served', async (t) => {
+test('abandoned calls use at most the share of connections of their session, and another session is served', async (t) => {
   const { session, leave, open, slow, post, series, release } = await slowServer(t)
   const [one, other] = [await session('s1'), await session('s2')]
   await leave(other)
@@ -73,7 +73,7 @@ test('calls that clients have left hold no more connections than their session m
   await until(async () => (await series(OPEN)) === 5, 'the oldest to be aborted')
   assert.equal(await series(ABORTED), 2)
   await until(() => open() === 5, 'the connections of the oldest to be closed')
-  // The first one is of the other session; of this one the two oldest were aborted.
+  // The first call is of the other session. Of this session, the two oldest were aborted.
   assert.deepEqual(
     slow().map(({ aborted }) => aborted),
     [false, true, true, false, false, false, false],
@@ -87,7 +87,7 @@ test('calls that clients have left hold no more connections than their session m
   assert.equal(await series(ABORTED), 2)
 })
 
-test('an agent has one share of abandoned calls, in however many sessions', async (t) => {
+test('all sessions of an agent have one share of abandoned calls', async (t) => {
   const { session, leave, open, series } = await slowServer(t)
   for (let nth = 1; nth <= 5; nth++) {
     const headers = await session(`s${nth}`)

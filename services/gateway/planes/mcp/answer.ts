@@ -6,12 +6,12 @@ import { McpFrame } from './frames/frame.ts'
 import { idOf, type McpRequest, progressTokenOf } from './message.ts'
 import { serverName } from './read.ts'
 
-/** Members of a denial's `data` that clients see; whatever else stands there is for the plane. */
-const TOLD = ['supported', 'requested', 'approvalId', 'connectURL', 'provider'] as const
+/** Members of a denial's `data` that are sent to clients. */
+const PUBLIC_DATA = ['supported', 'requested', 'approvalId', 'connectURL', 'provider'] as const
 
 /**
- * Whether a refusal is told by the HTTP status: what never became a call, what the error table says so, challenges, and everything
- * that is no JSON-RPC request (GET, DELETE, notifications, posted answers). Any other is an answer on HTTP 200.
+ * Returns true if a refusal is sent as the HTTP status: for requests that were not read, rows of the error table with `http`, challenges,
+ * and messages other than JSON-RPC requests (GET, DELETE, notifications, posted responses). Other refusals are sent with HTTP 200.
  */
 function isHttpLevel(request: McpRequest | null, denial: Denial): boolean {
   if (request === null || request.kind !== 'request') return true
@@ -20,14 +20,14 @@ function isHttpLevel(request: McpRequest | null, denial: Denial): boolean {
   return ('http' in row && row.http) || statusOf(denial) === 401
 }
 
-/** The answer to a refused request while no head has been sent. */
+/** Renders a refusal before the head was sent. */
 export function refusal(arrival: RequestContext, request: McpRequest | null, denial: Denial, baseURL: string | null) {
   const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
   const head: Head = { status, headers: refusalHead(arrival, denial, baseURL) }
   return { head, frame: McpFrame.written('error', errorMessage(arrival.id, request, denial)) }
 }
 
-/** GET and DELETE are refused where there are no streams and sessions: by a modern revision, and by servers of the gateway itself. */
+/** Returns true for GET and DELETE, which modern revisions and built-in servers refuse, since they have no streams and sessions. */
 function refusesStreams({ wire }: RequestContext): boolean {
   return wire.method === 'GET' || wire.method === 'DELETE'
 }
@@ -45,7 +45,7 @@ function metadataURL(baseURL: string | null, server: string | null): string | un
   return `${base.origin}/.well-known/oauth-protected-resource${base.pathname.replace(/\/$/, '')}/mcp/${server}`
 }
 
-/** The JSON-RPC error of a denial, as bytes: with the request's own id, byte for byte. */
+/** Returns the bytes of the JSON-RPC error of a denial, with the id of the request as the client wrote it. */
 export function errorMessage(decisionId: string, request: McpRequest | null, denial: Denial): Uint8Array {
   const row = errorTable[denial.code]
   const named = denial.data?.rpc
@@ -60,20 +60,20 @@ function errorData(decisionId: string, denial: Denial): Record<string, unknown> 
   if (denial.policy !== null) data.policy = denial.policy
   if (denial.rule !== null) data.rule = denial.rule
   if (denial.retryAfterMs !== null) data.retryAfterMs = denial.retryAfterMs
-  for (const name of TOLD) if (denial.data?.[name] !== undefined) data[name] = denial.data[name]
+  for (const name of PUBLIC_DATA) if (denial.data?.[name] !== undefined) data[name] = denial.data[name]
   return data
 }
 
-/** Whether the client takes an event stream. */
+/** Returns true if the client accepts an event stream. */
 export function takesStream(arrival: RequestContext): boolean {
   const accept = header(arrival.wire.headers, 'accept') ?? ''
   return /(?:^|[\s,])(?:text\/event-stream|text\/\*|\*\/\*)(?=\s*(?:[,;]|$))/i.test(accept)
 }
 
-/** How far one beat moves progress: it must grow with each notification, and leave the numbers of the server ahead of it. */
+/** Progress per heartbeat: it must increase with each notification, and stay below the values that the server will send. */
 const BEAT_STEP = 1e-6
 
-/** What goes over an open stream while a person decides: progress for a client that asked for it, else a comment. */
+/** Events sent while an approval is pending: progress notifications if the client sent a progress token, otherwise comments. */
 export class KeepAliveEvents {
   readonly #request: McpRequest
   readonly #approvalId: string
@@ -96,7 +96,7 @@ export class KeepAliveEvents {
   }
 }
 
-/** The terminal error of a stream whose head has been sent. */
+/** Returns the error that ends a stream whose head has been sent. */
 export function terminalError(decisionId: string, request: McpRequest | null, denial: Denial): McpFrame {
   return McpFrame.written('error', errorMessage(decisionId, request, denial)).inEvent()
 }

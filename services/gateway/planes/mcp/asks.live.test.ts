@@ -23,8 +23,8 @@ const ask = (request: TestRequest) => askAt(gateway.url, request)
 const last = (): Received => upstream.received.at(-1) ?? assert.fail('nothing came')
 const records = (kind: string) => gateway.records.filter((one) => one.kind === kind)
 
-/** What the gateway makes of one question of the server inside the answer to a call. */
-async function asked(message: string): Promise<{ text: string; id: string }> {
+/** Returns what the gateway sends to the client for a request of the server during a call, and the sealed id of that request. */
+async function requestedOfClient(message: string): Promise<{ text: string; id: string }> {
   upstream.answers(stream([`data: ${message}\n\n`, 'data: {"jsonrpc":"2.0","id":7,"result":{}}\n\n']))
   const text = await (await ask({ body: call('add') })).text()
   return { text, id: /"id" ?: ?"(p1\.[\w-]+)"/.exec(text)?.[1] ?? assert.fail(text) }
@@ -35,8 +35,8 @@ const elicit =
 const answer = (id: string) => `{"jsonrpc":"2.0","id":"${id}","result":{"action":"accept","n":1.0}}`
 const accepts = () => upstream.answers((_, response) => void response.writeHead(202).end())
 
-test('a server asks the client under a sealed id, and the answer comes back under its own; both are recorded', async () => {
-  const { text, id } = await asked(elicit)
+test('a server request is forwarded with a sealed id, and its response with the original id; both are recorded', async () => {
+  const { text, id } = await requestedOfClient(elicit)
   assert.ok(text.startsWith(`data: ${elicit.replace('12345678901234567890', `"${id}"`)}\n`), text)
   const message = records('message').at(-1) ?? assert.fail('no record')
   assert.equal(message.method, 'elicitation/create')
@@ -49,8 +49,8 @@ test('a server asks the client under a sealed id, and the answer comes back unde
   assert.deepEqual([outcome.op, outcome.tool, outcome.parent], ['mcp.answer', 'add', message.call])
 })
 
-test('an answer is taken from the session that was asked, at the server that asked, and from nobody else', async () => {
-  const { id } = await asked(elicit)
+test('a response to a server request is accepted only from the session and for the server of the request', async () => {
+  const { id } = await requestedOfClient(elicit)
   const count = upstream.received.length
   const flipped = `${id.slice(0, -2)}${id.at(-2) === 'A' ? 'B' : 'A'}${id.at(-1)}`
   for (const foreign of [
@@ -67,8 +67,8 @@ test('an answer is taken from the session that was asked, at the server that ask
   assert.equal(upstream.received.length, count)
 })
 
-test('an answer is judged as the call that it belongs to: denied meanwhile, it does not pass', async () => {
-  const { id } = await asked(elicit)
+test('a response to a server request is denied if its call has been denied in the meantime', async () => {
+  const { id } = await requestedOfClient(elicit)
   denied.add('add')
   const response = await ask({ body: answer(id) })
   denied.clear()
@@ -76,7 +76,7 @@ test('an answer is judged as the call that it belongs to: denied meanwhile, it d
   assert.equal((await errorOf(response)).error, 'policy_denied')
 })
 
-test('a server that takes its question back names it by the id that the client knows', async () => {
+test('a server cancels its request with the sealed id that the client knows', async () => {
   const cancelled = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345678901234567890}}'
   upstream.answers(stream([`data: ${elicit}\n\n`, `data: ${cancelled}\n\n`]))
   const text = await (await ask({ body: call('add') })).text()
@@ -84,7 +84,7 @@ test('a server that takes its question back names it by the id that the client k
   assert.ok(text.includes(`"params":{"requestId":"${id}"}`), text)
 })
 
-test('a server that asks without end is cut off', async () => {
+test('a stream with too many server requests is aborted', async () => {
   const question = (id: number) => `data: {"jsonrpc":"2.0","id":${id},"method":"roots/list"}\n\n`
   upstream.answers(stream(Array.from({ length: 65 }, (_, id) => question(id))))
   const text = await (await ask({ body: call('add') })).text()
@@ -92,7 +92,7 @@ test('a server that asks without end is cut off', async () => {
   assert.equal(text.split('roots/list').length - 1, 64)
 })
 
-test('a question with two ids, or hidden behind a byte order mark, is no way around', async () => {
+test('a server request with two ids or after a byte order mark is refused', async () => {
   upstream.answers(stream([`data: ${elicit.replace('{ ', '{ "id":1,')}\n\n`]))
   assert.match(await (await ask({ body: call('add') })).text(), /upstream_error/)
   upstream.answers(stream([`\ufeffdata: ${elicit}\n\n`]))
@@ -101,7 +101,7 @@ test('a question with two ids, or hidden behind a byte order mark, is no way aro
   assert.equal((await errorOf(await ask({ body: call('add') }))).error, 'upstream_error')
 })
 
-test('a cursor is sealed: it turns the page for its owner at its server alone', async () => {
+test('a cursor is sealed: it is valid only for its session and server', async () => {
   const list = (cursor: string) => `{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"cursor":"${cursor}"}}`
   upstream.answers(
     json('{"jsonrpc":"2.0","id":1,"result":{"resources":[],"nextCursor":"p\\u00e1ge","cacheScope":"public"}}'),
@@ -130,7 +130,7 @@ const inputs = '"inputRequests":{"a":{"method":"elicitation/create","params":{"m
 const roundResult = (state: string) =>
   json(`{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required",${inputs}${state}}}`)
 
-test('a round asks for input under a sealed state; the next one brings it back and names the round before', async () => {
+test('the state of a round is sealed; the next round sends it back, and its record names the previous round', async () => {
   for (const [state, upstreamState] of [
     [',"requestState":"s\\u0031"', ',"requestState":"s\\u0031"'],
     ['', ''],
@@ -150,14 +150,14 @@ test('a round asks for input under a sealed state; the next one brings it back a
   }
 })
 
-test('a round asks only for what the client offers', async () => {
+test('a round may request only capabilities that the client offers', async () => {
   upstream.answers(roundResult(''))
   assert.equal((await errorOf(await round(modern('', '{"sampling":{}}')))).error, 'upstream_error')
   upstream.answers(json(`{"jsonrpc":"2.0","id":7,"result":{"inputRequests":{"a":{"method":"tools/call"}}}}`))
   assert.equal((await errorOf(await round(modern('', '{"tools":{}}')))).error, 'upstream_error')
 })
 
-test('trace context and structured results pass as they came, in the message and in the headers', async () => {
+test('trace context and structured results are forwarded unchanged, in the message and in the headers', async () => {
   const meta = '"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","baggage":"a=b"}'
   const body = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{},${meta}}}`
   const result =
@@ -170,7 +170,7 @@ test('trace context and structured results pass as they came, in the message and
   assert.deepEqual([last().headers.traceparent, last().headers.tracestate], [headers.traceparent, headers.tracestate])
 })
 
-test('a subscription stays open, carries what changes, and is aborted upstream when its client leaves', async () => {
+test('a subscription stays open, relays changes, and is aborted upstream when its client disconnects', async () => {
   const listen = 'subscriptions/listen'
   const acknowledged = '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}'
   const changed = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}'
@@ -198,7 +198,7 @@ const ROOTS = '{"jsonrpc":"2.0","id":3,"method":"roots/list"}'
 const UNKNOWN = '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"rm"}}'
 const PING = '{"jsonrpc":"2.0","id":3,"method":"ping"}'
 
-test('a stream of 2026-07-28 that holds a request of the server ends there as a failure of the server', async () => {
+test('a server request in a stream of 2026-07-28 ends the stream as a failure of the server', async () => {
   const note = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"a"}}'
   const response = 'data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n\n'
   const listen = modern('')

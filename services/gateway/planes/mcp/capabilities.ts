@@ -4,19 +4,19 @@ import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
 import { freeMetaNames, META_CAPABILITIES, namesBeyond, resultOf } from './message.ts'
 
-/** What a client offers and the gateway does not carry, until they are bound to sessions. */
+/** A capability that the gateway removes, because tasks are not bound to sessions. */
 const TASKS = 'tasks'
 
 /** The tasks extension of revision 2026-07-28. */
 const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
-/** Where a client says what it offers. */
+/** Paths of the client's capabilities. */
 const MODERN_OFFER = ['params', '_meta', META_CAPABILITIES]
 const LEGACY_OFFER = ['params', 'capabilities']
 
 const NOTHING: readonly never[] = []
 
-/** The parts of a message that may offer something. */
+/** The parts of a message that may have capabilities. */
 export interface Offering {
   readonly method: string
   readonly era: Era
@@ -24,14 +24,14 @@ export interface Offering {
   readonly meta: unknown
 }
 
-/** The members of a message that offer, or ask for, what the gateway does not carry; as paths that exist. */
+/** Returns the paths of members that offer or request a capability that the gateway removes. */
 export function withheldPaths({ method, era, params, meta }: Offering): readonly (readonly string[])[] {
   if (era === 'modern') return withheldIn(member(meta, META_CAPABILITIES), MODERN_OFFER)
   if (method === 'initialize') return withheldIn(member(params, 'capabilities'), LEGACY_OFFER)
   return method === 'tools/call' && member(params, 'task') !== undefined ? [['params', 'task']] : NOTHING
 }
 
-/** The members of `params` that the protocol defines for a method whose arguments are judged by themselves. */
+/** The members of `params` that the protocol defines, for methods of which policies judge only the arguments. */
 const JUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
   'tools/call': new Set(['name', 'arguments', '_meta', 'task', 'inputResponses', 'requestState']),
   'prompts/get': new Set(['name', 'arguments', '_meta', 'inputResponses', 'requestState']),
@@ -40,7 +40,7 @@ const JUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
 const LIST: ReadonlySet<string> = new Set(['cursor', '_meta'])
 const META_ONLY: ReadonlySet<string> = new Set(['_meta'])
 
-/** The same for methods that no policy judges before they are forwarded. */
+/** The same for methods that are forwarded without a policy decision. */
 const UNJUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
   initialize: new Set(['protocolVersion', 'capabilities', 'clientInfo', '_meta']),
   ping: META_ONLY,
@@ -58,8 +58,8 @@ const UNJUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
 }
 
 /**
- * Members that no policy would see: those of `params` that no revision defines and, where no policy judges the message, free members of
- * `_meta` too. They are not forwarded.
+ * Returns the paths of members that policies would not see: members of `params` that no revision defines and, for messages without a
+ * policy decision, free members of `_meta`. They are not forwarded.
  */
 export function unseenPaths(method: string, params: unknown): readonly (readonly string[])[] {
   if (!isObject(params)) return NOTHING
@@ -79,20 +79,20 @@ function withheldIn(capabilities: unknown, at: readonly string[]): readonly (rea
   return [...(isOffered ? [[...at, TASKS]] : []), ...(isExtension ? [[...at, 'extensions', TASKS_EXTENSION]] : [])]
 }
 
-/** What a client of revision 2026-07-28 offers in each message. */
+/** Returns the client's capabilities in a message of revision 2026-07-28. */
 function capabilitiesIn(message: unknown): unknown {
   return member(member(member(message, 'params'), '_meta'), META_CAPABILITIES)
 }
 
-/** What a server announces in its answer and the gateway does not carry. */
+/** Paths of server capabilities that the gateway removes. */
 const NOT_CARRIED = [
   ['result', 'capabilities', 'tasks'],
   ['result', 'capabilities', 'extensions', TASKS_EXTENSION],
 ]
 
 /**
- * The answer to `initialize` or `server/discover` without what the gateway does not carry; of the versions of a discovery only
- * those stay that may be spoken. The same bytes when nothing had to go.
+ * Returns the response to `initialize` or `server/discover` without capabilities that the gateway does not support and, in a discovery,
+ * without versions that are not permitted. Returns the same bytes when nothing was removed.
  */
 export function trimAnnouncement(json: Uint8Array, message: unknown, spoken: readonly string[]): Uint8Array {
   const trimmed = withoutMembers(json, NOT_CARRIED)
@@ -102,27 +102,27 @@ export function trimAnnouncement(json: Uint8Array, message: unknown, spoken: rea
   return span === null ? trimmed : keepElements(trimmed, span, (index) => spoken.includes(String(versions[index])))
 }
 
-/** The versions that a server may be spoken to with: what its resource says and the gateway knows. */
+/** Returns the revisions that may be used with a server: those of its resource that the gateway supports. */
 export function spokenRevisions(protocolVersions: readonly string[] | null | undefined): readonly string[] {
   if (!protocolVersions || protocolVersions.length === 0) return KNOWN_REVISIONS
   return KNOWN_REVISIONS.filter((revision) => protocolVersions.includes(revision))
 }
 
-/** What a server may ask a client for, with the capability by which the client offers it. Everything else stays at the gateway. */
+/** Requests that a server may send to a client, with the required capability. The gateway itself responds to all others. */
 const ASKS: Readonly<Record<string, string>> = {
   'sampling/createMessage': 'sampling',
   'elicitation/create': 'elicitation',
   'roots/list': 'roots',
 }
 
-/** Whether a server may ask a client for this at all. */
+/** Returns true if a server may send this request to a client. */
 export function isAsk(method: unknown): boolean {
   return typeof method === 'string' && Object.hasOwn(ASKS, method)
 }
 
 /**
- * Whether a result asks for what the client did not offer: a task, or input of a kind that its capabilities do not name. `request` is the
- * message that is answered, of revision 2026-07-28; null before, when results ask for nothing.
+ * Returns true if a result requires a capability that the client did not offer: a task, or input of another kind. `request` is the message
+ * of revision 2026-07-28 to which it responds; null for earlier revisions, whose results require nothing.
  */
 export function asksForWithheld(answer: McpFrame, request: unknown): boolean {
   const result = resultOf(answer.value)
@@ -139,7 +139,7 @@ function isOffered(method: unknown, capabilities: unknown): boolean {
   return name !== undefined && member(capabilities, name) !== undefined
 }
 
-/** The array at `span` with only the elements that `keep` wants; every kept byte stays as it was. */
+/** Returns the bytes with only those elements of the array at `span` for which `keep` is true. */
 export function keepElements(bytes: Uint8Array, span: Span, keep: (index: number) => boolean): Uint8Array {
   const elements = elementSpans(bytes, span)
   const kept = elements.filter((_, index) => keep(index))
@@ -152,7 +152,7 @@ export function keepElements(bytes: Uint8Array, span: Span, keep: (index: number
   return Buffer.concat([bytes.subarray(0, span[0] + 1), ...parts, bytes.subarray(span[1] - 1)])
 }
 
-/** Where each element of an array stands. The bytes have passed the strict scanner. */
+/** Returns the span of each element of an array. The bytes must have passed the strict JSON scanner. */
 function elementSpans(bytes: Uint8Array, [start, end]: Span): Span[] {
   const found: Span[] = []
   let at = start + 1

@@ -1,21 +1,21 @@
 import type { Operation } from '../../call/index.ts'
 
-/** The revisions that the gateway speaks, oldest first. */
+/** The supported revisions, oldest first. */
 export const KNOWN_REVISIONS: readonly string[] = ['2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28']
 
-/** The first revision without sessions: every request names its version and its capabilities itself. */
+/** The first revision without sessions: every request has its version and its capabilities. */
 export const FIRST_MODERN_REVISION = '2026-07-28'
 
-/** What a legacy request without a version header speaks (revision 2025-06-18, "Protocol Version Header"). */
+/** The revision of a legacy request without a version header (revision 2025-06-18, "Protocol Version Header"). */
 export const ASSUMED_REVISION = '2025-03-26'
 
-/** `legacy` has sessions and a handshake, `modern` has neither. The two are relayed, never translated. */
+/** `legacy` has sessions and a handshake, `modern` has neither. Messages are not translated between the two. */
 export type Era = 'legacy' | 'modern'
 
-/** A method that passes. */
+/** A supported method. */
 export interface MethodRow {
   readonly operation: Operation
-  /** The member of `params` that names what is asked for, and that `Mcp-Name` mirrors. */
+  /** The member of `params` with the requested name, which `Mcp-Name` mirrors. */
   readonly name: 'name' | 'uri' | null
   readonly eras: readonly Era[]
 }
@@ -25,8 +25,8 @@ const legacy: readonly Era[] = ['legacy']
 const modern: readonly Era[] = ['modern']
 
 /**
- * Every method that passes, with the operation whose row of the stage matrix governs it. A method that is not here is refused
- * as unknown: what has no row has no verdict. `tasks/*` is left out on purpose, because the gateway takes the capability away.
+ * The supported methods, each with the operation whose row of the stage matrix applies. Other methods are refused as unknown.
+ * `tasks/*` is not supported, because the gateway removes that capability.
  */
 const table: Readonly<Record<string, MethodRow>> = {
   initialize: { operation: 'mcp.control', name: null, eras: legacy },
@@ -50,19 +50,19 @@ const table: Readonly<Record<string, MethodRow>> = {
   'subscriptions/listen': { operation: 'mcp.listen', name: null, eras: modern },
 }
 
-/** The row of a method in an era; null: the method does not exist there. */
+/** Returns the row of a method, or null when the method does not exist in this era. */
 export function methodRow(method: string, era: Era): MethodRow | null {
   const row = Object.hasOwn(table, method) ? table[method] : undefined
   return row?.eras.includes(era) ? row : null
 }
 
-/** The methods that metrics may carry as a label; anything else is `_OTHER`. */
+/** The methods that are label values of metrics; others are counted as `_OTHER`. */
 export const KNOWN_METHODS: readonly string[] = Object.keys(table)
 
-/** Revisions are dates, so that the order of the texts is the order in time. */
+/** Revisions are ISO dates, so that they can be compared as strings. */
 const REVISION = /^\d{4}-\d{2}-\d{2}$/
 
-/** Whether a version belongs to the era without sessions; future dates do. */
+/** Returns true for versions of the era without sessions, including future dates. */
 export function isModernRevision(version: string): boolean {
   return REVISION.test(version) && version >= FIRST_MODERN_REVISION
 }

@@ -15,32 +15,32 @@ export interface Version {
 }
 
 /**
- * Which revision a message claims to speak, or why that is not clear: where the body makes a claim, the header must make the same
- * (revision 2026-07-28, basic/versioning). A GET or DELETE has no message. Whether the revision is spoken is not asked here.
+ * Returns the revision of a message, or a denial when the version in the body and the version header differ (revision 2026-07-28,
+ * basic/versioning). For a GET or DELETE `meta` is undefined. Does not check that the revision is supported.
  */
 export function claimedVersion(headers: IncomingHttpHeaders, method: unknown, meta: unknown): Version | Denial {
   const named = header(headers, 'mcp-protocol-version')
   const claimed = member(meta, META_VERSION)
   if (claimed === undefined && (named === null || !isModernRevision(named))) {
-    // During the handshake the two sides have agreed on nothing yet, so the header says nothing.
+    // No version is negotiated before the handshake, so its header is ignored.
     const handshake = method === 'initialize'
     return { era: 'legacy', revision: named === null || handshake ? ASSUMED_REVISION : named }
   }
   if (claimed !== undefined && typeof claimed !== 'string') return invalidMeta(META_VERSION, 'must be a string')
   if (named === null) return mismatch('MCP-Protocol-Version', '', claimed ?? '')
   if (claimed !== undefined && claimed !== named) return mismatch('MCP-Protocol-Version', named, claimed)
-  // Whoever claims a version in each message speaks the modern way, whatever the version.
+  // A version in each message is the modern form, whatever the version is.
   return { era: 'modern', revision: named }
 }
 
-/** What a request of revision 2026-07-28 must say in `params._meta`. */
+/** Checks the required members of `params._meta` in a request of revision 2026-07-28. */
 export function checkMeta(meta: unknown): Denial | null {
   if (member(meta, META_VERSION) === undefined) return invalidMeta(META_VERSION, 'is missing')
   const capabilities = member(meta, META_CAPABILITIES)
   return isObject(capabilities) ? null : invalidMeta(META_CAPABILITIES, 'must be an object')
 }
 
-/** The mirrored headers of revision 2026-07-28: what the body says, the headers must say as well. */
+/** Checks the mirrored headers of revision 2026-07-28, which must have the same values as the body. */
 export function checkMirrors(headers: IncomingHttpHeaders, method: string, name: string | null): Denial | null {
   const mirroredMethod = header(headers, 'mcp-method')
   if (mirroredMethod !== method) return mismatch('Mcp-Method', mirroredMethod ?? '', method)
@@ -51,8 +51,8 @@ export function checkMirrors(headers: IncomingHttpHeaders, method: string, name:
 }
 
 /**
- * A mirrored parameter repeats a value of the arguments. Which one, only the server knows; one that repeats none would reach it without
- * being seen by any policy.
+ * Checks that each mirrored parameter repeats a value of the arguments. Only the server knows which one. A header with any other value
+ * would reach the server unseen by policies.
  */
 export function checkParameters(headers: IncomingHttpHeaders, args: unknown): Denial | null {
   let values: ReadonlySet<unknown> | null = null
@@ -67,7 +67,7 @@ export function checkParameters(headers: IncomingHttpHeaders, args: unknown): De
   return null
 }
 
-/** Texts and numbers in a JSON value; true and false as text. */
+/** Returns the strings and numbers in a JSON value, and booleans as strings. */
 function scalarsIn(value: unknown, into = new Set<unknown>()): ReadonlySet<unknown> {
   if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) scalarsIn(one, into)
   else into.add(typeof value === 'boolean' ? String(value) : value)
@@ -77,7 +77,7 @@ function scalarsIn(value: unknown, into = new Set<unknown>()): ReadonlySet<unkno
 const SENTINEL = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
 const VISIBLE_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
-/** The text of a mirrored header value, `=?base64?…?=` undone; null when the encoding is not valid. */
+/** Decodes a mirrored header value (`=?base64?…?=`). Returns null when the encoding is invalid. */
 export function decodeMirrored(value: string): string | null {
   if (!value.startsWith('=?base64?')) return value
   const encoded = SENTINEL.exec(value)?.[1]
@@ -88,7 +88,7 @@ export function decodeMirrored(value: string): string | null {
   return Buffer.from(text, 'utf8').equals(bytes) ? text : null
 }
 
-/** The header value that mirrors a text: plain where a header can carry it, else base64 between sentinels. */
+/** Returns the header value that mirrors a text: the text itself if it is valid in a header, otherwise base64 between sentinels. */
 export function encodeMirrored(text: string): string {
   const plain = VISIBLE_ASCII.test(text) && !text.startsWith('=?base64?')
   return plain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`
@@ -99,7 +99,7 @@ function mismatch(name: string, inHeader: string, inBody: string): Denial {
   return deny('header_mismatch', `${problem}; the body says ${JSON.stringify(inBody)}`)
 }
 
-/** -32022 with the versions in common: those that the client can use the same way, or else those that a handshake can agree on. */
+/** Returns the error -32022 with the supported versions of the client's era, or all supported versions if there are none. */
 export function unsupported({ era, revision: requested }: Version, spoken: readonly string[]): Denial {
   const sameWay = spoken.filter((revision) => era === 'legacy' || isModernRevision(revision))
   const data = { supported: [...(sameWay.length > 0 ? sameWay : spoken)], requested }
@@ -110,12 +110,12 @@ function invalidMeta(name: string, problem: string): Denial {
   return deny('invalid_request', `params._meta["${name}"] ${problem}`, { data: { rpc: INVALID_PARAMS } })
 }
 
-/** Mirrored parameters of revision 2026-07-28: only the server knows which exist, so it checks them against the body. */
+/** Prefix of mirrored parameters of revision 2026-07-28. */
 const PARAMETER_PREFIX = 'mcp-param-'
 
 /**
- * The headers of the request upstream; what names version, method and tool is written anew from what was validated. What is not
- * named here of the client's stays behind. One literal, where undefined leaves a header out: an object that grows leaves each step behind.
+ * Returns the headers of the upstream request. Version, method and name are written from the validated message. Other headers of the
+ * client are not forwarded. A single literal, in which undefined omits a header, avoids the cost of adding members one by one.
  */
 export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpRequest): RequestHeaders {
   const { kind, era, revision, method, name, session, lastEvent } = request
@@ -138,12 +138,12 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
   return upstream
 }
 
-/** An event id goes back in UTF-8 (WHATWG HTML, "Server-sent events"), which a header carries byte by byte. */
+/** Encodes an event id as UTF-8 in a header value (WHATWG HTML, "Server-sent events"). */
 function inUtf8(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** The values of mirrored parameters, decoded. */
+/** Returns the decoded values of mirrored parameters. */
 export function mirroredParameters(headers: IncomingHttpHeaders): readonly string[] {
   const texts: string[] = []
   for (const name in headers) {

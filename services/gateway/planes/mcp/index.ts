@@ -20,7 +20,7 @@ import type { Plane } from '../../pipeline/plane.ts'
 import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
 import { member } from '../wire/json.ts'
 import { KeepAliveEvents, refusal, takesStream, terminalError } from './answer.ts'
-import { answerBuiltin, shownTools } from './builtin/answer.ts'
+import { answerBuiltin, visibleTools } from './builtin/answer.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { idOf, type McpRequest } from './message.ts'
@@ -38,16 +38,16 @@ export { loadSealKeys } from './seal/key.ts'
 export { bindingOf, createSealer, type Sealer } from './seal/seal.ts'
 export type { McpUpstream } from './upstream/open.ts'
 
-/** What ends work that is under way; `DELETE` ends a session. */
+/** Methods that end other work; `DELETE` ends a session. */
 const ENDING_METHODS: ReadonlySet<string> = new Set(['DELETE', 'notifications/cancelled', 'resources/unsubscribe'])
-/** A longer body is no cancellation; in bytes. */
+/** Largest body of a request that ends work, in bytes. */
 const ENDING_MAX_BYTES = 2048
 
-/** Where the plane finds servers. */
+/** Looks up servers. */
 export interface Upstreams {
-  /** By `target.key`; null: it is gone from the snapshot. */
+  /** Returns the server with this `target.key`; null when it is not in the snapshot. */
   upstream(snapshot: Snapshot, key: string): McpUpstream | null
-  /** As this caller would reach it by name, whether or not it has the scope; null: not at all. */
+  /** Returns the server to which this name resolves for the caller, regardless of its scopes; null when there is none. */
   named(snapshot: Snapshot, identity: Identity, server: string): McpUpstream | null
 }
 
@@ -64,7 +64,7 @@ export interface McpPlaneOptions {
   readonly bodyReadTimeoutMs: number
   /** docs/spec/gateway.md: `upstreamTimeoutSeconds`, in milliseconds. */
   readonly upstreamTimeoutMs: number
-  /** docs/spec/gateway.md: `upstreamCAFile`, its PEM; null when empty. Trusted for every server, beside its own bundle. */
+  /** docs/spec/gateway.md: the PEM of `upstreamCAFile`; null when empty. Trusted for every server, in addition to its own bundle. */
   readonly extraCA: string | null
   /** docs/spec/gateway.md: `corsOrigins`. A request with any other `Origin` is refused. */
   readonly origins: ReadonlySet<string>
@@ -74,13 +74,13 @@ export interface McpPlaneOptions {
   readonly pools?: PoolObservers<'abandoned_calls'>
 }
 
-/** A plane that can also ask a server for itself. */
+/** A plane that can also send requests for the gateway itself. */
 export interface RequestingPlane extends Plane {
-  /** The tools that the call's server offers its caller, all pages. Numbers keep their source text. Never rejects. */
+  /** Resolves to all pages of the tools that the server of the call offers its caller. Numbers keep their source text. Never rejects. */
   listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial>
 }
 
-/** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28, relayed and never translated. */
+/** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28. Messages are not translated between revisions. */
 export function createMcpPlane(options: McpPlaneOptions): RequestingPlane {
   return new McpPlane(options)
 }
@@ -139,8 +139,8 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return this.#forward(credential, { call, request, upstream, sent })
   }
 
-  #forward(credential: Credential | Denial, passage: McpForward): Denial | Promise<Reply | Denial> {
-    return isDenial(credential) ? credential : new Forwarding(this, passage, credential).run()
+  #forward(credential: Credential | Denial, context: McpForward): Denial | Promise<Reply | Denial> {
+    return isDenial(credential) ? credential : new Forwarding(this, context, credential).run()
   }
 
   async listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial> {
@@ -148,7 +148,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
     if (request === undefined || upstream === null) return deny('unknown_server', `no server named ${call.server}`)
     if (upstream.builtin)
-      return shownTools(upstream.builtin, { identity: call.facts.identity, snapshot: call.snapshot })
+      return visibleTools(upstream.builtin, { identity: call.facts.identity, snapshot: call.snapshot })
     const { identity } = call.facts
     const credential = await this.credentials.of(upstream, identity)
     if (isDenial(credential)) return credential
@@ -162,7 +162,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
   endsWork({ wire: { method, headers } }: RequestContext, parsed: Parsed | null): boolean {
     if (parsed !== null) return ENDING_METHODS.has(parsed.method)
     if (method !== 'POST') return ENDING_METHODS.has(method)
-    // Clients of 2026-07-28 name the method in the head as well.
+    // Clients of revision 2026-07-28 also send the method in a header.
     const named = header(headers, 'mcp-method')
     return hasLengthUpTo(headers, ENDING_MAX_BYTES) && (named === null || ENDING_METHODS.has(named))
   }
@@ -184,14 +184,14 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return [terminalError(call.id, noted(call.wire) ?? null, denial)]
   }
 
-  /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */
+  /** Frames of this plane have their bytes; a frame without bytes was created elsewhere and is a JSON body. */
   encode(frame: Frame): Uint8Array {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }
 
   spoken({ snapshot }: RequestContext, identity: Identity, server: string): readonly string[] {
     const spoken = spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
-    // A caller without the scope learns nothing of the server; the refusal comes from the stages.
+    // A caller without the scope must not learn anything about the server; a stage refuses its request.
     return spoken === KNOWN_REVISIONS || identity.scopes.has(`tools:${server}`) ? spoken : KNOWN_REVISIONS
   }
 
@@ -200,13 +200,13 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
   }
 }
 
-/** Whether something under seal came from another server than the one that the name leads to now. */
+/** Returns true when a sealed value was issued for another server than the one to which the name resolves now. */
 function leadsElsewhere({ session, lastEvent, opened }: McpRequest, key: string): boolean {
   const elsewhere = (sealed: Sealed | null) => sealed !== null && sealed.target !== key
   return elsewhere(session) || elsewhere(lastEvent) || opened.some(elsewhere)
 }
 
-/** What was read of a request, kept with it. A `WeakMap` would make the collector carry half of all requests along. */
+/** The parsed request, stored in `wire.note`. With a `WeakMap`, half of all requests would survive minor garbage collections. */
 class CallNote {
   readonly request: McpRequest
 
@@ -215,21 +215,21 @@ class CallNote {
   }
 }
 
-/** Undefined for a request that was not read. */
+/** Returns the parsed request, or undefined for a request that was not read. */
 function noted({ note }: WireRequest): McpRequest | undefined {
   return note instanceof CallNote ? note.request : undefined
 }
 
 /**
- * Held requests that their client can cancel. Clients of revisions before 2026-07-28 give up by a notification and keep
- * the connection open, so without this a call that nobody waits for any more would still use an approval.
+ * Requests that wait for an approval and that their client can cancel. Clients of revisions before 2026-07-28 cancel with a
+ * notification and keep the connection open, so without this a cancelled call would still use an approval.
  */
 export class Cancellations {
-  /** Entries live as long as the wait of a live call, so the cap on live calls is theirs. */
+  /** Bounded by the number of live calls, since each entry is removed when its call no longer waits. */
   readonly #leave = new Map<string, () => void>()
   readonly #keys = new WeakMap<WireRequest, string>()
 
-  /** The call waits for a person from now on. */
+  /** Registers a call that now waits for an approval. */
   held(call: Call<'identity'>, request: McpRequest, leave: () => void): void {
     const id = idOf(request)
     if (id === null) return
@@ -239,7 +239,7 @@ export class Cancellations {
     call.signal.addEventListener('abort', () => this.over(call.wire), { once: true })
   }
 
-  /** The call does not wait any more: from now on a cancellation is for the upstream. */
+  /** Removes a call that no longer waits: later cancellations are forwarded upstream. */
   over(wire: WireRequest): void {
     const key = this.#leave.size === 0 ? undefined : this.#keys.get(wire)
     if (key === undefined) return
@@ -247,7 +247,7 @@ export class Cancellations {
     this.#leave.delete(key)
   }
 
-  /** `notifications/cancelled`: ends the wait of the request that it names, if it is held. */
+  /** Handles `notifications/cancelled`: ends the call with that request id, if it waits for an approval. */
   cancelled(call: Call<'identity'>, notification: McpRequest): void {
     if (this.#leave.size === 0) return
     const id = member(member(call.body?.value, 'params'), 'requestId')
@@ -255,7 +255,7 @@ export class Cancellations {
   }
 }
 
-/** Request ids count within one client: the session here, the server, and the server's session where there is one. */
+/** Request ids are unique per client: the key has the session, the server, and the server's session if there is one. */
 function keyOf({ facts, server }: Call<'identity'>, { session }: McpRequest, id: unknown): string {
   const { tenant, namespace, agent, session: name } = facts.identity
   return JSON.stringify([tenant, namespace, agent, name, server, session?.id ?? null, id])

@@ -64,7 +64,7 @@ const HOSTILE = [
 ] as const
 const hostile = fc.constantFrom(...HOSTILE)
 
-/** What was accepted; null where it was refused in the one way that refuses. */
+/** Returns the result of `read`, or null when it throws an InvalidResponseError. */
 function accepted<T>(read: () => T): T | null {
   try {
     return read()
@@ -74,7 +74,7 @@ function accepted<T>(read: () => T): T | null {
   }
 }
 
-/** What a reader of its own finds in a response to the request `id`. */
+/** Checks a response to the request `id` with an independent parser. */
 function assertResponse(json: Uint8Array, id: string): void {
   checkJson(json)
   const message = JSON.parse(Buffer.from(json).toString('utf8'))
@@ -127,9 +127,9 @@ export const target = fuzzTarget('mcp', {
         spoken: () => KNOWN_REVISIONS,
       }
       for (const { path, with: value } of classify(posted).request.replaced) {
-        const told = withValue(bytes, path, value)
-        checkJson(told)
-        assert.ok(Buffer.from(told).includes(id))
+        const rewritten = withValue(bytes, path, value)
+        checkJson(rewritten)
+        assert.ok(Buffer.from(rewritten).includes(id))
       }
     },
   ),

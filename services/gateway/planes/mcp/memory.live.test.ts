@@ -19,7 +19,7 @@ const callWith = (tool: string, size: number) =>
     params: { name: tool, arguments: { x: 'x'.repeat(size) } },
   })
 
-/** A plane whose pool has 1 MiB, before a server whose answers the tool's name decides. */
+/** A plane with a pool of 1 MiB, and a server whose response depends on the tool's name. */
 async function setup(t: TestContext) {
   const refused: PoolBound[] = []
   const bytes = new SharedPool({
@@ -53,7 +53,7 @@ async function setup(t: TestContext) {
     refused,
     post: (session: string, body: string, signal?: AbortSignal) =>
       askAt(plane.url, { session, body, ...(signal && { signal }) }),
-    /** Sends the head of a call and `sent` bytes of its body of `size` bytes, then nothing more. */
+    /** Sends the head of a call and the first `sent` bytes of its body of `size` bytes. */
     begin(session: string, sent: number, size: number) {
       const { hostname, port, pathname } = new URL(plane.url)
       const socket = connect(Number(port), hostname)
@@ -69,7 +69,7 @@ async function setup(t: TestContext) {
   }
 }
 
-test('an agent whose slow bodies hold its share is refused with overloaded, and another agent is served', async (t) => {
+test('an agent whose slow bodies use up its share is refused with overloaded, and another agent is served', async (t) => {
   const { bytes, refused, begin, post, empty } = await setup(t)
   const slow = [1, 2].map((n) => begin(`greedy:s${n}`, 100 * KIB, 120 * KIB))
   await until(() => bytes.used === 200 * KIB, 'the bodies to arrive')
@@ -83,7 +83,7 @@ test('an agent whose slow bodies hold its share is refused with overloaded, and 
   assert.equal((await post('greedy:s3', callWith('read', 100 * KIB))).status, 200)
 })
 
-test('a call counts until it is over, and an answer without room is no overload that a client repeats', async (t) => {
+test('a call counts until it ends, and a response that exceeds the pool is not an overload that a client repeats', async (t) => {
   const { bytes, post, empty } = await setup(t)
   const leaving = new AbortController()
   const waiting = post('greedy:s1', callWith('silent', 200 * KIB), leaving.signal)
@@ -97,7 +97,7 @@ test('a call counts until it is over, and an answer without room is no overload 
   await empty()
 })
 
-test('whatever way calls end, all bytes that they held are free afterwards', async (t) => {
+test('all bytes of a call are released, however it ends', async (t) => {
   const { begin, post, empty, bytes } = await setup(t)
   const ends = fc.record({
     tool: fc.constantFrom('read', 'large', 'denied', 'dies', 'silent', 'slow'),

@@ -8,40 +8,40 @@ import type { Origin, Sealed } from './seal/seal.ts'
 export const META_VERSION = 'io.modelcontextprotocol/protocolVersion'
 export const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
-/** A value to write anew in the body before it goes upstream. */
+/** A value to replace in the body before it is forwarded. */
 export interface Replacement {
   readonly path: readonly string[]
   /** JSON. */
   readonly with: Uint8Array
 }
 
-/** What the plane knows of a request beyond the words that all planes share. Filled while reading, kept until the answer. */
+/** A parsed request, with the fields that only this plane uses. Stored until the response. */
 export interface McpRequest {
   /** The JSON-RPC kind of a POST; GET is `listen`, DELETE is `end`. */
   readonly kind: 'request' | 'notification' | 'answer' | 'listen' | 'end'
   readonly era: Era
   readonly revision: string
   readonly method: string
-  /** What `params` names: a tool, a prompt, a resource. */
+  /** The name in `params`: of a tool, a prompt or a resource. */
   readonly name: string | null
-  /** The parsed id of the message; undefined where it has none. */
+  /** The parsed id of the message; undefined if it has none. */
   readonly id: unknown
-  /** The message as the client wrote it; null for GET and DELETE. */
+  /** The message as received; null for GET and DELETE. */
   readonly bytes: Uint8Array | null
   readonly session: Sealed | null
-  /** The event after which a stream is taken up again. */
+  /** The event after which a stream is resumed. */
   readonly lastEvent: Sealed | null
-  /** Everything else that the client sent under seal, opened; it must lead to the server that is called. */
+  /** Other sealed values in the request, opened. They must be for the server that is called. */
   readonly opened: readonly Sealed[]
-  /** Values under seal, as the upstream knows them. */
+  /** The upstream's values of sealed members. */
   readonly replaced: readonly Replacement[]
-  /** Members to cut out of the body before it goes upstream. */
+  /** Paths of members to remove from the body before it is forwarded. */
   readonly withheld: readonly (readonly string[])[]
 }
 
 /**
- * The JSON-RPC id of the request that a response is for, as the client wrote it: its own, or that of the request whose stream is
- * resumed. Null where no response may come.
+ * Returns the JSON-RPC id that the response must have, as the client wrote it: that of the request, or of the request whose stream is
+ * resumed. Returns null when there is no response.
  */
 export function idOf({ kind, bytes, lastEvent }: McpRequest): Uint8Array | null {
   if (kind === 'listen') return lastEvent?.awaits === undefined ? null : Buffer.from(lastEvent.awaits)
@@ -51,11 +51,11 @@ export function idOf({ kind, bytes, lastEvent }: McpRequest): Uint8Array | null 
 /** The id of a request whose response is awaited. */
 export interface AwaitedId {
   readonly value: unknown
-  /** JSON as the client wrote it. Only numbers that a double cannot hold need it, so it is looked for on demand. */
+  /** Returns the JSON of the id as the client wrote it. Only needed for numbers beyond double precision, so located on demand. */
   literal(): Uint8Array
 }
 
-/** `idOf` with its value. */
+/** Returns `idOf` with its parsed value. */
 export function awaitedIdOf(request: McpRequest): AwaitedId | null {
   const { kind, lastEvent } = request
   if (kind === 'listen') return lastEvent?.awaits === undefined ? null : parsedId(Buffer.from(lastEvent.awaits))
@@ -76,48 +76,48 @@ class MessageId implements AwaitedId {
   }
 }
 
-/** An id by its JSON. */
+/** Returns the id with this JSON. */
 export function parsedId(json: Buffer): AwaitedId {
   return { value: JSON.parse(json.toString('utf8')), literal: () => json }
 }
 
 const NO_BYTES = new Uint8Array(0)
 
-/** The method of that request; that of the message itself where no response may come. */
+/** Returns the method of the request to which the response belongs; the message's own method when there is no response. */
 export function requestMethodOf({ kind, method, lastEvent }: McpRequest): string {
   return kind === 'listen' ? (lastEvent?.origin?.method ?? method) : method
 }
 
-/** `params._meta.progressToken` as the client wrote it. */
+/** Returns `params._meta.progressToken` as the client wrote it. */
 export function progressTokenOf({ bytes }: McpRequest): Uint8Array | null {
   return bytes === null ? null : slice(bytes, ['params', '_meta', 'progressToken'])
 }
 
-/** The call that a request follows from: an answer from its question, a round from the one before, a stream from its first part. */
+/** Returns the call that a request continues: a response to a server request, a further round, or a resumed stream. */
 export function originOf({ opened, lastEvent }: McpRequest): Origin | null {
   return lastEvent?.origin ?? opened.find((one) => one.origin !== undefined)?.origin ?? null
 }
 
-/** A message whose bytes passed the strict scanner. */
+/** A message that passed the strict JSON scanner. */
 export class McpBody implements Body {
   readonly bytes: Uint8Array
   readonly value: unknown
   readonly #argumentsOnly: boolean
   #args: Uint8Array | null | undefined
 
-  /** `argumentsOnly`: what is hashed and judged are the bytes of `params.arguments`, not the whole message. */
+  /** `argumentsOnly`: `args` are the bytes of `params.arguments` instead of the whole message. */
   constructor(bytes: Uint8Array, value: unknown, argumentsOnly: boolean) {
     this.bytes = bytes
     this.value = value
     this.#argumentsOnly = argumentsOnly
   }
 
-  /** The same message with other bytes, which passed the strict scanner as well. */
+  /** Returns the message with other bytes, which must have passed the strict JSON scanner as well. */
   rewritten(bytes: Uint8Array): McpBody {
     return new McpBody(bytes, parsedOrUndefined(bytes), this.#argumentsOnly)
   }
 
-  /** Looked for once: policy, record and redaction all ask. */
+  /** Located once and cached, since policy, record and redaction read it. */
   get args(): Uint8Array | null {
     if (this.#args === undefined) {
       this.#args = this.#argumentsOnly ? slice(this.bytes, ['params', 'arguments']) : this.bytes
@@ -126,8 +126,8 @@ export class McpBody implements Body {
   }
 
   /**
-   * `params.inputResponses`, and the members of `params._meta` that are not the protocol's: approvals are bound to them, and guards
-   * read them. They are looked at as parsed; their bytes are read only where there are some.
+   * `params.inputResponses`, and the members of `params._meta` that the protocol does not define: approvals are bound to them, and
+   * guards read them. The bytes are parsed again, for exact numbers, only if there are such members.
    */
   get beside(): unknown {
     const params = member(this.value, 'params')
@@ -142,7 +142,7 @@ export class McpBody implements Body {
     return this.#argumentsOnly ? member(member(this.value, 'params'), 'arguments') : this.value
   }
 
-  /** `params.inputResponses`; before 2026-07-28 each answer is a message: a map of its id to its result or error. */
+  /** `params.inputResponses`. Before revision 2026-07-28 each response is a message: an object with its id and its result or error. */
   get inputs(): Uint8Array | null {
     if (member(this.value, 'method') !== undefined) {
       const isThere = member(member(this.value, 'params'), 'inputResponses') !== undefined
@@ -154,14 +154,14 @@ export class McpBody implements Body {
     return Buffer.concat([Buffer.from(`{${key}:`), answer, Buffer.from('}')])
   }
 
-  /** `params._meta` as it came. */
+  /** `params._meta` as received. */
   get meta(): Uint8Array | null {
     const isThere = member(member(this.value, 'params'), '_meta') !== undefined
     return isThere ? slice(this.bytes, ['params', '_meta']) : null
   }
 }
 
-/** Members of `params._meta` that the protocol defines for one sending: they say nothing of what is requested. */
+/** Members of `params._meta` that the protocol defines for the transport of one message. They do not change what is requested. */
 const SENDING: ReadonlySet<string> = new Set([
   'progressToken',
   'traceparent',
@@ -176,7 +176,7 @@ const SENDING: ReadonlySet<string> = new Set([
 
 const NO_NAMES: readonly string[] = []
 
-/** Names of members that are not known. Nearly every object has none, and costs no list then. */
+/** Returns the names of members not in `known`. Allocates a list only if there are any. */
 export function namesBeyond(known: ReadonlySet<string>, object: JsonObject): readonly string[] {
   let names: string[] | null = null
   for (const name in object) {
@@ -187,7 +187,7 @@ export function namesBeyond(known: ReadonlySet<string>, object: JsonObject): rea
   return names ?? NO_NAMES
 }
 
-/** The result of a message; null where it has none that is an object. Each response is asked for it several times. */
+/** Returns the result of a message, or null when it is not an object. */
 export function resultOf(message: unknown): JsonObject | null {
   if (!isObject(message)) return null
   const { result } = message
@@ -196,12 +196,12 @@ export function resultOf(message: unknown): JsonObject | null {
 
 const SENDING_NAMES = [...SENDING]
 
-/** Names of the members of `_meta` that the protocol does not define. */
+/** Returns the names of members of `_meta` that the protocol does not define. */
 export function freeMetaNames(meta: unknown): readonly string[] {
   return isObject(meta) ? namesBeyond(SENDING, meta) : NO_NAMES
 }
 
-/** `_meta` without the protocol's own members; undefined where nothing is left. */
+/** Returns `_meta` without the members that the protocol defines, or undefined when none are left. */
 function freeMeta(meta: unknown): unknown {
   if (!isObject(meta)) return meta
   if (!Object.keys(meta).some((name) => !SENDING.has(name))) return undefined
@@ -212,18 +212,18 @@ function freeMeta(meta: unknown): unknown {
   return free
 }
 
-/** The bytes of a member's value, as the sender wrote them. */
+/** Returns the bytes of a member's value as received, or null when it is absent. */
 export function slice(bytes: Uint8Array, path: readonly string[]): Uint8Array | null {
   const span = findSpan(bytes, path)
   return span === null ? null : bytes.subarray(span[0], span[1])
 }
 
-/** The same bytes with other ones at `span`. */
+/** Returns the bytes with `span` replaced. */
 export function spliced(bytes: Uint8Array, [start, end]: Span, replacement: Uint8Array): Uint8Array {
   return Buffer.concat([bytes.subarray(0, start), replacement, bytes.subarray(end)])
 }
 
-/** The same bytes with the value at `path` written anew; a path that leads nowhere changes nothing. */
+/** Returns the bytes with the value at `path` replaced; unchanged when there is none. */
 export function withValue(bytes: Uint8Array, path: readonly string[], value: Uint8Array): Uint8Array {
   const span = findSpan(bytes, path)
   return span === null ? bytes : spliced(bytes, span, value)

@@ -32,7 +32,7 @@ afterEach(() => {
 
 const ask = (request: TestRequest) => askAt(gateway.url, request)
 
-test('numbers beyond 2^53, member order and spaces arrive as they were sent, both ways', async () => {
+test('numbers beyond 2^53, member order and spaces are forwarded unchanged in both directions', async () => {
   const sent =
     '{ "params" : {"arguments":{"n":12345678901234567890,"b":1,"a":1.0}, "name":"add"},"id":9007199254740993,"method":"tools/call","jsonrpc":"2.0"}'
   const answered = '{"id":9007199254740993 ,"jsonrpc":"2.0","result":{"z":12345678901234567890,"content":[]}}'
@@ -42,7 +42,7 @@ test('numbers beyond 2^53, member order and spaces arrive as they were sent, bot
   assert.equal(upstream.received.at(-1)?.body, sent)
 })
 
-test('credentials, cookies and x-plat headers never go upstream', async () => {
+test('credentials, cookies and x-plat headers are never forwarded', async () => {
   upstream.answers(
     json('{"jsonrpc":"2.0","id":7,"result":{"content":[]}}', { 'set-cookie': 'a=b', 'www-authenticate': 'Basic' }),
   )
@@ -56,7 +56,7 @@ test('credentials, cookies and x-plat headers never go upstream', async () => {
   assert.equal(response.headers.get('www-authenticate'), null)
 })
 
-test('a denied tool is a JSON-RPC error with policy and rule, under the id of the request, and is not forwarded', async () => {
+test('a call of a denied tool is not forwarded, and gets a JSON-RPC error with policy, rule and the id of the request', async () => {
   const response = await ask({ body: call('secret_tool', '"x\\u0031"') })
   const text = await response.text()
   assert.equal(response.status, 200)
@@ -85,7 +85,7 @@ async function openSession(session: string): Promise<string> {
   return response.headers.get('mcp-session-id') ?? assert.fail('no session id')
 }
 
-test('tasks are taken out of what the client and the server announce; everything else is carried', async () => {
+test('the tasks capability of client and server is removed; all others are forwarded', async () => {
   upstream.answers(json(initialized))
   const response = await ask({
     body: initialize(
@@ -98,7 +98,7 @@ test('tasks are taken out of what the client and the server announce; everything
   assert.deepEqual(JSON.parse(await response.text()).result.capabilities, { tools: {} })
 })
 
-test('a session id is sealed: it works for its owner at its server, and is unknown to everybody else', async () => {
+test('a session id is sealed: it is valid only for its session and server', async () => {
   const sealed = await openSession('alice')
   assert.match(sealed, /^p1\.[\w-]+$/)
   upstream.answers(json('{"jsonrpc":"2.0","id":7,"result":{"content":[]}}'))
@@ -117,7 +117,7 @@ test('a session id is sealed: it works for its owner at its server, and is unkno
   }
 })
 
-test('events pass byte for byte, however they are cut, with comments; their ids are sealed', async () => {
+test('events and comments are relayed unchanged, however they are split; their ids are sealed', async () => {
   const text =
     ': hi\r\n\r\nid: 4\r\nevent: message\r\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\r\n\r\ndata: {"jsonrpc":"2.0",\ndata: "id":7,"result":{"n":12345678901234567890}}\n\n'
   for (const size of [1, 7, 1000]) {
@@ -131,7 +131,7 @@ test('events pass byte for byte, however they are cut, with comments; their ids 
   }
 })
 
-test('a ping of the server, and what no server may ask, is answered by the gateway and never reaches the client', async () => {
+test('the gateway responds to pings and to requests that a server may not send; they do not reach the client', async () => {
   const sealed = await openSession('alice')
   const final = 'data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n\n'
   for (const [method, answered] of [
@@ -155,7 +155,7 @@ test('a ping of the server, and what no server may ask, is answered by the gatew
   }
 })
 
-test('a result that makes a task, or asks for input in a revision without rounds, does not pass', async () => {
+test('a result that creates a task, or requests input in a revision without rounds, is refused', async () => {
   for (const result of [
     '{"resultType":"input_required","inputRequests":{"a":{}}}',
     '{"resultType":"task","taskId":"t"}',
@@ -170,16 +170,16 @@ test('a result that makes a task, or asks for input in a revision without rounds
   }
 })
 
-test('a list shows only the tools that policy allows, in JSON and in events; the rest keeps its bytes', async () => {
+test('a list has only the tools that policy allows, in JSON and in events; their bytes are unchanged', async () => {
   const tool = (name: string) => `{ "name":"${name}","inputSchema":{"n":12345678901234567890} }`
   const list = (tools: string) => `{"jsonrpc":"2.0","id":1,"result":{"tools":[${tools}],"ttlMs":1}}`
   const all = list([tool('secret_a'), tool('add'), tool('secret_b'), tool('list')].join(' ,\t'))
-  const shown = list([tool('add'), tool('list')].join(','))
+  const visible = list([tool('add'), tool('list')].join(','))
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
   upstream.answers(json(all))
-  assert.equal(await (await ask({ body })).text(), shown)
+  assert.equal(await (await ask({ body })).text(), visible)
   upstream.answers(stream([`event: message\ndata: ${all}\n\n`]))
-  assert.equal(await (await ask({ body })).text(), `event: message\ndata: ${shown}\n\n`)
+  assert.equal(await (await ask({ body })).text(), `event: message\ndata: ${visible}\n\n`)
   upstream.answers(stream([`id: 1\ndata: ${all}\n\n`]))
   assert.match(await (await ask({ body })).text(), /^id: p1\.[\w-]+\n/)
   upstream.answers(json(list(tool('secret_a'))))
@@ -190,7 +190,7 @@ test('a list shows only the tools that policy allows, in JSON and in events; the
   assert.equal((await errorOf(await ask({ body }))).error, 'upstream_error')
 })
 
-test('upstream refusals, redirects and failures are told apart and say nothing of the upstream', async () => {
+test('upstream refusals, redirects and failures have different codes and reveal nothing about the upstream', async () => {
   const refused = 'upstream_credential'
   for (const [status, error] of [
     [301, 'upstream_error'],
@@ -231,7 +231,7 @@ test('an upstream that dies inside a stream ends it with an error under the requ
   assert.match(text, /"id":7,"error":\{"code":502/)
 })
 
-test('a client that leaves aborts a call upstream, unless the upstream keeps a session', async () => {
+test('a disconnect of the client aborts the call upstream, unless the upstream has a session', async () => {
   const sealed = await openSession('alice')
   for (const [headers, aborted] of [
     [{}, true],
@@ -243,7 +243,7 @@ test('a client that leaves aborts a call upstream, unless the upstream keeps a s
       response.once('close', () => done.resolve())
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(': open\n\n')
-      // A call that is not aborted ends by itself, long after its client has left.
+      // A call that is not aborted ends by itself, long after its client has disconnected.
       if (!aborted) setTimeout(() => response.end(), 200)
     })
     const abort = new AbortController()
@@ -255,7 +255,7 @@ test('a client that leaves aborts a call upstream, unless the upstream keeps a s
   }
 })
 
-/** The id of the one event of a stream that the upstream sends. */
+/** Returns the sealed id of an event that the upstream sends. */
 async function eventIdOf(sealed: string, id: string): Promise<string> {
   upstream.answers(stream([`id: ${id}\ndata: \n\n`]))
   const response = await ask({ method: 'GET', headers: { 'mcp-session-id': sealed } })
@@ -280,7 +280,7 @@ test('GET and DELETE are relayed with the session; 2026-07-28 has neither', asyn
   assert.equal((await ask({ method: 'GET', headers: { 'mcp-protocol-version': '2026-07-28' } })).status, 405)
 })
 
-test('an event id takes a stream up for its owner at its server alone', async () => {
+test('an event id resumes a stream only for its session and server', async () => {
   const sealed = await openSession('alice')
   const eventId = await eventIdOf(sealed, '8')
   const count = upstream.received.length
@@ -294,7 +294,7 @@ test('an event id takes a stream up for its owner at its server alone', async ()
   assert.equal(upstream.received.length, count)
 })
 
-test('notifications are accepted with 202 and passed on', async () => {
+test('notifications are accepted with 202 and forwarded', async () => {
   upstream.answers((_, response) => void response.writeHead(202).end())
   const body = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}'
   const response = await ask({ body })
@@ -310,7 +310,7 @@ test('members of params that no revision defines are not forwarded; _meta is', a
   assert.equal(upstream.received.at(-1)?.body, sent(''))
 })
 
-test('of a message that no policy judges, only what the protocol defines is forwarded', async () => {
+test('only members that the protocol defines are forwarded of a message without a policy decision', async () => {
   upstream.answers((received, response) =>
     json(`{"jsonrpc":"2.0","id":7,"result":${received.body.includes('tools') ? '{"tools":[]}' : '{}'}}`)(
       received,

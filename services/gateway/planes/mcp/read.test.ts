@@ -23,7 +23,7 @@ interface Sent {
   readonly withId: boolean
 }
 
-/** Every request that can be made of the values above: 31,500. */
+/** Yields all combinations of the values above: 31,500 requests. */
 function* everyRequest(): Generator<Sent> {
   for (const method of METHODS)
     for (const header of VERSIONS)
@@ -73,7 +73,7 @@ function theirs(it: Sent): 'refused' | 'legacy' | 'modern' {
   return outcome.kind === 'legacy' || outcome.kind === 'modern' ? outcome.kind : 'refused'
 }
 
-test('what passes here belongs to the era that the official SDK reads, and what the SDK refuses never passes', () => {
+test('accepted messages have the era that the official SDK determines, and messages that the SDK refuses are refused', () => {
   const seen = new Set<string>()
   for (const sent of everyRequest()) {
     const [here, there] = [ours(sent), theirs(sent)]
@@ -83,7 +83,7 @@ test('what passes here belongs to the era that the official SDK reads, and what 
   assert.deepEqual([...seen].sort(), ['legacy', 'modern', 'refused'])
 })
 
-test('a mirrored header value reads back as the text that it was made of', () => {
+test('a mirrored header value decodes to the original text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const encoded = encodeMirrored(text)
@@ -96,7 +96,7 @@ test('a mirrored header value reads back as the text that it was made of', () =>
   }
 })
 
-test('the arguments as bytes and as a value are the same part of the message', () => {
+test('the bytes and the value of the arguments are the same part of the message', () => {
   for (const [text, args] of [
     ['{"params":{"arguments":{"a":[1,"x"]},"name":"add"},"arguments":{"a":2}}', { a: [1, 'x'] }],
     [String.raw`{"params":{"\u0061rguments":{"a":1}}}`, { a: 1 }],
@@ -113,7 +113,7 @@ test('the arguments as bytes and as a value are the same part of the message', (
   }
 })
 
-test('what is sent beside the arguments are inputs and free members of _meta, with exact numbers', () => {
+test('beside has inputs and free members of _meta, with exact numbers', () => {
   const beside = (params: string) => {
     const text = `{"params":${params}}`
     return JSON.stringify(new McpBody(Buffer.from(text), JSON.parse(text), true).beside)
@@ -125,11 +125,11 @@ test('what is sent beside the arguments are inputs and free members of _meta, wi
     beside(`{"_meta":{${own},"acme/n":9007199254740993},"inputResponses":{"a":{"n":1.0}}}`),
     '{"inputResponses":{"a":{"n":1.0}},"_meta":{"acme/n":9007199254740993}}',
   )
-  // A name under the prefix of the protocol that it does not define is free.
+  // An undefined name with the protocol's prefix is free.
   assert.equal(beside('{"_meta":{"io.modelcontextprotocol/x":1}}'), '{"_meta":{"io.modelcontextprotocol/x":1}}')
 })
 
-test('policies see all of _meta and the answers to questions of the server, in both eras', () => {
+test('policies see all of _meta and the responses to server requests, in both eras', () => {
   const seen = (text: string, argumentsOnly: boolean) => {
     const { inputs, meta } = new McpBody(Buffer.from(text), JSON.parse(text), argumentsOnly)
     return [inputs, meta].map((bytes) => (bytes === null ? null : Buffer.from(bytes).toString()))

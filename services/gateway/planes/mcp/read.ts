@@ -18,23 +18,23 @@ import { McpBody, type McpRequest, originOf } from './message.ts'
 import { NOTHING_SEALED, openMessage, type Unsealer } from './seal/open.ts'
 import { bindingOf, type Origin, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
 
-/** Everything below this path is a server's name. */
+/** Prefix of the path; the rest is the name of a server. */
 const PREFIX = '/mcp/'
-/** docs/spec/crds.md: how an MCPServer may be named; docs/spec/gateway.md, rule 7: the same for static upstreams. */
+/** Names of an MCPServer (docs/spec/crds.md) and of static upstreams (docs/spec/gateway.md, rule 7). */
 const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 
-/** What reading needs beside the request. */
+/** Dependencies of `read`. */
 export interface Reader extends BodyLimits {
   readonly sealer: Sealer
-  /** Values of `Origin` that a browser may come from. */
+  /** Accepted values of `Origin`. */
   readonly origins: ReadonlySet<string>
-  /** The revisions that the server, as this caller would reach it, may be spoken to with. */
+  /** Returns the revisions that this caller may use with the server. */
   spoken(arrival: RequestContext, identity: Identity, server: string): readonly string[]
-  /** Keeps what was read until the answer, refusals included: those answer with the request's id. */
+  /** Stores the parsed request until the response, also for refusals, which contain the request's id. */
   remember(arrival: RequestContext, request: McpRequest): void
 }
 
-/** A request whose head has passed. */
+/** A request whose head is valid. */
 interface Opened {
   readonly reader: Reader
   readonly arrival: RequestContext
@@ -42,13 +42,13 @@ interface Opened {
   readonly server: string
 }
 
-/** The server's name in a path; null when it cannot be one. */
+/** Returns the name of the server in a path, or null when the path has no valid name. */
 export function serverName(path: string): string | null {
   const name = path.startsWith(PREFIX) ? path.slice(PREFIX.length) : ''
   return SERVER_NAME.test(name) ? name : null
 }
 
-/** The gate at the HTTP level, then the body, then what it asks for (Streamable HTTP of revisions 2025-03-26 to 2026-07-28). */
+/** Checks the head, reads the body, and classifies the message (Streamable HTTP of revisions 2025-03-26 to 2026-07-28). */
 export function read(
   reader: Reader,
   arrival: RequestContext,
@@ -65,12 +65,12 @@ export function read(
   return method === 'POST' ? readMessage(opened) : readStream(opened, method)
 }
 
-/** Opens what this caller was given under seal of this server. */
+/** Opens a sealed value of this caller for this server; null when it is invalid. */
 function unseal({ reader, identity, server }: Opened, kind: SealKind, text: string): Sealed | null {
   return reader.sealer.open(bindingOf(kind, identity, server), text)
 }
 
-/** What a client names in a header and has under seal; a foreign one looks as if it never existed. */
+/** Opens the sealed value of a header. Returns null when the header is absent, and a denial when it was not sealed for this caller. */
 function openHeader(opened: Opened, kind: SealKind, name: string): Sealed | Denial | null {
   const text = header(opened.arrival.wire.headers, name)
   if (text === null) return null
@@ -79,7 +79,7 @@ function openHeader(opened: Opened, kind: SealKind, name: string): Sealed | Deni
 
 const SESSION = 'mcp-session-id'
 
-/** GET opens the standalone stream, DELETE ends the session; revision 2026-07-28 has neither. */
+/** Reads a GET, which opens the standalone stream, or a DELETE, which ends the session. Revision 2026-07-28 has neither. */
 function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
   const { reader, arrival, server } = opened
   const version = claimedVersion(arrival.wire.headers, method, undefined)
@@ -111,7 +111,7 @@ function parsedOf(opened: Opened, bytes: Uint8Array): Parsed | Denial {
   return verdict
 }
 
-/** A message with the head that it came under. */
+/** A message with the head of its request. */
 class Post implements Posted {
   readonly bytes: Uint8Array
   readonly message: JsonObject
@@ -145,7 +145,7 @@ class Post implements Posted {
   }
 }
 
-/** The message, when its bytes are one JSON object of JSON-RPC 2.0 and no two readers can see different things in them. */
+/** Returns the JSON-RPC 2.0 message, or a denial when the bytes are not one strict JSON object, which every parser reads alike. */
 export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
   const read = strictMessage(bytes)
   if (isDenial(read)) return read
@@ -155,28 +155,28 @@ export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
   return deny('invalid_request', 'the body is no JSON-RPC 2.0 message')
 }
 
-/** A message and what is needed to judge its form. */
+/** A message, with everything that its validation needs. */
 export interface Posted extends Unsealer {
   readonly bytes: Uint8Array
   readonly message: JsonObject
-  /** As the caller names it. */
+  /** The name that the caller used. */
   readonly server: string
   readonly headers: IncomingHttpHeaders
-  /** The session that the headers name; asked only of legacy messages, because 2026-07-28 says to ignore it. */
+  /** Opens the session id of the headers. Only for legacy messages, since revision 2026-07-28 requires servers to ignore it. */
   session(): Sealed | Denial | null
-  /** The revisions that the server may be spoken to with; asked only when it matters. */
+  /** Returns the revisions that the caller may use with the server. Only called for messages of revision 2026-07-28. */
   spoken(): readonly string[]
 }
 
-/** A message taken apart: what all planes share, and what this one keeps for itself. */
+/** A classified message: the request for this plane, and the verdict for the pipeline. */
 export interface Classified {
   readonly request: McpRequest
   readonly verdict: Parsed | Denial
 }
 
 /**
- * Names revision, kind, method and name of a message. Refusals come in the order of revision 2026-07-28: version, `_meta`, mirrored
- * headers, method, parameters; all of them before any policy is asked.
+ * Determines the revision, kind, method and name of a message. Checks are in the order of revision 2026-07-28: version, `_meta`, mirrored
+ * headers, method, parameters. All of them precede the evaluation of policies.
  */
 export function classify(posted: Posted): Classified {
   const { bytes, message, headers } = posted
@@ -185,8 +185,8 @@ export function classify(posted: Posted): Classified {
   const version = claimedVersion(headers, message.method, meta)
   const { era, revision } = isDenial(version) ? UNKNOWN : version
   const session = era === 'legacy' ? posted.session() : null
-  const said = kindOf(message)
-  const kind = said ?? 'notification'
+  const stated = kindOf(message)
+  const kind = stated ?? 'notification'
   const method = typeof message.method === 'string' ? message.method : ''
   const row = methodRow(method, era)
   const unsealed = openMessage(message, { kind, era, method }, posted)
@@ -210,11 +210,11 @@ export function classify(posted: Posted): Classified {
   }
   if (isDenial(version)) return { request, verdict: version }
   if (isDenial(session)) return { request, verdict: session }
-  const denial = refusal(posted, request, { said, row, meta }) ?? (isDenial(unsealed) ? unsealed : null)
+  const denial = refusal(posted, request, { stated, row, meta }) ?? (isDenial(unsealed) ? unsealed : null)
   return { request, verdict: denial ?? verdictOf(posted, request, row) }
 }
 
-/** What the planes share of a message whose form is right. */
+/** Returns the parsed request of a valid message. */
 function verdictOf(
   { bytes, message, server }: Posted,
   request: McpRequest,
@@ -229,7 +229,7 @@ function verdictOf(
   return { operation: row.operation, method, server, name, body, parent: origin?.call ?? null }
 }
 
-/** An answer goes by the names of the call in which the server asked, and is judged as that call is. */
+/** A response to a server request has the names of the call during which the server sent it, and is judged like that call. */
 function answerOf(body: McpBody, origin: Origin | null, server: string): Classified['verdict'] {
   if (origin === null) return deny('not_found', 'no request waits for this answer')
   const { call: parent, operation: parentOperation, method, tool: name } = origin
@@ -238,29 +238,29 @@ function answerOf(body: McpBody, origin: Origin | null, server: string): Classif
 
 const UNKNOWN = { era: 'legacy', revision: '' } as const
 
-/** What is known of the form of a message. */
+/** Results of classification that `refusal` checks. */
 interface Form {
-  /** Null: it is none of the three. */
-  readonly said: ReturnType<typeof kindOf>
+  /** Null: not a valid JSON-RPC message. */
+  readonly stated: ReturnType<typeof kindOf>
   readonly row: MethodRow | null
   readonly meta: unknown
 }
 
-function refusal(posted: Posted, request: McpRequest, { said, row, meta }: Form): Denial | null {
+function refusal(posted: Posted, request: McpRequest, { stated, row, meta }: Form): Denial | null {
   const modern = request.era === 'modern'
   const spoken = modern ? posted.spoken() : KNOWN_REVISIONS
   const usable = spoken.includes(request.revision) && isModernRevision(request.revision) === modern
   if (!usable) return unsupported(request, spoken)
-  if (said === null) return deny('invalid_request', 'the body is neither a request nor a notification nor an answer')
-  if (said === 'answer') return modern ? deny('invalid_request', 'this revision has no answers to post') : null
-  const incomplete = modern && said === 'request' ? checkMeta(meta) : null
+  if (stated === null) return deny('invalid_request', 'the body is neither a request nor a notification nor a response')
+  if (stated === 'answer') return modern ? deny('invalid_request', 'this revision has no responses to post') : null
+  const incomplete = modern && stated === 'request' ? checkMeta(meta) : null
   if (incomplete !== null) return incomplete
   const unmirrored = modern ? checkMirrors(posted.headers, request.method, request.name) : null
   if (unmirrored !== null) return unmirrored
   const strange = modern ? checkParameters(posted.headers, member(posted.message.params, 'arguments')) : null
   if (strange !== null) return strange
   const isNotification = request.method.startsWith('notifications/')
-  if (row === null || isNotification !== (said === 'notification')) return unknownMethod(request)
+  if (row === null || isNotification !== (stated === 'notification')) return unknownMethod(request)
   if (row.name !== null && request.name === null) return deny('invalid_request', `params.${row.name} must be a string`)
   return null
 }
@@ -269,7 +269,7 @@ function unknownMethod({ method, revision }: McpRequest): Denial {
   return deny('unknown_method', `revision ${revision} has no method ${JSON.stringify(method)} for clients`)
 }
 
-/** Which of the three kinds of JSON-RPC messages it is; null when it is none. An id is a string or a number. */
+/** Returns the kind of a JSON-RPC message, or null when it is invalid. An id is a string or a number. */
 function kindOf(message: JsonObject): 'request' | 'notification' | 'answer' | null {
   const hasId = typeof message.id === 'string' || typeof message.id === 'number'
   if (typeof message.method === 'string') return hasId ? 'request' : message.id === undefined ? 'notification' : null
@@ -285,8 +285,8 @@ function nameIn(params: unknown, name: string): string | null {
 const PATH = ['params', '_meta', 'traceparent'] as const
 
 /**
- * The same request, as far as its message names a trace (revision 2026-07-28, `params._meta`): what it says goes before the headers, and the
- * server is told of the gateway's span in the same place.
+ * Adopts the trace context of a message (revision 2026-07-28, `params._meta`), which has precedence over the headers. Returns the request
+ * with the gateway's span in its place.
  */
 export function traced(request: McpRequest, { params }: JsonObject, trace: TraceContext): McpRequest {
   const meta = member(params, '_meta')

@@ -75,15 +75,15 @@ const refusals: readonly [string, TestRequest, number, number, string][] = [
 for (const [what, request, status, code, error] of refusals) {
   test(`${what} is refused with ${code} on HTTP ${status}, and recorded once`, async () => {
     const before = gateway.records.length
-    const told = await errorOf(await ask(request))
-    assert.deepEqual([told.status, told.code, told.error], [status, code, error])
+    const refused = await errorOf(await ask(request))
+    assert.deepEqual([refused.status, refused.code, refused.error], [status, code, error])
     assert.equal(upstream.received.length, seen)
     const kinds = gateway.records.slice(before).map((rec) => rec.kind)
     assert.deepEqual(kinds, error === 'upstream_error' ? ['intent', 'outcome'] : ['decision'])
   })
 }
 
-test('a request without a token is told how to get one, and leaves no record', async () => {
+test('a request without a token gets a challenge and leaves no record', async () => {
   const before = gateway.records.length
   const response = await fetch(`${gateway.url}notes`, { method: 'POST', body: '{}' })
   assert.equal(response.status, 401)
@@ -114,12 +114,12 @@ const ladder: readonly [string, string, Record<string, string>, number, number][
 for (const [what, params, headers, status, code] of ladder) {
   test(`2026-07-28: ${what} is refused with ${code}`, async () => {
     const body = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":${params}}`
-    const told = await errorOf(await ask({ body, headers }))
-    assert.deepEqual([told.status, told.code, told.id], [status, code, 1])
+    const refused = await errorOf(await ask({ body, headers }))
+    assert.deepEqual([refused.status, refused.code, refused.id], [status, code, 1])
   })
 }
 
-test('2026-07-28: a server that does not speak it is named with the versions in common, before any policy', async () => {
+test('2026-07-28: a request to a server that does not support it is refused with the supported versions, before any policy', async () => {
   const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"secret",${modernMeta}}}`
   const response = await ask({ body, server: 'other', headers: modernHeaders('tools/call', 'secret') })
   const { error } = JSON.parse(await response.text())
@@ -127,13 +127,13 @@ test('2026-07-28: a server that does not speak it is named with the versions in 
   assert.deepEqual([error.code, error.data.supported, error.data.requested], [-32022, ['2025-06-18'], '2026-07-28'])
 })
 
-test('2026-07-28: a caller without the scope does not learn which versions a server speaks', async () => {
+test('2026-07-28: a caller without the scope does not learn which versions a server supports', async () => {
   const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",${modernMeta}}}`
-  const told = await errorOf(await ask({ body, server: 'hidden', headers: modernHeaders('tools/call', 'add') }))
-  assert.deepEqual([told.status, told.error], [403, 'insufficient_scope'])
+  const refused = await errorOf(await ask({ body, server: 'hidden', headers: modernHeaders('tools/call', 'add') }))
+  assert.deepEqual([refused.status, refused.error], [403, 'insufficient_scope'])
 })
 
-test('2026-07-28: mirrored headers are written anew from the body, and unknown methods are 404', async () => {
+test('2026-07-28: mirrored headers are written from the body, and unknown methods are refused with 404', async () => {
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}'))
   const args = '"arguments":{"region":"eu"}'
   const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"näme",${args},${modernMeta}}}`
@@ -152,7 +152,7 @@ test('2026-07-28: mirrored headers are written anew from the body, and unknown m
   assert.deepEqual([unknown.status, unknown.code], [404, -32601])
 })
 
-test('Allow names the methods that exist: POST alone where GET and DELETE are refused', async () => {
+test('Allow lists the supported methods: only POST if GET and DELETE are refused', async () => {
   const modern = { 'mcp-protocol-version': '2026-07-28' }
   for (const [request, allow] of [
     [{ method: 'GET', headers: modern }, 'POST'],

@@ -21,7 +21,7 @@ after(async () => {
 
 const ask = (request: TestRequest) => askAt(gateway.url, request)
 
-/** Result and code of the last call. */
+/** Returns the result and code of the last call. */
 async function outcomeAfter(count: number): Promise<readonly unknown[]> {
   await until(() => gateway.records.filter(({ kind }) => kind === 'outcome').length > count, 'the outcome')
   const last = gateway.records.findLast(({ kind }) => kind === 'outcome')
@@ -41,7 +41,7 @@ const HOSTILE = [
   '{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"marker"}],"content":{}}}',
 ]
 
-test('what is not the one response to the request fails the call, and nothing of it is relayed', async () => {
+test('a message that is not the one response to the request fails the call and is not relayed', async () => {
   for (const text of HOSTILE) {
     for (const script of [json(text), stream([`data: ${text}\n\n`])]) {
       const count = outcomes()
@@ -106,7 +106,7 @@ test('a stream that ends before its response ends with an error under the reques
 
 const LEGACY = { 'mcp-protocol-version': '2025-11-25' }
 
-/** The id of the first event of a tool call whose server closes the stream at once. */
+/** Returns the id of the first event of a tool call whose server closes the stream at once. */
 async function suspendedCall(tool = 'add', id = '7'): Promise<string> {
   upstream.answers(stream(['id: é1\nretry: 10\ndata:\n\n']))
   const text = await (await ask({ body: call(tool, id), headers: LEGACY })).text()
@@ -130,7 +130,7 @@ test('a legacy stream with an event id may end before its response: the call is 
   assert.deepEqual(await outcomeAfter(count + 2), ['completed', undefined])
 })
 
-test('a resumed stream carries the response to its own request alone', async () => {
+test('a resumed stream relays only the response to its request', async () => {
   const eventId = await suspendedCall('add', '"mine"')
   upstream.answers(stream(['data: {"jsonrpc":"2.0","id":"other","result":{"content":["marker"]}}\n\n']))
   const got = await (await resume(eventId)).text()
@@ -140,14 +140,14 @@ test('a resumed stream carries the response to its own request alone', async () 
   assert.doesNotMatch(await (await resume(eventId)).text(), /marker/)
 })
 
-test('a stream that no request opened carries no response', async () => {
+test('a response in a stream without a request is refused', async () => {
   upstream.answers(stream(['data: {"jsonrpc":"2.0","id":7,"result":{"marker":1}}\n\n']))
   const got = await (await ask({ method: 'GET', headers: LEGACY })).text()
   assert.match(got, /upstream_error/)
   assert.doesNotMatch(got, /marker/)
 })
 
-test('a list of tools cannot be resumed: it has passed no filter', async () => {
+test('a list of tools cannot be resumed, because it would not pass the filters', async () => {
   upstream.answers(stream(['id: 1\ndata:\n\n']))
   const body = '{"jsonrpc":"2.0","id":3,"method":"tools/list"}'
   const opened = await (await ask({ body, headers: LEGACY })).text()
@@ -158,12 +158,12 @@ test('a list of tools cannot be resumed: it has passed no filter', async () => {
   assert.doesNotMatch(got, /marker/)
 })
 
-test('an event id that no header can carry is not handed out', async () => {
+test('an event id that is not valid in a header is removed', async () => {
   upstream.answers(stream(['id: a\u0001b\ndata: {"jsonrpc":"2.0","id":7,"result":{}}\n\n']))
   assert.doesNotMatch(await (await ask({ body: call('add'), headers: LEGACY })).text(), /^id:/m)
 })
 
-test('of an error status only a JSON-RPC error is relayed; the status itself always is', async () => {
+test('an error status is relayed with a JSON-RPC error, or without a body', async () => {
   const error = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}'
   for (const [body, relayed] of [
     [error, error],
@@ -179,7 +179,7 @@ test('of an error status only a JSON-RPC error is relayed; the status itself alw
   assert.deepEqual([response.status, await response.text()], [405, ''])
 })
 
-/** An upstream that writes these pieces, a turn apart, and then falls silent. */
+/** An upstream that writes these pieces, one per event loop turn, and then nothing more. */
 async function silentAfter(pieces: readonly string[], probe: (url: string) => Promise<void>): Promise<void> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -209,12 +209,12 @@ for (const [what, pieces] of [
   ['a head in pieces', ['HTTP/1.1 200', ' OK\r\ncontent-', 'type: application/json\r\n']],
   ['a JSON body', [`${HEAD}content-length: 100\r\n\r\n`, '{"jsonrpc"', ':"2.0",']],
 ] as const) {
-  test(`an upstream that falls silent within ${what} is upstream_timeout`, async () => {
+  test(`an upstream that stops sending within ${what} is upstream_timeout`, async () => {
     await silentAfter(pieces, async (url) => {
       const slow = await startPlane({ servers: { notes: { url, timeoutSeconds: 1 } } })
-      const told = await errorOf(await askAt(slow.url, { body: call('add') }))
+      const failed = await errorOf(await askAt(slow.url, { body: call('add') }))
       await slow.close()
-      assert.deepEqual([told.code, told.error], [504, 'upstream_timeout'])
+      assert.deepEqual([failed.code, failed.error], [504, 'upstream_timeout'])
     })
   })
 }

@@ -4,7 +4,7 @@ import { OVERLOAD_RETRY_MS } from '@plat/process'
 import { type Denial, deny, type RequestContext } from '../../call/index.ts'
 import { isJsonType } from './headers.ts'
 
-/** The limits under which a body is read. */
+/** Limits for reading a body. */
 export interface BodyLimits {
   readonly clock: Clock
   /** docs/spec/gateway.md: `maxBodyBytes`. */
@@ -13,7 +13,7 @@ export interface BodyLimits {
   readonly bodyReadTimeoutMs: number
 }
 
-/** What `use` makes of the bytes of a JSON body; whether they are JSON is not asked here. */
+/** Reads a body with a JSON content type and returns the result of `use` for its bytes, or a denial. Does not parse the JSON. */
 export function useJsonBytes<T>(
   arrival: RequestContext,
   limits: BodyLimits,

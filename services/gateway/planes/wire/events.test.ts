@@ -10,7 +10,7 @@ import { SseSplitter } from './sse.ts'
 const REQUEST = { method: 'GET', path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
 const EVENTS = ['data: a\n\n', 'data: bc\n\n', 'id: 1\ndata: d\n\n', ': beat\n\n', 'data: look\n\n', 'data: e\r\n\r\n']
 
-/** The frames of a stream that comes in these reads; events from the first that says `look` on, or has CR or a comment, come one by one. */
+/** Returns the frames of a stream with these reads. From the first event with `look`, CR or a comment on, events are split into frames. */
 async function framesOf(reads: readonly Buffer[]): Promise<readonly Frame[]> {
   const heard: Receiver[] = []
   const client: HttpClient = {
@@ -48,7 +48,7 @@ function together(events: Uint8Array): readonly FrameRun[] {
   return kept.length === 0 ? [] : [new FrameRun({ raw, count: kept.length, shortest, split: () => [] })]
 }
 
-test('whatever comes in one read, a stream keeps its bytes and its events', async () => {
+test('a stream keeps its bytes and events, however its reads are split', async () => {
   const stream = fc.array(fc.constantFrom(...EVENTS), { minLength: 1, maxLength: 8 }).map((events) => events.join(''))
   const cuts = fc.array(fc.nat(80), { maxLength: 4 })
   let mixed = 0

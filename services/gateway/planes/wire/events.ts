@@ -2,20 +2,20 @@ import type { Frame, FrameRun, StreamEnd } from '../../call/index.ts'
 import type { UpstreamExchange } from './exchange.ts'
 import { SseSplitter } from './sse.ts'
 
-/** Where the bytes of a stream come from: an upstream's answer, as it came or in other words. */
+/** Source of a stream's bytes: an upstream's response, as received or translated. */
 export type ByteSource = Pick<UpstreamExchange, 'news' | 'take'>
 
-/** What a plane makes of each event of an upstream's stream. */
+/** A plane's handler of the events of an upstream's stream. */
 export interface EventGate<F extends Frame> {
-  /** The frame that goes on for the bytes of one event; null: none. Throws what ends the stream. */
+  /** Returns the frame to relay for an event, or null for none. Throws to end the stream with an error. */
   pass(event: Uint8Array): F | null
   /**
-   * The frames of leading events among those that came whole in one read; the others go through `pass`, one by one. Absent: all do.
+   * Returns the frames of the first events of a read that end in it; the others go through `pass`, one by one. Absent: all do.
    */
   together?(events: Uint8Array): readonly (F | FrameRun)[]
-  /** The upstream has ended its stream; may return a `StreamEnd`. Throws an `UpstreamError` where that is too early. */
+  /** Called when the upstream has ended its stream. May return a `StreamEnd`. Throws UpstreamError if the stream is incomplete. */
   ended(): unknown
-  /** Nobody reads on: the reader has left, or the stream failed by `error`. */
+  /** Called when reading stops: the reader has left, or the stream failed with `error`. */
   stop(error?: unknown): void
 }
 
@@ -25,16 +25,16 @@ const LF = 10
 const BLANK_LINE = Buffer.from('\n\n')
 const NOTHING = Buffer.alloc(0)
 
-/** The frames of an event stream: one batch for what one read of the upstream completes. */
+/** The frames of an event stream. Each batch has the events that one read of the upstream completes. */
 export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly Frame[], StreamEnd> {
   readonly #exchange: ByteSource
   readonly #gate: EventGate<F>
   readonly #splitter = new SseSplitter()
-  /** Bytes of an event that the splitter has not seen to its end. */
+  /** Bytes of an incomplete event in the splitter. */
   #unfinished = 0
-  /** What came behind the last run. */
+  /** Bytes after the last run. */
   #rest: Buffer = NOTHING
-  /** What ends the stream, once the frames before it were read. */
+  /** The error that ends the stream after the frames before it were read. */
   #fault: { readonly error: unknown } | null = null
   #over = false
 
@@ -47,7 +47,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     return this
   }
 
-  /** Throws an `UpstreamError` when the upstream dies, or sends what must not pass. */
+  /** Rejects with an UpstreamError when the upstream fails or sends an invalid event. */
   async next(): Promise<IteratorResult<readonly Frame[], StreamEnd>> {
     try {
       while (!this.#over) {
@@ -78,7 +78,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     return this.#passed([...events, ...this.#splitter.end()])
   }
 
-  /** Most reads end with an event and hold nothing but text: they are passed on as they came. */
+  /** Returns the frames of a read. Most reads end with an event, and are relayed unchanged. */
   #taken(chunks: readonly Uint8Array[]): readonly Frame[] {
     const bytes = joined(this.#rest, chunks)
     this.#rest = NOTHING
@@ -100,7 +100,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     return this.#passed(events)
   }
 
-  /** The frames before the first event that the gate throws on: they are valid, and are counted. */
+  /** Returns the frames before the first event for which the gate throws; these are valid, and relayed. */
   #passed(events: readonly Uint8Array[]): F[] {
     const frames: F[] = []
     try {
@@ -115,7 +115,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   }
 }
 
-/** Where the last blank line ends; 0: there is none. */
+/** Returns the end of the last blank line, or 0 if there is none. */
 function endOfEvents(bytes: Buffer): number {
   const { length } = bytes
   if (bytes[length - 1] === LF && bytes[length - 2] === LF) return length

@@ -11,34 +11,34 @@ import {
 } from '@plat/http'
 import { type Denial, deny, UpstreamError } from '../../call/index.ts'
 
-/** Bytes of an answer that may wait for a slow reader before the upstream is paused. */
+/** Bytes of a response that are buffered for a slow reader before the upstream is paused. */
 const PAUSE_AT_BYTES = 256 * 1024
 
-/** Chunks below this size that wait behind another are joined: each costs about a hundred bytes beside its own. */
+/** Buffered chunks smaller than this are joined, since each has an overhead of about a hundred bytes. */
 const SMALL_CHUNK_BYTES = 4096
 
-/** When a whole body must have been read. */
+/** Time limit for reading a whole body. */
 export interface BodyDeadline {
   readonly clock: Clock
-  /** Milliseconds from the call that reads it. */
+  /** Milliseconds from the start of reading. */
   readonly ms: number
 }
 
-/** The limits of a body that is read as a whole. */
+/** Limits for reading a whole body. */
 export interface WholeBodyLimits {
   readonly maxBytes: number
   /** Counts each chunk. */
   readonly account: BodyAccount
-  /** Absent: its reader watches the time. */
+  /** Absent: the caller enforces a time limit. */
   readonly deadline?: BodyDeadline
 }
 
-/** Why a whole body was not read: it is larger than its limit, or there is no room for it in memory. */
+/** Why a body was not read: it exceeds its limit, or the limit of memory for calls. */
 export type WholeBodyFault = 'too_large' | 'memory'
 
 /**
- * The denial for a response of `server` that was not read. It is never `overloaded`: clients repeat such a call, and the upstream has
- * executed this one.
+ * Returns the denial for a response of `server` that was not read. Never `overloaded`, because clients repeat such calls, and the
+ * upstream has already executed this one.
  */
 export function wholeBodyDenial(server: string, fault: WholeBodyFault): Denial {
   const what = fault === 'memory' ? 'an answer for which there is no memory now' : 'an answer that is too large'
@@ -50,7 +50,7 @@ export interface UpstreamHead {
   readonly headers: IncomingHttpHeaders
 }
 
-/** The gateway aborted a request because of what the upstream did, or because nobody needs the response. */
+/** The gateway aborted a request, because of an error of the upstream or because the response is no longer needed. */
 export class AbandonedError extends UpstreamError {
   constructor(why: string) {
     super(why)
@@ -58,14 +58,14 @@ export class AbandonedError extends UpstreamError {
   }
 }
 
-/** One request to an upstream and its answer, straight on the client's callbacks: no stream object stands in between. One reader. */
+/** One request to an upstream and its response, for a single reader. Implements the client's callbacks without a stream object. */
 export class UpstreamExchange implements Receiver {
   readonly #sending: Sending
   #head: UpstreamHead | null = null
   #resolveHead: (head: UpstreamHead) => void = ignore
   #rejectHead: (error: Error) => void = ignore
   #chunks: Uint8Array[] = []
-  /** Small chunks behind the last of `#chunks`. */
+  /** Small chunks after the last of `#chunks`. */
   readonly #small = new ByteBuffer()
   #waiting = 0
   #paused = false
@@ -75,12 +75,12 @@ export class UpstreamExchange implements Receiver {
   #discarding = false
   #over: () => void = ignore
 
-  /** Throws on a request that cannot be sent. */
+  /** Sends the request. Throws if it cannot be sent. */
   constructor(client: HttpClient, request: ClientRequest) {
     this.#sending = client.send(request, this)
   }
 
-  /** Read once. Rejects with an `UpstreamError` when no head came; with any other error for a bug of the gateway. */
+  /** The response head; read once. Rejects with an UpstreamError if none was received, and with another error for a bug of the gateway. */
   get head(): Promise<UpstreamHead> {
     if (this.#head !== null) return Promise.resolve(this.#head)
     if (this.#error !== null) return Promise.reject(this.#error)
@@ -90,7 +90,7 @@ export class UpstreamExchange implements Receiver {
     })
   }
 
-  /** Waits until there is something to take: bytes, the end, or the death of the upstream. Null: there is. */
+  /** Returns a promise that resolves when bytes, the end or an error are available; null when they already are. */
   news(): Promise<void> | null {
     if (this.#chunks.length > 0 || this.#error !== null || this.#ended || this.#discarding) return null
     return new Promise((resolve) => {
@@ -98,7 +98,7 @@ export class UpstreamExchange implements Receiver {
     })
   }
 
-  /** Everything that has come since it was last asked, at least one chunk; null at the end. Throws an `UpstreamError` when the upstream died. */
+  /** Returns the chunks received since the last call, at least one, or null at the end. Throws UpstreamError when the upstream failed. */
   take(): readonly Uint8Array[] | null {
     this.#joinSmall()
     const chunks = this.#chunks
@@ -113,11 +113,10 @@ export class UpstreamExchange implements Receiver {
   }
 
   /**
-   * Reads the whole body; after a fault the rest of it is aborted. With a deadline, a body that is not complete by then fails with
-   * `upstream_timeout`.
+   * Reads the whole body. If a limit is exceeded, aborts the request. Rejects with `upstream_timeout` when the deadline passes.
    */
   readAll(limits: WholeBodyLimits): Uint8Array | WholeBodyFault | Promise<Uint8Array | WholeBodyFault> {
-    // Most answers came whole with their head: nothing has to be waited for.
+    // Most bodies arrive with their head, so that no wait is needed.
     const [only] = this.#chunks
     const isWhole =
       this.#ended &&
@@ -161,12 +160,12 @@ export class UpstreamExchange implements Receiver {
     return fault
   }
 
-  /** Ends the request at once; the connection is closed. */
+  /** Aborts the request and closes its connection. */
   abort(why: string): void {
     if (!this.#ended && this.#error === null) this.#sending.abort(new AbandonedError(why))
   }
 
-  /** Lets the answer run to its end unread: for a reader it is over now. `over` is called when it really is. */
+  /** Discards the rest of the response. `over` is called when it has ended. */
   discard(over: () => void): void {
     if (this.#ended || this.#error !== null) {
       over()
@@ -187,7 +186,7 @@ export class UpstreamExchange implements Receiver {
 
   onData(chunk: Uint8Array): void {
     if (this.#discarding) return
-    // Mostly one is taken at a time; a list that is pushed to has room for sixteen more.
+    // Usually there is one chunk; `push` would allocate room for sixteen more.
     if (this.#chunks.length === 0) this.#chunks = [chunk]
     else if (chunk.length < SMALL_CHUNK_BYTES) this.#small.append(chunk)
     else {
@@ -235,7 +234,7 @@ export class UpstreamExchange implements Receiver {
 
 function transportError(cause: Error): UpstreamError {
   if (dialFault(cause) === 'timeout') return tooSlow(cause)
-  return new UpstreamError('the upstream ended before its answer was complete', { cause })
+  return new UpstreamError('the upstream ended before its response was complete', { cause })
 }
 
 function tooSlow(cause?: Error): UpstreamError {

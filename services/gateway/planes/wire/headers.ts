@@ -1,36 +1,36 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** A header that must appear at most once; Node joins repeated ones by `, `, which then matches nothing that is expected. */
+/** Returns a header that must occur at most once. Node joins repeated headers with `, `, which is then no valid value. */
 export function header(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name]
   return typeof value === 'string' ? value.trim() : null
 }
 
-/** Takes one header over as it came, where there is one. */
+/** Copies a header, if present. */
 export function copyHeader(from: IncomingHttpHeaders, to: Record<string, string>, name: string): void {
   const value = header(from, name)
   if (value !== null) to[name] = value
 }
 
-/** Whether a body is named as JSON. */
+/** Returns true if the content type is JSON. */
 export function isJsonType(headers: IncomingHttpHeaders): boolean {
   const type = headers['content-type']
   return type === 'application/json' || /^application\/json(?:\s*;|$)/i.test(type ?? '')
 }
 
-/** Whether a body is named as an event stream. */
+/** Returns true if the content type is an event stream. */
 export function isStreamType(headers: IncomingHttpHeaders): boolean {
   const type = headers['content-type']
   return type === 'text/event-stream' || /^text\/event-stream(?:\s*;|$)/i.test(type ?? '')
 }
 
-/** Whether a body is declared to have at most so many bytes. */
+/** Returns true if the content length is at most `bytes`. */
 export function hasLengthUpTo(headers: IncomingHttpHeaders, bytes: number): boolean {
   const length = headers['content-length']
   return length !== undefined && Number(length) <= bytes
 }
 
-/** The head of every event stream: no cache keeps it and no proxy in between holds it back. */
+/** Headers of every event stream: it must not be cached or buffered by proxies. */
 export const STREAM_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-cache, no-transform',

@@ -3,17 +3,17 @@ import { type Denial, deny } from '../../call/index.ts'
 
 export type JsonObject = { readonly [member: string]: unknown }
 
-/** Tells a JSON object from every other JSON value. */
+/** Returns true for a JSON object. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A member of an object, and undefined for everything that is none. */
+/** Returns a member of an object; undefined for other values. */
 export function member(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
 }
 
-/** The value of JSON; undefined where it is none. */
+/** Parses JSON; returns undefined when it is invalid. */
 export function parsedOrUndefined(json: Uint8Array | string): unknown {
   try {
     return JSON.parse(typeof json === 'string' ? json : textOf(json))
@@ -29,7 +29,7 @@ function textOf(bytes: Uint8Array): string {
 /** JSON-RPC "parse error". */
 const PARSE_ERROR = -32700
 
-/** What a posted message says, when its bytes are JSON in which no two readers can see different things. */
+/** Parses a message strictly. Returns a denial for invalid JSON and for JSON that parsers read differently, such as repeated members. */
 export function strictMessage(bytes: Uint8Array): { readonly value: unknown } | Denial {
   try {
     return { value: parseStrict(bytes, MESSAGE_LIMITS) }

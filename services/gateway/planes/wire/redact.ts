@@ -3,10 +3,10 @@ import type { Review, RunningReview } from '../../pipeline/stage.ts'
 
 type Resolved = Call<'identity' | 'target'>
 
-/** What takes out of a reply what must not pass; null: all of it may. A denial stands for a profile that cannot be had. */
+/** Returns the redactor for the replies of a call; null: nothing is redacted. A denial when the profile is not available. */
 export type RedactorOf = (call: Resolved) => Redactor | Denial | null
 
-/** The review `redact` of the plane that reaches targets of this kind. `open` says how its replies are read. */
+/** Creates the review `redact` for targets of this kind. `open` returns how replies are read. */
 export function createRedactReview(
   kind: Target['kind'],
   redactorOf: RedactorOf,

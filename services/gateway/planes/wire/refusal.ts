@@ -11,7 +11,7 @@ import {
 } from '../../call/index.ts'
 import type { UpstreamHead } from './exchange.ts'
 
-/** What the headers of a refusal say on every plane: whether and when to try again, and how to authenticate. */
+/** Returns the headers of a refusal that all planes have in common: for retries and authentication. */
 export function refusalHeaders(denial: Denial, resourceMetadata?: string): Record<string, string> {
   const row = errorTable[denial.code]
   const headers: Record<string, string> = { 'content-type': 'application/json' }
@@ -22,8 +22,8 @@ export function refusalHeaders(denial: Denial, resourceMetadata?: string): Recor
 }
 
 /**
- * `WWW-Authenticate`. Authentication brings its own; a missing scope and a revoked caller get theirs here (RFC 6750, section 3),
- * with `resource_metadata` (RFC 9728) where the gateway knows its public address.
+ * Returns `WWW-Authenticate`. Denials of authentication contain it; for a missing scope and a revoked caller it is composed here (RFC 6750,
+ * section 3), with `resource_metadata` (RFC 9728) if the gateway's public address is configured.
  */
 function challenge(denial: Denial, resourceMetadata: string | undefined): string {
   const given = denial.data?.challenge
@@ -39,14 +39,14 @@ function challenge(denial: Denial, resourceMetadata: string | undefined): string
   return `Bearer realm="plat", ${told.join(', ')}`
 }
 
-/** Quotes and backslashes cannot stand in the names that come here; controls must not reach a header. */
+/** Removes characters that are invalid in a quoted string. Names contain no quotes and backslashes; control characters are removed. */
 function quotable(text: string): string {
   return text.replace(/["\\]|[^\x20-\x7e]/g, '')
 }
 
 /**
- * Why no answer came from `name`, in words that hold no address and no secret. Throws what is no failure of the upstream: a bug of the
- * gateway, which the runner logs with the decision id and answers as `internal`.
+ * Returns the denial for a failed request to `name`, without addresses and secrets. Rethrows errors that are not failures of the upstream,
+ * which are bugs: the runner logs them with the decision id and responds with `internal`.
  */
 export function failure(name: string, error: unknown): Denial {
   if (!(error instanceof UpstreamError) && !isDialError(error)) throw error
@@ -73,12 +73,12 @@ export function failure(name: string, error: unknown): Denial {
   }
 }
 
-/** Statuses by which an upstream says that it does not know the gateway. */
+/** Statuses with which an upstream refuses the gateway's credential. */
 const REFUSED: ReadonlySet<number> = new Set([401, 403, 407])
 
 /**
- * Heads that say nothing a client may hear: refused credentials are the gateway's own affair, redirects are never followed, errors of a
- * server are its own, and what is encoded cannot be looked at. Null: the answer can be read.
+ * Returns a denial for a response that is not relayed: a refused credential, a redirect, which is never followed, a server error, or an
+ * encoded body, which cannot be checked. Returns null when the response can be read.
  */
 export function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
   const encoding = headers['content-encoding'] ?? 'identity'
@@ -88,7 +88,7 @@ export function unusable(server: string, { status, headers }: UpstreamHead): Den
   return odd ? deny('upstream_error', `${server} answered ${status}`) : null
 }
 
-/** A refusal outside every dialect: `{error, message, requestId}`. */
+/** Renders a refusal without a protocol's format: `{error, message, requestId}`. */
 export function plainRefusal({ id }: RequestContext, denial: Denial): { readonly head: Head; readonly frame: Frame } {
   const body = JSON.stringify({ error: denial.code, message: denial.reason, requestId: id })
   return {

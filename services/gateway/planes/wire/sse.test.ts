@@ -12,7 +12,7 @@ import {
   withEventId,
 } from './sse.ts'
 
-/** The events of a stream that comes in chunks of the given sizes, over and over. */
+/** Returns the events of a stream that is split into chunks of the given sizes, repeatedly. */
 function split(stream: Uint8Array, sizes: readonly number[]): Buffer[] {
   const splitter = new SseSplitter()
   const events: Uint8Array[] = []
@@ -42,7 +42,7 @@ const piece = fc.constantFrom(
 )
 const stream = fc.array(piece, { maxLength: 30 }).map((parts) => Buffer.from(parts.join('')))
 
-test('any chunking gives the same events', () => {
+test('events do not depend on the chunks of the stream', () => {
   fc.assert(
     fc.property(stream, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }), (bytes, sizes) => {
       assert.deepEqual(split(bytes, sizes), split(bytes, [bytes.length + 1]))
@@ -50,7 +50,7 @@ test('any chunking gives the same events', () => {
   )
 })
 
-test('the events put together are the stream, up to its last blank line', () => {
+test('the concatenated events are the stream up to its last blank line', () => {
   fc.assert(
     fc.property(stream, (bytes) => {
       const together = Buffer.concat(split(bytes, [3]))
@@ -66,7 +66,7 @@ const data = (event: string) => {
   return found === null ? null : Buffer.from(found).toString()
 }
 
-test('data is read as browsers read it', () => {
+test('data is parsed as in browsers', () => {
   assert.equal(data('data: a\n\n'), 'a')
   assert.equal(data('data:a\r\ndata:  b\r\n\r\n'), 'a\n b')
   assert.equal(data('data\ndata\n\n'), '\n')
@@ -74,7 +74,7 @@ test('data is read as browsers read it', () => {
   assert.equal(data(': comment\nid: 1\ndatabase: x\n\n'), null)
 })
 
-test('other data leaves the rest of an event as it was, and line breaks inside it stay data', () => {
+test('replacing the data of an event keeps its other fields, and line breaks in the data', () => {
   const event = Buffer.from('id: 1\r\n: c\r\ndata: old\r\ndata: older\r\nevent: message\r\n\r\n')
   const changed = Buffer.from(withEventData(event, Buffer.from('a\nb'))).toString()
   assert.equal(changed, 'id: 1\r\n: c\r\ndata: a\ndata: b\nevent: message\r\n\r\n')
@@ -82,7 +82,7 @@ test('other data leaves the rest of an event as it was, and line breaks inside i
   assert.equal(data(Buffer.from(messageEvent(Buffer.from('{\r"a":1}'))).toString()), '{\n"a":1}')
 })
 
-test('the id of an event is read as browsers read it, and another one leaves the rest as it was', () => {
+test('the id of an event is parsed as in browsers, and replacing it keeps the other fields', () => {
   const id = (event: string) => eventId(Buffer.from(event))
   assert.deepEqual(
     [id('id: 1\ndata: x\n\n'), id('id:a\r\nid: b\r\n\r\n'), id('id\n\n'), id('ideal: 1\n\n'), id('data: id: 1\n\n')],

@@ -1,16 +1,16 @@
 import { ByteBuffer } from '@plat/core'
 import { UpstreamError } from '../../call/index.ts'
 
-/** Line feed and carriage return; a line of an event stream ends with either or with both in this order. */
+/** Line feed and carriage return. A line of an event stream ends with LF, CR or CR LF. */
 const LF = 10
 const CR = 13
 const COLON = 58
 const SPACE = 32
 
-/** Largest single event, in bytes. A server that sends more is cut off. */
+/** Largest event, in bytes. A stream with a larger one is aborted. */
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024
 
-/** Most lines of a single event: each is looked at by itself, while every other call waits. A server that sends more is cut off. */
+/** Maximum number of lines of one event, since each is processed while all other calls wait. A stream with more is aborted. */
 export const MAX_EVENT_LINES = 20_000
 
 /** An event is larger than `MAX_EVENT_BYTES`, or has more lines than `MAX_EVENT_LINES`. */
@@ -22,17 +22,17 @@ export class EventTooLargeError extends UpstreamError {
 }
 
 /**
- * Splits an event stream (WHATWG HTML, "Server-sent events") into events without changing a byte: the events put together are the
- * stream. Any chunking gives the same events. What follows the last blank line is no event and is dropped, as every reader does.
+ * Splits an event stream (WHATWG HTML, "Server-sent events") into events without changing bytes. The result does not depend on the chunks
+ * of the stream. Bytes after the last blank line are not an event and are dropped, as the standard requires.
  */
 export class SseSplitter {
   readonly #event = new ByteBuffer()
   #lineIsEmpty = true
   #afterCr = false
-  /** A blank line ended with CR: a LF that belongs to it may still follow. */
+  /** A blank line ended with CR, so a LF that belongs to it may follow. */
   #complete = false
 
-  /** The events that this chunk completes. */
+  /** Returns the events that this chunk completes. */
   push(chunk: Uint8Array): Uint8Array[] {
     const events: Uint8Array[] = []
     let start = 0
@@ -55,12 +55,12 @@ export class SseSplitter {
     return events
   }
 
-  /** The stream is over: the event whose blank line was a lone CR, if there is one. */
+  /** Call at the end of the stream. Returns the last event if its blank line ended with CR. */
   end(): Uint8Array[] {
     return this.#complete ? [this.#take(new Uint8Array(0))] : []
   }
 
-  /** Takes one byte at the start or at the end of a line; true: it ended a blank line. */
+  /** Handles one byte at the start or the end of a line. Returns true if it ended a blank line. */
   #step(byte: number): boolean {
     if (byte === LF && this.#afterCr) {
       this.#afterCr = false
@@ -93,7 +93,7 @@ export class SseSplitter {
   }
 }
 
-/** First stretch in which the end of a line is searched for, in bytes; each further one is twice as long. */
+/** Bytes of the first section in which the end of a line is searched; each further section is twice as long. */
 const FIRST_SEARCH_BYTES = 64
 
 /**
@@ -113,11 +113,11 @@ function endOfLine(chunk: Uint8Array, from: number): number {
   return chunk.length
 }
 
-/** What a stream may begin with, and readers skip (WHATWG HTML, "Parsing an event stream"). */
+/** Skipped at the start of a stream (WHATWG HTML, "Parsing an event stream"). */
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
 /**
- * The lines of an event, each with its terminator.
+ * Yields the lines of an event, each with its terminator.
  * @throws EventTooLargeError
  */
 function* lines(event: Uint8Array): Generator<Uint8Array> {
@@ -146,9 +146,9 @@ function isDataLine(line: Uint8Array): boolean {
   return isField(line, DATA)
 }
 
-/** The value of a field: without name, one leading space and terminator. */
+/** Returns the value of a field, without name, one leading space and terminator. */
 function fieldValue(line: Uint8Array, name: Buffer): Uint8Array {
-  // A line has one terminator: a search for it through the whole line again would be a second pass over the event.
+  // A line has one terminator, at its end. Searching for it would be a second pass over the event.
   let end = line.length
   if (line[end - 1] === LF) end--
   if (line[end - 1] === CR) end--
@@ -160,7 +160,7 @@ function fieldValue(line: Uint8Array, name: Buffer): Uint8Array {
 
 const LINE_FEED = Buffer.from('\n')
 
-/** The data of an event, its lines joined by LF; null: a comment, a `retry` or an `id` alone. */
+/** Returns the data of an event, its lines joined by LF, or null if it has none. */
 export function eventData(event: Uint8Array): Uint8Array | null {
   const found: Uint8Array[] = []
   for (const line of lines(event)) if (isDataLine(line)) found.push(fieldValue(line, DATA))
@@ -168,7 +168,7 @@ export function eventData(event: Uint8Array): Uint8Array | null {
   return Buffer.concat(found.flatMap((part, index) => (index === 0 ? [part] : [LINE_FEED, part])))
 }
 
-/** The same event with other data: `id`, `event`, `retry` and comments stay as they are. */
+/** Returns the event with other data; `id`, `event`, `retry` and comments are unchanged. */
 export function withEventData(event: Uint8Array, data: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = []
   let written = false
@@ -182,14 +182,14 @@ export function withEventData(event: Uint8Array, data: Uint8Array): Uint8Array {
   return Buffer.concat(parts)
 }
 
-/** The id of an event, by which its stream can be taken up again; null where it has none. */
+/** Returns the id of an event, with which its stream can be resumed, or null if it has none. */
 export function eventId(event: Uint8Array): string | null {
   let id: string | null = null
   for (const line of lines(event)) if (isField(line, ID)) id = Buffer.from(fieldValue(line, ID)).toString('utf8')
   return id === '' ? null : id
 }
 
-/** The name of an event; null where it has none. */
+/** Returns the name of an event, or null if it has none. */
 export function eventName(event: Uint8Array): string | null {
   let name: string | null = null
   for (const line of lines(event))
@@ -197,18 +197,18 @@ export function eventName(event: Uint8Array): string | null {
   return name === '' ? null : name
 }
 
-/** The same event under another id, or under none. All else stays as it is. */
+/** Returns the event with another id, or without one. Other fields are unchanged. */
 export function withEventId(event: Uint8Array, id: string | null): Uint8Array {
   const rest = lines(event).filter((line) => !isField(line, ID))
   return Buffer.concat(id === null ? [...rest] : [Buffer.from(`id: ${id}\n`), ...rest])
 }
 
-/** A complete event that carries one message. */
+/** Returns an event with one message. */
 export function messageEvent(data: Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.from('event: message\n'), dataLines(data), LINE_FEED])
 }
 
-/** A comment: keeps a connection open, and no reader looks at it. */
+/** Returns a comment, which keeps a connection open and is ignored by readers. */
 export function commentEvent(text: string): Uint8Array {
   return Buffer.from(`: ${text}\n\n`)
 }

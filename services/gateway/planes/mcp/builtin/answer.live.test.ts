@@ -63,7 +63,7 @@ const modern = (method: string, params = '') =>
 const say = (args: object, session = 'alice') =>
   ask({ body: call('echo').replace('"arguments":{}', `"arguments":${JSON.stringify(args)}`), session })
 
-test('a handshake agrees on the revision that is asked for, or on the latest', async () => {
+test('a handshake returns the requested revision if it has one, otherwise the latest', async () => {
   const agreed = async (protocolVersion: string) => {
     const { result } = JSON.parse(await (await legacy('initialize', { protocolVersion, capabilities: {} })).text())
     assert.deepEqual(result.capabilities, { tools: {} })
@@ -78,7 +78,7 @@ test('a handshake agrees on the revision that is asked for, or on the latest', a
   assert.deepEqual(JSON.parse(await (await legacy('ping')).text()), { jsonrpc: '2.0', id: 7, result: {} })
 })
 
-test('a discovery and a list of revision 2026-07-28 say what clients need to know of them', async () => {
+test('a discovery and a list of revision 2026-07-28 have all required members', async () => {
   const { result } = JSON.parse(await (await modern('server/discover')).text())
   assert.equal(result.resultType, 'complete')
   assert.deepEqual([result.capabilities, result.instructions], [{ tools: {} }, 'Says things again.'])
@@ -92,9 +92,9 @@ test('a discovery and a list of revision 2026-07-28 say what clients need to kno
   assert.deepEqual(listed.tools[0].inputSchema.properties.text, { type: 'string', maxLength: 3 })
 })
 
-test('a tool answers, fails in words, or is denied; what it reached is in the record', async () => {
-  const said = await (await say({ text: 'hi' })).text()
-  assert.equal(said, '{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"alice: hi"}]}}')
+test('a tool returns a result, a failure or a denial; its upstream attempts are recorded', async () => {
+  const reply = await (await say({ text: 'hi' })).text()
+  assert.equal(reply, '{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"alice: hi"}]}}')
   assert.deepEqual(gateway.records.at(-1)?.attempts, [{ endpoint: 'http://there', ms: 1, status: 200 }])
   const failed = JSON.parse(await (await say({ text: 'bad' })).text())
   assert.deepEqual(failed.result, { content: [{ type: 'text', text: 'it is bad' }], isError: true })
@@ -102,7 +102,7 @@ test('a tool answers, fails in words, or is denied; what it reached is in the re
   assert.equal(gateway.records.at(-1)?.result, 'denied')
 })
 
-test('arguments that do not fit the schema are a failure that names them, and reach no tool', async () => {
+test('invalid arguments are a tool failure that names them, and the tool does not run', async () => {
   for (const [args, words] of [
     [{ text: 'long' }, /^arguments\/text: /],
     [{}, /^arguments: .*text/],
@@ -114,13 +114,13 @@ test('arguments that do not fit the schema are a failure that names them, and re
   }
 })
 
-test('who has no tools is shown none and can call none', async () => {
+test('a caller without tools gets an empty list and cannot call any', async () => {
   const listed = await ask({ body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', session: 'bob' })
   assert.deepEqual(JSON.parse(await listed.text()).result.tools, [])
   assert.equal((await errorOf(await say({ text: 'hi' }, 'bob'))).error, 'unknown_tool')
 })
 
-test('what it does not have is refused: other methods, streams and sessions', async () => {
+test('other methods, streams and sessions are refused', async () => {
   for (const method of ['resources/list', 'prompts/get', 'completion/complete', 'logging/setLevel']) {
     const params = { name: 'a', uri: 'a', ref: {}, argument: {}, level: 'info' }
     assert.equal((await errorOf(await legacy(method, params))).error, 'unknown_method', method)
@@ -128,7 +128,7 @@ test('what it does not have is refused: other methods, streams and sessions', as
   for (const method of ['GET', 'DELETE']) assert.equal((await ask({ method })).status, 405, method)
 })
 
-test('a tool hears that its caller has left', async () => {
+test('a tool is aborted when its caller disconnects', async () => {
   const leaving = new AbortController()
   const answer = ask({ body: call('wait'), signal: leaving.signal }).catch(() => null)
   const begun = () => gateway.records.some(({ kind, tool }) => kind === 'intent' && tool === 'wait')

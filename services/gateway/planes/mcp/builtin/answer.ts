@@ -14,40 +14,40 @@ import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
 import { McpResponse } from '../frames/response.ts'
 import { awaitedIdOf, type McpRequest, parsedId } from '../message.ts'
 
-/** How servers of the gateway call themselves to clients. */
+/** Version of built-in servers in `serverInfo`. */
 const VERSION = '1.0.0'
 
-/** `_meta` member by which a server names itself in each answer of revision 2026-07-28. */
+/** `_meta` member with the server's name and version in each response of revision 2026-07-28. */
 const META_SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 
 const LEGACY_REVISIONS = KNOWN_REVISIONS.filter((revision) => !isModernRevision(revision))
 
-/** One call of a server that the gateway is itself, where calls of others would be forwarded. */
-export interface BuiltinPassage {
+/** A call to a built-in server. */
+export interface BuiltinCall {
   readonly server: BuiltinServer
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: McpRequest
-  /** A wait has opened an event stream already. */
+  /** A wait for an approval has already opened an event stream. */
   readonly sent: boolean
 }
 
 /**
- * Answers as an MCP server of both eras that keeps no sessions and has tools alone: a GET and a DELETE are refused, as such servers
- * refuse them, and so is every method of what it does not have.
+ * Responds to a call as an MCP server of both eras with tools only and without sessions: GET, DELETE and all methods of other
+ * capabilities are refused.
  */
-export async function answerBuiltin(passage: BuiltinPassage): Promise<Reply | Denial> {
-  const { request, call, server } = passage
+export async function answerBuiltin(context: BuiltinCall): Promise<Reply | Denial> {
+  const { request, call, server } = context
   const caller = { identity: call.facts.identity, snapshot: call.snapshot }
   if (request.kind === 'notification') return { kind: 'frames', head: ACCEPTED, frames: [], attempts: [] }
   if (request.kind !== 'request') return deny('method_not_allowed', `${server.name} has neither streams nor sessions`)
-  if (request.method === 'tools/call') return called(passage, caller)
-  const result = plainResult(passage, caller)
-  return isDenial(result) ? result : reply(passage, result)
+  if (request.method === 'tools/call') return called(context, caller)
+  const result = plainResult(context, caller)
+  return isDenial(result) ? result : reply(context, result)
 }
 
 const ACCEPTED: Head = { status: 202, headers: {} }
 
-function plainResult({ server, call, request }: BuiltinPassage, caller: Caller): object | Denial {
+function plainResult({ server, call, request }: BuiltinCall, caller: Caller): object | Denial {
   const { instructions } = server
   const capabilities = { tools: {} }
   switch (request.method) {
@@ -56,19 +56,19 @@ function plainResult({ server, call, request }: BuiltinPassage, caller: Caller):
     case 'server/discover':
       return { supportedVersions: KNOWN_REVISIONS, capabilities, instructions, ...uncached }
     case 'tools/list':
-      return { tools: shownTools(server, caller), ...(request.era === 'modern' && uncached) }
+      return { tools: visibleTools(server, caller), ...(request.era === 'modern' && uncached) }
     case 'ping':
       return {}
     default:
-      return deny('unknown_method', `${server.name} has no ${JSON.stringify(request.method)}: it has tools alone`)
+      return deny('unknown_method', `${server.name} has no ${JSON.stringify(request.method)}: it has tools only`)
   }
 }
 
-/** What one caller is shown depends on what stands in files that may change at any time. */
+/** The tools depend on the caller and on files that may change at any time. */
 const uncached = { ttlMs: 0, cacheScope: 'private' } as const
 
-/** The tools of a server as a list shows them to this caller. */
-export function shownTools(server: BuiltinServer, caller: Caller): readonly object[] {
+/** Returns the definitions of a server's tools that this caller may see. */
+export function visibleTools(server: BuiltinServer, caller: Caller): readonly object[] {
   return server.tools(caller).map(({ name, title, description, inputSchema, annotations }) => ({
     name,
     title,
@@ -82,27 +82,27 @@ function infoOf({ name, title }: BuiltinServer): object {
   return { name, title, version: VERSION }
 }
 
-/** The revision that the client asks for, or else the latest that has a handshake. */
+/** Returns the revision that the client requested if it has a handshake, otherwise the latest that has one. */
 function agreed(message: unknown): string {
-  const asked = member(member(message, 'params'), 'protocolVersion')
-  const known = LEGACY_REVISIONS.find((revision) => revision === asked)
+  const requested = member(member(message, 'params'), 'protocolVersion')
+  const known = LEGACY_REVISIONS.find((revision) => revision === requested)
   return known ?? LEGACY_REVISIONS.at(-1) ?? ''
 }
 
-async function called(passage: BuiltinPassage, caller: Caller): Promise<Reply | Denial> {
-  const { server, call } = passage
+async function called(context: BuiltinCall, caller: Caller): Promise<Reply | Denial> {
+  const { server, call } = context
   const tool = server.tools(caller).find(({ name }) => name === call.facts.target.tool)
   if (tool === undefined) return deny('unknown_tool', `${server.name} has no such tool for this caller`)
   const result = await tool.run(call.body?.argsValue ?? {}, { ...caller, signal: call.signal })
   if (isDenial(result)) return result
   const { content, isError, attempts } = result
-  return reply(passage, isError ? { content, isError } : { content }, attempts)
+  return reply(context, isError ? { content, isError } : { content }, attempts)
 }
 
-/** Of the answer to a message without an id. */
+/** Id of the response to a message without an id. */
 const NULL_ID = parsedId(Buffer.from('null'))
 
-function reply({ server, request, sent }: BuiltinPassage, result: object, attempts: Outcome['attempts'] = []): Reply {
+function reply({ server, request, sent }: BuiltinCall, result: object, attempts: Outcome['attempts'] = []): Reply {
   const told =
     request.era === 'modern'
       ? { resultType: 'complete', ...result, _meta: { [META_SERVER_INFO]: infoOf(server) } }

@@ -6,7 +6,7 @@ interface Bytes {
   readonly json: Uint8Array | null
 }
 
-/** A JSON response, or one event of a stream, with the value that its message was parsed to. Untouched bytes leave as they came. */
+/** A JSON response, or one event of a stream, with its parsed message. Unchanged bytes are forwarded as received. */
 export class McpFrame implements Frame {
   readonly role: Frame['role']
   readonly raw: Uint8Array
@@ -27,22 +27,22 @@ export class McpFrame implements Frame {
     this.#value = more.parsed?.value
   }
 
-  /** A whole JSON body and its value. */
+  /** Returns the frame of a whole JSON body with its value. */
   static body(role: Frame['role'], json: Uint8Array, value: unknown): McpFrame {
     return new McpFrame(role, { raw: json, json }, { inEvent: false, messages: NO_MESSAGES, parsed: { value } })
   }
 
-  /** A body that the gateway wrote; its value is parsed on first use. */
+  /** Returns the frame of a body that the gateway wrote; its value is parsed on first use. */
   static written(role: Frame['role'], json: Uint8Array): McpFrame {
     return new McpFrame(role, { raw: json, json }, { inEvent: false, messages: NO_MESSAGES, parsed: null })
   }
 
-  /** One event of a stream, with its message and the message's value. */
+  /** Returns the frame of one event of a stream, with its message and the message's value. */
   static event(role: Frame['role'], bytes: Bytes, value: unknown): McpFrame {
     return new McpFrame(role, bytes, { inEvent: true, messages: NO_MESSAGES, parsed: { value } })
   }
 
-  /** The message's value; undefined where there is none. Only a message that the gateway has rewritten is parsed again. */
+  /** The value of the message; undefined if there is no message. Parsed again only if the gateway changed the message. */
   get value(): unknown {
     if (!this.#parsed) {
       this.#value = this.json === null ? undefined : JSON.parse(Buffer.from(this.json).toString('utf8'))
@@ -51,28 +51,28 @@ export class McpFrame implements Frame {
     return this.#value
   }
 
-  /** The same frame with another message; an event keeps its id and its other fields. */
+  /** Returns the frame with another message; an event keeps its id and other fields. */
   withJson(json: Uint8Array): McpFrame {
     const raw = this.#inEvent ? withEventData(this.raw, json) : json
     return new McpFrame(this.role, { raw, json }, { inEvent: this.#inEvent, messages: this.messages, parsed: null })
   }
 
-  /** The message as an event of its own, for a client whose stream is open already. */
+  /** Returns the message as an event, for a client whose stream is already open. */
   inEvent(): McpFrame {
     return this.#inEvent || this.json === null ? this : this.#with(messageEvent(this.json), this.messages, true)
   }
 
-  /** The same frame, known to ask something of the client. */
+  /** Returns the frame with the server's requests to the client. */
   asking(messages: readonly Message[]): McpFrame {
     return this.#with(this.raw, messages, this.#inEvent)
   }
 
-  /** The id by which the client would resume the stream; null where there is none. */
+  /** The id with which the client can resume the stream; null if there is none. */
   get eventId(): string | null {
     return this.#inEvent ? eventId(this.raw) : null
   }
 
-  /** The same frame under another event id, or under none. */
+  /** Returns the frame with another event id, or without one. */
   withEventId(id: string | null): McpFrame {
     return this.#with(withEventId(this.raw, id), this.messages, true)
   }

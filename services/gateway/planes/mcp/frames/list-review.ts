@@ -14,26 +14,26 @@ import { keepElements } from '../capabilities.ts'
 import { McpFrame } from './frame.ts'
 import { privately } from './seals.ts'
 
-/** Whether a list shows its tools to this caller, by their names. Asked once a list; a throw hides the whole of it. */
-export type JudgeTools = (call: ListCall, tools: readonly string[]) => Shows
+/** Returns which tools of a list the caller may see, by name. Called once per list; if it throws, the whole list is refused. */
+export type JudgeTools = (call: ListCall, tools: readonly string[]) => Visibility
 
-/** What a judge sees of a list call. */
+/** A list call, as passed to a judge. */
 export interface ListCall {
   readonly snapshot: Snapshot
   readonly facts: { readonly identity: Identity; readonly target: Target }
 }
 
-/** Which of the tools are shown, in their order. */
-type Shows = readonly boolean[] | Promise<readonly boolean[]>
+/** For each tool, whether it is visible. */
+type Visibility = readonly boolean[] | Promise<readonly boolean[]>
 
-/** The same of what a list holds, whether it has a name or not; `json` holds the whole message. */
-type JudgeList = (call: ListCall, tools: readonly unknown[], json: Uint8Array) => Shows
+/** The same by the entries of the list, which need not have a name; `json` is the whole message. */
+type JudgeList = (call: ListCall, tools: readonly unknown[], json: Uint8Array) => Visibility
 
-/** Filters `tools/list` by policy: what a caller may not call, it does not see. Bytes of the tools that stay are untouched. */
+/** Filters `tools/list` by policy, so that a caller sees only tools that it may call. Bytes of the remaining tools are unchanged. */
 export function createListReview(judge: JudgeTools): Review<'identity' | 'target'> {
   return listReview('policy', (call, tools) => {
     const names = tools.map((tool) => (isObject(tool) && typeof tool.name === 'string' ? tool.name : null))
-    // A tool without a name cannot be judged, and is hidden.
+    // A tool without a name cannot be judged, so it is hidden.
     const hidden = (shown: readonly boolean[]) => names.map((name, at) => name !== null && shown[at] === true)
     const shown = judge(
       call,
@@ -43,7 +43,7 @@ export function createListReview(judge: JudgeTools): Review<'identity' | 'target
   })
 }
 
-/** Filters `tools/list` by pins. `judge` is given the tools with the source text of their numbers. */
+/** Filters `tools/list` by pins. `judge` gets the tools with the source text of their numbers. */
 export function createPinReview(
   judge: (call: ListCall, tools: readonly unknown[]) => readonly boolean[],
 ): Review<'identity' | 'target'> {
@@ -57,7 +57,7 @@ function listReview(name: 'policy' | 'pins', judge: JudgeList): Review<'identity
   return {
     name,
     needs: ['identity', 'target'],
-    // Lists of resources and prompts, discovery: their names are governed when they are used.
+    // Names in lists of resources and prompts and in a discovery are checked when they are used.
     open: (call) => (call.method === 'tools/list' ? new ListFilter(call, judge) : null),
   }
 }
@@ -72,11 +72,11 @@ class ListFilter implements RunningReview {
   }
 
   frame(frame: Frame): FrameVerdict {
-    if (!(frame instanceof McpFrame)) return deny('internal', 'a list came in a form that cannot be filtered')
+    if (!(frame instanceof McpFrame)) return deny('internal', 'a list has a form that cannot be filtered')
     if (frame.json === null) return [frame]
     const tools = member(member(frame.value, 'result'), 'tools')
     if (tools === undefined) return [frame]
-    if (!Array.isArray(tools)) return deny('upstream_error', 'the server sent a tool list that is no array')
+    if (!Array.isArray(tools)) return deny('upstream_error', 'the server sent a tool list that is not an array')
     return this.#filtered(frame, frame.json, tools)
   }
 
@@ -90,12 +90,12 @@ class ListFilter implements RunningReview {
   }
 }
 
-/** The message with the tools that are shown. */
+/** Returns the message with only the visible tools. */
 function only(shown: readonly boolean[], frame: McpFrame, json: Uint8Array): readonly Frame[] {
   const span = findSpan(json, ['result', 'tools'])
   if (span === null) return [frame]
   const kept = keepElements(json, span, (index) => shown[index] === true)
-  // Whatever it shows, the list was made for this caller.
-  const told = member(member(frame.value, 'result'), 'cacheScope') === undefined ? kept : privately(kept)
-  return [told === json ? frame : frame.withJson(told)]
+  // The list is specific to this caller even if no tool was removed.
+  const marked = member(member(frame.value, 'result'), 'cacheScope') === undefined ? kept : privately(kept)
+  return [marked === json ? frame : frame.withJson(marked)]
 }

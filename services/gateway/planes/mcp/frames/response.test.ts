@@ -38,7 +38,7 @@ for (const [text, what] of HOSTILE) {
   })
 }
 
-test('the id of a response has the type and the value of the request id, however it is written', () => {
+test('the id of a response must have the type and the value of the request id, however it is written', () => {
   const answered = (own: string, other: string) => {
     try {
       return expecting('ping', own).body(bytes(`{"result":{},"jsonrpc":"2.0","id":${other}}`)).role
@@ -58,7 +58,7 @@ test('the id of a response has the type and the value of the request id, however
   assert.equal(answered('1', 'true'), 'refused')
 })
 
-test('a stream has one response; the kind of a message is what its members say', () => {
+test('a stream has one response; the members of a message determine its kind', () => {
   const response = expecting('ping', '7', 'legacy')
   const roles = [
     [': nothing', 'progress'],
@@ -75,7 +75,7 @@ test('a stream has one response; the kind of a message is what its members say',
   assert.throws(() => response.event(event('{"jsonrpc":"2.0","id":7,"result":{}}')), InvalidResponseError)
 })
 
-test('a stream of 2026-07-28 holds no request', () => {
+test('a request in a stream of 2026-07-28 is invalid', () => {
   for (const id of ['7', null])
     for (const method of ['roots/list', 'ping', 'x'])
       assert.throws(
@@ -84,21 +84,21 @@ test('a stream of 2026-07-28 holds no request', () => {
       )
 })
 
-test('without a request there is no response', () => {
+test('a response without a request is invalid', () => {
   const response = expecting('GET', null)
   assert.equal(response.complete, true)
   assert.throws(() => response.event(event('{"jsonrpc":"2.0","id":7,"result":{}}')), InvalidResponseError)
   assert.equal(response.event(event('{"jsonrpc":"2.0","method":"x"}')).role, 'progress')
 })
 
-test('an error status has a JSON-RPC error, with the request id or with none', () => {
+test('an error status must have a JSON-RPC error, with the request id or without an id', () => {
   const error = (id: string) => `{"jsonrpc":"2.0"${id},"error":{"code":-32001,"message":"no session"}}`
   for (const id of [',"id":7', ',"id":null', '']) assert.equal(expecting().errorBody(bytes(error(id))).role, 'error')
   for (const text of [error(',"id":8'), '{"jsonrpc":"2.0","id":7,"result":{}}', '{"error":"no session"}', 'no session'])
     assert.throws(() => expecting().errorBody(bytes(text)), InvalidResponseError, text)
 })
 
-test('what reviews and clients depend on in a result has its shape', () => {
+test('the parts of a result on which reviews and clients depend are validated', () => {
   const refused = [
     ['tools/list', '{}'],
     ['tools/list', '{"tools":{}}'],
@@ -131,7 +131,7 @@ test('what reviews and clients depend on in a result has its shape', () => {
     assert.equal(expecting(method).body(bytes(`{"jsonrpc":"2.0","id":7,"result":${result}}`)).role, 'final')
 })
 
-test('a task and input that was not offered are found, however they are spelt', () => {
+test('a task and requests for input that the client did not offer are detected, however they are written', () => {
   const asks = (result: string, capabilities: object) => {
     const request = { params: { _meta: { 'io.modelcontextprotocol/clientCapabilities': capabilities } } }
     return asksForWithheld(expecting().body(bytes(`{"jsonrpc":"2.0","id":7,"result":${result}}`)), request)

@@ -6,7 +6,7 @@ import type { Era } from '../classify.ts'
 import { type AwaitedId, slice } from '../message.ts'
 import { McpFrame } from './frame.ts'
 
-/** A server sent what it must not send here. The message names the rule that it broke and quotes nothing. */
+/** An invalid message of a server. The error message names the violated rule and does not quote the server's message. */
 export class InvalidResponseError extends UpstreamError {
   constructor(problem: string) {
     super(`the server sent ${problem}`)
@@ -14,19 +14,19 @@ export class InvalidResponseError extends UpstreamError {
   }
 }
 
-/** The request whose response is read. */
+/** The expected response. */
 export interface Expected {
-  /** The request's id; null: no response may come, as to a notification or on a plain GET. */
+  /** The request's id; null: no response is permitted, as to a notification or on a plain GET. */
   readonly id: AwaitedId | null
-  /** Method of the request, which decides the shape of its result. */
+  /** Method of the request, which determines the shape of its result. */
   readonly method: string
   readonly era: Era
 }
 
 /**
- * Everything that a server sends for one request, as JSON body or as events: strict UTF-8 and JSON, JSON-RPC 2.0, and of responses
- * only the one to this request, once. Each message is parsed once, and the frame keeps the value. Throws an `InvalidResponseError`
- * for anything else, so that nothing of it is relayed.
+ * Validates everything that a server sends for one request, as JSON body or as events: strict UTF-8 and JSON, JSON-RPC 2.0, and
+ * exactly one response, with the id of the request. Each message is parsed once, and its frame has the value. Throws
+ * `InvalidResponseError` for an invalid message, which is then not relayed.
  */
 export class McpResponse {
   readonly #expected: Expected
@@ -36,12 +36,12 @@ export class McpResponse {
     this.#expected = expected
   }
 
-  /** True when no response is missing: it has come, or none was expected. */
+  /** True when the response was received, or none is expected. */
   get complete(): boolean {
     return this.#complete || this.#expected.id === null
   }
 
-  /** The response, of a body with a success status. */
+  /** Returns the frame of a body with a success status, which must be the response. */
   body(json: Uint8Array): McpFrame {
     const value = parsed(json)
     if (kindOf(value) !== 'response') throw new InvalidResponseError('a request or a notification as a JSON response')
@@ -49,7 +49,7 @@ export class McpResponse {
     return McpFrame.body('final', json, value)
   }
 
-  /** The error of a body with an error status. It may have no id, where the server read none (JSON-RPC 2.0, section 5). */
+  /** Returns the frame of a body with an error status. Its error has no id if the server could not read it (JSON-RPC 2.0, section 5). */
   errorBody(json: Uint8Array): McpFrame {
     const value = parsed(json)
     if (kindOf(value) !== 'response' || value.error === undefined)
@@ -60,17 +60,17 @@ export class McpResponse {
     return McpFrame.body('error', json, value)
   }
 
-  /** One event of a stream; its role is that of its message. */
+  /** Returns the frame of one event of a stream; its role is that of its message. */
   event(raw: Uint8Array): McpFrame {
     const data = eventData(raw)
-    // An event whose data is empty carries an id to resume from, and no message.
+    // An event with empty data has an id from which to resume, and no message.
     if (data === null || data.length === 0) return McpFrame.event('progress', { raw, json: null }, undefined)
     const value = parsed(data)
     const kind = kindOf(value)
     if (kind === 'response') this.#checkResponse(data, value)
-    // Since 2026-07-28 a server asks by its result, and nothing answers a request in a stream.
+    // Since revision 2026-07-28 a server requests input in its result, and streams contain no requests.
     if (kind === 'request' && this.#expected.era === 'modern')
-      throw new InvalidResponseError('a request, which no stream of this revision holds')
+      throw new InvalidResponseError('a request, which streams of this revision must not contain')
     const role = kind === 'response' ? 'final' : kind === 'request' ? 'request' : 'progress'
     return McpFrame.event(role, { raw, json: data }, value)
   }
@@ -87,7 +87,7 @@ export class McpResponse {
     this.#complete = true
   }
 
-  /** The same JSON type and the same value; numbers that a double cannot hold are compared as written. */
+  /** Returns true if the ids have the same JSON type and value. Numbers beyond double precision are compared as written. */
   #isExpectedId(json: Uint8Array, id: unknown): boolean {
     const own = this.#expected.id
     if (own === null || id !== own.value) return false
@@ -101,7 +101,7 @@ const OTHER_ID = 'a response that is not for this request'
 
 function parsed(json: Uint8Array): JsonObject {
   const value = strictValue(json)
-  // Arrays are batches, which no revision has that the gateway speaks.
+  // Arrays are batches, which no supported revision has.
   if (!isObject(value)) throw new InvalidResponseError('a message that is no JSON object')
   if (value.jsonrpc !== '2.0') throw new InvalidResponseError('a message that is not JSON-RPC 2.0')
   return value
@@ -117,7 +117,7 @@ function strictValue(json: Uint8Array): unknown {
   }
 }
 
-/** Which of the three kinds of messages it is. Throws for what is none of them, or more than one. */
+/** Returns the kind of a message. Throws InvalidResponseError if it is none or more than one. */
 function kindOf({ id, method, params, result, error }: JsonObject): 'request' | 'notification' | 'response' {
   const answers = result !== undefined || error !== undefined
   if (typeof method === 'string') {
@@ -143,12 +143,12 @@ function canonicalNumber(literal: Uint8Array): string {
   return literal.length === 0 ? '' : canonicalJson(parseLossless(literal))
 }
 
-/** What is wrong with a result; null: nothing. */
+/** Returns what is wrong with a result, or null when it is valid. */
 type Check = (result: JsonObject) => string | null
 
 /**
- * What the gateway depends on in a result of a method: lists that are filtered, pinned and sealed, texts that guards read, what a
- * server announces. Every result of every method is an object beside that. Methods that are not here have nothing more to check.
+ * Checks of the parts of results on which the gateway depends: lists that are filtered, pinned and sealed, texts that guards read, and
+ * server capabilities. In addition, every result must be an object.
  */
 const checks: Readonly<Record<string, Check>> = {
   initialize: (result) =>
@@ -168,7 +168,7 @@ const checks: Readonly<Record<string, Check>> = {
   'resources/read': (result) => roundProblem(result, 'contents'),
 }
 
-/** What is wrong with the result of a method, as the end of a sentence; null: nothing. */
+/** Returns what is wrong with the result of a method, as the end of a sentence, or null when it is valid. */
 export function shapeProblem(method: string, era: Era, result: unknown): string | null {
   if (!isObject(result)) return 'that is no object'
   const check = Object.hasOwn(checks, method) ? checks[method] : undefined
@@ -176,7 +176,7 @@ export function shapeProblem(method: string, era: Era, result: unknown): string 
   return problem ?? (era === 'modern' ? modernProblem(result) : null)
 }
 
-/** What revision 2026-07-28 adds to results: rounds and tasks. */
+/** Checks the members that revision 2026-07-28 adds to results, for rounds and tasks. */
 function modernProblem(result: JsonObject): string | null {
   const { inputRequests } = result
   if (inputRequests !== undefined && !isObject(inputRequests)) return 'whose inputRequests are no object'
@@ -191,7 +191,7 @@ function listProblem(result: JsonObject, name: string, key: string): string | nu
   return optionalText(result, 'nextCursor')
 }
 
-/** Content that must be there unless the result asks for another round. */
+/** Checks content that is required unless the result requests another round. */
 function roundProblem(result: JsonObject, name: string): string | null {
   if (result[name] === undefined && result.inputRequests === undefined && result.requestState === undefined)
     return `without ${name}`

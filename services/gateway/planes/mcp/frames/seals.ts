@@ -7,60 +7,60 @@ import { ROUNDS } from '../seal/open.ts'
 import { bindingOf, type Origin, type Sealer, type SealKind } from '../seal/seal.ts'
 import type { McpFrame } from './frame.ts'
 
-/** Server requests of one call that may wait for an answer at one time; a server that goes on asking is cut off. */
+/** Open server requests per call; with more, the stream is aborted. */
 const MAX_WAITING = 64
-/** After this long a server request no longer counts as waiting, in milliseconds: its answer may have taken another replica. */
+/** Milliseconds after which a server request no longer counts as open, since another replica may have received its response. */
 const WAITING_MS = 300_000
 /** Longest id of a server request, in bytes. */
 const MAX_ID_BYTES = 1024
-/** Longest event id that a client can send back in a header, in bytes, with what is sealed beside it. */
+/** Longest sealed event id, in bytes: a client sends it back in a header. */
 const MAX_EVENT_ID_BYTES = 2048
 
-/** An event id that a header can carry back, in UTF-8: no controls, and no space at either end. */
+/** An event id that is valid in a header: no control characters, and no space at either end. */
 const SENDABLE = /^[^\p{Cc} ](?:\P{Cc}*[^\p{Cc} ])?$/u
 
 interface Waiting {
-  /** The id under seal, as the client knows it. */
+  /** The sealed id, as sent to the client. */
   readonly id: Uint8Array
   /** Milliseconds since the epoch. */
   readonly until: number
 }
 
 /**
- * Puts under seal what a client sends back later: ids of server requests, cursors, event ids, states between rounds. Each then
- * works for the same session at the same server, on any replica, and tells which call it came out of.
+ * Seals values that a client sends back later: ids of server requests, cursors, event ids, states between rounds. A sealed value is
+ * valid only for the same session at the same server, on any replica, and contains the call that issued it.
  */
 export class ReplySeals {
   readonly #sealer: Sealer
   readonly #call: Call<'identity' | 'target'>
   readonly #request: McpRequest
   #resumable: boolean
-  /** By the id as the server wrote it; most servers ask nothing. */
+  /** Open requests by the id as the server wrote it; null until the first one. */
   #waiting: Map<string, Waiting> | null = null
 
   constructor(sealer: Sealer, call: Call<'identity' | 'target'>, request: McpRequest) {
     this.#sealer = sealer
     this.#call = call
     this.#request = request
-    // Whoever resumed a stream can do so again.
+    // A resumed stream can be resumed again.
     this.#resumable = request.lastEvent !== null
   }
 
-  /** A stream that is taken up again still belongs to the call that opened it. */
+  /** The call that issues sealed values; for a resumed stream, the call that opened it. */
   get #origin(): Origin {
     const { id, operation, method, facts } = this.#call
     const own = { call: id, operation, method, tool: facts.target.tool }
     return (this.#request.kind === 'listen' ? originOf(this.#request) : null) ?? own
   }
 
-  /** True when the client has an event id by which it can fetch the rest of the stream. */
+  /** True when the client has an event id with which it can resume the stream. */
   get resumable(): boolean {
     return this.#resumable
   }
 
   /**
-   * An event under a sealed id, which holds the id of the request whose response is awaited. An id that no header can carry is
-   * dropped. Revision 2026-07-28 does not resume streams, so its ids mean nothing.
+   * Returns an event with a sealed id, which contains the id of the request whose response is awaited. An id that is not valid in a header
+   * is removed, and so are all ids in revision 2026-07-28, which does not resume streams.
    */
   event(frame: McpFrame): McpFrame {
     const id = this.#request.era === 'legacy' ? frame.eventId : null
@@ -78,10 +78,11 @@ export class ReplySeals {
     return this.#seal('mcp-event', id, awaits === '' ? undefined : awaits)
   }
 
-  /** A request of the server for the client, under a sealed id. Throws what ends the stream. */
-  asked(frame: McpFrame, json: Uint8Array, now: number): McpFrame {
+  /** Returns a request of the server to the client with a sealed id. Throws AbandonedError to end the stream. */
+  serverRequest(frame: McpFrame, json: Uint8Array, now: number): McpFrame {
     const span = findSpan(json, ['id'])
-    if (span === null || span[1] - span[0] > MAX_ID_BYTES) throw new AbandonedError('the server asks under an odd id')
+    if (span === null || span[1] - span[0] > MAX_ID_BYTES)
+      throw new AbandonedError('the server sent a request with an invalid id')
     const literal = textOf(json.subarray(span[0], span[1]))
     const id = jsonText(this.#seal('mcp-request', literal))
     this.#remember(literal, { id, until: now + WAITING_MS }, now)
@@ -89,7 +90,7 @@ export class ReplySeals {
     return frame.withJson(spliced(json, span, id)).asking([message])
   }
 
-  /** `notifications/cancelled` of the server names a request of its own: by the id that the client knows. */
+  /** Replaces the request id in a `notifications/cancelled` of the server with the sealed id. */
   cancelled(frame: McpFrame, json: Uint8Array): McpFrame {
     if (this.#waiting === null || member(frame.value, 'method') !== 'notifications/cancelled') return frame
     const path = ['params', 'requestId']
@@ -97,7 +98,7 @@ export class ReplySeals {
     return known === undefined ? frame : frame.withJson(withValue(json, path, known.id))
   }
 
-  /** A result, with its cursor or its state under seal. */
+  /** Returns a result with its cursor or state sealed. */
   result(frame: McpFrame, json: Uint8Array): McpFrame {
     const { era } = this.#request
     const method = requestMethodOf(this.#request)
@@ -123,7 +124,7 @@ export class ReplySeals {
     return frame.withJson(told).asking(names.map((name) => inputRequest(json, member(requests, name), name)))
   }
 
-  /** The state under seal; where the server has none, one that tells the gateway which round came before. */
+  /** Seals the state. If the server sent none, adds one, so that the gateway can identify the previous round. */
   #withState(json: Uint8Array): Uint8Array {
     const path = ['result', 'requestState']
     const state = slice(json, path)
@@ -140,7 +141,7 @@ export class ReplySeals {
       if (until > now) break
       this.#waiting.delete(id)
     }
-    if (this.#waiting.size >= MAX_WAITING) throw new AbandonedError('the server asks too much at one time')
+    if (this.#waiting.size >= MAX_WAITING) throw new AbandonedError('the server has too many open requests')
     this.#waiting.set(literal, waiting)
   }
 
@@ -155,7 +156,7 @@ export class ReplySeals {
 const NOTHING = new Uint8Array(0)
 const PRIVATE = Buffer.from('"private"')
 
-/** A list that was made for one caller: no cache may show it to another (revision 2026-07-28, `cacheScope`). */
+/** Marks a list as specific to its caller, so that caches do not share it (revision 2026-07-28, `cacheScope`). */
 export function privately(json: Uint8Array): Uint8Array {
   return withValue(json, ['result', 'cacheScope'], PRIVATE)
 }

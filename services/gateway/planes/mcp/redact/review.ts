@@ -11,7 +11,7 @@ import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { McpFrame } from '../frames/frame.ts'
 
-/** What of a message may be changed on its way to the client: not what the protocol says, and not what is under seal. */
+/** The parts of a message to the client that may be redacted: not members of the protocol, and not sealed values. */
 const MESSAGE: RedactionScope = {
   within: [['result'], ['error'], ['params']],
   except: [
@@ -22,10 +22,10 @@ const MESSAGE: RedactionScope = {
   ],
 }
 
-/** Of a list also not the names by which the client asks. */
+/** The same for lists, without names that the client uses in requests. */
 const LIST: RedactionScope = { ...MESSAGE, left: ['name', 'uri', 'uriTemplate'] }
 
-/** Redacts what servers send: results, descriptions in lists, notifications, and what they ask of the client. */
+/** Redacts messages of servers: results, descriptions in lists, notifications, and requests to the client. */
 export function createMessageRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
   return createRedactReview(
     'mcp',
@@ -46,7 +46,7 @@ class MessageReview implements RunningReview {
   frame(frame: Frame): FrameVerdict {
     const redactor = this.#redactor
     if (isDenial(redactor)) return redactor
-    if (!(frame instanceof McpFrame)) return deny('internal', 'a message came in a form that cannot be redacted')
+    if (!(frame instanceof McpFrame)) return deny('internal', 'a message has a form that cannot be redacted')
     const { json } = frame
     if (json === null) return [frame]
     const told = redactor.json(json, this.#where)

@@ -3,21 +3,21 @@ import { parsedOrUndefined } from '../../wire/json.ts'
 import { mirroredParameters } from '../headers.ts'
 import { McpBody } from '../message.ts'
 
-/** What of a request may be looked at and changed: what it asks with, not what the protocol says. */
+/** The parts of a request that may be redacted: not members of the protocol. */
 const REQUEST: RedactionScope = {
   within: [['params'], ['result'], ['error']],
   except: [
     ['params', '_meta', 'progressToken'],
     ['params', 'requestState'],
   ],
-  // They name what is called, and headers repeat them.
+  // They name the target, and headers repeat them.
   fixed: [
     ['params', 'name'],
     ['params', 'uri'],
   ],
 }
 
-/** Where the texts of this plane's requests stand. */
+/** The texts in requests of this plane. */
 export const mcpTexts = {
   where: REQUEST,
   rewritten: (body: Body, bytes: Uint8Array): Body | Denial =>

@@ -4,21 +4,21 @@ import { readSecret } from '@plat/config'
 import { decodeBase64url, encodeBase64url, type Ids } from '@plat/core'
 import { SEAL_KEY_BYTES } from './seal.ts'
 
-/** Name of the file that holds a key made here. */
+/** Name of the file with a generated key. */
 const FILE_NAME = 'seal-key'
 
 export interface SealKeyOptions {
   readonly env: NodeJS.ProcessEnv
-  /** Where a key is made once when none is given; null: one for this process alone. */
+  /** Folder in which a key is generated if none is configured; null: the key is valid only for this process. */
   readonly stateDir: string | null
-  /** Makes a secret once for all replicas, instead of in the state folder; null: replicas share nothing. */
+  /** Generates a secret once for all replicas, instead of in the state folder; null: there is no shared state. */
   readonly secret?: ((name: string, make: () => string) => Promise<string>) | null
   readonly ids: Ids
 }
 
 /**
- * The keys that session ids are sealed with: `PLAT_SEAL_KEY` or `PLAT_SEAL_KEY_FILE` (32 bytes each, base64url, several by commas;
- * the first seals, all open), else one made once in the state that replicas share, or in the state folder. Throws with the name of what is malformed.
+ * Loads the keys that seal session ids: `PLAT_SEAL_KEY` or `PLAT_SEAL_KEY_FILE` (32 bytes each, base64url, separated by commas; the first
+ * seals, all open), otherwise a key that is generated once in the shared state or the state folder. Throws if a key is malformed.
  */
 export async function loadSealKeys(options: SealKeyOptions): Promise<Uint8Array[]> {
   const secret = readSecret(options.env, 'PLAT_SEAL_KEY')
@@ -44,7 +44,7 @@ function newKey(ids: Ids): string {
   return encodeBase64url(ids.random(SEAL_KEY_BYTES))
 }
 
-/** Writes a new key, unless another process was quicker: then that one counts. */
+/** Writes a new key. If another process wrote one first, returns that key. */
 async function makeKey(file: string, ids: Ids): Promise<string> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
   const text = `${newKey(ids)}\n`

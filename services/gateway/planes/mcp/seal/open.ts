@@ -5,40 +5,40 @@ import type { McpRequest, Replacement } from '../message.ts'
 import type { Sealed, SealKind } from './seal.ts'
 
 export interface Unsealer {
-  /** Opens what this caller was given under seal of this server; null: it never existed. */
+  /** Opens a value that was sealed for this caller and this server; null when it was not. */
   open(kind: SealKind, text: string): Sealed | null
 }
 
-/** What a message holds under seal, and what of it has to change before the server sees it. */
+/** Opened sealed values of a message, and the changes to make before it is forwarded. */
 export type Unsealed = Pick<McpRequest, 'opened' | 'replaced' | 'withheld'>
 
-/** A message that holds nothing under seal. */
+/** A message without sealed values. */
 export const NOTHING_SEALED: Unsealed = { opened: [], replaced: [], withheld: [] }
 
-/** The methods whose results may ask for another round (revision 2026-07-28). */
+/** The methods whose results may request another round (revision 2026-07-28). */
 export const ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** A member of a message that came out of the gateway under seal. */
+/** A member of a message that the gateway sealed. */
 interface SealedMember {
   readonly kind: SealKind
   readonly path: readonly string[]
   readonly text: string
 }
 
-/** Opens the member of a message that the gateway sealed, if it has one. A denial for what was not sealed for this caller. */
+/** Opens the sealed member of a message, if it has one. Returns a denial if it was not sealed for this caller. */
 export function openMessage(message: JsonObject, about: About, opener: Unsealer): Unsealed | Denial {
   const place = placeIn(message, about)
   if (place === null) return NOTHING_SEALED
   const sealed = opener.open(place.kind, place.text)
   if (sealed === null) return deny('not_found', `no such ${place.path.at(-1)}`)
   const opened = [sealed]
-  // The gateway made up a state where the server has none, to know which rounds belong together.
+  // The server sent no state, so the gateway had added one to identify the rounds of a call. The server must not see it.
   if (sealed.id === '') return { opened, replaced: [], withheld: [place.path] }
   const replacement: Replacement = { path: place.path, with: Buffer.from(sealed.id) }
   return { opened, replaced: [replacement], withheld: [] }
 }
 
-/** What is known of a message when its sealed member is looked for. */
+/** Properties of a message that determine its sealed member. */
 export interface About {
   readonly kind: McpRequest['kind']
   readonly era: Era

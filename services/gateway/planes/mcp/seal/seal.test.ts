@@ -13,7 +13,7 @@ const key = (byte: number) => new Uint8Array(32).fill(byte)
 const binding: SealBinding = { kind: 'mcp-session', tenant: '', session: 'ns/a/s', server: 'notes' }
 const content = { id: 'upstream-1', target: 'ns/notes' }
 
-test('a sealed id opens for its binding alone', () => {
+test('a sealed id opens only for its binding', () => {
   const sealer = createSealer([key(1)], clock, ids)
   const text = sealer.seal(binding, content)
   assert.match(text, /^p1\.[A-Za-z0-9_-]+$/)
@@ -25,7 +25,7 @@ test('a sealed id opens for its binding alone', () => {
   assert.equal(sealer.open({ ...binding, session: 'ns/a', server: 's/notes' }, text), null)
 })
 
-test('what is sealed as one kind opens as no other, and says which call it came out of', () => {
+test('a sealed value opens only as its kind, and contains the call that issued it', () => {
   const sealer = createSealer([key(1)], clock, ids)
   const origin = { call: 'c1', operation: 'mcp.call', method: 'tools/call', tool: 'add' } as const
   for (const kind of SEAL_KINDS) {
@@ -36,7 +36,7 @@ test('what is sealed as one kind opens as no other, and says which call it came 
   }
 })
 
-test('every byte of a sealed id counts', () => {
+test('a sealed id with any byte changed does not open', () => {
   const sealer = createSealer([key(1)], clock, ids)
   const bytes = Buffer.from(sealer.seal(binding, content).slice(3), 'base64url')
   for (let at = 0; at < bytes.length; at++) {
@@ -59,7 +59,7 @@ test('the first key seals, all open', () => {
   assert.deepEqual(createSealer([key(2)], clock, ids).open(binding, after), content)
 })
 
-test('a seal key is made once in the state folder, for its owner alone; a malformed one is named', async () => {
+test('a seal key is generated once in the state folder, readable only by its owner; an error names a malformed key', async () => {
   const stateDir = await mkdtemp(join(tmpdir(), 'plat-'))
   const made = await loadSealKeys({ env: {}, stateDir, ids })
   assert.deepEqual(await loadSealKeys({ env: {}, stateDir, ids }), made)

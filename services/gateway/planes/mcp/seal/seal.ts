@@ -13,8 +13,8 @@ const TAG_BYTES = 16
 const NO_SALT = new Uint8Array(0)
 
 /**
- * What is sealed: ids of sessions, of server requests and of events, cursors of lists, states between two rounds of a call; and what a
- * browser carries through the consent to a user's account; pages of agents' lists; and leave to apply a plan.
+ * Kinds of sealed values: ids of sessions, server requests and events, cursors of lists, states between two rounds of a call; the state of
+ * an OAuth consent in a browser; page tokens of agents' lists; and permissions to apply a plan.
  */
 export const SEAL_KINDS = [
   'mcp-session',
@@ -28,28 +28,28 @@ export const SEAL_KINDS = [
 ] as const
 export type SealKind = (typeof SEAL_KINDS)[number]
 
-/** Who may use a sealed text, and where. Everything here is authenticated, nothing of it is in the text. */
+/** The session and server for which a sealed text is valid. Authenticated as additional data, so it is not part of the text. */
 export interface SealBinding {
   readonly kind: SealKind
   readonly tenant: string
   /** `<ns>/<agent>/<session>`. */
   readonly session: string
-  /** The server as the caller names it. */
+  /** The name of the server that the caller uses. */
   readonly server: string
 }
 
-/** The binding of what a caller holds of a server. */
+/** Returns the binding of a value that a server issued to a caller. */
 export function bindingOf(kind: SealKind, caller: Identity, server: string): SealBinding {
   const session = `${caller.namespace}/${caller.agent}/${caller.session}`
   return { kind, tenant: caller.tenant, session, server }
 }
 
-/** The call that something came out of, for what follows from it on any replica. */
+/** The call that issued a sealed value, for the calls that continue it on any replica. */
 export interface Origin {
   /** `x-plat-decision-id` of that call. */
   readonly call: string
   readonly operation: Operation
-  /** The protocol's own word, such as `tools/call`. */
+  /** The method of the protocol, such as `tools/call`. */
   readonly method: string
   readonly tool: string | null
 }
@@ -58,16 +58,16 @@ export interface Origin {
 export interface Sealed {
   readonly id: string
   readonly target: string
-  /** Where it came from; absent for sessions and cursors. */
+  /** The call that issued it; absent for sessions and cursors. */
   readonly origin?: Origin
-  /** Of an event: the JSON-RPC id of the request whose stream it is in, as the client wrote it; absent on streams without a request. */
+  /** For an event: the JSON-RPC id of the request of its stream, as the client wrote it; absent for streams without a request. */
   readonly awaits?: string
 }
 
-/** Turns an upstream's id into a text that only the same session can use at the same server, on any replica with the key. */
+/** Encrypts an upstream's id into a text that only the same session can use at the same server, on any replica with the key. */
 export interface Sealer {
   seal(binding: SealBinding, content: Sealed): string
-  /** Null for whatever was not sealed for this binding by a key that is known: as if it never existed. */
+  /** Returns null for a text that was not sealed for this binding with one of the keys. */
   open(binding: SealBinding, text: string): Sealed | null
 }
 
@@ -77,8 +77,8 @@ interface Derived {
 }
 
 /**
- * Text = `p1.` + base64url(kid 4 ‖ nonce 12 ‖ AES-256-GCM(canonical {id, target, at, origin?, awaits?})). The first key seals, all open.
- * Throws when there is no key or one that is not 32 bytes.
+ * Creates a sealer. Text = `p1.` + base64url(kid 4 ‖ nonce 12 ‖ AES-256-GCM(canonical {id, target, at, origin?, awaits?})). The first key
+ * seals, all keys open. Throws if there is no key, or one that does not have 32 bytes.
  */
 export function createSealer(keys: readonly Uint8Array[], clock: Clock, ids: Ids): Sealer {
   if (keys.length === 0) throw new Error('a sealer needs at least one key')
@@ -86,7 +86,7 @@ export function createSealer(keys: readonly Uint8Array[], clock: Clock, ids: Ids
   return {
     seal(binding, content) {
       const first = derived.get(binding.kind)?.[0]
-      if (first === undefined) throw new Error(`nothing seals ${binding.kind}`)
+      if (first === undefined) throw new Error(`no key for ${binding.kind}`)
       const nonce = ids.random(NONCE_BYTES)
       const cipher = createCipheriv('aes-256-gcm', first.key, nonce).setAAD(additional(binding))
       const plain = canonicalJson({ at: clock.now(), ...content })
@@ -110,7 +110,7 @@ function derive(key: Uint8Array, kind: SealBinding['kind']): Derived {
   }
 }
 
-/** A list, so that no two bindings have the same bytes. */
+/** Serialized as a JSON array, so that no two bindings have the same bytes. */
 function additional(binding: SealBinding): Buffer {
   return Buffer.from(JSON.stringify([binding.kind, binding.tenant, binding.session, binding.server]))
 }
@@ -123,7 +123,7 @@ function unseal(key: Buffer, binding: SealBinding, bytes: Uint8Array): Sealed | 
     const plain = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, end)), decipher.final()])
     return decoded(parseStrict(plain))
   } catch {
-    // Tampered with, or sealed for somebody else: both look as if the id never existed.
+    // Tampered with, or sealed for another session: both are reported as if the id did not exist.
     return null
   }
 }
@@ -137,7 +137,7 @@ function decoded(value: unknown): Sealed | null {
   return { id, target, ...(origin !== null && { origin }), ...(typeof awaits === 'string' && { awaits }) }
 }
 
-/** Every operation that an upstream's answer can come out of. */
+/** The operations whose responses can contain sealed values. */
 const ORIGINS: readonly Operation[] = ['mcp.call', 'mcp.list', 'mcp.get', 'mcp.control', 'mcp.listen']
 
 function originIn(value: unknown): Origin | null {

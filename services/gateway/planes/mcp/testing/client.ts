@@ -1,6 +1,6 @@
 const ACCEPT = 'application/json, text/event-stream'
 
-/** One request; what is left out is what an ordinary call has. */
+/** A request; absent members have the values of an ordinary call. */
 export interface TestRequest {
   readonly body?: string
   readonly method?: string
@@ -10,7 +10,7 @@ export interface TestRequest {
   readonly signal?: AbortSignal
 }
 
-/** Sends one request to a gateway whose planes stand at `url`. */
+/** Sends one request to a gateway whose planes are served at `url`. */
 export function askAt(
   url: string,
   { body, method = 'POST', server = 'notes', session = 'alice', headers = {}, signal }: TestRequest,
@@ -23,22 +23,22 @@ export function askAt(
   })
 }
 
-/** A call of a tool, with the bytes of its id. */
+/** Returns a call of a tool; `id` is the JSON of its id. */
 export const call = (tool: string, id = '7') =>
   `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${tool}","arguments":{}}}`
 
-/** What each message of 2026-07-28 says of itself. */
+/** The `_meta` member of each message of revision 2026-07-28. */
 export const modernMeta =
   '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
 
-/** The headers that mirror such a message. */
+/** Returns the headers that mirror such a message. */
 export const modernHeaders = (method: string, name?: string) => ({
   'mcp-protocol-version': '2026-07-28',
   'mcp-method': method,
   ...(name !== undefined && { 'mcp-name': name }),
 })
 
-/** HTTP status, and code, word and id of the JSON-RPC error. */
+/** Returns the HTTP status, and the code, name and id of the JSON-RPC error. */
 export async function errorOf(
   response: Response,
 ): Promise<{ status: number; code: number; error: string; id: unknown }> {

@@ -10,7 +10,7 @@ import { admitted, stage } from '../../../pipeline/stage.ts'
 import { testMetrics } from '../../../testing/metrics.ts'
 import { createListReview, createMcpPlane, createSealer, type McpPlaneOptions, type McpUpstream } from '../index.ts'
 
-/** A gateway around the plane: a real listener, runner and dialer; who calls and what is allowed comes from the test. */
+/** A gateway with this plane and a real listener, runner and dialer; the test supplies identities and policy. */
 export interface PlaneUnderTest {
   /** `http://127.0.0.1:<port>/mcp/` */
   readonly url: string
@@ -23,11 +23,11 @@ export interface PlaneSetup {
   readonly servers: Readonly<Record<string, Partial<McpUpstream> & { readonly url: string }>>
   readonly allows?: (tool: string) => boolean
   readonly options?: Partial<McpPlaneOptions>
-  /** Counts the bytes that calls hold. */
+  /** Counts the bytes that calls retain. */
   readonly bytes?: SharedPool
 }
 
-/** The bearer token is the session's name, or `<agent>:<session>`; every session may use every server but `hidden`. */
+/** Starts the gateway. A bearer token is `<session>` or `<agent>:<session>`; every session may use all servers except `hidden`. */
 export async function startPlane({
   servers,
   allows = () => true,

@@ -38,7 +38,7 @@ function setup() {
   return { clock, counts, pool, aborted, ends, add }
 }
 
-test('a session has its share of abandoned calls: above it the oldest is aborted, and other sessions keep theirs', () => {
+test('above the share of a session its oldest abandoned call is aborted, and those of other sessions are not', () => {
   const { add, aborted, counts, pool } = setup()
   add('other', 's2')
   for (let nth = 1; nth <= 6; nth++) add(`call ${nth}`, 's1')
@@ -47,7 +47,7 @@ test('a session has its share of abandoned calls: above it the oldest is aborted
   assert.deepEqual([pool.used(), pool.refused], [5, ['share', 'share']])
 })
 
-test('an agent with many sessions has one share, and another agent is not affected', () => {
+test('all sessions of an agent have one share, and other agents are not affected', () => {
   const { add, aborted, counts } = setup()
   add('other', 's', 'b')
   for (let nth = 1; nth <= 17; nth++) add(`call ${nth}`, `s${nth}`)

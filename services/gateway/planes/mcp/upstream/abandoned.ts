@@ -4,17 +4,17 @@ import type { GatewayMetrics } from '../../../metrics.ts'
 import type { UpstreamExchange } from '../../wire/exchange.ts'
 import { type AbandonedMetrics, createAbandonedMetrics } from '../metrics.ts'
 
-/** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
+/** Milliseconds for which a call may continue at an upstream with a session after its legacy client has left. */
 const MAX_AGE_MS = 300_000
-/** Calls that may run on at one time: of all, of one agent, and of one session. Above it the oldest is aborted. */
+/** Limits of abandoned calls in total, per agent and per session. Above a limit, the oldest call is aborted. */
 const {
   total: MAX_OF_ALL,
   shares: [{ max: MAX_OF_AGENT }, { max: MAX_OF_SESSION }],
 } = poolTable.abandoned_calls
 
 /**
- * Calls that run on at an upstream without a client. Before 2026-07-28 a client that leaves has not cancelled, so an upstream with
- * a session may finish its work; each such call holds an upstream connection, hence the shares.
+ * Calls that continue at an upstream after their client has left. Before revision 2026-07-28 a disconnect is not a cancellation, so an
+ * upstream with a session may finish its work. Each such call uses an upstream connection, so their number is limited.
  */
 export class AbandonedCalls {
   readonly #clock: Clock
@@ -34,7 +34,7 @@ export class AbandonedCalls {
     return this.#all.size
   }
 
-  /** Lets the exchange run to its end unread, for a limited time and within the caller's share. */
+  /** Lets the exchange continue and discards its response, for a limited time and within the caller's share. */
   add({ tenant, namespace, agent, session }: Identity, exchange: Pick<UpstreamExchange, 'abort' | 'discard'>): void {
     const agentKey = JSON.stringify([tenant, namespace, agent])
     const call: Abandoned = { exchange, keys: [agentKey, JSON.stringify([agentKey, session])], cancel: () => {} }
@@ -85,7 +85,7 @@ type Share = LinkedMap<Abandoned, null>
 
 interface Abandoned {
   readonly exchange: Pick<UpstreamExchange, 'abort' | 'discard'>
-  /** Of the agent and of the session. */
+  /** Keys of the agent and of the session. */
   readonly keys: readonly [string, string]
   cancel: () => void
 }

@@ -28,11 +28,11 @@ import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from 
 import { bindingOf } from '../seal/seal.ts'
 import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, timeoutOf } from './open.ts'
 
-/** Largest JSON answer of an upstream, in bytes. */
+/** Largest JSON response of an upstream, in bytes. */
 export const MAX_ANSWER_BYTES = 32 * 1024 * 1024
-/** Wait for the upstream to take the gateway's own answer to a server request, in milliseconds. */
+/** Time limit of the gateway's own response to a server request, in milliseconds. */
 const OWN_ANSWER_MS = 10_000
-/** Server requests of one stream that the gateway answers itself; a server that goes on asking is cut off. */
+/** Server requests of one stream to which the gateway itself responds; with more, the stream is aborted. */
 const MAX_OWN_ANSWERS = 64
 
 const UNAUTHORIZED = 401
@@ -40,34 +40,34 @@ const UNAUTHORIZED = 401
 /** JSON-RPC "method not found". */
 const METHOD_NOT_FOUND = -32601
 
-/** One call on its way through. */
+/** A call to forward, with its parsed request and its server. */
 export interface McpForward {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: McpRequest
   readonly upstream: McpUpstream
-  /** A wait has opened an event stream already. */
+  /** A wait for an approval has already opened an event stream. */
   readonly sent: boolean
 }
 
 /**
- * Sends one request upstream and hands its answer out in frames. Bytes that nobody changed arrive as they were sent, in both
- * directions; the caller's credentials, cookies and `x-plat-*` headers never go up, the upstream's cookies and challenges never come down.
+ * Sends one request upstream and returns its response in frames. Unchanged bytes are forwarded as received, in both directions. Never
+ * forwarded: the caller's credentials, cookies and `x-plat-*` headers, and the upstream's cookies and challenges.
  */
 export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: McpForward
   readonly #seals: ReplySeals
   readonly #response: McpResponse
-  /** Method of the request that the response is for: that of the first request where a stream is resumed. */
+  /** Method of the request to which the response belongs: for a resumed stream, that of the original request. */
   readonly #method: string
   readonly #origin: string
   #credential: Credential
-  /** The attempt whose credential the server refused. */
+  /** The attempt that the server refused with 401. */
   #refused: Outcome['attempts'][number] | null = null
   #exchange: UpstreamExchange | null = null
   #answered = 0
 
-  /** `credential`: what the server is shown first. */
+  /** `credential` is used for the first attempt. */
   constructor(forwarder: Forwarder, passage: McpForward, credential: Credential) {
     this.#forwarder = forwarder
     this.#passage = passage
@@ -92,7 +92,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       if (renews) {
         this.#refused = attempt
         this.done()
-        exchange.abort('what it was shown was refused')
+        exchange.abort('the credential was refused')
         return await this.run()
       }
       const attempts = this.#refused === null ? [attempt] : [this.#refused, attempt]
@@ -100,8 +100,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head)) {
         if (!mayStream(this.#passage.request)) return this.#giveUp(unusableAnswer(call.server))
-        const told = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
-        return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
+        const replyHead = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
+        return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
       const whole = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call, deadline: this.#deadline })
       const bytes = whole instanceof Promise ? await whole : whole
@@ -122,7 +122,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return { clock, ms: timeoutOf(this.#passage.upstream, upstreamTimeoutMs) }
   }
 
-  /** A server that refuses what it was shown has done nothing yet, so the same request may go again with a newer credential. */
+  /** Gets a newer credential. The request can be repeated, since a server that responded with 401 has not processed it. */
   async #renews(): Promise<boolean | Denial> {
     const { call, upstream } = this.#passage
     const next = await this.#forwarder.credentials.renewed(upstream, call.facts.identity, this.#credential)
@@ -131,7 +131,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return true
   }
 
-  /** The frame that is relayed for an event; null where it was for the gateway. Throws an `UpstreamError` that ends the stream. */
+  /** Returns the frame to relay for an event, or null when it was for the gateway. Throws `UpstreamError` to end the stream. */
   pass(event: Uint8Array): McpFrame | null {
     const frame = this.#response.event(event)
     const passed = frame.json === null ? frame : this.#message(frame, frame.json)
@@ -139,10 +139,11 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #message(frame: McpFrame, json: Uint8Array): McpFrame | null {
-    if (frame.role === 'request') return this.#asked(frame, json)
+    if (frame.role === 'request') return this.#serverRequest(frame, json)
     if (frame.role !== 'final') return this.#seals.cancelled(frame, json)
-    if (this.#asksForWithheld(frame)) throw new AbandonedError('the server asks for what it was not offered')
-    // A resumed list has passed no filter, so the client must request it again.
+    if (this.#asksForWithheld(frame))
+      throw new AbandonedError('the server requires a capability that it was not offered')
+    // A resumed list would not pass the list filters, so the client must request it again.
     if (this.#passage.request.kind === 'listen' && this.#method === 'tools/list') return this.#unfiltered(frame)
     return this.#final(frame, json)
   }
@@ -158,14 +159,14 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return asksForWithheld(frame, request.era === 'modern' ? call.body?.value : null)
   }
 
-  /** The call was stopped. */
+  /** Called when the call is aborted. */
   handleEvent(): void {
     this.stop()
   }
 
   /**
-   * Nobody reads the answer any more. From 2026-07-28 on a client cancels by leaving; before, leaving means nothing, so a call
-   * to an upstream that keeps a session runs on, unread and for a limited time.
+   * Stops reading the response. From revision 2026-07-28 on, a disconnect is a cancellation. Before, it is not, so a call to an upstream
+   * with a session continues for a limited time, and its response is discarded.
    */
   stop(): void {
     this.done()
@@ -174,15 +175,15 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     if (exchange === null) return
     const runsOn = call.signal.reason === 'client' && request.kind === 'request' && request.session !== null
     if (!runsOn) {
-      exchange.abort(String(call.signal.reason ?? 'the answer is not wanted'))
+      exchange.abort(String(call.signal.reason ?? 'the response is no longer needed'))
       return
     }
     this.#forwarder.abandoned.add(call.facts.identity, exchange)
   }
 
   /**
-   * A stream may end after its response. Before that only where the client can fetch the rest: on a legacy stream that sent an event
-   * id, and on one that was resumed by such an id.
+   * Called when the stream ended. It may end before its response only if the client can resume it: a legacy stream that sent an event
+   * id, or that was itself resumed. Throws AbandonedError otherwise.
    */
   ended(): StreamEnd {
     this.done()
@@ -191,7 +192,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     throw new AbandonedError('the stream ended before the response')
   }
 
-  /** The exchange is over: nothing listens to the call any more. */
+  /** Removes the abort listener. */
   done(): void {
     this.#passage.call.signal.removeEventListener('abort', this)
   }
@@ -218,29 +219,29 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return openExchange(this.#forwarder, way, { method, headers, body })
   }
 
-  /** What the client gets of the upstream's head: its type, its session under seal, `Retry-After` and `Allow`. Nothing else. */
+  /** Returns the head of the reply, which has only the upstream's content type, sealed session id, `Retry-After` and `Allow`. */
   #replyHead(head: UpstreamHead, hasBody: boolean): Head {
     const { status, headers } = head
-    const told: Record<string, string> = {}
-    if (hasBody && typeof headers['content-type'] === 'string') told['content-type'] = headers['content-type']
-    if (typeof headers['retry-after'] === 'string') told['retry-after'] = headers['retry-after']
-    if (typeof headers.allow === 'string') told.allow = headers.allow
-    return { status, headers: this.#withSession(told, head) }
+    const reply: Record<string, string> = {}
+    if (hasBody && typeof headers['content-type'] === 'string') reply['content-type'] = headers['content-type']
+    if (typeof headers['retry-after'] === 'string') reply['retry-after'] = headers['retry-after']
+    if (typeof headers.allow === 'string') reply.allow = headers.allow
+    return { status, headers: this.#withSession(reply, head) }
   }
 
-  /** The upstream's session id under seal: no other session can use it, and none at another server. */
-  #withSession(told: Record<string, string>, { headers }: UpstreamHead): Record<string, string> {
+  /** Adds the upstream's session id, sealed so that only the same session can use it at the same server. */
+  #withSession(reply: Record<string, string>, { headers }: UpstreamHead): Record<string, string> {
     const id = headers['mcp-session-id']
     const { call, request } = this.#passage
-    if (typeof id !== 'string' || request.method !== 'initialize') return told
+    if (typeof id !== 'string' || request.method !== 'initialize') return reply
     const binding = bindingOf('mcp-session', call.facts.identity, call.server)
     const sealed = this.#forwarder.sealer.seal(binding, { id, target: call.facts.target.key })
-    return { ...told, 'mcp-session-id': sealed }
+    return { ...reply, 'mcp-session-id': sealed }
   }
 
   /**
-   * The frames of a body that came whole: one, or none. To what is no request there is no response, and of an error status only a
-   * JSON-RPC error is relayed, so any other body is dropped and the status speaks for itself.
+   * Returns the frame of a JSON body, or no frame: only requests have responses, and with an error status only a JSON-RPC error is
+   * relayed. Any other body is dropped, and only the status is sent.
    */
   #bodyFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
     const { call, request, sent } = this.#passage
@@ -249,7 +250,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     if (request.kind !== 'request') return NO_FRAMES
     if (!isJsonType(head.headers)) return unusableAnswer(call.server)
     const frame = this.#response.body(bytes)
-    if (this.#asksForWithheld(frame)) return deny('upstream_error', `${call.server} asks for what it was not offered`)
+    if (this.#asksForWithheld(frame))
+      return deny('upstream_error', `${call.server} requires a capability that it was not offered`)
     const relayed = this.#final(frame, bytes)
     return [sent ? relayed.inEvent() : relayed]
   }
@@ -270,7 +272,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     }
   }
 
-  /** An answer as it goes on; to the handshake or to a discovery it announces only what the gateway carries. */
+  /** Returns a response to relay. Removes unsupported capabilities from the response to a handshake or a discovery. */
   #final(frame: McpFrame, json: Uint8Array): McpFrame {
     const { upstream } = this.#passage
     if (this.#method !== 'initialize' && this.#method !== 'server/discover') return this.#seals.result(frame, json)
@@ -279,19 +281,19 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   /**
-   * A server asks the client for something: the question goes on under a sealed id. Pings and what no server may ask for are answered
-   * here.
+   * Handles a request of the server to the client: forwards it with a sealed id, or responds itself to pings and to requests that a
+   * server may not send.
    */
-  #asked(frame: McpFrame, json: Uint8Array): McpFrame | null {
+  #serverRequest(frame: McpFrame, json: Uint8Array): McpFrame | null {
     if (!isAsk(member(frame.value, 'method'))) return this.#answerServer(frame, json)
-    return this.#seals.asked(frame, json, this.#forwarder.clock.now())
+    return this.#seals.serverRequest(frame, json, this.#forwarder.clock.now())
   }
 
   #answerServer(frame: McpFrame, json: Uint8Array): null {
     const { call, request } = this.#passage
     this.#answered++
     if (this.#answered > MAX_OWN_ANSWERS)
-      throw new AbandonedError('the server keeps asking for what it was not offered')
+      throw new AbandonedError('the server sent too many requests that it may not send')
     const { accept: _, ...headers } = upstreamHeaders(call.wire.headers, {
       ...request,
       method: 'response',
@@ -302,19 +304,21 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       { ...headers, accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
       serverAnswer(json, frame.value),
     )
-    const cancel = this.#forwarder.clock.after(OWN_ANSWER_MS, () => answer.abort('the upstream takes no answer'))
+    const cancel = this.#forwarder.clock.after(OWN_ANSWER_MS, () =>
+      answer.abort('the upstream did not accept the response in time'),
+    )
     answer.discard(cancel)
     return null
   }
 }
 
-/** The body as the server knows it: without what is not carried, and with its own ids, cursors and states. */
+/** Returns the body for the server: without unsupported members, and with sealed ids, cursors and states replaced by the server's. */
 function bodyFor({ withheld, replaced }: McpRequest, bytes: Uint8Array): Uint8Array {
   const carried = withoutMembers(bytes, withheld)
   return replaced.reduce((body, { path, with: value }) => withValue(body, path, value), carried)
 }
 
-/** `-32601`, or the empty result of a ping, under the server's own request id. */
+/** Returns the gateway's response to a server request: an empty result for a ping, otherwise the error -32601. */
 function serverAnswer(json: Uint8Array, message: unknown): Uint8Array {
   const id = slice(json, ['id'])
   const method = String(member(message, 'method'))
@@ -327,7 +331,7 @@ export function isStream({ status, headers }: UpstreamHead): boolean {
   return status < 300 && isStreamType(headers)
 }
 
-/** Only a request and a GET are answered by a stream. */
+/** Returns true for messages whose response may be a stream: requests and GET. */
 function mayStream({ kind }: McpRequest): boolean {
   return kind === 'request' || kind === 'listen'
 }
@@ -335,10 +339,10 @@ function mayStream({ kind }: McpRequest): boolean {
 const NO_FRAMES: readonly McpFrame[] = []
 
 export function unusableAnswer(server: string): Denial {
-  return deny('upstream_error', `${server} sent an answer that is no JSON-RPC message`)
+  return deny('upstream_error', `${server} sent a response that is not a JSON-RPC message`)
 }
 
-/** The denial for a failure of the upstream. Throws what is none: a bug of the gateway, which the runner logs. */
+/** Returns the denial for a failure of the upstream. Rethrows other errors, which are bugs; the runner logs them. */
 export function faultOf(server: string, error: unknown): Denial {
   if (error instanceof InvalidResponseError || error instanceof AbandonedError)
     return deny('upstream_error', `${server}: ${error.message}`)

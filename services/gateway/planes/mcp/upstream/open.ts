@@ -6,32 +6,32 @@ import { UpstreamExchange } from '../../wire/exchange.ts'
 import type { Sealer } from '../seal/seal.ts'
 import type { AbandonedCalls } from './abandoned.ts'
 
-/** How a server is reached. */
+/** How to connect to a server. */
 export interface McpUpstream {
   /** `<ns>/<name>`; a static upstream has its bare name. */
   readonly key: string
   readonly url: string
-  /** Wait for response heads, and then for the whole of a JSON body; null: the gateway's default. */
+  /** Time limit for the response head, and then for the whole JSON body; null: the gateway's default. */
   readonly timeoutSeconds: number | null
-  /** PEM bundle trusted beside the system roots. */
+  /** PEM bundle trusted in addition to the system roots. */
   readonly caPEM: string | null
   /** docs/spec/crds.md, `protocolVersions`; null: not restricted. */
   readonly protocolVersions: readonly string[] | null
-  /** What the gateway shows it. */
+  /** How the gateway authenticates. */
   readonly auth: UpstreamAuth
-  /** Set: the gateway is the server itself, and nothing else here counts. */
+  /** A server that the gateway implements. If set, all other members are ignored. */
   readonly builtin?: BuiltinServer | null
 }
 
-/** What the gateway shows its servers. */
+/** Credentials for servers. */
 export interface Credentials {
-  /** A plain value when it is known; `upstream_credential` when there is none. */
+  /** Returns the credential, as a plain value if cached; a denial `upstream_credential` when there is none. */
   of(upstream: McpUpstream, identity: Identity): Credential | Denial | Promise<Credential | Denial>
-  /** What to show instead of what the server has just refused; null: there is nothing else; a denial says what to do about it. */
+  /** Resolves to a newer credential than `refused`, which the server refused; null when there is none; a denial with instructions. */
   renewed(upstream: McpUpstream, identity: Identity, refused: Credential): Promise<Credential | Denial | null>
 }
 
-/** What forwarding needs beside the call. */
+/** Dependencies of forwarding. */
 export interface Forwarder {
   readonly dialer: Pick<Dialer, 'client'>
   readonly credentials: Credentials
@@ -44,58 +44,62 @@ export interface Forwarder {
   readonly abandoned: AbandonedCalls
 }
 
-/** The parts of a URL that a request needs, and whom its connections believe. */
+/** Parts of a URL for requests, with the TLS trust roots of its connections. */
 interface UpstreamAddress {
   readonly origin: string
   /** Path and query. */
   readonly path: string
-  /** Undefined: the system's roots. One object for as long as it says the same: the dialer knows it again. */
+  /** Undefined: the system roots. The object stays the same as long as its content does, since the dialer caches by it. */
   readonly trust: TrustOptions | undefined
   readonly clientCert: Credential['clientCert']
 }
 
-/** Taken apart once: an upstream lives as long as the registry that holds it, a certificate until it is replaced. */
-const places = new WeakMap<McpUpstream, UpstreamAddress>()
+/** Parsed URLs. An entry is replaced when the client certificate changes. */
+const addresses = new WeakMap<McpUpstream, UpstreamAddress>()
 
-function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], extraCA: string | null): UpstreamAddress {
-  const known = places.get(upstream)
+function addressOf(
+  upstream: McpUpstream,
+  clientCert: Credential['clientCert'],
+  extraCA: string | null,
+): UpstreamAddress {
+  const known = addresses.get(upstream)
   if (known !== undefined && known.clientCert === clientCert) return known
   const { protocol, host, pathname, search } = new URL(upstream.url)
   const caPEM = joinedBundles([upstream.caPEM, extraCA])
   const trusts = caPEM !== null || clientCert !== null
   const trust = { ...(caPEM !== null && { caPEM }), ...(clientCert !== null && { clientCert }) }
-  // The origin stands in each record: joined, it lies in one piece, unlike the one that a URL tells.
+  // Every record contains the origin: `join` makes a flat string, whereas that of a URL is a rope, which is slower to serialize.
   const origin = [protocol, host].join('//')
-  const place = { origin, path: pathname + search, trust: trusts ? trust : undefined, clientCert }
-  places.set(upstream, place)
-  return place
+  const address = { origin, path: pathname + search, trust: trusts ? trust : undefined, clientCert }
+  addresses.set(upstream, address)
+  return address
 }
 
-/** Where a request goes, and what it shows there. */
+/** The server and credential of a request. */
 export interface UpstreamRoute {
   readonly upstream: McpUpstream
   readonly credential: Credential
-  /** Whose share of the connections it uses; absent: nobody's. */
+  /** The caller whose share of the connections is used; absent: counted for no caller. */
   readonly caller?: string
 }
 
-/** Scheme, host and port of a server, as records name it. */
+/** Returns the scheme, host and port of a server, as in records. */
 export function originOfUpstream({ extraCA }: Forwarder, { upstream, credential }: UpstreamRoute): string {
-  return placeOf(upstream, credential.clientCert, extraCA).origin
+  return addressOf(upstream, credential.clientCert, extraCA).origin
 }
 
-/** How long a response head may take, and then a whole JSON body, in milliseconds. */
+/** Returns the time limit for a response head, and then for a whole JSON body, in milliseconds. */
 export function timeoutOf({ timeoutSeconds }: McpUpstream, defaultMs: number): number {
   return timeoutSeconds === null ? defaultMs : timeoutSeconds * 1000
 }
 
-/** Sends one request to a server. `headers` gets what the server is shown. */
+/** Sends one request to a server. Adds the credential to `headers`. */
 export function openExchange(
   { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
   { upstream, credential, caller }: UpstreamRoute,
   { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: RequestHeaders },
 ): UpstreamExchange {
-  const { origin, path, trust } = placeOf(upstream, credential.clientCert, extraCA)
+  const { origin, path, trust } = addressOf(upstream, credential.clientCert, extraCA)
   const client = dialer.client(origin, 'mcp', trust)
   Object.assign(headers, credential.headers)
   const headersTimeoutMs = timeoutOf(upstream, upstreamTimeoutMs)

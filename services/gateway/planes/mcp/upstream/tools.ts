@@ -13,20 +13,20 @@ import { type McpRequest, parsedId } from '../message.ts'
 import { faultOf, isStream, MAX_ANSWER_BYTES, unusableAnswer } from './forward.ts'
 import { type Forwarder, type McpUpstream, openExchange } from './open.ts'
 
-/** Pages of one list that are read; a list that goes on is no list. */
+/** Maximum number of pages of one list; a longer list is refused. */
 const MAX_PAGES = 64
-/** Tools of one list, all pages together. */
+/** Maximum number of tools of one list, over all pages. */
 const MAX_TOOLS = 10_000
-/** Largest list, all pages together, in bytes. */
+/** Largest list, over all pages, in bytes. */
 const MAX_LIST_BYTES = MAX_ANSWER_BYTES
-/** Wait for one page, in milliseconds. */
+/** Time limit for one page, in milliseconds. */
 const PAGE_TIMEOUT_MS = 10_000
-/** JSON-RPC id of the gateway's own question. */
+/** JSON-RPC id of the gateway's request. */
 const LIST_ID = 'plat-tools'
 const LIST_ID_AWAITED = parsedId(Buffer.from(JSON.stringify(LIST_ID)))
 
-/** Whose session and revision the question uses. */
-export interface Asker {
+/** The call on whose session and in whose revision the tools are requested. */
+export interface ListRequester {
   readonly call: Pick<Call<'identity' | 'target'>, 'server' | 'wire' | 'body' | 'retain'>
   readonly request: McpRequest
   readonly upstream: McpUpstream
@@ -34,10 +34,10 @@ export interface Asker {
 }
 
 /**
- * Asks a server for its tools, all pages, as the caller would: on its session and in its revision, so that the answer is what this
- * caller would be offered. Numbers keep their source text (`parseLossless`). Never throws.
+ * Requests all pages of a server's tools on the caller's session and in its revision, so that the result is what the server offers this
+ * caller. Numbers keep their source text (`parseLossless`). Never rejects.
  */
-export async function listTools(forwarder: Forwarder, asker: Asker): Promise<readonly unknown[] | Denial> {
+export async function listTools(forwarder: Forwarder, asker: ListRequester): Promise<readonly unknown[] | Denial> {
   const { server } = asker.call
   const tools: unknown[] = []
   let maxBytes = MAX_LIST_BYTES
@@ -55,23 +55,23 @@ export async function listTools(forwarder: Forwarder, asker: Asker): Promise<rea
 }
 
 function tooLong(server: string): Denial {
-  return deny('upstream_error', `${server} lists more tools than are read`)
+  return deny('upstream_error', `${server} lists more tools than the limit`)
 }
 
 interface Page {
   readonly tools: readonly unknown[]
-  /** Null: it is the last one. */
+  /** Cursor of the next page; null: this is the last page. */
   readonly next: string | null
   readonly bytes: number
 }
 
 interface Turn {
-  /** Null: the first page. */
+  /** Null for the first page. */
   readonly cursor: string | null
   readonly maxBytes: number
 }
 
-async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: Turn): Promise<Page | Denial> {
+async function pageOf(forwarder: Forwarder, asker: ListRequester, { cursor, maxBytes }: Turn): Promise<Page | Denial> {
   const { server } = asker.call
   let exchange: UpstreamExchange | null = null
   const stopTimer = forwarder.clock.after(PAGE_TIMEOUT_MS, () => exchange?.abort('the list takes too long'))
@@ -79,7 +79,7 @@ async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: 
     exchange = openExchange(forwarder, asker, {
       method: 'POST',
       headers: headersOf(asker),
-      body: questionOf(asker, cursor),
+      body: listRequest(asker, cursor),
     })
     const head = await exchange.head
     const refusal = unusable(server, head)
@@ -102,21 +102,21 @@ async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: 
   }
 }
 
-function headersOf({ call, request }: Asker): RequestHeaders {
+function headersOf({ call, request }: ListRequester): RequestHeaders {
   const { headers } = call.wire
   const own = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': headers['mcp-protocol-version'] }
   return upstreamHeaders(own, { ...request, kind: 'request', method: 'tools/list', name: null, lastEvent: null })
 }
 
-/** From 2026-07-28 on each message says who asks: as the caller's own says. */
-function questionOf({ call, request }: Asker, cursor: string | null): Uint8Array {
+/** Returns the request for a page. From revision 2026-07-28 on, it has the `_meta` of the caller's request. */
+function listRequest({ call, request }: ListRequester, cursor: string | null): Uint8Array {
   const meta = request.era === 'modern' ? member(member(call.body?.value, 'params'), '_meta') : undefined
   const { progressToken: _, ..._meta }: { progressToken?: unknown } = isObject(meta) ? meta : {}
   const params = { ...(cursor !== null && { cursor }), ...(request.era === 'modern' && { _meta }) }
   return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: LIST_ID, method: 'tools/list', params }))
 }
 
-/** The response of a stream; null where the stream ends without one. */
+/** Returns the response of a stream; null if the stream ends without one. */
 async function finalOf(exchange: UpstreamExchange, response: McpResponse): Promise<McpFrame | null> {
   const gate = { pass: (event: Uint8Array) => response.event(event), ended: () => undefined, stop() {} }
   for await (const frames of new EventFrames(exchange, gate)) {
