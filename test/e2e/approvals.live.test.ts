@@ -291,7 +291,7 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     const late = await plat('deny', id)
     assert.deepEqual(
       [late.code, late.text],
-      [1, 'plat: the gateway refused: the approval is used already, or its time is over\n'],
+      [1, 'plat: the gateway refused: the approval is used already, or has expired\n'],
     )
     await client.close()
   })

@@ -33,7 +33,7 @@ export async function startDecisions(
   const approvals = keep(
     await createApprovals({
       ...shared,
-      asking: (call) => policies.asking(call),
+      approvalRules: (call) => policies.asking(call),
       personOf: (user) => marksOf({ names: [user], subject: null }, config.adminAuth.people),
       redactAll: createEraser(config.dlpProfiles, REDACT_ALL),
       mayApprove: offline.mayApprove,

@@ -120,7 +120,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     await here.admin('POST', `/v1/approvals/${id}/approve`, {})
     assert.match(await answer, /deleted/)
     const strict = await withCiba(t, { ciba: { fallback: 'deny' } })
-    assert.match(await strict.call('a', 'nobody'), /could not be asked: unknown_user_id/)
+    assert.match(await strict.call('a', 'nobody'), /user confirmation failed: unknown_user_id/)
   })
 
   test('assurance, scopes, claim and addresses are those of the configuration', async (t) => {
@@ -161,7 +161,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     await basic.question('hal')
     await basic.answer('allow hal')
     assert.match(await answer, /deleted/)
-    assert.match(await denied, /could not be asked: the provider gave no answer/)
+    assert.match(await denied, /user confirmation failed: the provider gave no answer/)
   })
 
   test('nobody is worn out: of many questions to one user three are open at once', async (t) => {

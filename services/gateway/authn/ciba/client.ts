@@ -73,7 +73,7 @@ const CANNOT_BE_ASKED: ReadonlySet<string> = new Set([
 export interface Ciba {
   readonly fallback: 'approvers' | 'deny'
   /** Asks this user; the question is over after so many milliseconds. Never rejects. */
-  ask(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed>
+  prompt(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed>
   /** Returns the state of a question that was asked. Silence and errors are no agreement. Never rejects. */
   poll(asked: PendingAuthentication, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
   close(): void
@@ -123,7 +123,7 @@ class Client implements Ciba {
     this.close = parts.close
   }
 
-  async ask(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed> {
+  async prompt(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed> {
     const { clock, ids, config } = this.#parts
     const { scopes, acrValues, requestedExpirySeconds, bindingMessagePrefix } = config.ciba
     const code = base32(ids.random(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()

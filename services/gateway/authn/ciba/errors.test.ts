@@ -76,7 +76,7 @@ test('each error of the backchannel endpoint: the fallback is for users who cann
   // Shows D3.ciba.fallback.
   for (const [ask, expected] of ASKING) {
     const { ciba } = await clientOf({ ask })
-    const result = await ciba.ask('uma', 60_000)
+    const result = await ciba.prompt('uma', 60_000)
     const found =
       !('kind' in result) || result.kind === 'unavailable'
         ? 'kind' in result && result.again
@@ -114,7 +114,7 @@ const POLLING: readonly (readonly [
 test('each error of the token endpoint: a user who was asked and does not say yes has not agreed', async () => {
   for (const [poll, expected] of POLLING) {
     const { ciba, clock } = await clientOf({ poll })
-    const asked = await ciba.ask('uma', 60_000)
+    const asked = await ciba.prompt('uma', 60_000)
     assert.ok('requestId' in asked)
     const result = await ciba.poll(asked, 'uma')
     const found = typeof result === 'string' ? result : result.byUser ? 'refused by the user' : 'not agreed'

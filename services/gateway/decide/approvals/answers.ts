@@ -2,11 +2,11 @@ import { type ApprovalUse, type Denial, deny, type ErrorCode } from '../../call/
 import type { Approval, Question, Vote } from './store/events.ts'
 
 export const USED_BY_ANOTHER =
-  'another call of this session used the approval, or it was withdrawn; call again to ask anew'
-export const QUORUM_NOT_MET = 'those who approved are not enough of those who must approve now; call again to ask anew'
-export const NOBODY_IN_TIME = 'the approval expired before it was used'
+  'another call of this session used the approval, or it was withdrawn; call again to start a new approval'
+export const QUORUM_NOT_MET = 'the approvals given no longer meet the quorum; call again to start a new approval'
+export const EXPIRED_UNUSED = 'the approval expired before it was used'
 
-/** A refusal that names the approval, and the rule that asked for it. */
+/** A refusal with the id of the approval and the approval rule. */
 export function refusal(
   code: ErrorCode,
   reason: string,
@@ -16,7 +16,7 @@ export function refusal(
   return deny(code, reason, { policy, rule, data: { approvalId } })
 }
 
-/** The approver's words are for the caller; who it was stands in the ledger. */
+/** The approver's reason, for the caller. The approver's name is only in the ledger. */
 export function denialReason(votes: readonly Vote[]): string {
   const reason = votes.at(-1)?.reason ?? ''
   return reason === '' ? 'an approver denied this call' : `an approver denied this call: ${reason}`

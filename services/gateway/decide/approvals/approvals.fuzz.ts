@@ -13,7 +13,7 @@ const args = near([
   '{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a","_meta":{"progressToken":1}}}',
 ])
 
-/** The plane lets only strict JSON come here. */
+/** Planes pass on strict JSON only. */
 function strict(text: string): boolean {
   try {
     checkJson(Buffer.from(text))
@@ -35,7 +35,7 @@ const event = fc.record(
   { requiredKeys: [] },
 )
 
-/** Whatever an agent sends has a digest or none, and a preview that is never longer than its cap. */
+/** Any arguments have a digest or null, and a preview within its cap. */
 export const target = fuzzTarget('gateway: approvals', {
   'a digest is stable and depends on the rule': fc.asyncProperty(args, fc.boolean(), async (text, get) => {
     if (!strict(text)) return

@@ -9,7 +9,7 @@ import { held, no, setup, yes } from './testing/setup.ts'
 
 const [{ max: AGENT_SHARE }, { max: SESSION_SHARE }] = poolTable.pending_approvals.shares
 
-test('what policy allows passes without a question and without an await', async () => {
+test('a call that policy allows passes synchronously and creates no approval', async () => {
   const here = await setup()
   assert.deepEqual(here.stage.admit(callOf({ action: 'allow' })), { approval: null })
   const denied = await here.stage.admit(callOf({ action: 'deny' }))
@@ -17,7 +17,7 @@ test('what policy allows passes without a question and without an await', async 
   assert.equal(here.approvals.list().length, 0)
 })
 
-test('a granted call passes in its second pass, once; the next identical one is held anew', async () => {
+test('a granted call passes once, in its second pass; the next identical call waits for a new approval', async () => {
   // Shows D3.approvals.approvalQuorum.default.
   const here = await setup()
   const call = callOf({})
@@ -33,7 +33,7 @@ test('a granted call passes in its second pass, once; the next identical one is 
   assert.notEqual(next.approvalId, wait.approvalId)
 })
 
-test('a caller that left is found by the next identical call, which waits for the same approval', async () => {
+test('after the caller left, the next identical call waits for the same approval', async () => {
   const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
@@ -45,7 +45,7 @@ test('a caller that left is found by the next identical call, which waits for th
   assert.equal(await second.until, 'granted')
 })
 
-test('approved after the caller left: the next identical call passes at once, a third is held', async () => {
+test('approved after the caller left: the next identical call passes at once, a third waits', async () => {
   const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
@@ -56,7 +56,7 @@ test('approved after the caller left: the next identical call passes at once, a 
   await held(here, callOf({}))
 })
 
-test('of identical calls that wait the newest is released: callers of older ones may have given up', async () => {
+test('a grant releases the newest of identical waiting calls: callers of older ones may have given up', async () => {
   const here = await setup()
   const [first, second] = [await held(here, callOf({})), await held(here, callOf({}))]
   await here.approvals.decide(first.approvalId, yes)
@@ -64,11 +64,11 @@ test('of identical calls that wait the newest is released: callers of older ones
   assert.notEqual(await first.until, 'granted')
 })
 
-test('of many identical calls at once one asks and all wait; one grant releases one of them', async () => {
+test('concurrent identical calls share one approval; one grant releases one of them', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
   const append = journal.append.bind(journal)
-  // A disk takes its time, and meanwhile the others ask.
+  // A slow disk, so that the other calls arrive while the question is written.
   journal.append = (...event) => new Promise((resolve) => setImmediate(() => resolve(append(...event))))
   const here = await setup(journal, clock)
   const waits = await Promise.all(Array.from({ length: 20 }, () => held(here, callOf({}))))
@@ -79,7 +79,7 @@ test('of many identical calls at once one asks and all wait; one grant releases 
   assert.equal(answers.filter((answer) => answer !== 'granted' && answer.code === 'approval_stale').length, 19)
 })
 
-test('of many calls that want a grant one gets it', async () => {
+test('only one of many concurrent calls gets a grant', async () => {
   const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
@@ -91,7 +91,7 @@ test('of many calls that want a grant one gets it', async () => {
   assert.equal(here.events.filter((t) => t === 'used').length, 1)
 })
 
-test('a denial reaches whoever waits, with the reason; a decision stands', async () => {
+test('a denial reaches the waiting call with its reason; a decision is final', async () => {
   const here = await setup()
   const wait = await held(here, callOf({}))
   await here.approvals.decide(wait.approvalId, no)
@@ -105,7 +105,7 @@ test('a denial reaches whoever waits, with the reason; a decision stands', async
   assert.deepEqual(await here.approvals.decide('no such id', yes), { refused: 'unknown' })
 })
 
-test('of two who decide at once one does', async () => {
+test('of two concurrent decisions one counts', async () => {
   const here = await setup()
   const wait = await held(here, callOf({}))
   const both = await Promise.all([
@@ -116,7 +116,7 @@ test('of two who decide at once one does', async () => {
   assert.equal(here.approvals.get(wait.approvalId)?.votes.length, 1)
 })
 
-test('nobody decides: the call ends when the time is over, and so does a grant that nobody used', async () => {
+test('an undecided call and an unused grant both expire', async () => {
   // Shows D3.approvals.approvalTimeoutSeconds and D3.limit.approvalLifetime.
   const here = await setup()
   const wait = await held(here, callOf({}))
@@ -137,7 +137,7 @@ test('nobody decides: the call ends when the time is over, and so does a grant t
   await held(here, callOf({ args: '{"name":"b"}' }))
 })
 
-test('at release the call is judged again: allow or the same rule passes, a changed rule is stale', async () => {
+test('a released call is evaluated again: allow or the same rule passes, a changed rule is stale', async () => {
   const cases = [
     [{}, 'passes'],
     [{ action: 'allow' as const }, 'passes'],
@@ -156,7 +156,7 @@ test('at release the call is judged again: allow or the same rule passes, a chan
   }
 })
 
-test('a grant that was never forwarded can be used again, one that was is gone', async () => {
+test('a grant whose call was not forwarded can be used again, a forwarded one cannot', async () => {
   const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
@@ -182,7 +182,7 @@ test('arguments that differ only beyond 2^53, or as number and text, never share
   assert.ok(ids.has(same.approvalId))
 })
 
-test('arguments that cannot be compared are refused, and nobody is asked', async () => {
+test('arguments without a canonical form are refused, and no approval is created', async () => {
   const here = await setup()
   const verdict = await here.stage.admit(callOf({ args: '{"name":"\\ud800"}' }))
   assert.ok(isDenial(verdict))
@@ -227,7 +227,7 @@ test('a message that names no tool is bound to method and parameters, not to its
   assert.notEqual((await held(here, read(3, 'b'))).approvalId, first.approvalId)
 })
 
-test('who is revoked while held takes the question with them; whose token expired may come back', async () => {
+test('revocation cancels the pending approval; after token expiry the caller may come back', async () => {
   const here = await setup()
   const revoked = callOf({ args: '{"n":1}' })
   const one = await held(here, revoked)
@@ -241,7 +241,7 @@ test('who is revoked while held takes the question with them; whose token expire
   assert.equal(here.pending(), 1)
 })
 
-test('one session cannot fill the list: beyond the cap its calls are told to come again', async () => {
+test('one session cannot fill the backlog: calls beyond its share get retryAfterMs', async () => {
   const here = await setup()
   const verdicts = await Promise.all(
     Array.from({ length: SESSION_SHARE + 5 }, (_, n) => here.stage.admit(callOf({ args: `{"n":${n}}` }))),
@@ -253,7 +253,7 @@ test('one session cannot fill the list: beyond the cap its calls are told to com
   await held(here, callOf({ session: 's2' }))
 })
 
-test('an agent that opens many sessions cannot fill the list: another agent is served', async () => {
+test('an agent that opens many sessions cannot fill the backlog: another agent is served', async () => {
   const here = await setup()
   const sessions = AGENT_SHARE / SESSION_SHARE
   for (let s = 0; s < sessions; s++) {

@@ -3,11 +3,11 @@ import type { Journal } from '@plat/state'
 import { linkOf, type PersonMarks } from '../../admin/index.ts'
 import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
-import { denialReason, NOBODY_IN_TIME, QUORUM_NOT_MET, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
+import { denialReason, EXPIRED_UNUSED, QUORUM_NOT_MET, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
 import { digestOf } from './question/digest.ts'
 import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
-import { type Ballot, type BallotFault, ballotFault, counted, isStanding, personOf } from './quorum/ballot.ts'
+import { type Ballot, type BallotFault, ballotFault, counted, isSatisfied, personOf } from './quorum/ballot.ts'
 import type { ApprovalRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
 import { isFree } from './stage.ts'
 import { type Entry, isOpen, type SessionName, sessionKey } from './store/book.ts'
@@ -15,21 +15,21 @@ import type { Approval, ApprovalEvent, Vote } from './store/events.ts'
 import { ApprovalLog } from './store/log.ts'
 import { Waiters } from './waiters.ts'
 
-/** How often expiry is looked for, in milliseconds. */
+/** Interval of the expiry check, in milliseconds. */
 const SWEEP_EVERY_MS = 500
-/** When a caller that found the backlog full should come again, in milliseconds. */
+/** `retryAfterMs` of calls refused because of the backlog. */
 const BACKLOG_RETRY_MS = 5_000
 
-/** Attempts of one call to join or ask a question while identical calls change it: far more than callers that can wait. */
-const ASK_TRIES_MAX = 1_000
+/** Attempts of one call to join or create a question while identical calls change it: far more than callers that can wait. */
+const CREATE_ATTEMPTS_MAX = 1_000
 
-/** People whose latest groups are remembered; those unused for longest are forgotten first. */
+/** LRU bound of people whose latest groups are remembered. */
 const PEOPLE_MAX = 10_000
 
-/** A call with a decision of policy. */
+/** A call with its policy decision. */
 export type DecidedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>
 
-/** What a call was held for in its first pass. */
+/** The pending approval that paused a call in its first pass. */
 interface Held {
   readonly approvalId: string
   readonly digest: string
@@ -46,48 +46,47 @@ export interface ApprovalsOptions {
   /** Lifetime of a pending approval and of its grant, in milliseconds. */
   readonly timeoutMs: number
   readonly preview: PreviewOptions
-  /** For previews of arguments that no profile of data-loss prevention looks at. */
+  /** For previews of arguments that no data-loss prevention profile inspects. */
   readonly redactAll?: RedactAll | undefined
-  /** The least that the gateway asks of every approval. */
+  /** Minimum quorum of every approval. */
   readonly floor: QuorumFloor
-  /** Every rule that asks for an approval of this call. */
-  readonly asking: (call: DecidedCall) => readonly ApprovalRule[]
-  /** Whether users can be asked to confirm. */
-  readonly asksUsers: boolean
-  /** Whether this person may approve anything now; absent: whoever may decide may. */
+  /** Returns every approval rule that applies to the call. */
+  readonly approvalRules: (call: DecidedCall) => readonly ApprovalRule[]
+  /** Whether users can be prompted to confirm. */
+  readonly canPromptUsers: boolean
+  /** Whether this person may currently approve anything. When absent, everyone who can decide may approve. */
   readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
-  /** Sees each event that the journal holds at start, with when it was written. */
-  /** What identifies the user that a session acts for. */
+  /** Called for each event that the journal holds at start, with the time when it was written. */
+  /** Returns the marks that identify the user of a session. */
   readonly personOf: (user: string) => PersonMarks
   readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
-  /** Told once of each event that this replica made durable. */
+  /** Called once for each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
-  /** Told how many are pending, after each change. */
+  /** Called with the number of pending approvals after each change. */
   readonly onPending: (count: number) => void
   /** Called when a question is refused because too many are pending. */
   readonly onRefused?: (bound: PoolBound) => void
-  /** The journal could not be written where nobody waits for the answer. */
+  /** Called when the journal cannot be written and no caller waits for the result. */
   readonly onFault: (error: unknown) => void
 }
 
-/** Why nothing was decided. */
+/** Reason why a decision was refused. */
 export type RefusedDecision = 'unknown' | 'decided' | 'offline' | BallotFault
 
 export type Decided = { readonly approval: Approval } | { readonly refused: RefusedDecision }
 
 /**
- * Approvals: durable, single use, bound to a digest of what is asked. A held call waits here; decisions come from the
- * admin API. Every change is an event of the journal first, bound to the number of events before it, so that of two calls
- * that want the same grant one gets it.
+ * Approvals: durable, single use, bound to a digest of the call. Paused calls wait here; decisions come from the admin API. Every change
+ * is appended to the journal first, conditional on the number of earlier events, so that only one of two concurrent calls gets a grant.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions
   readonly #log: ApprovalLog
   readonly #waiters = new Waiters()
-  /** Groups that a person had in the latest ballot here, by issuer and subject. */
+  /** Groups of a person in the latest ballot on this replica, by issuer and subject. */
   readonly #groups = new LruCache<string, readonly string[]>({ maxEntries: PEOPLE_MAX })
   readonly #held = new WeakMap<object, Held>()
-  /** Questions that are being written, by digest: an identical call meanwhile attaches to it. */
+  /** Questions that are being written, by digest. An identical call attaches to the one under way. */
   readonly #creating: Creating
   readonly #stopSweep: () => void
 
@@ -98,7 +97,7 @@ export class Approvals {
     this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => this.#sweep())
   }
 
-  /** Reads the journal, then answers. What expired meanwhile is closed by the first sweep. */
+  /** Reads the journal, then serves. The first sweep closes approvals that expired meanwhile. */
   static async open(options: ApprovalsOptions): Promise<Approvals> {
     const creating: Creating = new Map()
     let changed: (id: string) => void = () => {}
@@ -106,7 +105,7 @@ export class Approvals {
     const log = await ApprovalLog.open({
       ...options,
       onChange({ key, event }) {
-        // From here on the book counts it.
+        // From now on the book holds the question.
         if (event.t === 'created') creating.delete(event.question.digest)
         changed(key)
       },
@@ -128,18 +127,21 @@ export class Approvals {
     return this.#log.get(id)
   }
 
-  /** How many a session waits for. */
+  /** Returns the number of pending approvals of a session. */
   pendingOf(session: SessionName): number {
     return this.#log.book.pendingOf(sessionKey(session))
   }
 
-  /** The verdict over a call that needs an approval: a grant that it used, a wait, or a refusal. Rejects with the journal. */
+  /** Returns the verdict on a call that needs an approval: the grant it used, a wait, or a refusal. Rejects if the journal fails. */
   async ask(call: DecidedCall): Promise<ApprovalUse | Wait | Denial> {
     const ruleSha256 = call.facts.decision.ruleSha256 ?? null
     const digest = await digestOf(call, ruleSha256)
     if (digest === null)
-      return deny('invalid_request', 'the arguments hold text that is no Unicode: nobody can approve them')
-    for (let tries = 0; tries < ASK_TRIES_MAX; tries++) {
+      return deny(
+        'invalid_request',
+        'the arguments hold text that is not valid Unicode, so the call cannot be approved',
+      )
+    for (let tries = 0; tries < CREATE_ATTEMPTS_MAX; tries++) {
       const answer = await this.#tryToAsk(call, digest)
       if (answer === 'changed') continue
       if ('until' in answer) this.#held.set(call, { approvalId: answer.approvalId, digest, ruleSha256 })
@@ -151,8 +153,8 @@ export class Approvals {
   }
 
   /**
-   * A released call in its second pass: what policy says now must be an allow, or the same rule unchanged, over the same
-   * arguments. Null: the call was not held.
+   * Second pass of a released call. Policy must now allow the call, or the same rule must apply unchanged to the same arguments. Returns
+   * null if the call was not paused.
    */
   async release(call: DecidedCall): Promise<ApprovalUse | Denial | null> {
     const held = this.#held.get(call)
@@ -161,12 +163,12 @@ export class Approvals {
     const { action, ruleSha256 = null } = call.facts.decision
     const rule = action === 'allow' ? held.ruleSha256 : ruleSha256
     if ((await digestOf(call, rule)) !== held.digest) {
-      return this.#refusal('approval_stale', approvalId, 'what was approved is not what policy asks for now')
+      return this.#refusal('approval_stale', approvalId, 'policy now requires another approval than the one granted')
     }
     const used = await this.#log.change<Denial>(approvalId, (entry) => {
       if (entry?.approval.state !== 'approved')
         return { result: this.#refusal('approval_stale', approvalId, USED_BY_ANOTHER) }
-      if (this.#isOver(entry)) return { result: this.#refusal('approval_expired', approvalId, NOBODY_IN_TIME) }
+      if (this.#isOver(entry)) return { result: this.#refusal('approval_expired', approvalId, EXPIRED_UNUSED) }
       return { events: [this.#useOrEnd(call, entry.approval)] }
     })
     if ('result' in used) return used.result
@@ -175,11 +177,11 @@ export class Approvals {
       : this.#refusal('approval_stale', approvalId, QUORUM_NOT_MET)
   }
 
-  /** People and quorum are judged as of now; a grant that does not meet them is ended, so that an identical call asks anew. */
+  /** Applies current groups and quorum. A grant that does not meet them is ended, so that an identical call starts a new approval. */
   #useOrEnd(call: DecidedCall, approval: Approval): ApprovalEvent {
     const quorum = isFree(call) ? null : this.#quorumOf(call)
     const isMet =
-      quorum === null || (typeof quorum !== 'string' && isStanding(approval, quorum, this.#peopleOf(approval)))
+      quorum === null || (typeof quorum !== 'string' && isSatisfied(approval, quorum, this.#peopleOf(approval)))
     return isMet ? { t: 'used', call: call.id } : { t: 'cancelled' }
   }
 
@@ -190,7 +192,7 @@ export class Approvals {
     }
   }
 
-  /** The call was never forwarded: its grant can be used again until it expires. */
+  /** Makes a grant usable again until it expires: its call was never forwarded. */
   async giveBack({ approvalId }: ApprovalUse, callId: string): Promise<void> {
     await this.#log.change(approvalId, (entry) => {
       const isUsed = entry?.approval.state === 'used' && entry.approval.usedBy === callId
@@ -198,7 +200,7 @@ export class Approvals {
     })
   }
 
-  /** A person decides, or is one of those who must. Rejects when the journal cannot be written. */
+  /** Counts the ballot of a person. Rejects if the journal cannot be written. */
   decide(id: string, ballot: Ballot): Promise<Decided> {
     this.#remember(ballot)
     if (ballot.verdict === 'approve' && this.#options.mayApprove?.(ballot) === false) {
@@ -222,7 +224,7 @@ export class Approvals {
     if (link !== null) this.#groups.set(link, groups)
   }
 
-  /** Appends what follows for an approval that is still pending. Rejects when the journal cannot be written. */
+  /** Appends the events that `next` derives from a pending approval. Rejects if the journal cannot be written. */
   async advance(id: string, next: (approval: Approval) => readonly ApprovalEvent[] | BallotFault): Promise<Decided> {
     const changed = await this.#log.change<RefusedDecision>(id, (entry) => {
       if (entry === null) return { result: 'unknown' }
@@ -233,7 +235,7 @@ export class Approvals {
     return 'result' in changed ? { refused: changed.result } : changed
   }
 
-  /** Pending approvals whose user has neither confirmed nor been given up on. */
+  /** Pending approvals whose user has neither confirmed nor been waived. */
   awaitingUsers(): Approval[] {
     const opened = this.#log.book.opened().map(({ approval }) => approval)
     return opened.filter(
@@ -291,17 +293,17 @@ export class Approvals {
     }
   }
 
-  /** A text says why nobody could approve it. */
+  /** Returns the quorum of a call, or the reason why no one can approve it. */
   #quorumOf(call: DecidedCall): Quorum | string {
-    const { floor, asking, asksUsers } = this.#options
+    const { floor, approvalRules, canPromptUsers } = this.#options
     const { policy, rule } = call.facts.decision
-    const rules = asking(call)
+    const rules = approvalRules(call)
     const quorum = floor.over(rules.length > 0 ? rules : [{ policy, rule, quorum: null }])
-    if (typeof quorum === 'string' || quorum.userConfirmation === undefined || asksUsers) return quorum
-    return 'nobody can approve this: its user must confirm it, and ciba.enabled is off'
+    if (typeof quorum === 'string' || quorum.userConfirmation === undefined || canPromptUsers) return quorum
+    return 'this cannot be approved: its user must confirm it, and ciba.enabled is off'
   }
 
-  /** The bound that one more question would meet: those that are being written count as well. */
+  /** Returns the bound that one more question would exceed, counting those being written. */
   #boundFor(identity: SessionName): PoolBound | null {
     const session = sessionKey(identity)
     const agent = agentOf(identity)
@@ -316,7 +318,7 @@ export class Approvals {
     return this.#log.book.pending + this.#creating.size >= total ? 'total' : null
   }
 
-  /** The call waits from here on; what was decided while its event was written counts at once. */
+  /** Starts to wait. A decision made while the event was written applies at once. */
   #wait(call: DecidedCall, id: string): Wait {
     const waiter = this.#waiters.add(id)
     const leave = () => {
@@ -328,7 +330,7 @@ export class Approvals {
     return { kind: 'wait', approvalId: id, until: waiter.until }
   }
 
-  /** A caller that left may come back; one that may not call any more takes the question with it. */
+  /** Called when a waiting caller leaves. It may come back unless it was revoked: then its question is cancelled. */
   async #left(call: DecidedCall, id: string): Promise<void> {
     const cut = call.signal.reason === 'revoked' && call.facts.identity.expiresAt > this.#options.clock.now()
     const event: ApprovalEvent = { t: cut && !this.#waiters.has(id) ? 'cancelled' : 'detached' }
@@ -341,8 +343,8 @@ export class Approvals {
     for (const entry of this.#log.book.opened()) {
       if (!this.#isOver(entry)) continue
       const { id } = entry.approval.question
-      // Waiting calls are refused first: a disk that fails must not hold a call for ever.
-      this.#waiters.refuse(id, this.#refusal('approval_expired', id, NOBODY_IN_TIME))
+      // Refuse waiting calls first: a failing disk must not pause a call forever.
+      this.#waiters.refuse(id, this.#refusal('approval_expired', id, EXPIRED_UNUSED))
       if (this.#options.journal.health === 'ok' && !this.#log.isChanging(id)) void this.#expire(id)
     }
     this.#log.tidy()
@@ -356,7 +358,7 @@ export class Approvals {
       .catch(this.#options.onFault)
   }
 
-  /** Calls that wait for an approval that is gone are refused. */
+  /** Refuses calls that wait for an approval that no longer exists. */
   #replaced(): void {
     this.#options.onPending(this.#log.book.pending)
     for (const id of this.#waiters.ids()) {
@@ -369,7 +371,7 @@ export class Approvals {
     this.#answer(id)
   }
 
-  /** Tells whoever waits for an approval what became of it. */
+  /** Settles the calls that wait for a decided approval. */
   #answer(id: string): void {
     const approval = this.#waiters.has(id) ? this.get(id) : null
     if (approval === null || approval.state === 'pending') return
@@ -379,7 +381,7 @@ export class Approvals {
 
   #closed({ state, votes, question: { id } }: Approval): Denial {
     if (state === 'denied') return this.#refusal('approval_denied', id, denialReason(votes))
-    if (state === 'expired') return this.#refusal('approval_expired', id, NOBODY_IN_TIME)
+    if (state === 'expired') return this.#refusal('approval_expired', id, EXPIRED_UNUSED)
     return this.#refusal('approval_stale', id, USED_BY_ANOTHER)
   }
 

@@ -24,7 +24,7 @@ export const approvalPreviewBlock = defineBlock({
     mode: Type.Enum(['none', 'hash', 'redacted', 'full'], {
       default: 'redacted',
       description:
-        '`none`, `hash`, `redacted` (what data-loss prevention leaves, without a profile what all detectors leave), `full` (raw arguments, which are stored in this mode only).',
+        '`none`, `hash`, `redacted` (by data-loss prevention, or by all detectors where no profile applies), `full` (raw arguments; only this mode stores them).',
     }),
     maxBytes: Type.Integer({
       default: 4096,
@@ -37,18 +37,18 @@ export const approvalPreviewBlock = defineBlock({
 
 const USER_CONFIRMATION = ['ciba'] as const
 
-/** Who must approve. */
+/** Required approvers. */
 const quorum = {
   minApprovers: key.whole('Distinct people who must approve; 0 only with `userConfirmation`.', 1, 0, 10),
-  approverGroups: key.texts('Groups, of one of which each of them must be; default none in particular.'),
+  approverGroups: key.texts('Each approver must be in one of these groups; any group when empty.'),
   userConfirmation: Type.Optional(
     Type.Enum(USER_CONFIRMATION, {
-      description: 'The user that the session acts for confirms as well, by block `ciba`.',
+      description: 'The user of the session must confirm as well, through block `ciba`.',
     }),
   ),
 }
 
-/** Which quorums of the file nobody could fill. */
+/** Reports quorums that no one could fill. */
 const quorumsCanBeFilled: Rule = (block, file) => {
   const all: readonly (readonly [string, unknown])[] = [
     ['approvalQuorum.default', block.default],
@@ -56,14 +56,14 @@ const quorumsCanBeFilled: Rule = (block, file) => {
       ([name, rule]) => [memberPath('approvalQuorum.rules', name), rule] as const,
     ),
   ]
-  const asksUsers = isObject(file.ciba) && file.ciba.enabled === true
-  return all.flatMap(([path, rule]) => (isObject(rule) ? faultsOf(path, rule, asksUsers) : []))
+  const canPromptUsers = isObject(file.ciba) && file.ciba.enabled === true
+  return all.flatMap(([path, rule]) => (isObject(rule) ? faultsOf(path, rule, canPromptUsers) : []))
 }
 
-function faultsOf(path: string, rule: Record<string, unknown>, asksUsers: boolean): Problem[] {
+function faultsOf(path: string, rule: Record<string, unknown>, canPromptUsers: boolean): Problem[] {
   if (rule.userConfirmation !== undefined) {
-    const message = 'needs ciba.enabled: nobody could ask the user'
-    return asksUsers ? [] : [{ path: `${path}.userConfirmation`, message, severity: 'error' }]
+    const message = 'needs ciba.enabled: users cannot be prompted without it'
+    return canPromptUsers ? [] : [{ path: `${path}.userConfirmation`, message, severity: 'error' }]
   }
   if (rule.minApprovers !== 0) return []
   return [{ path: `${path}.minApprovers`, message: '0 needs userConfirmation: somebody must agree', severity: 'error' }]
@@ -73,19 +73,19 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** `approvalQuorum` (docs/spec/gateway.md): the least that every approval needs; a rule of a ToolPolicy can only ask for more. */
+/** `approvalQuorum` (docs/spec/gateway.md): minimum quorum of every approval. A rule of a ToolPolicy can only raise it. */
 export const approvalQuorumBlock = defineBlock({
   path: 'approvalQuorum',
   feature: 'approvals',
   schema: Type.Object({
     default: Type.Object(quorum, {
       default: {},
-      description: 'For every `require_approval` that no entry of `rules` is for.',
+      description: 'For each `require_approval` that no entry of `rules` matches.',
     }),
     rules: Type.Record(Type.String({ pattern: '^([^/]+/)?[^/]+/[^/]+$' }), Type.Object(quorum), {
       default: {},
       description:
-        'By `<policy>/<rule>`, `<policy>/*` or `*/<rule>` (globs; the policy may be written `<namespace>/<name>`): the most exact key counts.',
+        'By `<policy>/<rule>`, `<policy>/*` or `*/<rule>` (globs; the policy may be written `<namespace>/<name>`); the most exact key applies.',
     }),
   }),
   rules: [quorumsCanBeFilled],

@@ -26,20 +26,20 @@ export interface ApprovalsParts {
     readonly adminAuth: { readonly devTokenApprovers: boolean }
   }
   readonly journals: Journals
-  /** What identifies the user that a session acts for. */
+  /** Returns the marks that identify the user of a session. */
   readonly personOf: ApprovalsOptions['personOf']
-  /** For previews of arguments that no profile of data-loss prevention looks at. */
+  /** For previews of arguments that no data-loss prevention profile inspects. */
   readonly redactAll: RedactAll
-  /** Users are asked to confirm by one replica. */
+  /** Only the leading replica prompts users. */
   readonly leadership: Leadership
-  /** Every rule of the policies that asks for an approval of this call. */
-  readonly asking: (call: DecidedCall) => readonly ApprovalRule[]
-  /** Whether this person may approve anything now; absent: whoever may decide may. */
+  /** Returns every approval rule of the policies that applies to the call. */
+  readonly approvalRules: (call: DecidedCall) => readonly ApprovalRule[]
+  /** Whether this person may currently approve anything. When absent, everyone who can decide may approve. */
   readonly mayApprove?: ApprovalsOptions['mayApprove']
-  /** Asks users to confirm; null: nobody can. */
+  /** Prompts users to confirm; null: not configured. */
   readonly confirmer: Confirmer | null
   readonly ledgers: Ledgers
-  /** What the ledger had of approvals at start: what it lacks is recorded then. */
+  /** Approval records of the ledger at start. Missing ones are added then. */
   readonly recorded: readonly Rec[]
   readonly clock: Clock
   readonly ids: Ids
@@ -48,25 +48,26 @@ export interface ApprovalsParts {
   readonly pools?: PoolObservers<'pending_approvals'>
 }
 
-/** Asking people before a call passes. */
+/** Approvals by people before a call passes. */
 export interface ApprovalsFeature {
   readonly stage: ApprovalStage
   readonly routes: AdminRoutes
-  /** Decides for people who are known elsewhere than in the admin API. */
+  /** Decides for people who are authenticated outside the admin API. */
   readonly decisions: Decisions
-  /** As the admin API shows it; null: there is no such approval. */
+  /** Returns the approval as in the admin API, or null if there is none. */
   view(id: string): ApprovalView | null
-  /** Approvals that a session waits for. */
+  /** Number of approvals that a session waits for. */
   pendingOf(session: SessionName): number
   close(): Promise<void>
 }
 
 /**
- * Approvals (docs/spec/gateway.md, "Approvals") on the journal of `approvalStorePath`, in memory when it is empty. Rejects when
- * the journal cannot be read: nothing is decided on half a history.
+ * Approvals (docs/spec/gateway.md, "Approvals") on the journal of `approvalStorePath`, in memory when it is empty. Rejects if the
+ * journal cannot be read: decisions need the whole history.
  */
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
-  const { config, journals, leadership, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log } = parts
+  const { config, journals, leadership, approvalRules, confirmer, mayApprove, ledgers, recorded, clock, ids, log } =
+    parts
   const path = config.approvalStorePath
   if (path === '' && !journals.shared)
     log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
@@ -74,7 +75,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     log.warn({}, 'the static admin token may approve calls: adminAuth.devTokenApprovers is for development only')
   }
   const journal = await journals.open({ name: 'approvals', path, decode: decodeEvent })
-  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be kept')
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be stored')
   const record = (rec: Rec | null, tenant: string) => {
     const failed = (error: unknown) =>
       log.error({ error: reasonOf(error) }, 'an approval could not be recorded in the ledger')
@@ -91,11 +92,11 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     redactAll: parts.redactAll,
     personOf: parts.personOf,
     floor: new QuorumFloor(config.approvalQuorum),
-    asking,
-    asksUsers: confirmer !== null,
+    approvalRules,
+    canPromptUsers: confirmer !== null,
     mayApprove,
     ...meterPending(parts),
-    // What other replicas wrote is recorded in their ledgers.
+    // On a shared journal each replica records the events it wrote.
     onReplay(event, approval, at) {
       if (!journals.shared) unrecorded.see(approvalRecord(event, approval), at)
     },
@@ -125,7 +126,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
   }
 }
 
-/** Shows how many approvals are pending, in their own series and in that of pools. */
+/** Reports the number of pending approvals, in its own series and in that of pools. */
 function meterPending({ metrics, pools }: ApprovalsParts): Pick<ApprovalsOptions, 'onPending' | 'onRefused'> {
   let pending = 0
   const gauge = metrics.gauge('plat_gateway_approvals_pending')

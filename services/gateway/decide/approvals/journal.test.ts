@@ -11,7 +11,7 @@ import { COMPACT_AFTER_EVENTS } from './store/log.ts'
 import { ask, callOf } from './testing/call.ts'
 import { held, no, setup, yes } from './testing/setup.ts'
 
-test('a journal that cannot be written denies, and lets nobody wait for ever', async () => {
+test('calls are denied without a wait if the journal cannot be written', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
   const here = await setup(journal, clock)
@@ -25,7 +25,7 @@ test('a journal that cannot be written denies, and lets nobody wait for ever', a
   assert.equal(answer === 'granted' ? '' : answer.code, 'approval_expired')
 })
 
-/** A replica's view of a shared journal: it learns of everything a little later, and of its own events before it gets an answer. */
+/** A replica's delayed view of a shared journal: other replicas' events arrive later, its own before `append` resolves. */
 function farFrom(journal: Journal<ApprovalEvent>, clock: TestClock): Journal<ApprovalEvent> {
   const later = () => new Promise<void>((resolve) => clock.after(10, resolve))
   return {
@@ -41,7 +41,7 @@ function farFrom(journal: Journal<ApprovalEvent>, clock: TestClock): Journal<App
   }
 }
 
-/** Advances the clock in steps of a pause, so that whatever follows a timer can set the next one. */
+/** Advances the clock in small steps, so that a callback of one timer can set the next. */
 async function pass(clock: TestClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 10) {
     await clock.advance(10)
@@ -49,7 +49,7 @@ async function pass(clock: TestClock, ms: number): Promise<void> {
   }
 }
 
-test('two replicas on one journal: either decides for both, and a grant is used on one of them', async () => {
+test('two replicas on one journal: each decides for both, and only one uses the grant', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
   const [one, two] = [await setup(journal, clock), await setup(farFrom(journal, clock), clock)]
@@ -95,7 +95,7 @@ test('identical calls at three replicas share one question, nothing hangs, and o
   assert.deepEqual([count('created'), count('granted'), count('used')], [6, 3, 3])
 })
 
-test('a replica that no longer follows the journal refuses instead of trying for ever', async () => {
+test('a replica that no longer follows the journal refuses instead of retrying forever', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
   const one = await setup(journal, clock)
@@ -107,7 +107,7 @@ test('a replica that no longer follows the journal refuses instead of trying for
   assert.equal(one.approvals.get(wait.approvalId)?.state, 'pending')
 })
 
-test('1,000 held calls over a restart: none is lost, and no grant is used twice', async () => {
+test('1,000 paused calls over a restart: none is lost, and no grant is used twice', async () => {
   // Shows D3.approvals.approvalStorePath.
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const clock = new TestClock()
@@ -142,7 +142,7 @@ test('1,000 held calls over a restart: none is lost, and no grant is used twice'
   await rm(dir, { recursive: true })
 })
 
-test('a journal that grew long is written anew, and says the same', async () => {
+test('a long journal is compacted without a change of state', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
   const here = await setup(journal, clock)
@@ -161,7 +161,7 @@ test('a journal that grew long is written anew, and says the same', async () => 
   assert.deepEqual((await setup(journal, clock)).approvals.list(), before)
 })
 
-test('what is finished is forgotten after a day, and a journal with an unknown event is not opened', async () => {
+test('finished approvals are removed after a day, and a journal with an unknown event is not opened', async () => {
   const here = await setup()
   const wait = await held(here, callOf({}))
   await here.approvals.decide(wait.approvalId, no)

@@ -6,7 +6,7 @@ import { checkGatewayConfig, typedConfig } from '../../config.ts'
 import { examples } from '../../testing/configured.ts'
 import { QuorumFloor } from './quorum/quorum.ts'
 
-test('the gateway.json of docs/approvals.md is valid, and its quorums are what the page says', () => {
+test('the gateway.json of docs/approvals.md is valid, and its quorums match the page', () => {
   const config = {
     policyFile: '/policies.json',
     auditPath: '/audit.jsonl',
@@ -23,7 +23,7 @@ test('the gateway.json of docs/approvals.md is valid, and its quorums are what t
   assert.deepEqual(needs('shop/payments', 'wire'), { minApprovers: 1, approverGroups: [] })
 })
 
-test('the ToolPolicy of docs/approvals.md is valid, and asks for more than the gateway does', () => {
+test('the ToolPolicy of docs/approvals.md is valid and raises the quorum of the gateway', () => {
   const { object, problems } = parseResource('ToolPolicy', examples('approvals.md', 'yaml')[0])
   assert.deepEqual(problems, [])
   assert.deepEqual(object?.spec.rules?.[1]?.quorum, { minApprovers: 2, approverGroups: ['leads'] })

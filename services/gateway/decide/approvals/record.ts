@@ -3,15 +3,15 @@ import type { Rec } from '@plat/ledger'
 import type { Quorum } from './quorum/quorum.ts'
 import type { Approval, ApprovalEvent } from './store/events.ts'
 
-/** The `approval` record of an event; null for events that say nothing new about who asked, decided or used. */
+/** Returns the `approval` record of an event, or null for events that do not change who requested, decided or used the approval. */
 export function approvalRecord(event: ApprovalEvent, { question, votes }: Approval): Rec | null {
   if (event.t === 'attached' || event.t === 'detached' || event.t === 'snapshot') return null
-  // Where one vote decides, the verdict says it all.
-  if (event.t === 'vote' && !takesSeveral(question.quorum)) return null
+  // If one vote decides, the `granted` or `denied` event covers it.
+  if (event.t === 'vote' && !needsSeveral(question.quorum)) return null
   const { namespace, agent, session, user, server, tool, method, policy, rule, argsSha256, argsBytes } = question
   const vote = event.t === 'vote' ? event : event.t === 'granted' || event.t === 'denied' ? votes.at(-1) : undefined
   const reason = event.t === 'unconfirmed' ? event.reason : (vote?.reason ?? '')
-  // Absent beats null in the ledger.
+  // Null members are left out of ledger records.
   return {
     kind: 'approval',
     approval: question.id,
@@ -36,37 +36,37 @@ export function approvalRecord(event: ApprovalEvent, { question, votes }: Approv
   }
 }
 
-function takesSeveral({ minApprovers, userConfirmation }: Quorum): boolean {
+function needsSeveral({ minApprovers, userConfirmation }: Quorum): boolean {
   return minApprovers > 1 || userConfirmation !== undefined
 }
 
-/** Events that are older were recorded or never will be, in milliseconds: the ledger is asked for one hour more than this. */
+/** Older events are not recorded again, in milliseconds. The ledger is read one hour further back. */
 const LOOK_BACK_MS = 24 * 60 * 60_000
 
-/** What the journal knows and the ledger does not: the process died between the two. */
+/** Finds events of the journal that the ledger lacks because the process died between the two writes. */
 export class Unrecorded {
   readonly #recorded: ReadonlySet<string>
   readonly #since: number
   #missing: Rec[] = []
 
-  /** `recorded`: records of the ledger that are not older than a day and an hour. */
+  /** `recorded`: ledger records of the last 25 hours. */
   constructor(recorded: readonly Rec[], clock: Clock) {
     this.#recorded = new Set(recorded.filter(({ kind }) => kind === 'approval').map(markOf))
     this.#since = clock.now() - LOOK_BACK_MS
   }
 
-  /** The record that an event of the journal should have; null: none. `at`: when the event was written. */
+  /** `record`: the record that a journal event should have, or null; `at`: when the event was written. */
   see(record: Rec | null, at: number): void {
     if (record !== null && at >= this.#since && !this.#recorded.has(markOf(record))) this.#missing.push(record)
   }
 
-  /** What has to be recorded now, in the order in which it happened. */
+  /** Returns the missing records in order of time. */
   take(): readonly Rec[] {
     return this.#missing.splice(0)
   }
 }
 
-/** Of one approval nothing happens twice by the same call or the same person. */
+/** Unique per event: the same call or person never causes one twice for an approval. */
 function markOf({ approval, event, call, by, verdict }: Rec): string {
   return JSON.stringify([approval, event, call, by, verdict])
 }

@@ -22,7 +22,7 @@ after(async () => {
 type Frame = typeof tokenMode
 const ONE: Quorum = { minApprovers: 1, approverGroups: [] }
 
-/** Ledgers that keep what they are told. */
+/** Ledgers that collect their records. */
 function recordingLedgers(): { readonly ledgers: Ledgers; readonly records: Rec[] } {
   const records: Rec[] = []
   const head = { seq: 1, hash: '' }
@@ -63,7 +63,7 @@ async function served({
       approvalQuorum: { default: quorum, rules: {} },
       adminAuth: { devTokenApprovers },
     },
-    asking: () => [],
+    approvalRules: () => [],
     recorded: [],
     confirmer: null,
     metrics,
@@ -86,7 +86,7 @@ async function served({
     assert.ok(typeof answer === 'object' && answer !== null)
     return { status: response.status, answer: Object.fromEntries(Object.entries(answer)) }
   }
-  /** Holds a call; answers the id of its approval. */
+  /** Pauses a call. Returns the id of its approval. */
   const hold = async (name: string, namespace = 'default'): Promise<string> => {
     const verdict = await approvals.stage.admit(callOf({ args: JSON.stringify({ name }), namespace }))
     assert.ok('until' in verdict)
@@ -97,9 +97,9 @@ async function served({
 
 const known = (name: string) => ({ names: [name], subject: { issuer: 'https://login.example', subject: name } })
 
-test('approvals are listed newest first, by state, and shown in the promised shape', async () => {
+test('approvals are listed newest first, by state and in the documented shape', async () => {
   const { ask, hold, pending } = await served({ devTokenApprovers: true })
-  // Of ids made in the same millisecond the order is by chance.
+  // Ids made in the same millisecond have a random order.
   const ids = [await hold('a'), await hold('b'), await hold('c')].toSorted()
   // Shows D3.metric.plat_gateway_approvals_pending.
   assert.equal(pending.at(-1), '3')
@@ -124,7 +124,7 @@ test('approvals are listed newest first, by state, and shown in the promised sha
   assert.equal((await ask('GET', '/no-such-id')).status, 404)
 })
 
-test('a decision needs the token, counts once, and is recorded with who and why', async () => {
+test('a decision needs the token, counts once, and is recorded with its author and reason', async () => {
   // Shows D3.adminAuth.devTokenApprovers.
   const { ask, hold, records } = await served({ devTokenApprovers: true })
   const id = await hold('a')
@@ -155,7 +155,7 @@ test('without devTokenApprovers the static token cannot approve, but it can deny
   assert.equal((await ask('POST', `/${id}/deny`)).answer.state, 'denied')
 })
 
-test('whoever has a role in one namespace sees and decides what waits there; the rest is as if it were not', async () => {
+test('a role in one namespace shows and decides its approvals; others are not found', async () => {
   const frame = inNamespaces({ shop: { approver: ['user:ada'] }, bank: { viewer: ['user:ada'] } })
   const { ask, hold } = await served({ devTokenApprovers: false, frame })
   const ids = { shop: await hold('a', 'shop'), bank: await hold('b', 'bank'), farm: await hold('c', 'farm') }
@@ -169,15 +169,15 @@ test('whoever has a role in one namespace sees and decides what waits there; the
     [ids.farm, 404, 404],
     ['no-such-id', 404, 404],
   ] as const) {
-    const shown = await ask('GET', `/${id}`, undefined, 'ada')
+    const read = await ask('GET', `/${id}`, undefined, 'ada')
     const verdict = await ask('POST', `/${id}/approve`, {}, 'ada')
-    assert.deepEqual([shown.status, verdict.status], [seen, decided], id)
-    if (seen === 404) for (const { answer } of [shown, verdict]) assert.partialDeepStrictEqual(answer, hidden)
+    assert.deepEqual([read.status, verdict.status], [seen, decided], id)
+    if (seen === 404) for (const { answer } of [read, verdict]) assert.partialDeepStrictEqual(answer, hidden)
   }
   assert.equal((await ask('GET', `/${ids.farm}`)).answer.state, 'pending')
 })
 
-test('two people of the right group approve, each once, and the ledger has each of them', async () => {
+test('two people of an approver group must approve, and the ledger records both', async () => {
   const frame = {
     ...inNamespaces({ default: { approver: ['user:ada', 'user:bob', 'user:eve', 'user:uma'] } }),
     people: {
@@ -193,7 +193,7 @@ test('two people of the right group approve, each once, and the ledger has each 
   }
   assert.equal(await approve(), '403 forbidden', 'the static token is of no group')
   assert.equal(await approve('eve'), '403 forbidden')
-  assert.equal(await approve('uma'), '403 forbidden', 'whom the call is for')
+  assert.equal(await approve('uma'), '403 forbidden', 'the user of the session')
   assert.equal(await approve('ada'), '200 pending')
   assert.equal(await approve('ada'), '409 conflict')
   const { answer } = await ask('GET', `/${id}`)

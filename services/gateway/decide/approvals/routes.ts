@@ -5,7 +5,7 @@ import type { Decisions } from './decisions.ts'
 import type { Approval } from './store/events.ts'
 import { approvalView } from './view.ts'
 
-/** `{reason}`, which may be left out. */
+/** `{reason}`, optional. */
 export const decisionSchema = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 1024 })) },
   { additionalProperties: false },
@@ -13,7 +13,7 @@ export const decisionSchema = Type.Object(
 
 export interface ApprovalRoutesOptions {
   readonly approvals: Approvals
-  /** `adminAuth.devTokenApprovers`: the static token may approve. */
+  /** `adminAuth.devTokenApprovers`: the static token can approve. */
   readonly devTokenApprovers: boolean
   readonly decisions: Decisions
 }
@@ -59,7 +59,7 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, decisions }
   }
 }
 
-/** `state`, `namespace`, `agent` and `session` of the query. */
+/** Filters by `state`, `namespace`, `agent` and `session` of the query. */
 function wanted(query: unknown): (approval: Approval) => boolean {
   const state = queried(query, 'state')
   const names = (['namespace', 'agent', 'session'] as const).map((name) => [name, queried(query, name)] as const)

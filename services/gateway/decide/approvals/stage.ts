@@ -12,8 +12,8 @@ export type ApprovalStage = Stage<
 const NOT_NEEDED = { approval: null } as const
 
 /**
- * The stage `approval`: what policy allows passes, what needs an approval uses a grant, once, or waits for one. It is the
- * only stage that lets a decision other than allow go on.
+ * The stage `approval`: passes calls that policy allows; a call that needs an approval uses a grant once or waits for one. No other
+ * stage lets a decision other than allow continue.
  */
 export function createApprovalStage(approvals: Approvals, onFault: (error: unknown) => void): ApprovalStage {
   const judge = async (call: DecidedCall): Promise<Verdict<'approval'>> => {
@@ -24,7 +24,7 @@ export function createApprovalStage(approvals: Approvals, onFault: (error: unkno
   }
   const unavailable = (error: unknown): Denial => {
     onFault(error)
-    return deny('state_unavailable', 'approvals cannot be kept now')
+    return deny('state_unavailable', 'approvals cannot be stored now')
   }
   return stage({
     name: 'approval',
@@ -42,7 +42,7 @@ export function createApprovalStage(approvals: Approvals, onFault: (error: unkno
   })
 }
 
-/** Neither policy nor a changed definition nor the server asks for a person. */
+/** Whether neither policy nor a changed definition nor the server requires an approval. */
 export function isFree({ facts: { decision, pin, target } }: DecidedCall): boolean {
   return decision.action === 'allow' && pin?.approve !== true && !target.requirements?.approval
 }

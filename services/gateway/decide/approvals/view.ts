@@ -6,7 +6,7 @@ import { type Approval, previewSchema, STATES } from './store/events.ts'
 
 const nullable = Type.Union([Type.String(), Type.Null()])
 
-/** An approval as the admin API shows it. Times are RFC 3339. */
+/** An approval in the admin API. Times are RFC 3339. */
 export const viewSchema = Type.Object({
   id: Type.String(),
   state: Type.Enum(STATES),
@@ -26,12 +26,12 @@ export const viewSchema = Type.Object({
   quorum: Type.Object({
     minApprovers: Type.Integer(),
     approverGroups: Type.Array(Type.String()),
-    /** The user that the session acts for: what it was asked under this code; null: it is not asked. */
+    /** Confirmation by the user of the session; `code` identifies the prompt. Null: not required. */
     userConfirmation: Type.Union([
       Type.Object({ state: Type.Enum(['waiting', 'asked', 'confirmed', 'waived']), code: nullable }),
       Type.Null(),
     ]),
-    /** Votes that are needed in all, and those that are there; the user's own counts with them. */
+    /** Votes needed and votes given, including the user's own. */
     needed: Type.Integer(),
     given: Type.Integer(),
     votes: Type.Array(
@@ -50,7 +50,7 @@ export const viewSchema = Type.Object({
 
 export type ApprovalView = Static<typeof viewSchema>
 
-/** For clients of the admin API: is this answer an approval? */
+/** Returns whether a response of the admin API is an approval. For its clients. */
 export function isApprovalView(value: unknown): value is ApprovalView {
   return Check(viewSchema, value)
 }

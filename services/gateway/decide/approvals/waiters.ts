@@ -2,13 +2,13 @@ import type { Denial } from '../../call/index.ts'
 
 export type WaitResult = 'granted' | Denial
 
-/** A call that waits. */
+/** A waiting call. */
 export interface Waiter {
   readonly until: Promise<WaitResult>
   readonly answer: (answer: WaitResult) => void
 }
 
-/** The calls that wait on this replica, by approval. Each leaves when it is answered or its caller left. */
+/** Calls that wait on this replica, by approval. A call is removed when it is settled or its caller leaves. */
 export class Waiters {
   readonly #byApproval = new Map<string, Waiter[]>()
 
@@ -21,7 +21,7 @@ export class Waiters {
     return waiter
   }
 
-  /** False: it was answered before. */
+  /** Returns false if the waiter was settled before. */
   remove(id: string, waiter: Waiter): boolean {
     const waiting = this.#byApproval.get(id) ?? []
     const rest = waiting.filter((other) => other !== waiter)
@@ -34,15 +34,12 @@ export class Waiters {
     return this.#byApproval.has(id)
   }
 
-  /** Approvals that calls wait for. */
+  /** Ids of the approvals that calls wait for. */
   ids(): string[] {
     return [...this.#byApproval.keys()]
   }
 
-  /**
-   * One grant releases one call: the newest, because the callers of older ones may have given up without a word. The
-   * others hear `lost`.
-   */
+  /** Releases the newest call, because callers of older ones may have given up silently. The others get `lost`. */
   grant(id: string, lost: Denial): void {
     const waiting = this.#take(id)
     for (const [index, waiter] of waiting.entries()) waiter.answer(index === waiting.length - 1 ? 'granted' : lost)

@@ -8,13 +8,13 @@ import { alertRecord } from './record.ts'
 
 function setUp(amount = 100, zone = 'UTC') {
   const clock = new TestClock()
-  const told: string[] = []
+  const sent: string[] = []
   const alerts = new Alerts({ now: () => clock.now(), zone })
   const limits = new LocalLimits({ clock, zone, onSpent: alerts.spent })
   let broken = false
   alerts.begin(async ({ percent, window, spent }: BudgetAlert) => {
     if (broken) throw new Error('the disk is full')
-    told.push(`${window} ${percent} ${spent}`)
+    sent.push(`${window} ${percent} ${spent}`)
   })
   const budgetOf = (cap: number) =>
     new Budget({
@@ -33,12 +33,12 @@ function setUp(amount = 100, zone = 'UTC') {
     const hold = limits.take(`${calls++}`, [item], clock.now() + 1)
     if (hold instanceof Promise || isShort(hold)) assert.fail('no hold')
     hold.settle(new Map([[item.key, micros]]))
-    return told.splice(0)
+    return sent.splice(0)
   }
-  return { clock, alerts, spend, breaks: (now: boolean) => (broken = now), budgetOf, told }
+  return { clock, alerts, spend, breaks: (now: boolean) => (broken = now), budgetOf, sent }
 }
 
-test('each percentage of a window is told once, all that were passed in one step, and the next window begins anew', () => {
+test('each percentage of a window is reported once, several in one step, and again in the next window', () => {
   const { spend } = setUp()
   assert.deepEqual(spend(49), [])
   assert.deepEqual(spend(1), ['2026-01-01 50 50'])
@@ -47,7 +47,7 @@ test('each percentage of a window is told once, all that were passed in one step
   assert.deepEqual(spend(50, { window: '2026-01-02' }), ['2026-01-02 50 50'])
 })
 
-test('a cap that was lowered is told of with the next call, one that was raised is not told of again', () => {
+test('lowering a cap sends its alerts with the next call; raising it sends none again', () => {
   const { spend } = setUp()
   assert.deepEqual(spend(50), ['2026-01-01 50 50'])
   assert.deepEqual(spend(1, { cap: 60 }), ['2026-01-01 80 51'])
@@ -55,8 +55,8 @@ test('a cap that was lowered is told of with the next call, one that was raised 
   assert.deepEqual(spend(15), ['2026-01-01 100 100'])
 })
 
-test('what an earlier process told is not told again, and an alert that could not be kept is', async () => {
-  const { spend, alerts, breaks, told } = setUp()
+test('alerts of an earlier process are not repeated, and an alert that could not be stored is', async () => {
+  const { spend, alerts, breaks, sent } = setUp()
   alerts.restore('usd/Agent/default/a/day', '2026-01-01', 50)
   assert.deepEqual(spend(60), [])
   breaks(true)
@@ -64,19 +64,19 @@ test('what an earlier process told is not told again, and an alert that could no
   await new Promise((done) => setImmediate(done))
   breaks(false)
   assert.deepEqual(spend(1), ['2026-01-01 80 81'])
-  assert.deepEqual(told, [])
+  assert.deepEqual(sent, [])
 })
 
-test('windows that are over in their zone are forgotten', async () => {
+test('windows that have ended in their zone are removed', async () => {
   const { spend, alerts, clock } = setUp(100, 'America/New_York')
   spend(50)
   await clock.advance(25 * 3_600_000)
-  assert.equal(alerts.told().length, 1, 'it is still the first of January in New York')
+  assert.equal(alerts.sentPercents().length, 1, 'it is still the first of January in New York')
   await clock.advance(4 * 3_600_000)
-  assert.equal(alerts.told().length, 0)
+  assert.equal(alerts.sentPercents().length, 0)
 })
 
-test('the record of an alert says which budget, how much of it and in which window', () => {
+test('the record of an alert has budget, percentage and window', () => {
   const { budgetOf } = setUp()
   const budget = budgetOf(100)
   assert.deepEqual(alertRecord({ budget, key: budget.prefix, window: '2026-01-01', percent: 80, spent: 81 }, 'EUR'), {
@@ -95,11 +95,11 @@ test('the record of an alert says which budget, how much of it and in which wind
   })
 })
 
-test('windows that are over are forgotten a few at a time, and beyond the cap one is for each further one', async () => {
+test('ended windows are swept a few at a time; beyond the bound each new window evicts one', async () => {
   const { alerts, clock } = setUp()
   for (let n = 0; n < 10_000; n++) alerts.restore(`usd/s${n}`, '2026-01-01', 50)
   await clock.advance(2 * 24 * 3_600_000)
-  assert.deepEqual(alerts.told(), [])
+  assert.deepEqual(alerts.sentPercents(), [])
   let least = 0
   for (let n = 0, before = alerts.size; n < 20_000; n++, before = alerts.size) {
     alerts.restore(`usd/t${n}`, 'life', 50)

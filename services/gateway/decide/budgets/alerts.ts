@@ -1,18 +1,18 @@
 import { type HoldItem, windowEnd } from '@plat/state'
 import { type Budget, BudgetItem, type Threshold } from './caps/budget.ts'
 
-/** The word in records, and of whoever is notified. */
+/** Alert name in records and notifications. */
 export const BUDGET_THRESHOLD = 'budget.threshold'
 
-/** Windows of which it is remembered what was told; beyond, one is forgotten for each further one, and may be told of once more. */
+/** Bound of remembered windows. When exceeded, one is evicted per new window and its alerts may be sent again. */
 export const MAX_WINDOWS = 100_000
-/** With each further window so many of those that are remembered are looked at, so that none is searched for. */
-const LOOKED_AT = 2
+/** Entries swept per new window, so that no scan is needed. */
+const SWEPT_PER_WINDOW = 2
 
-/** So much of a budget is spent. */
+/** A threshold of a budget was reached. */
 export interface BudgetAlert {
   readonly budget: Budget
-  /** Of the item that was spent. */
+  /** Key of the item that was spent. */
   readonly key: string
   readonly window: string
   readonly percent: number
@@ -20,46 +20,46 @@ export interface BudgetAlert {
   readonly spent: number
 }
 
-/** Percents of one key in one window that were told. */
+/** Percentages of one key and window for which an alert was sent. */
 export interface SentPercents {
   readonly key: string
   readonly window: string
   readonly percents: readonly number[]
 }
 
-/** When the window is over, in milliseconds since the epoch; null: never. */
+/** End of the window, in milliseconds since the epoch; null: never. */
 interface Entry extends SentPercents {
   readonly percents: number[]
   readonly endsAt: number | null
 }
 
-/** Resolves when the alert is durable. One that cannot be kept is told again when more is spent. */
+/** Resolves when the alert is durable. After a failure it is sent again with the next spending. */
 type SendAlert = (alert: BudgetAlert) => Promise<unknown>
 
 export interface AlertsOptions {
   readonly now: () => number
-  /** IANA: of windows that are days and months. */
+  /** IANA zone of day and month windows. */
   readonly zone: string
 }
 
-/** Tells once for each budget, window and percent that so much is spent; what an earlier process told is not told again. */
+/** Sends one alert per budget, window and percentage, also across restarts. */
 export class Alerts {
-  readonly #told = new Map<string, Entry>()
+  readonly #sent = new Map<string, Entry>()
   readonly #options: AlertsOptions
   #sweeper: Iterator<[string, Entry]>
-  #tell: SendAlert = async () => {}
+  #send: SendAlert = async () => {}
 
   constructor(options: AlertsOptions) {
     this.#options = options
-    this.#sweeper = this.#told.entries()
+    this.#sweeper = this.#sent.entries()
   }
 
-  /** To whom alerts are told from now on. */
-  begin(tell: SendAlert): void {
-    this.#tell = tell
+  /** Sends all further alerts with `send`. */
+  begin(send: SendAlert): void {
+    this.#send = send
   }
 
-  /** For `onSpent` of limits. What was reached `before` already, in other replicas, is told by them. */
+  /** For `onSpent` of limits. Percentages reached by `before` are reported by the replicas that spent it. */
   readonly spent = (item: HoldItem, spent: number, before = 0): void => {
     if (!(item instanceof BudgetItem) || spent === 0) return
     for (const threshold of item.budget.thresholds) {
@@ -69,55 +69,55 @@ export class Alerts {
     }
   }
 
-  /** An alert that was told before. */
+  /** Marks an alert as sent by an earlier process. */
   restore(key: string, window: string, percent: number): void {
-    const told = this.#of(key, window)
-    if (!told.percents.includes(percent)) told.percents.push(percent)
+    const sent = this.#of(key, window)
+    if (!sent.percents.includes(percent)) sent.percents.push(percent)
   }
 
-  /** Everything that was told of windows that are not over. */
-  told(): readonly SentPercents[] {
+  /** Alerts sent for windows that have not ended. */
+  sentPercents(): readonly SentPercents[] {
     const now = this.#options.now()
-    const told: SentPercents[] = []
-    for (const { key, window, percents, endsAt } of this.#told.values())
-      if (endsAt === null || endsAt > now) told.push({ key, window, percents })
-    return told
+    const result: SentPercents[] = []
+    for (const { key, window, percents, endsAt } of this.#sent.values())
+      if (endsAt === null || endsAt > now) result.push({ key, window, percents })
+    return result
   }
 
-  /** Windows that are remembered. */
+  /** Number of remembered windows. */
   get size(): number {
-    return this.#told.size
+    return this.#sent.size
   }
 
   #reached({ budget, key, window }: BudgetItem, { percent }: Threshold, spent: number): void {
-    const told = this.#of(key, window)
-    if (told.percents.includes(percent)) return
-    told.percents.push(percent)
-    this.#tell({ budget, key, window, percent, spent }).catch(() =>
-      told.percents.splice(told.percents.indexOf(percent), 1),
+    const sent = this.#of(key, window)
+    if (sent.percents.includes(percent)) return
+    sent.percents.push(percent)
+    this.#send({ budget, key, window, percent, spent }).catch(() =>
+      sent.percents.splice(sent.percents.indexOf(percent), 1),
     )
   }
 
   #of(key: string, window: string) {
     const name = `${key}\n${window}`
-    const known = this.#told.get(name)
+    const known = this.#sent.get(name)
     if (known !== undefined) return known
     this.#makeRoom()
     const fresh: Entry = { key, window, percents: [], endsAt: windowEnd(window, this.#options.zone) }
-    this.#told.set(name, fresh)
+    this.#sent.set(name, fresh)
     return fresh
   }
 
   #makeRoom(): void {
     const now = this.#options.now()
-    for (let looked = 0; looked < LOOKED_AT; looked++) {
+    for (let swept = 0; swept < SWEPT_PER_WINDOW; swept++) {
       const next = this.#sweeper.next()
       if (next.done === true) {
-        this.#sweeper = this.#told.entries()
+        this.#sweeper = this.#sent.entries()
         continue
       }
       const [name, { endsAt }] = next.value
-      if (this.#told.size >= MAX_WINDOWS || (endsAt !== null && endsAt <= now)) this.#told.delete(name)
+      if (this.#sent.size >= MAX_WINDOWS || (endsAt !== null && endsAt <= now)) this.#sent.delete(name)
     }
   }
 }

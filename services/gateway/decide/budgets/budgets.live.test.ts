@@ -23,7 +23,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true })
 })
 
-/** A gateway on the ledger of this test, with a budget of so many micro-units a session. */
+/** A gateway on the ledger of this test with this session budget in micro-units. */
 const start = (capMicros: number, more: object = {}) =>
   startGatewayProcess({
     servers: {},
@@ -51,7 +51,7 @@ async function records(): Promise<readonly Readonly<Record<string, unknown>>[]> 
   return wholeLines(join(dir, 'audit.jsonl')).map((line) => JSON.parse(line).rec)
 }
 
-/** Waits until every intent has its outcome; answers what the outcomes settled in all. */
+/** Waits until every intent has its outcome. Returns the sum of settled amounts. */
 async function settled(): Promise<number> {
   let outcomes: Awaited<ReturnType<typeof records>> = []
   await until(async () => {
@@ -64,7 +64,7 @@ async function settled(): Promise<number> {
 
 const add = (sum: number, amount: number) => sum + amount
 
-/** Micro-units that a call could still spend: asks for more output than any budget allows, and reads to what it was cut down. */
+/** Returns the micro-units left: requests more output than any budget allows and reads the clamped limit. */
 async function left(gateway: GatewayProcess): Promise<number> {
   const greedy = JSON.stringify({ ...JSON.parse(ask), max_tokens: 10_000_000 })
   const { status, cut } = await complete(gateway, greedy)
@@ -72,7 +72,7 @@ async function left(gateway: GatewayProcess): Promise<number> {
   return Number(cut) * 10 + Buffer.byteLength(greedy)
 }
 
-/** What is left according to the ledger, as far as whole tokens can say it. */
+/** Equal to the ledger within the rounding to whole tokens. */
 function closeTo(actual: number, expected: number): void {
   assert.ok(actual <= expected && actual > expected - 10, `${actual} is left, the ledger says ${expected}`)
 }
@@ -124,7 +124,7 @@ test('500 calls at once on a budget that fits 100: exactly 100 are forwarded, an
   }
 })
 
-test('after aborts and a kill -9 no hold is left: what an outcome settled is spent, what has none is spent whole', async () => {
+test('after aborts and a kill -9 no hold is left: settled calls are spent as settled, others whole', async () => {
   const cap = 1_000_000
   const first = await start(cap)
   const never = new Promise<never>(() => {})
@@ -134,7 +134,7 @@ test('after aborts and a kill -9 no hold is left: what an outcome settled is spe
   await upstream.call(10)
   leaving.abort()
   await Promise.all(aborted)
-  // Nothing came back, so each has cost its prompt.
+  // No response arrived, so each call costs its prompt.
   assert.equal(await settled(), 10 * INPUT)
   upstream.answers({ text: ['Hello'] })
   closeTo(await left(first), cap - 10 * INPUT)
@@ -163,14 +163,14 @@ test('after aborts and a kill -9 no hold is left: what an outcome settled is spe
   assert.equal((await verifyLedger(join(dir, 'audit.jsonl'))).verdict, 'valid')
 })
 
-/** What outcomes settled but the last, which is the probe itself. */
+/** Sum settled by all outcomes but the last, which is the probe. */
 async function settledBefore(): Promise<number> {
   const whole = await settled()
   const last = (await records()).findLast(({ kind }) => kind === 'outcome')
   return whole - Object.values(last?.settled ?? {}).reduce(add, 0)
 }
 
-test('a call is cut down to what is left, in its body, its header and its outcome, also where the ledger may fail', async () => {
+test('a call is clamped to what is left, in body, header and outcome, also with auditFailurePolicy open', async () => {
   const gateway = await start(INPUT + 640, { auditFailurePolicy: 'open' })
   try {
     const { status, cut } = await complete(gateway)
@@ -184,7 +184,7 @@ test('a call is cut down to what is left, in its body, its header and its outcom
   }
 })
 
-test('a stream whose upstream dies costs its prompt and what was seen of the text, within its hold', async () => {
+test('a stream whose upstream dies costs its prompt and the text received, within its hold', async () => {
   const gateway = await start(1_000_000)
   try {
     upstream.answers({ text: Array.from({ length: 40 }, () => ' word'), diesAfter: 3000 })
@@ -203,7 +203,7 @@ test('a stream whose upstream dies costs its prompt and what was seen of the tex
   }
 })
 
-test('under a budget a model without a price is refused, and prices that come later are used', async () => {
+test('under a budget a model without a price is refused, and prices added later are used', async () => {
   // Shows D3.models.pricingFile.
   await rm(join(dir, 'prices.json'))
   const gateway = await start(1_000_000, { policyReloadSeconds: 1 })

@@ -11,7 +11,7 @@ import { pricingSlot } from './pricing/pricing.ts'
 import { createReserveStage } from './stage.ts'
 import { callOf, demandOf, identity, modelTarget, outcomeOf } from './testing.ts'
 
-/** A budget named `<what>`, of the policy `team`. */
+/** A budget named `<what>` of the policy `team`. */
 const budget = (what: string, amount: number, more: Partial<Cap> = {}, match: Match = {}): Selecting => ({
   cap: {
     id: `BudgetPolicy/default/team/${what}`,
@@ -30,7 +30,7 @@ const month = { window: 'month' } as const
 const tokens = { unit: 'tokens' } as const
 
 interface CapsFixture {
-  /** Null: they could not be read yet. */
+  /** Null: not loaded yet. */
   readonly budgets: readonly Selecting[] | null
   readonly currency?: string
   readonly zone?: string
@@ -38,7 +38,7 @@ interface CapsFixture {
   readonly demand?: Partial<ModelDemand> | null
 }
 
-/** A model that costs one micro-unit a token of input and ten one of output; a prompt of 100 tokens. */
+/** A model at one micro-unit per input token and ten per output token; a prompt of 100 tokens. */
 function setUp({ budgets, currency = 'USD', zone = 'UTC', start = Date.UTC(2026, 0, 1), demand = {} }: CapsFixture) {
   const clock = new TestClock(start)
   const snapshots = new Snapshots()
@@ -137,7 +137,7 @@ test('a call counts in every budget that selects it, all or nothing in one take'
   assert.equal((await it.limits.used('usd/BudgetPolicy/default/team/month', '2026-01')).held, 1_100)
 })
 
-test('the refusal names the budget, what is left of it and when it begins anew', () => {
+test('the refusal names the budget, the amount left and the reset time', () => {
   const start = Date.UTC(2026, 0, 1, 22)
   const it = setUp({ budgets: [budget('day', 1_150, { scope: 'agent' })], zone: 'Europe/Berlin', start })
   ok(it.admit()).settle(reported(100, 100))
@@ -146,13 +146,13 @@ test('the refusal names the budget, what is left of it and when it begins anew',
   assert.equal(
     reason,
     'the call may cost more than the 0.000050 USD left of the budget BudgetPolicy/default/team/day; ' +
-      'it begins anew at 2026-01-01T23:00:00Z',
+      'it resets at 2026-01-01T23:00:00Z',
   )
   assert.equal(retryAfterMs, 3_600_000)
   assert.deepEqual(it.denied, ['agent'])
 })
 
-test('a budget of each session is one session’s, and never begins anew', () => {
+test('a budget of each session is one session’s and never resets', () => {
   const it = setUp({ budgets: [budget('session', 1_150, session)] })
   ok(it.admit()).settle(reported(100, 100))
   const { reason, retryAfterMs } = no(it.admit())
@@ -161,7 +161,7 @@ test('a budget of each session is one session’s, and never begins anew', () =>
   ok(it.admit({ session: 'other' }))
 })
 
-test('days and months begin anew in their zone, through 23 and 25 hours and at the end of a month', async () => {
+test('days and months reset in their zone, through 23 and 25 hours and at the end of a month', async () => {
   // Shows D3.cost.budgetTimezone.
   const zone = 'Europe/Berlin'
   const passesAgain = async (start: number, hours: number, more: Partial<Cap>) => {
@@ -179,7 +179,7 @@ test('days and months begin anew in their zone, through 23 and 25 hours and at t
   await passesAgain(Date.UTC(2026, 2, 1, 0), 30 * 24 + 22, month)
 })
 
-test('a cap that was lowered denies the next call, one that was raised or removed frees it', () => {
+test('a lowered cap denies the next call, a raised or removed one admits it', () => {
   const it = setUp({ budgets: [budget('day', 5_000)] })
   ok(it.admit()).settle(reported(100, 100))
   it.reload([budget('day', 1_150)])
@@ -192,7 +192,7 @@ test('a cap that was lowered denies the next call, one that was raised or remove
   assert.equal(no(it.admit()).code, 'budget_exceeded', 'what was spent is not forgotten')
 })
 
-test('a call is cut down to the least that is left of any of its budgets', async () => {
+test('a call is clamped to the smallest amount left in any of its budgets', async () => {
   const it = setUp({ budgets: [budget('day', 4_100), budget('month', 1_740, month)], demand: { maxTokens: 1_000 } })
   const { cut, hold } = ok(it.admit())
   assert.equal(cut, 164)
@@ -236,26 +236,26 @@ test('tools that cost count in budgets of money, and in none of tokens', async (
   assert.equal(ok(setUp({ budgets: [], demand: null }).admit()).hold, null)
 })
 
-test('a budget of nothing lets nothing pass that costs', () => {
+test('a zero budget refuses every call with a cost', () => {
   const it = setUp({ budgets: [budget('refused', 0), budget('refused-tokens', 0, tokens)] })
   assert.equal(no(it.admit()).code, 'budget_exceeded')
 })
 
-test('while budgets could not be read, and where prices are in other money, nothing passes that costs', () => {
+test('calls with a cost are refused while budgets are not loaded or prices are in another currency', () => {
   // Shows D3.error.budgetCurrency.
   for (const demand of [{}, null]) {
     assert.equal(no(setUp({ budgets: null, demand }).admit()).code, 'state_unavailable')
     const foreign = no(setUp({ budgets: [budget('day', 5_000)], currency: 'EUR', demand }).admit())
     assert.deepEqual(
       [foreign.code, foreign.reason],
-      ['price_unknown', 'the prices are in USD, and the budgets of the call in EUR'],
+      ['price_unknown', 'the prices are in USD, but the budgets of the call in EUR'],
     )
   }
   assert.ok(ok(setUp({ budgets: [budget('t', 500, tokens)], currency: 'EUR' }).admit()))
   assert.ok(ok(setUp({ budgets: [budget('b', 1, {}, { users: ['ada'] })], currency: 'EUR' }).admit()))
 })
 
-test('the tokens of a minute are each session’s on a route; above them a call comes back in the next minute', async () => {
+test('the tokens of a minute are each session’s on a route; a call above them succeeds in the next minute', async () => {
   // Shows D2.model.tokensPerMinute.
   const it = setUp({ budgets: [], demand: { tokensPerMinute: 350 } })
   const first = ok(it.admit())
@@ -272,7 +272,7 @@ test('the tokens of a minute are each session’s on a route; above them a call 
   ok(it.admit())
 })
 
-test('a call asks for no more than a whole minute, and is refused for good when its prompt alone is longer', () => {
+test('a call is clamped to a whole minute, and refused for good if its prompt alone is longer', () => {
   const it = setUp({ budgets: [], demand: { maxTokens: null, tokensPerMinute: 350 } })
   const { cut, hold } = ok(it.admit())
   assert.deepEqual([cut, hold?.items[0]?.amount], [250, 350])

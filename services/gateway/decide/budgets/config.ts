@@ -1,7 +1,7 @@
 import { defineBlock, type Rule } from '@plat/config'
 import Type from 'typebox'
 
-/** Windows of days and months begin somewhere. */
+/** Days and months need a time zone. */
 const zoneIsKnown: Rule = ({ budgetTimezone: zone }) =>
   typeof zone !== 'string' || isZone(zone)
     ? []
@@ -24,7 +24,7 @@ export const budgetsBlock = defineBlock({
     sessionBudgetUSD: Type.Number({
       default: 0,
       minimum: 0,
-      description: 'Per-session limit in the currency of the prices; 0 means none.',
+      description: 'Per-session limit in the currency of the prices; 0: none.',
     }),
     pricingFile: Type.String({
       default: '',

@@ -1,35 +1,35 @@
 import type { Body, Call } from '../../call/index.ts'
 
-/** How prices name a model at one endpoint. */
+/** A model at one endpoint, as the pricing table names it. */
 export interface PricedModel {
-  /** `<provider>/<model>`, the model as the provider is asked for it. */
+  /** `<provider>/<model>`, with the name that the provider uses. */
   readonly key: string
-  /** What stands before the key where a price is for a route or an upstream alone, the narrowest first. */
+  /** Prefixes of the key for prices of a route or an upstream, narrowest first. */
   readonly scopes: readonly string[]
 }
 
-/** What a model call may use, as its plane and its route know it. */
+/** Resource bounds of a model call, from its plane and route. */
 export interface ModelDemand {
   readonly priced: PricedModel
-  /** The same for the other endpoints that may answer instead. */
+  /** The other endpoints that may respond instead. */
   readonly otherPriced: readonly PricedModel[]
-  /** The prompt has at most so many tokens. */
+  /** Upper bound of the prompt's tokens. */
   readonly inputTokens: number
-  /** False: nothing bounds the tokens of the prompt, such as those of an image. */
+  /** False: the prompt has parts without a token bound, such as images. */
   readonly bounded: boolean
-  /** What the caller selects beyond the plain prices: `service_tier=priority`. */
+  /** Options selected by the caller that change the price: `service_tier=priority`. */
   readonly options: readonly string[]
-  /** Each choice is generated, and paid, on its own. */
+  /** Number of choices; each is generated and billed separately. */
   readonly choices: number
-  /** Output tokens that each choice may have, as the caller wrote it; null: it set no limit. */
+  /** Output token limit per choice set by the caller; null: none. */
   readonly maxTokens: number | null
   /** `maxTokensPerRequest` of the route; null: none. */
   readonly routeMaxTokens: number | null
-  /** Tokens that a session may use on this route in a minute; null: unlimited. */
+  /** Token limit of a session on this route per minute; null: unlimited. */
   readonly tokensPerMinute: number | null
-  /** The body with another limit of output tokens in it. */
+  /** Returns the body with another output token limit. */
   clamp(maxTokens: number): Body
 }
 
-/** Null: not a call that generates tokens. `compose` answers from the model plane and its routes. */
+/** Returns null for calls that do not generate tokens. Implemented by the model plane and its routes. */
 export type DemandOf = (call: Call<'target'>) => ModelDemand | null

@@ -21,7 +21,7 @@ const running: GatewayProcess[] = []
 
 beforeEach(async () => {
   upstream = await startModelServer()
-  // Each call costs what it holds, so that sums are simple.
+  // Each call costs exactly its hold, which keeps sums simple.
   upstream.answers({ text: ['Hello'], usage: { prompt: INPUT, completion: MAX_TOKENS } })
   dir = await mkdtemp(join(tmpdir(), 'plat-'))
   await writeFile(join(dir, 'prices.json'), JSON.stringify(PRICES))
@@ -32,7 +32,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true })
 })
 
-/** By temporary file and rename, as it is rendered. */
+/** Writes the file atomically, as the operator renders it. */
 async function budgets(calls: { readonly day?: number; readonly month: number }): Promise<void> {
   const all = { alerts: [50, 100] }
   const day = {
@@ -56,7 +56,7 @@ async function budgets(calls: { readonly day?: number; readonly month: number })
   await rename(join(dir, 'budgets.tmp'), join(dir, 'budgets.json'))
 }
 
-/** The same totals, whole, as if another ledger had them. */
+/** The same valid totals with the position of another ledger. */
 function ofAnotherLedger(text: string): string {
   const end = text.lastIndexOf(',"sha256":"')
   const body = text.slice(0, end).replace(/"hash":"[0-9a-f]{8}/, '"hash":"00000000')
@@ -83,14 +83,14 @@ async function start(config: object = {}): Promise<GatewayProcess> {
   return gateway
 }
 
-/** Where it is about noon: no day and no month ends while the test runs. */
+/** A zone where it is about noon, so that no window ends during the test. */
 function zoneOfNoon(): string {
   const hours = 12 - new Date().getUTCHours()
-  // Signs of these zones are those of POSIX: ahead of UTC is negative.
+  // POSIX sign convention: ahead of UTC is negative.
   return `Etc/GMT${hours > 0 ? '-' : '+'}${Math.abs(hours)}`
 }
 
-/** Null: the call passed. */
+/** Returns null if the call passed. */
 async function refusal(gateway: GatewayProcess) {
   const headers = { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' }
   const url = `${gateway.url}/llm/small/v1/chat/completions`
@@ -134,7 +134,7 @@ const spentOf = async (gateway: GatewayProcess) =>
     ]),
   )
 
-test('budgets of a file hold calls, are listed and reloaded, and alerts are told once', async () => {
+test('budgets of a file limit calls, are listed and reloaded, and alerts are sent once', async () => {
   // Shows D3.cost.budgetsFile, D3.event.budgetThreshold, D3.metric.plat_gateway_budget_alerts_total.
   // Shows D2.budget.perDayUSD.
   await budgets({ day: 2, month: 100 })
@@ -143,7 +143,7 @@ test('budgets of a file hold calls, are listed and reloaded, and alerts are told
   await until(async () => (await spentOf(gateway))[DAY] === 2, 'both calls settled')
   const refused = await refusal(gateway)
   assert.deepEqual([refused?.status, refused?.code, refused?.retry], [429, 'budget_exceeded', 'false'])
-  assert.match(refused?.message ?? '', new RegExp(`0\\.000000 USD left of the budget ${DAY}; it begins anew at `))
+  assert.match(refused?.message ?? '', new RegExp(`0\\.000000 USD left of the budget ${DAY}; it resets at `))
   const seconds = Number(refused?.retryAfter)
   assert.ok(seconds > 0 && seconds <= 86_400)
   const [month, day] = await listed(gateway)
@@ -175,12 +175,12 @@ test('budgets of a file hold calls, are listed and reloaded, and alerts are told
   await until(async () => (await refusal(gateway)) === null, 'the removed budget')
 })
 
-test('what was spent and told survives a stop, a kill -9, and totals that are wrong, lost or of another ledger', async () => {
+test('spending and sent alerts survive a stop, a kill -9, and wrong, lost or foreign totals', async () => {
   // Shows D3.cost.finopsStatePath.
   await budgets({ day: 100, month: 10 })
   const state = join(dir, 'audit.jsonl.finops.json')
   let calls = 0
-  /** One call more, and then the end. */
+  /** One more call, then the end. */
   const session = async (end: (gateway: GatewayProcess) => Promise<void>, config: object = {}) => {
     const gateway = await start(config)
     assert.deepEqual(await spentOf(gateway), { [DAY]: calls, [MONTH]: calls })
@@ -208,14 +208,14 @@ test('what was spent and told survives a stop, a kill -9, and totals that are wr
   await session(stop, { finopsStatePath: elsewhere })
   assert.equal(JSON.parse(await readFile(elsewhere, 'utf8')).totalMicros, calls * HOLD)
   assert.deepEqual(await alerts(), [`${MONTH} 50 5`])
-  // What is reached already when a gateway starts is told without another call.
+  // Thresholds that are already reached at start send alerts without another call.
   await budgets({ day: calls, month: 10 })
   await (await start()).close()
   assert.deepEqual((await alerts()).slice(1), [`${DAY} 50 ${calls}`, `${DAY} 100 ${calls}`])
   assert.equal((await verifyLedger(join(dir, 'audit.jsonl'))).verdict, 'valid')
 })
 
-test('while budgets cannot be read nothing passes that costs, and a call passes once they can', async () => {
+test('calls with a cost are refused until budgets can be loaded', async () => {
   // Shows D3.error.budgetCurrency.
   const gateway = await start({ budgetCurrency: 'EUR', pricingFile: '' })
   assert.equal((await refusal(gateway))?.code, 'state_unavailable')
@@ -232,12 +232,12 @@ test('while budgets cannot be read nothing passes that costs, and a call passes 
   await until(async () => (await refusal(gateway)) === null, 'no budgets')
 })
 
-test('the tokens of a minute are held on a route that says so', async () => {
+test('tokens per minute are held on a route with that limit', async () => {
   // Shows D3.metric.plat_gateway_rate_limited_total.
   await budgets({ month: 100 })
   const models = { small: { upstream: upstream.url, tokensPerMinute: INPUT + MAX_TOKENS } }
   const gateway = await start({ models })
-  // The minute may end in between: then the second call is the first of the next.
+  // If the minute ends in between, the second call is the first of the next one.
   await until(async () => {
     const answers = [await refusal(gateway), await refusal(gateway)]
     const limited = answers.find((answer) => answer !== null)

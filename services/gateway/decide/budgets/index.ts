@@ -37,19 +37,19 @@ export interface BudgetsOptions extends OpeningLimits, Pick<KeeperOptions, 'plac
 
 export interface Budgets {
   readonly stage: Stage<'reserve', 'identity' | 'target' | 'decision', 'hold'>
-  /** Prices the usage of a model call, in micro-units. */
+  /** Returns the price of a model call's usage, in micro-units. */
   readonly price: (call: Call<'target'>, usage: Usage) => number
-  /** Whether what is held for a model call covers it at the price `<provider>/<model>`. */
+  /** Returns whether the call's hold covers it at the price `<provider>/<model>`. */
   readonly affords: (call: Call<'target' | 'hold'>, priced: PricedModel) => boolean
-  /** Counts what is not money: the requests that an endpoint gets in a minute. */
+  /** Counters other than money: requests per minute of an endpoint. */
   readonly limits: Limits
   readonly toolMeter: Review<'target'>
-  /** For what was used without a call. */
+  /** Charges usage outside calls. */
   readonly charging: Charging
   readonly routes: AdminRoutes
-  /** Reads prices and budgets now; the first check comes before the gateway serves. */
+  /** Loads prices and budgets. Call before the gateway serves. */
   check(): Promise<void>
-  /** Saves the totals: after the last call, before the ledger is closed. */
+  /** Saves the totals. Call after the last call and before the ledger is closed. */
   close(): Promise<void>
 }
 
@@ -80,7 +80,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       denied: (scope) => metrics.denied(scope),
       rateLimited: () => metrics.rateLimited(),
       metered,
-      onFault: (error) => log.error({ error: reasonOf(error) }, 'what a call may spend could not be counted'),
+      onFault: (error) => log.error({ error: reasonOf(error) }, 'spending of a call could not be counted'),
     }),
     price: createPrice(demandOf),
     affords: createAffords(demandOf),
@@ -102,7 +102,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       now: () => clock.now(),
     }),
     async check() {
-      // Prices first: budgets may be in their currency.
+      // Prices first: budgets may depend on their currency.
       await pricing.check()
       await budgets.check()
       await alertReached(options, budgets.of(snapshots.current), calendar)

@@ -4,7 +4,7 @@ import type { DemandOf } from './demand.ts'
 import { costOf } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 
-/** Prices what a model call used by the prices of its pass, in micro-units; 0 where the model has no price. */
+/** Returns the price of a model call's usage by the prices of its pass, in micro-units; 0 if the model has no price. */
 export function createPrice(demandOf: DemandOf): (call: Call<'target'>, usage: Usage) => number {
   return (call, usage) => {
     const demand = demandOf(call)
@@ -13,7 +13,7 @@ export function createPrice(demandOf: DemandOf): (call: Call<'target'>, usage: U
   }
 }
 
-/** Says what the call of a tool costs, where the tool has a price. It looks at no frame. */
+/** Adds the price of a tool call, if the tool has one. Does not inspect frames. */
 export function createToolMeter(): Review<'target'> {
   return review({
     name: 'meter',

@@ -1,7 +1,7 @@
 import type { Rec } from '@plat/ledger'
 import { BUDGET_THRESHOLD, type BudgetAlert } from './alerts.ts'
 
-/** What an alert says in the ledger (kind `alert`); of a session its name stands at the end of `key`. */
+/** Ledger record of an alert (kind `alert`). `key` of a session budget ends with the session. */
 export function alertRecord({ budget, key, window, percent, spent }: BudgetAlert, currency: string): Rec {
   const { id, source, scope, unit, amount } = budget
   return {

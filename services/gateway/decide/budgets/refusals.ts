@@ -4,7 +4,7 @@ import { type Denial, deny } from '../../call/index.ts'
 import type { Budget } from './caps/budget.ts'
 import type { ModelDemand } from './demand.ts'
 
-/** A budget is used up: which, how much is left of it, and when it begins anew. `now`: milliseconds since the epoch. */
+/** Denial for a used-up budget, with the amount left and the start of the next window. `now`: milliseconds since the epoch. */
 export function budgetUsedUp(
   { id, unit, source, window }: Budget,
   { left, resetsAt }: Short,
@@ -13,14 +13,14 @@ export function budgetUsedUp(
   const amount = unit === 'micros' ? `${(left / 1e6).toFixed(6)} ${currency}` : `${left} tokens`
   const whose =
     source === null ? "the session's budget" : `the budget ${id}${window === 'session' ? ' of this session' : ''}`
-  const until = resetsAt === null ? '' : `; it begins anew at ${rfc3339(resetsAt)}`
+  const until = resetsAt === null ? '' : `; it resets at ${rfc3339(resetsAt)}`
   const verb = unit === 'micros' ? 'cost' : 'use'
   return deny('budget_exceeded', `the call may ${verb} more than the ${amount} left of ${whose}${until}`, {
     retryAfterMs: waitOf(resetsAt, now),
   })
 }
 
-/** A rate of the policy, or the tokens of a minute, is used up. */
+/** Denial for a used-up policy rate or tokens per minute. */
 export function limitUsedUp(
   { key, resetsAt }: Short,
   { policy, rule, now }: Pick<Denial, 'policy' | 'rule'> & { readonly now: number },
@@ -32,7 +32,7 @@ export function limitUsedUp(
   })
 }
 
-/** No minute is long enough for the call. */
+/** Denial for a call that exceeds the limit of a whole minute. */
 export function beyondMinute({ inputTokens, tokensPerMinute }: ModelDemand): Denial {
   const reason = `the prompt may have ${inputTokens} tokens, and the model route allows ${tokensPerMinute} a minute`
   return deny('rate_limited', reason)
@@ -49,19 +49,19 @@ export function unbounded(): Denial {
   return deny('price_unknown', reason)
 }
 
-/** Prices and budgets were read, and speak of different money. */
+/** Denial for budgets and prices in different currencies. */
 export function foreignBudgets(budgets: string, prices: string): Denial {
-  return deny('price_unknown', `the prices are in ${prices}, and the budgets of the call in ${budgets}`)
+  return deny('price_unknown', `the prices are in ${prices}, but the budgets of the call in ${budgets}`)
 }
 
-/** What is not known yet cannot be kept: nothing that costs may pass. */
+/** Denial while budgets are not loaded: calls with a cost cannot be limited. */
 export function unreadBudgets(): Denial {
-  return deny('state_unavailable', 'the budgets could not be read yet')
+  return deny('state_unavailable', 'budgets are not loaded yet')
 }
 
-/** Whatever counts together with other replicas cannot be reached. */
+/** Denial while shared counters are unreachable. */
 export function uncounted(): Denial {
-  return deny('state_unavailable', 'what this call may spend cannot be counted now')
+  return deny('state_unavailable', 'the budgets of this call cannot be counted now')
 }
 
 function waitOf(resetsAt: number | null, now: number): number | null {

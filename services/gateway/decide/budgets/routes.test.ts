@@ -44,7 +44,7 @@ function served(table: BudgetTable | null) {
   return { limits, clock, ask, admin: env.PLAT_ADMIN_TOKEN }
 }
 
-test('whoever sees one namespace sees its budgets and its sessions, and nothing else', async () => {
+test('a role in one namespace shows its budgets and sessions, and nothing else', async () => {
   const table = new BudgetTable('EUR', [
     { cap: everySession(100), match: {} },
     ...['bank', 'shop', 'plat-system'].map(dayOf),
@@ -79,7 +79,7 @@ test('whoever sees one namespace sees its budgets and its sessions, and nothing 
   assert.equal((await ask('eve')).status, 403)
 })
 
-test('while budgets could not be read, the list says so', async () => {
+test('the list fails while budgets are not loaded', async () => {
   const { ask, admin } = served(null)
   const { status, error } = await ask(admin)
   assert.deepEqual([status, error], [503, 'state_unavailable'])

@@ -8,7 +8,7 @@ import type { BudgetAmount, BudgetView } from './view.ts'
 
 export interface BudgetRoutesOptions {
   readonly counters: Counters
-  /** Null: `budgetsFile` could not be read yet. */
+  /** Returns null until `budgetsFile` has been read. */
   readonly table: () => BudgetTable | null
   readonly calendar: WindowCalendar
   /** ISO 4217. */
@@ -16,7 +16,7 @@ export interface BudgetRoutesOptions {
   readonly now: () => number
 }
 
-/** `GET /v1/budgets`: what is spent and left of every budget. */
+/** `GET /v1/budgets`: spent and remaining amounts of every budget. */
 export function createBudgetRoutes(options: BudgetRoutesOptions): AdminRoutes {
   return {
     mount(context) {
@@ -31,17 +31,17 @@ export function createBudgetRoutes(options: BudgetRoutesOptions): AdminRoutes {
   }
 }
 
-/** Descending by id, as pages want them. */
+/** Sorted by descending id, as pagination requires. */
 async function viewsOf(options: BudgetRoutesOptions): Promise<readonly BudgetView[]> {
   const table = options.table()
-  if (table === null) throw new AdminError('state_unavailable', 'budgetsFile could not be read yet: see the log')
+  if (table === null) throw new AdminError('state_unavailable', 'budgetsFile is not loaded yet: see the log')
   const views = table.budgets.map(async (budget) =>
     budget.window === 'session' ? await sessionsOf(budget, options) : [await windowNow(budget, options)],
   )
   return (await Promise.all(views)).flat().toSorted((one, other) => (one.id < other.id ? 1 : -1))
 }
 
-/** Whose budget it is: of the resource that it comes from, else of the session. */
+/** Namespace of the resource that defines the budget, else of the session. */
 function namespaceOf({ source, period }: BudgetView): string {
   const [, namespace = ''] = source === null ? ['', ...period.split('/')] : source.split('/')
   return namespace
@@ -58,7 +58,7 @@ async function windowNow(budget: Budget, options: BudgetRoutesOptions): Promise<
   )
 }
 
-/** Sessions that have used a budget which each of them has for itself. */
+/** Views of a per-session budget, one for each session that has used it. */
 async function sessionsOf(budget: Budget, options: BudgetRoutesOptions): Promise<BudgetView[]> {
   const views: BudgetView[] = []
   const begin = `${budget.prefix}/`
@@ -71,7 +71,7 @@ async function sessionsOf(budget: Budget, options: BudgetRoutesOptions): Promise
   return views
 }
 
-/** `<namespace>/<agent>/<session>`: keys of other budgets may begin alike. */
+/** `<namespace>/<agent>/<session>`. Keys of other budgets may share the prefix. */
 const SESSION = /^[^/]+\/[^/]+\/[^/]+$/
 
 interface Standing {

@@ -32,7 +32,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('crash' as const) }),
 )
 
-/** A gateway's limits with the ledger that they are rebuilt from. */
+/** Limits of a gateway and the ledger that rebuilds them. */
 class Gateway {
   readonly clock = new TestClock()
   readonly snapshots = new Snapshots()
@@ -90,7 +90,7 @@ class Gateway {
     })
   }
 
-  /** Ends one call; answers what it must have cost at least and at most. */
+  /** Ends one call. Returns its minimum and maximum cost. */
   end(how: 'reports' | 'is aborted' | 'fails' | 'is never forwarded', which: number, part: number): void {
     const [one] = this.open.splice(which % Math.max(1, this.open.length), 1)
     if (one === undefined) return
@@ -126,7 +126,7 @@ class Gateway {
     this.open = []
   }
 
-  /** What the ledger says: settled by outcomes, and held by the calls that are open. */
+  /** Expected amounts by the ledger: settled by outcomes, and held by open calls. */
   expected(): { spent: number; held: number } {
     let spent = 0
     for (const record of this.ledger) if ('settled' in record) spent += Number(Object.values(record.settled ?? {})[0])
@@ -141,7 +141,7 @@ class Gateway {
 
 const noTokens = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
 
-test('whatever arrives, at whatever prices, however it ends and whenever the process dies: the budget is never passed', async () => {
+test('no sequence of calls, prices, outcomes and crashes exceeds the budget', async () => {
   await fc.assert(
     fc.asyncProperty(price, price, fc.array(step, { maxLength: 40 }), async (input, output, steps) => {
       const gateway = new Gateway({ 'openai/m': { input, output } })

@@ -15,12 +15,12 @@ const KEY = 'usd/session/default/assistant/s'
 interface StageFixture {
   readonly capMicros?: number | null
   readonly budgets?: readonly Selecting[]
-  /** Absent: the call is one of a tool. */
+  /** Absent: a tool call. */
   readonly demand?: Partial<ModelDemand>
   readonly prices?: object
 }
 
-/** One micro-unit a token of input, ten for one of output. */
+/** One micro-unit per input token, ten per output token. */
 const plain = { 'openai/m': { input: '1', output: '10' } }
 
 function setUp({ capMicros = 10_000, budgets = [], demand, prices = { models: plain } }: StageFixture) {
@@ -99,7 +99,7 @@ function no(verdict: Admitted | Denial): Denial {
 
 const reported = (costMicros: number) => ({ usageSource: 'reported', costMicros }) as const
 
-test('a model call holds its prompt and all the output that it asks for, and settles for what was used', async () => {
+test('a model call holds its prompt and requested output, and settles the actual usage', async () => {
   const it = setUp({ demand: { maxTokens: 200 } })
   const admitted = ok(await it.admit())
   assert.equal(admitted.body, null)
@@ -112,11 +112,11 @@ test('a model call holds its prompt and all the output that it asks for, and set
   assert.equal(it.metered, 150)
 })
 
-test('every choice is held for, and a limit of output that nobody wrote is written', async () => {
+test('every choice is held, and a missing output limit is written', async () => {
   const each = setUp({ demand: { maxTokens: 100, choices: 3 } })
   assert.equal(ok(await each.admit()).hold?.items[0]?.amount, 100 + 3_000)
-  const nobody = setUp({ demand: {}, capMicros: 1_000_000 })
-  const admitted = ok(await nobody.admit())
+  const unlimited = setUp({ demand: {}, capMicros: 1_000_000 })
+  const admitted = ok(await unlimited.admit())
   assert.equal(admitted.hold?.items[0]?.amount, 100 + 40_960)
   assert.equal(admitted.body?.value, 4096)
 })
@@ -131,7 +131,7 @@ test("the route's limit is kept with and without a budget, and never raised", as
   assert.equal(ok(await setUp({ capMicros: null, demand: {} }).admit()).hold, null)
 })
 
-test('a call that asks for more than is left is cut down to what fits, if that is 64 tokens or more', async () => {
+test('a call that requests more than is left is clamped if 64 tokens or more fit', async () => {
   const fits = setUp({ demand: { maxTokens: 5_000 }, capMicros: 100 + 640 })
   const admitted = ok(await fits.admit())
   assert.equal(admitted.body?.value, 64)
@@ -145,7 +145,7 @@ test('a call that asks for more than is left is cut down to what fits, if that i
   assert.equal(ok(await choices.admit()).body?.value, 65)
 })
 
-test('a budget that is used up refuses, and says how much is left', async () => {
+test('a used-up budget refuses and reports the amount left', async () => {
   const it = setUp({ demand: { maxTokens: 64 }, capMicros: 1_000 })
   await ok(await it.admit()).settle(reported(740))
   const denial = no(await it.admit())
@@ -153,7 +153,7 @@ test('a budget that is used up refuses, and says how much is left', async () => 
   assert.match(denial.reason, /0\.000260 USD/)
 })
 
-test('under a budget a model without a price is refused, and so is what nothing bounds', async () => {
+test('under a budget a model without a price is refused, and so is an unbounded prompt', async () => {
   assert.equal(
     no(await setUp({ demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).code,
     'price_unknown',
@@ -168,7 +168,7 @@ test('under a budget a model without a price is refused, and so is what nothing 
   assert.equal(ok(await setUp({ capMicros: null, demand: { bounded: false } }).admit()).hold, null)
 })
 
-test('what was never forwarded is given back whole', async () => {
+test('the hold of a call that was not forwarded is released whole', async () => {
   const it = setUp({ demand: { maxTokens: 200 } })
   for (const result of ['denied', 'cancelled', 'rewound'] as const) {
     await ok(await it.admit()).settle({ forwarded: false, result })
@@ -177,7 +177,7 @@ test('what was never forwarded is given back whole', async () => {
   assert.equal(it.metered, 0)
 })
 
-test('without a report a forwarded call costs what was seen of it, its prompt at least, and never more than its hold', async () => {
+test('a forwarded call without a usage report costs the observed usage, at least its prompt, at most its hold', async () => {
   const it = setUp({ demand: { maxTokens: 200 } })
   await ok(await it.admit()).settle({ result: 'cancelled', usageSource: 'estimated', costMicros: 700 })
   assert.equal((await it.used()).spent, 700)
@@ -187,7 +187,7 @@ test('without a report a forwarded call costs what was seen of it, its prompt at
   assert.deepEqual(await it.used(), { spent: 700 + 2_100 + 100, held: 0 })
 })
 
-test('a call that the plane refused, or whose key the provider refused, costs nothing', async () => {
+test('a call refused by the plane, or for its key by the provider, costs nothing', async () => {
   for (const demand of [{ maxTokens: 200 }, undefined]) {
     const prices = { models: plain, tools: { 'default/search/*': { perCall: '0.002' } } }
     const it = setUp({ prices, ...(demand !== undefined && { demand }) })
@@ -216,7 +216,7 @@ test('a tool with a price holds it for each call, and one without holds nothing'
   assert.equal(open.metered, 2_000)
 })
 
-test('a limit below a micro-unit lets nothing pass that costs', async () => {
+test('a limit below a micro-unit refuses every call with a cost', async () => {
   const it = setUp({ prices: { tools: { 'default/search/*': { perCall: '0.000001' } } }, capMicros: 0 })
   assert.equal(no(await it.admit()).code, 'budget_exceeded')
 })
@@ -226,7 +226,7 @@ function rated(clock: TestClock, cap: number): Partial<Facts> {
   return { decision: { ...decision, rates: [rate] } }
 }
 
-test('the rates of a decision are taken with the money, and a refused call takes neither', async () => {
+test('rates and money are held together, and a refused call holds neither', async () => {
   const it = setUp({ prices: { tools: { 'default/search/*': { perCall: '0.002' } } }, capMicros: 5_000 })
   const window = windowOf(it.clock.now(), 60)
   const calls = () => it.limits.used('rate/default/p/r/s', window)
@@ -241,7 +241,7 @@ test('the rates of a decision are taken with the money, and a refused call takes
   assert.equal(spent + held, 2)
 })
 
-test('a rate is given back when nothing was forwarded, and spent when it was, however it ended', async () => {
+test('a rate is released if the call was not forwarded, and spent otherwise', async () => {
   const it = setUp({ capMicros: null })
   const window = windowOf(it.clock.now(), 60)
   await ok(await it.admit(rated(it.clock, 2))).settle({ forwarded: false, result: 'denied' })
@@ -250,7 +250,7 @@ test('a rate is given back when nothing was forwarded, and spent when it was, ho
   assert.deepEqual(await it.limits.used('rate/default/p/r/s', window), { spent: 1, held: 0 })
 })
 
-test('limits that answer later are waited for, and limits that cannot be asked let nothing pass', async () => {
+test('asynchronous limits are awaited, and failing limits refuse every call', async () => {
   const it = setUp({})
   const later = {
     take: async (...args: Parameters<LocalLimits['take']>) => it.limits.take(...args),

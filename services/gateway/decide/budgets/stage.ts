@@ -19,52 +19,52 @@ import {
   unreadBudgets,
 } from './refusals.ts'
 
-/** Output tokens that a model call holds when neither its caller nor its route says how many. */
+/** Output tokens held for a model call if neither caller nor route sets a limit. */
 const DEFAULT_MAX_TOKENS = 4096
-/** A call that could generate fewer tokens than this is refused instead of cut down. */
-const FEWEST_TOKENS = 64
-/** How long a hold without an owner lasts, in milliseconds: longer than any call. */
+/** Calls that could generate fewer tokens than this are refused instead of clamped. */
+const MIN_TOKENS = 64
+/** Lifetime of a hold without an owner, in milliseconds: longer than any call. */
 const HOLD_LIFE_MS = 24 * 3_600_000
 const MINUTE_SECONDS = 60
 
 export interface ReserveOptions {
   readonly limits: Limits
-  /** Null: `budgetsFile` could not be read yet. */
+  /** Returns null until `budgetsFile` has been read. */
   readonly budgetsOf: (snapshot: Snapshot) => BudgetTable | null
   readonly calendar: WindowCalendar
   readonly demandOf: DemandOf
   readonly clock: Clock
-  /** A call was refused because a budget of this scope is used up. */
+  /** Called when a budget of this scope refuses a call. */
   readonly denied: (scope: Scope) => void
-  /** A model call was refused because its session has used the tokens of this minute. */
+  /** Called when a session has used up its tokens per minute. */
   readonly rateLimited: () => void
-  /** So many micro-units were spent. */
+  /** Called with each metered amount, in micro-units. */
   readonly metered: (micros: number) => void
-  /** Nobody could count what a call may spend. */
+  /** Called when counters fail. */
   readonly onFault?: (error: unknown) => void
 }
 
-/** Every item of a hold has spent what it held. */
-const NOTHING_ELSE: ReadonlyMap<string, number> = new Map()
+/** Settles every item of a hold at its held amount. */
+const AS_HELD: ReadonlyMap<string, number> = new Map()
 
 type DecidedCall = Call<'identity' | 'target' | 'decision'>
 type Reserved = Verdict<'hold'>
 
-/** A model call with all that bounds it. */
+/** A model call with its bounds. */
 interface BudgetedDemand {
   readonly demand: ModelDemand
   readonly budgets: readonly Applied[]
-  /** Of the endpoints that may answer, the dearest first: so much is held. At least one. */
+  /** Prices of the endpoints that may respond, most expensive first; that one is held. */
   readonly prices: readonly [ModelPrice, ...ModelPrice[]]
-  /** Output tokens of each choice. */
+  /** Output tokens per choice. */
   readonly maxTokens: number
-  /** How often less was asked for already. */
+  /** Number of retries with a lower limit. */
   readonly again: number
 }
 
 /**
- * Holds what a call may cost and use, and the rates that its policy names, all in one step before anything is forwarded, and settles
- * when it is over. A model call that asks for more output than is left is cut down to what fits; the cut is written into its body.
+ * Holds cost, usage and policy rates of a call in one atomic step before anything is forwarded, and settles when the call ends. A model
+ * call that requests more output than remains is clamped: the new limit is written into its body.
  */
 export function createReserveStage(
   options: ReserveOptions,
@@ -116,10 +116,10 @@ class Reserve {
     const maxTokens = withinMinute(demand, limit ?? DEFAULT_MAX_TOKENS)
     if (maxTokens === null) return this.#tooLong(demand)
     const prices = budgets.some(isMoney) ? dearestFirst(call.snapshot.get(pricingSlot), demand, maxTokens) : FREE
-    return prices === null ? unpriced(demand) : this.#ask(call, { demand, budgets, prices, maxTokens, again: 0 })
+    return prices === null ? unpriced(demand) : this.#reserve(call, { demand, budgets, prices, maxTokens, again: 0 })
   }
 
-  /** What the caller's calls count in, or why nothing that costs may pass. */
+  /** Returns the budgets of the caller, or a denial while they cannot be applied. */
   #budgetsOf(call: DecidedCall): readonly Applied[] | Denial {
     const table = this.#options.budgetsOf(call.snapshot)
     if (table === null) return unreadBudgets()
@@ -129,8 +129,8 @@ class Reserve {
     return currency !== table.currency && found.some(isMoney) ? foreignBudgets(table.currency, currency) : found
   }
 
-  #ask(call: DecidedCall, asked: BudgetedDemand): Reserved | Promise<Reserved> {
-    const { demand, budgets, prices, maxTokens } = asked
+  #reserve(call: DecidedCall, budgeted: BudgetedDemand): Reserved | Promise<Reserved> {
+    const { demand, budgets, prices, maxTokens } = budgeted
     const [price] = prices
     const output = maxTokens * demand.choices
     const micros = costAtMost(price, demand.inputTokens, output)
@@ -139,10 +139,10 @@ class Reserve {
     const items = this.#items(call, budgets, { micros, tokens }, demand.tokensPerMinute)
     return items.length === 0
       ? given(null, clamped(demand, maxTokens))
-      : this.#take(call, items, asked, clamped(demand, maxTokens))
+      : this.#take(call, items, budgeted, clamped(demand, maxTokens))
   }
 
-  /** The rates of the policy, and what the call may take of each budget. */
+  /** Items for the policy rates and for each budget of the call. */
   #items(
     call: DecidedCall,
     budgets: readonly Applied[],
@@ -160,11 +160,11 @@ class Reserve {
     return items
   }
 
-  /** A plain value where the limits answer at once. `asked`: null where less cannot be asked for. */
+  /** Returns synchronously if the limits do. `budgeted` is null for calls that cannot be clamped. */
   #take(
     call: DecidedCall,
     items: readonly HoldItem[],
-    asked: BudgetedDemand | null,
+    budgeted: BudgetedDemand | null,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
     const answer = this.#options.limits.take(
@@ -175,38 +175,38 @@ class Reserve {
     )
     if (answer instanceof Promise) {
       return answer.then(
-        (late) => this.#taken(call, late, { items, asked, body }),
+        (late) => this.#onHeld(call, late, { items, budgeted, body }),
         (error: unknown) => this.#uncounted(error),
       )
     }
-    return isShort(answer) ? this.#short(call, answer, items, asked) : given(answer, body)
+    return isShort(answer) ? this.#short(call, answer, items, budgeted) : given(answer, body)
   }
 
-  #taken(
+  #onHeld(
     call: DecidedCall,
     answer: Hold | Short,
-    { items, asked, body }: { items: readonly HoldItem[]; asked: BudgetedDemand | null; body: Body | null },
+    { items, budgeted, body }: { items: readonly HoldItem[]; budgeted: BudgetedDemand | null; body: Body | null },
   ): Reserved | Promise<Reserved> {
-    return isShort(answer) ? this.#short(call, answer, items, asked) : given(answer, body)
+    return isShort(answer) ? this.#short(call, answer, items, budgeted) : given(answer, body)
   }
 
-  /** Asks again for what is left of the budget that was too short, as long as enough output fits into it; each may be the next one. */
+  /** Retries with the amount left of the exhausted budget as long as enough output fits. The next attempt may exhaust another budget. */
   #short(
     call: DecidedCall,
     short: Short,
     items: readonly HoldItem[],
-    asked: BudgetedDemand | null,
+    budgeted: BudgetedDemand | null,
   ): Reserved | Promise<Reserved> {
     const item = items.find(({ key }) => key === short.key)
     if (!(item instanceof BudgetItem)) return this.#limited(call, item, short)
-    const cheaper = item.unit === 'micros' ? withoutDearest(asked) : null
-    if (cheaper !== null) return this.#ask(call, cheaper)
-    const maxTokens = asked === null ? null : fits(asked, item, short.left)
-    if (asked === null || maxTokens === null) return this.#usedUp(call, item, short)
-    return this.#ask(call, { ...asked, maxTokens, again: asked.again + 1 })
+    const cheaper = item.unit === 'micros' ? withoutDearest(budgeted) : null
+    if (cheaper !== null) return this.#reserve(call, cheaper)
+    const maxTokens = budgeted === null ? null : fits(budgeted, item, short.left)
+    if (budgeted === null || maxTokens === null) return this.#usedUp(call, item, short)
+    return this.#reserve(call, { ...budgeted, maxTokens, again: budgeted.again + 1 })
   }
 
-  /** A rate of the policy, or the tokens of the minute. */
+  /** Denial for a policy rate or the tokens of the minute. */
   #limited({ facts: { decision } }: DecidedCall, item: HoldItem | undefined, short: Short): Denial {
     if (item?.unit === 'tokens') this.#options.rateLimited()
     return limitUsedUp(short, { policy: decision.policy, rule: decision.rule, now: this.#options.clock.now() })
@@ -235,8 +235,8 @@ class Reserve {
     const micros = held === undefined ? outcome.costMicros : this.#spent(call, held.amount, outcome)
     if (micros > 0) this.#options.metered(micros)
     if (hold === null) return
-    // Rates have spent what they held.
-    if (held === undefined && !hold.items.some(({ unit }) => unit === 'tokens')) return hold.settle(NOTHING_ELSE)
+    // Rates are spent as held.
+    if (held === undefined && !hold.items.some(({ unit }) => unit === 'tokens')) return hold.settle(AS_HELD)
     const spent = new Map<string, number>()
     for (const { key, unit, amount } of hold.items) {
       if (unit === 'micros') spent.set(key, micros)
@@ -245,7 +245,7 @@ class Reserve {
     return hold.settle(spent)
   }
 
-  /** What a forwarded call cost: as reported; else what was seen of it; at least its prompt, which the upstream has read. */
+  /** Returns the cost of a forwarded call: as reported, else as observed, and at least its prompt, which the upstream has read. */
   #spent(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
     if (outcome.usageSource === 'reported') return outcome.costMicros
     if (isCounted(outcome)) return Math.min(held, outcome.costMicros)
@@ -255,7 +255,7 @@ class Reserve {
     return Math.min(held, costAtMost(price, demand.inputTokens, 0) ?? held)
   }
 
-  /** The tokens of a forwarded call, likewise. */
+  /** Returns the tokens of a forwarded call in the same way. */
   #used(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
     const { usage } = outcome
     const tokens = usage === null ? 0 : usage.prompt + usage.completion
@@ -265,12 +265,12 @@ class Reserve {
   }
 }
 
-/** Nothing has a price that nobody asks for. */
+/** Calls of unpriced tools are free. */
 const FREE: BudgetedDemand['prices'] = [
   { base: { input: 0n, output: 0n, cachedRead: 0n, cachedWrite: 0n, reasoning: 0n }, tiers: [], perCall: 0 },
 ]
 
-/** The rates of the policy, and what else the gateway counts the call in where it is the server itself. */
+/** Rates of the policy, and holds of built-in servers. */
 function ratesOf({ facts: { decision, target } }: DecidedCall): readonly HoldItem[] {
   const { requirements } = target
   return requirements === undefined || requirements.holds.length === 0
@@ -284,18 +284,18 @@ function isMoney({ budget }: Applied): boolean {
   return budget.unit === 'micros'
 }
 
-/** What was used of an unreported call is known: it was seen, or the plane refused it itself, or the upstream did not take the gateway's key. */
+/** Whether the usage of an unreported call is known: it was observed, the plane refused it, or the upstream rejected the gateway's key. */
 function isCounted({ usageSource, result, code }: Outcome): boolean {
   return usageSource === 'estimated' || result === 'denied' || code === 'upstream_credential'
 }
 
-/** What is left is too little for the dearest endpoint: another one may still answer, and this one is passed over then. Null: there is none. */
-function withoutDearest(asked: BudgetedDemand | null): BudgetedDemand | null {
-  const [, next, ...rest] = asked?.prices ?? []
-  return asked === null || next === undefined ? null : { ...asked, prices: [next, ...rest] }
+/** Drops the most expensive endpoint: another one may fit the remaining budget. Returns null if there is no other. */
+function withoutDearest(budgeted: BudgetedDemand | null): BudgetedDemand | null {
+  const [, next, ...rest] = budgeted?.prices ?? []
+  return budgeted === null || next === undefined ? null : { ...budgeted, prices: [next, ...rest] }
 }
 
-/** Output tokens of each choice that what is left of a budget allows; null: too few, or others were faster again and again. */
+/** Returns the output tokens per choice that the remaining budget allows; null if too few, or after repeated conflicts. */
 function fits(
   { demand, budgets, prices, maxTokens, again }: BudgetedDemand,
   { budget }: BudgetItem,
@@ -307,13 +307,13 @@ function fits(
   return enough(Math.floor(output / demand.choices), maxTokens)
 }
 
-/** A call asks for no more than its session may use in a whole minute; null: the prompt alone leaves too little. */
+/** Clamps to the session's tokens per minute. Returns null if the prompt alone leaves too little. */
 function withinMinute({ tokensPerMinute, inputTokens, choices }: ModelDemand, maxTokens: number): number | null {
   return tokensPerMinute === null ? maxTokens : enough(Math.floor((tokensPerMinute - inputTokens) / choices), maxTokens)
 }
 
 function enough(output: number, wanted: number): number | null {
-  return output < Math.min(FEWEST_TOKENS, wanted) ? null : Math.min(output, wanted)
+  return output < Math.min(MIN_TOKENS, wanted) ? null : Math.min(output, wanted)
 }
 
 function minuteItem({ facts: { identity, target } }: DecidedCall, now: number, cap: number, amount: number): HoldItem {
@@ -321,12 +321,12 @@ function minuteItem({ facts: { identity, target } }: DecidedCall, now: number, c
   return { key, window: windowOf(now, MINUTE_SECONDS), cap, amount, unit: 'tokens' }
 }
 
-/** Of two limits; null is none. */
+/** The smaller of two limits; null is unlimited. */
 function smaller(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other)
 }
 
-/** Null where the caller asked for no more already. */
+/** Returns null if the caller requested no more than that. */
 function clamped(demand: ModelDemand, maxTokens: number): Body | null {
   return demand.maxTokens !== null && demand.maxTokens <= maxTokens ? null : demand.clamp(maxTokens)
 }

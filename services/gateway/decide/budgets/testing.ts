@@ -7,7 +7,7 @@ import { everySession } from './caps/budget.ts'
 import { BudgetTable, type Selecting } from './caps/table.ts'
 import type { ModelDemand } from './demand.ts'
 
-/** A call by `default/assistant` in session `s`, as far as the stage reads it. */
+/** A call by `default/assistant` in session `s`, with the facts that the stage reads. */
 export function callOf(
   id: string,
   { clock, snapshot, facts }: { clock: TestClock; snapshot: Snapshot; facts?: Partial<Facts> },
@@ -45,7 +45,7 @@ export const decision: Facts['decision'] = {
   rates: [],
 }
 
-/** How a call ended. */
+/** An outcome with defaults. */
 export function outcomeOf(more: Partial<Outcome>): Outcome {
   return {
     result: 'completed',
@@ -65,12 +65,12 @@ export function outcomeOf(more: Partial<Outcome>): Outcome {
   }
 }
 
-/** A body that only says to how many tokens it was cut down. */
+/** A body that records the limit it was clamped to. */
 export function cutBody(maxTokens: number): Body {
   return { bytes: Buffer.from(String(maxTokens)), value: maxTokens, args: null }
 }
 
-/** A prompt of at most 100 tokens to `openai/m`, without a limit of output. */
+/** A prompt of at most 100 tokens to `openai/m` without an output limit. */
 export function demandOf(more: Partial<ModelDemand>): ModelDemand {
   return {
     priced: { key: 'openai/m', scopes: [] },
@@ -87,23 +87,23 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
   }
 }
 
-/** What the stage needs beside limits and prices: a cap for each session (null: none), and other budgets. */
+/** Stage options for budgets: a cap per session (null: none) and other budgets. */
 export function budgetParts(capMicros: number | null, more: readonly Selecting[] = []) {
   const session = capMicros === null ? [] : [{ cap: everySession(capMicros), match: {} }]
   const table = new BudgetTable(null, [...session, ...more])
   return { budgetsOf: () => table, calendar: new WindowCalendar('UTC') }
 }
 
-/** Output tokens that `ask` may have. */
+/** Output token limit of `ask`. */
 export const MAX_TOKENS = 100
-/** A call of a model, as agents send it. */
+/** A model call as agents send it. */
 export const ask = JSON.stringify({
   model: 'small-1',
   messages: [{ role: 'user', content: 'Say hello.' }],
   max_tokens: MAX_TOKENS,
 })
-/** A pricing file by which a token of input costs one micro-unit, and one of output ten. */
+/** Pricing file: one micro-unit per input token, ten per output token. */
 export const PRICES = { version: 1, currency: 'USD', id: 'test', models: { 'openai/*': { input: '1', output: '10' } } }
-/** What the prompt of `ask` can cost, bounded by its bytes, and what all of it can; in micro-units. */
+/** Maximum cost of the prompt of `ask`, bounded by its bytes, and of the whole call; in micro-units. */
 export const INPUT = Buffer.byteLength(ask)
 export const HOLD = INPUT + 10 * MAX_TOKENS

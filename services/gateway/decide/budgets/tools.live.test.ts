@@ -7,14 +7,14 @@ import { tempFolder } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 
-/** So long that no test meets its end, in seconds. */
+/** Longer than any test, in seconds. */
 const A_LONG_WINDOW = 100_000_000
 
 interface ToolsFixture {
   readonly upstream: ScriptedUpstream
   /** Starts a gateway on the ledger of this test. */
   start(): Promise<GatewayProcess>
-  /** Records of the ledger, as long as no gateway writes it. */
+  /** Ledger records. Call only while no gateway writes. */
   records(): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
 
@@ -59,7 +59,7 @@ interface Refusal {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** One `tools/call`: null when it passed, else the refusal. */
+/** One `tools/call`. Returns null if it passed, else the refusal. */
 async function call(gateway: GatewayProcess, tool = 'add_note'): Promise<Refusal | null> {
   const response = await fetch(`${gateway.url}/mcp/notes`, {
     method: 'POST',
@@ -75,7 +75,7 @@ async function call(gateway: GatewayProcess, tool = 'add_note'): Promise<Refusal
   return answer.error ?? null
 }
 
-test('a rule lets through as many calls as its rate says, denied calls take none, and a restart forgets nothing', async (t) => {
+test('a rule admits as many calls as its rate, denied calls count for none, and a restart keeps the count', async (t) => {
   const rateLimit = { count: 3, seconds: A_LONG_WINDOW, per: 'session' }
   const no = { name: 'no', action: 'deny', match: { tools: ['delete_note'] } }
   const { upstream, start } = await setUp(t, [{ name: 'slow', action: 'allow', rateLimit }, no])
@@ -95,7 +95,7 @@ test('a rule lets through as many calls as its rate says, denied calls take none
   assert.equal(upstream.received.length, 3)
 })
 
-test('a tool that costs is refused when the budget of the session is used up', async (t) => {
+test('a tool with a price is refused when the session budget is used up', async (t) => {
   const all = { name: 'all', action: 'allow' }
   const { upstream, start, records } = await setUp(t, [all], { sessionBudgetUSD: 0.005 })
   const gateway = await start()

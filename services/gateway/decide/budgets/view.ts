@@ -1,12 +1,12 @@
-/** Shapes of `/v1/budgets`, for whoever asks over HTTP: the command line imports only this file. */
+/** Types of `/v1/budgets` for its clients. The CLI imports only this file. */
 
 /** Money in millionths of a currency (ISO 4217), or tokens. */
 export type BudgetAmount = { readonly micros: number; readonly currency: string } | { readonly tokens: number }
 
-/** One budget in the window that runs now; of a budget for each session, one session that has used it. */
+/** One budget in its current window; for per-session budgets, one session that has used it. */
 export interface BudgetView {
   readonly id: string
-  /** As denials and alerts name it. */
+  /** Name in denials and alerts. */
   readonly budget: string
   /** The resource, such as `BudgetPolicy/default/team`; null: `sessionBudgetUSD`. */
   readonly source: string | null
@@ -16,16 +16,16 @@ export interface BudgetView {
   readonly period: string
   readonly cap: BudgetAmount
   readonly spent: BudgetAmount
-  /** For calls that are under way. */
+  /** Held by calls in progress. */
   readonly held: BudgetAmount
   readonly left: BudgetAmount
   /** RFC 3339; null: never. */
   readonly resetsAt: string | null
-  /** Percents. */
+  /** Percentages. */
   readonly alerts: readonly number[]
 }
 
-/** Is this an item of `GET /v1/budgets`? */
+/** Returns whether a value is an item of `GET /v1/budgets`. */
 export function isBudgetView(value: unknown): value is BudgetView {
   if (typeof value !== 'object' || value === null) return false
   return 'budget' in value && 'period' in value && 'cap' in value && 'left' in value

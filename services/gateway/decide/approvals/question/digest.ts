@@ -3,16 +3,16 @@ import { setImmediate } from 'node:timers/promises'
 import { canonicalJson, parseLossless } from '@plat/core'
 import type { Call, Identity, Target, ToolPin } from '../../../call/index.ts'
 
-/** What of a call an approval is bound to. */
+/** The parts of a call that an approval is bound to. */
 export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
   readonly facts: { readonly identity: Identity; readonly target: Target; readonly pin: ToolPin | null }
 }
 
 /**
- * What an approval is for, as hex SHA-256: this session, this tool of this server, these arguments and whatever else of the sender's
- * would be forwarded with them, under this rule. A number literal that is no double enters as its source text, so that arguments which
- * differ only beyond 2^53 never share an approval. `ruleSha256` covers the rule's whole text and its policy's name.
- * Null where the arguments have no canonical form: text that is no Unicode (a lone surrogate, escaped).
+ * Returns the digest of an approval as hex SHA-256. It covers the session, the tool and its server, the arguments, everything else of
+ * the sender that is forwarded, and the rule. Numbers that no double represents exactly enter as source text, so arguments that differ
+ * only beyond 2^53 never share an approval. `ruleSha256` covers the text of the rule and the name of its policy. Returns null if the
+ * arguments have no canonical form (an escaped lone surrogate).
  */
 export async function digestOf(call: Bound, ruleSha256: string | null): Promise<string | null> {
   const isLong = (call.body?.bytes.byteLength ?? 0) > LONG_BYTES
@@ -37,7 +37,7 @@ function boundValue(call: Bound, ruleSha256: string | null): unknown {
     tool: target.tool,
     definition: pin?.digest ?? null,
     arguments: boundArguments(call),
-    // Undefined, and so absent, where nothing but the arguments is forwarded.
+    // Undefined, and so absent, if only the arguments are forwarded.
     beside: call.body?.beside,
     rule: ruleSha256,
   }
@@ -53,8 +53,8 @@ function textOf(value: unknown): string | null {
 }
 
 /**
- * The arguments; of an MCP message that names no tool, and of a message to an agent, its method and parameters. Its ids, and
- * what `_meta` says of this one sending (such as a progress token), differ each time that the same is asked.
+ * Returns the arguments, or method and parameters of an MCP message that names no tool and of an A2A message. Leaves out ids and `_meta`
+ * entries of one transmission (such as a progress token), which differ in each retry.
  */
 function boundArguments({ operation, method, body }: Bound): unknown {
   if (operation === 'mcp.get') return { method, params: withoutMeta(member(parse(body?.bytes ?? null), 'params')) }
@@ -73,7 +73,7 @@ function withoutMeta(params: unknown): unknown {
   return rest
 }
 
-/** `message.messageId` of A2A names one sending. */
+/** `message.messageId` of A2A identifies one transmission. */
 function withoutMessageId(params: unknown): unknown {
   const message = member(params, 'message')
   if (typeof params !== 'object' || typeof message !== 'object' || message === null) return params

@@ -9,7 +9,7 @@ import { previewOf } from './preview.ts'
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-test('full shows the arguments as they came, none shows nothing, hash shows their hash', () => {
+test('mode full shows raw arguments, none shows nothing, hash shows their hash', () => {
   // Shows D3.approvals.approvalPreview.mode.full, D3.approvals.approvalPreview.mode.none,
   // D3.approvals.approvalPreview.mode.hash.
   // Shows D3.approvals.approvalPreview.mode.
@@ -25,31 +25,31 @@ test('full shows the arguments as they came, none shows nothing, hash shows thei
 test('redacted shows names, kinds and sizes', () => {
   // Shows D3.approvals.approvalPreview.mode.redacted.
   const value = { to: ['ada', 'bob'], amount: 12, note: 'grüße', deep: { ok: true, none: null }, 'a@example.com': 1 }
-  const shown = previewOf(bytes(value), { mode: 'redacted', maxBytes: 4096 })
+  const preview = previewOf(bytes(value), { mode: 'redacted', maxBytes: 4096 })
   assert.equal(
-    shown?.text,
+    preview?.text,
     '{to: [<string, 3 bytes>, <string, 3 bytes>], amount: <number>, note: <string, 7 bytes>, ' +
       'deep: {ok: <boolean>, none: null}, <name, 13 bytes>: <number>}',
   )
 })
 
-test('redacted shows what data-loss prevention leaves, where it has looked', () => {
+test('redacted shows the output of data-loss prevention where a profile applies', () => {
   const view = { text: '{"to":"[REDACTED:email]"}', hits: 1 }
-  const shown = previewOf(bytes({ to: 'ada@example.com' }), { mode: 'redacted', maxBytes: 20 }, view)
-  assert.deepEqual(shown, { mode: 'redacted', text: '{"to":"[REDACTED:ema', truncated: true })
+  const preview = previewOf(bytes({ to: 'ada@example.com' }), { mode: 'redacted', maxBytes: 20 }, view)
+  assert.deepEqual(preview, { mode: 'redacted', text: '{"to":"[REDACTED:ema', truncated: true })
   const hashed = previewOf(bytes({ to: 1 }), { mode: 'hash', maxBytes: 100 }, view)
   assert.ok(hashed?.text.startsWith('sha256:'))
 })
 
-test('redacted shows what all detectors leave where no profile looks, and a shape counts as cut', () => {
+test('without a profile all detectors redact, and a shape is marked as truncated', () => {
   const mode = { mode: 'redacted', maxBytes: 4096 } as const
   const left = Buffer.from('{"to":"[REDACTED:email]","amount":12}')
-  const shown = previewOf(bytes({ to: 'ada@example.com', amount: 12 }), mode, null, () => left)
-  assert.deepEqual(shown, { mode: 'redacted', text: left.toString(), truncated: false })
+  const preview = previewOf(bytes({ to: 'ada@example.com', amount: 12 }), mode, null, () => left)
+  assert.deepEqual(preview, { mode: 'redacted', text: left.toString(), truncated: false })
   assert.equal(previewOf(bytes({ amount: 12 }), mode, null, () => null)?.truncated, true)
 })
 
-test('no text of the arguments is in a redacted preview, whatever they hold', () => {
+test('a redacted preview contains no text of the arguments', () => {
   const secret = 'S3cr3t-that-must-not-show'
   const around = fc.letrec((tie) => ({
     value: fc.oneof(fc.constant(secret), fc.integer(), fc.array(tie('value'), { maxLength: 3 }), tie('object')),
@@ -57,27 +57,27 @@ test('no text of the arguments is in a redacted preview, whatever they hold', ()
   })).value
   fc.assert(
     fc.property(around, (value) => {
-      const shown = previewOf(bytes({ value }), { mode: 'redacted', maxBytes: 65_536 })
-      assert.ok(!JSON.stringify(shown).includes(secret))
+      const preview = previewOf(bytes({ value }), { mode: 'redacted', maxBytes: 65_536 })
+      assert.ok(!JSON.stringify(preview).includes(secret))
     }),
   )
 })
 
-test('a preview is never longer than its cap, and is cut between two characters', () => {
+test('a preview is never longer than its cap and ends at a character boundary', () => {
   // Shows D3.approvals.approvalPreview.maxBytes.
   const modes = fc.constantFrom('full' as const, 'redacted' as const)
   fc.assert(
     fc.property(fc.jsonValue(), fc.integer({ min: 1, max: 200 }), modes, (value, maxBytes, mode) => {
-      const shown = previewOf(bytes(value), { mode, maxBytes })
-      assert.ok(shown !== null)
-      assert.ok(Buffer.byteLength(shown.text) <= maxBytes)
-      assert.ok(shown.text.isWellFormed() && !shown.text.includes('\ufffd'))
-      if (mode === 'full' && !shown.truncated) assert.equal(shown.text, JSON.stringify(value))
+      const preview = previewOf(bytes(value), { mode, maxBytes })
+      assert.ok(preview !== null)
+      assert.ok(Buffer.byteLength(preview.text) <= maxBytes)
+      assert.ok(preview.text.isWellFormed() && !preview.text.includes('\ufffd'))
+      if (mode === 'full' && !preview.truncated) assert.equal(preview.text, JSON.stringify(value))
     }),
   )
 })
 
-test('arguments share a digest exactly when they are the same value, however they are written', async () => {
+test('arguments share a digest if and only if they are the same value', async () => {
   const digest = (args: string) => digestOf(callOf({ args }), 'rule')
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (one, other) => {
@@ -89,15 +89,15 @@ test('arguments share a digest exactly when they are the same value, however the
   assert.equal(await digest('{"a":1,"b":2.50}'), await digest('{ "b":2.5, "a":1 }'))
 })
 
-test('an approval is bound to what is forwarded beside the arguments', async () => {
+test('an approval is bound to everything that is forwarded with the arguments', async () => {
   const digest = (beside: unknown) => {
     const call = callOf({ args: '{"a":1}' })
     return digestOf({ ...call, body: call.body === null ? null : { ...call.body, beside } }, 'rule')
   }
   assert.equal(await digest(undefined), await digestOf(callOf({ args: '{"a":1}' }), 'rule'))
-  const asked = await digest({ inputResponses: { a: { action: 'accept' } } })
-  assert.notEqual(asked, await digest(undefined))
-  assert.notEqual(asked, await digest({ inputResponses: { a: { action: 'decline' } } }))
+  const accepted = await digest({ inputResponses: { a: { action: 'accept' } } })
+  assert.notEqual(accepted, await digest(undefined))
+  assert.notEqual(accepted, await digest({ inputResponses: { a: { action: 'decline' } } }))
 })
 
 test('long arguments have the same digest as the text of their canonical form, read in several turns', async () => {
@@ -115,7 +115,7 @@ test('long arguments have the same digest as the text of their canonical form, r
   assert.notEqual(digest, await digestOf(callOf({ args: long.replace('1.5', '1.25') }), 'rule'))
 })
 
-/** Members in one order; -0 is 0 in JSON text. */
+/** Members in a fixed order; JSON text writes -0 as 0. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)

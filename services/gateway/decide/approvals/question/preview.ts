@@ -5,17 +5,17 @@ import type { Preview } from '../store/events.ts'
 
 export interface PreviewOptions {
   readonly mode: 'none' | 'hash' | 'redacted' | 'full'
-  /** Largest text, in bytes. */
+  /** Maximum length of the text, in bytes. */
   readonly maxBytes: number
 }
 
-/** Takes out of arguments what every detector finds; null: they are more than it reads, or no strict JSON. */
+/** Removes from arguments everything that any detector finds. Returns null if they are too long or not strict JSON. */
 export type RedactAll = (args: Uint8Array) => Uint8Array | null
 
 /**
- * What approvers see of the arguments. In mode `redacted` that is what data-loss prevention leaves of them, and where it did not look
- * (null) what all detectors leave; only where those cannot read them it is the shape, which counts as cut. Raw arguments are in
- * mode `full` only.
+ * Returns the arguments as approvers see them. Mode `redacted` shows the output of data-loss prevention; if that did not inspect them
+ * (`view` null), the arguments redacted by all detectors; if those cannot parse them, their shape, marked as truncated. Only mode `full`
+ * shows raw arguments.
  */
 export function previewOf(
   args: Uint8Array | null,
@@ -34,7 +34,7 @@ export function previewOf(
   return { mode, ...cut(Buffer.from(shape.text), maxBytes), truncated: true }
 }
 
-/** At most `maxBytes`, cut between two characters. */
+/** Truncates to `maxBytes` at a character boundary. */
 function cut(bytes: Uint8Array, maxBytes: number): { text: string; truncated: boolean } {
   let end = Math.min(bytes.byteLength, maxBytes)
   const continues = (at: number) => ((bytes[at] ?? 0) & 0xc0) === 0x80
@@ -43,10 +43,10 @@ function cut(bytes: Uint8Array, maxBytes: number): { text: string; truncated: bo
   return { text, truncated: end < bytes.byteLength }
 }
 
-/** A member's name that a tool's schema would have; any other may be data and shows as its size. */
+/** Names of this form are shown. Any other member name may be data and is shown by its size. */
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
 
-/** Writes the shape of a value: names of members, kinds and sizes of what they hold, and none of the values. */
+/** Writes the shape of a value: member names, types and sizes, but no values. */
 class Shape {
   text = ''
   readonly #maxBytes: number

@@ -4,10 +4,10 @@ import type { Call, RedactedView, Target } from '../../../call/index.ts'
 import type { Question } from '../store/events.ts'
 import { type PreviewOptions, previewOf, type RedactAll } from './preview.ts'
 
-/** Why people are asked although policy allows the call. */
+/** Reason of an approval that is needed although policy allows the call. */
 const CHANGED = 'the definition of the tool is not the one that was pinned'
 
-/** What people are asked about this call. */
+/** Builds the question that approvers see for a call. */
 export function questionOf(
   call: Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>,
   { digest, quorum }: Pick<Question, 'digest' | 'quorum'>,
@@ -36,7 +36,7 @@ export function questionOf(
     method: call.method,
     argsSha256: args === null ? null : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength ?? 0,
-    preview: previewOf(args, using.preview, redacted ?? presentedBy(target), using.redactAll),
+    preview: previewOf(args, using.preview, redacted ?? redactedViewOf(target), using.redactAll),
     policy: decision.policy,
     rule: decision.rule,
     reason: reasonOf(call),
@@ -47,7 +47,7 @@ export function questionOf(
   }
 }
 
-/** Policy need not have asked for a person, and then its reason is none of theirs. */
+/** Policy may not require this approval; then its reason is left out. */
 function reasonOf({ facts: { target, pin, decision } }: Call<'target' | 'pin' | 'decision'>): string {
   if (pin?.approve === true) return CHANGED
   const asked = target.requirements?.approval ?? null
@@ -55,6 +55,6 @@ function reasonOf({ facts: { target, pin, decision } }: Call<'target' | 'pin' | 
   return decision.action === 'require_approval' ? `${decision.reason}; ${asked}` : asked
 }
 
-function presentedBy({ requirements }: Target): RedactedView | null {
+function redactedViewOf({ requirements }: Target): RedactedView | null {
   return requirements?.presentedArguments ? { text: requirements.presentedArguments, hits: 0 } : null
 }

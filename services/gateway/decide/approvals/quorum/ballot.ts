@@ -2,23 +2,26 @@ import { isSamePerson, linkOf, type PersonMarks } from '../../../admin/index.ts'
 import type { Approval, ApprovalEvent, Vote } from '../store/events.ts'
 import type { Quorum } from './quorum.ts'
 
-/** What marks the vote of the user that the session acts for. */
+/** `via` of the vote of the user that the session acts for. */
 export const BY_CIBA = 'ciba'
 
-/** Somebody decides. */
+/** The decision of one person. */
 export interface Ballot extends Omit<Vote, 'at' | 'person' | 'groups'> {
-  /** What identifies whoever decides. */
+  /** Marks that identify the person. */
   readonly person: PersonMarks
-  /** Of whoever decides. */
+  /** Groups of the person. */
   readonly groups: readonly string[]
 }
 
-/** Why a ballot does not count: `self` is whoever the call is for, `group` is not of those who may, `voted` did already. */
+/**
+ * Why a ballot does not count: `self`: the call is made for this person; `group`: not in an approver group; `voted`: has approved
+ * before.
+ */
 export type BallotFault = 'self' | 'group' | 'voted'
 
 /**
- * Whether this person's approval can count: each counts once, nobody approves what is done for himself, and groups are those that
- * the question asks for. Whoever may decide at all may deny.
+ * Returns why an approval of this person does not count, or null if it does. A person counts once, cannot approve calls made for them,
+ * and must be in one of the approver groups. Everyone who can decide may deny.
  */
 export function ballotFault(
   { question, votes }: Approval,
@@ -32,7 +35,7 @@ export function ballotFault(
   return votes.some((vote) => isApprover(vote) && isSamePerson(personOf(vote), person)) ? 'voted' : null
 }
 
-/** A vote with what follows from it: a denial ends the approval at once, an approval when it was the last that was missing. */
+/** Returns the events of a vote: a denial ends the approval, and so does the last missing approval. */
 export function counted(approval: Approval, vote: Vote): ApprovalEvent[] {
   const event: ApprovalEvent = { t: 'vote', ...vote }
   if (vote.verdict === 'deny') return [event, { t: 'denied' }]
@@ -40,18 +43,18 @@ export function counted(approval: Approval, vote: Vote): ApprovalEvent[] {
   return isComplete(approval, [...approval.votes, vote], state) ? [event, { t: 'granted' }] : [event]
 }
 
-/** The user could not be asked, and the approvers decide alone: one of them at least. */
+/** Events when the user could not be prompted: the approvers decide alone, at least one of them. */
 export function waived(approval: Approval, reason: string): ApprovalEvent[] {
   const event: ApprovalEvent = { t: 'unconfirmed', reason }
   return isComplete(approval, approval.votes, 'waived') ? [event, { t: 'granted' }] : [event]
 }
 
-/** How people are named in votes and in the ledger; the static admin token is `token:admin`. */
+/** Name of a user in votes and in the ledger. The static admin token is `token:admin`. */
 export function userName(user: string): string {
   return `user:${user}`
 }
 
-/** Votes that are there and votes that are needed, the user's own among them. */
+/** Votes given and votes needed, including the user's own. */
 export function progress(approval: Approval): { readonly given: number; readonly needed: number } {
   const { minApprovers, userConfirmation } = approval.question.quorum
   const state = stateOf(approval)
@@ -66,10 +69,8 @@ function stateOf({ confirmation }: Approval): ConfirmationState {
   return confirmation?.state ?? null
 }
 
-/**
- * Whether the votes that were given satisfy the quorum asked now. `groupsOf`: groups of a voter, the latest that are known.
- */
-export function isStanding(
+/** Whether the votes given satisfy this quorum. `groupsOf` returns the latest known groups of a voter. */
+export function isSatisfied(
   approval: Approval,
   quorum: Quorum,
   { requester, groupsOf }: { readonly requester: PersonMarks; readonly groupsOf: (vote: Vote) => readonly string[] },
@@ -83,7 +84,7 @@ export function isStanding(
   return isComplete({ question: { quorum } }, votes, stateOf(approval))
 }
 
-/** What identifies a voter. */
+/** Marks that identify a voter. */
 export function personOf({ by, person }: Vote): PersonMarks {
   return person ?? [`name:${by.replace(/^user:/, '').toLowerCase()}`]
 }
@@ -103,7 +104,10 @@ function isApprover({ verdict, via }: Vote): boolean {
   return verdict === 'approve' && via !== BY_CIBA
 }
 
-/** Distinct people. Whoever is known by name only may be any of the others, so that all of them count as one, and not beside others. */
+/**
+ * Counts distinct people. A voter known by name only could be any of the others: all such voters count as one, and only if there are no
+ * others.
+ */
 function approversIn(votes: readonly Vote[]): number {
   const approvers = votes.filter(isApprover)
   const linked = approvers.filter((vote) => linkOf(personOf(vote)) !== null)

@@ -9,34 +9,39 @@ import { held, setup } from '../testing/setup.ts'
 import { Confirmations, type Confirmer } from './confirmations.ts'
 
 type Polled = Awaited<ReturnType<Confirmer['poll']>>
-type ConfirmationResult = Awaited<ReturnType<Confirmer['ask']>>
+type ConfirmationResult = Awaited<ReturnType<Confirmer['prompt']>>
 
-/** A provider that answers what the test says; the real one is met where the feature is tested. */
+/** A scripted provider. The feature's own tests use a real one. */
 function provider(clock: TestClock) {
-  const said: string[] = []
-  const state: { ask: ConfirmationResult | null; poll: Polled } = { ask: null, poll: 'pending' }
+  const requests: string[] = []
+  const state: { prompt: ConfirmationResult | null; poll: Polled } = { prompt: null, poll: 'pending' }
   const confirmer: Confirmer = {
     fallback: 'approvers',
-    async ask(user) {
-      said.push(`ask ${user}`)
+    async prompt(user) {
+      requests.push(`prompt ${user}`)
       return (
-        state.ask ?? { requestId: `r${said.length}`, code: 'PLAT-A', until: clock.now() + 60_000, intervalMs: 5_000 }
+        state.prompt ?? {
+          requestId: `r${requests.length}`,
+          code: 'PLAT-A',
+          until: clock.now() + 60_000,
+          intervalMs: 5_000,
+        }
       )
     },
     async poll({ requestId }) {
-      said.push(`poll ${requestId}`)
+      requests.push(`poll ${requestId}`)
       return state.poll
     },
   }
-  return { confirmer, state, take: () => said.splice(0) }
+  return { confirmer, state, take: () => requests.splice(0) }
 }
 
 const userAlone = { quorum: { default: { minApprovers: 0, approverGroups: [], userConfirmation: 'ciba' as const } } }
 
-async function asking() {
+async function setupConfirmation() {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
-  const open = () => setup(journal, clock, { ...userAlone, asksUsers: true })
+  const open = () => setup(journal, clock, { ...userAlone, canPromptUsers: true })
   const here = await open()
   const there = provider(clock)
   const follow = (approvals: Approvals, confirmer = there.confirmer) =>
@@ -47,10 +52,10 @@ async function asking() {
   return { ...here, ...there, clock, open, follow, confirmations, wait, stateOf }
 }
 
-test('the user is asked once, and polled no faster than the provider says; slow_down makes it slower', async () => {
-  const { clock, take, state, wait } = await asking()
+test('the user is prompted once and polled at the interval of the provider; slow_down lengthens it', async () => {
+  const { clock, take, state, wait } = await setupConfirmation()
   await clock.advance(1_000)
-  assert.deepEqual(take(), ['ask uma'])
+  assert.deepEqual(take(), ['prompt uma'])
   await clock.advance(4_000)
   assert.deepEqual(take(), [])
   state.poll = 'slow_down'
@@ -66,10 +71,10 @@ test('the user is asked once, and polled no faster than the provider says; slow_
   assert.deepEqual(take(), [])
 })
 
-test('after a restart the same question is followed, and no other is asked', async () => {
-  const { clock, take, state, approvals, confirmations, open, follow, wait } = await asking()
+test('a restart resumes the same prompt and starts no other', async () => {
+  const { clock, take, state, approvals, confirmations, open, follow, wait } = await setupConfirmation()
   await clock.advance(1_000)
-  assert.deepEqual(take(), ['ask uma'])
+  assert.deepEqual(take(), ['prompt uma'])
   confirmations.close()
   approvals.close()
   const next = await open()
@@ -80,11 +85,11 @@ test('after a restart the same question is followed, and no other is asked', asy
   assert.equal(next.approvals.get(wait.approvalId)?.state, 'approved')
 })
 
-test('a provider that gives no answer is asked three times, and then approvers decide, one at least', async () => {
-  const { clock, take, state, approvals, stateOf, wait } = await asking()
-  state.ask = { kind: 'unavailable', why: 'away', again: true }
+test('after three attempts without a response at least one approver decides', async () => {
+  const { clock, take, state, approvals, stateOf, wait } = await setupConfirmation()
+  state.prompt = { kind: 'unavailable', why: 'away', again: true }
   await clock.advance(10_000)
-  assert.deepEqual(take(), ['ask uma', 'ask uma', 'ask uma'])
+  assert.deepEqual(take(), ['prompt uma', 'prompt uma', 'prompt uma'])
   assert.deepEqual([stateOf()?.state, stateOf()?.confirmation?.state], ['pending', 'waived'])
   await approvals.decide(wait.approvalId, {
     by: 'user:ada',
@@ -96,13 +101,13 @@ test('a provider that gives no answer is asked three times, and then approvers d
   assert.equal(await wait.until, 'granted')
 })
 
-test('a user who was asked and says no, or nothing, has not agreed: no fallback', async () => {
+test('there is no fallback after a user refused or did not respond', async () => {
   const cases = [
     [{ kind: 'notAgreed', why: 'the user did not confirm it', byUser: true }, 'user:uma'],
     [{ kind: 'notAgreed', why: 'the user did not answer in time', byUser: false }, 'ciba'],
   ] as const
   for (const [poll, by] of cases) {
-    const { clock, state, stateOf, wait } = await asking()
+    const { clock, state, stateOf, wait } = await setupConfirmation()
     await clock.advance(1_000)
     state.poll = poll
     await clock.advance(6_000)
@@ -113,15 +118,15 @@ test('a user who was asked and says no, or nothing, has not agreed: no fallback'
   }
 })
 
-test('a provider that refuses the request without asking the user is no agreement either', async () => {
-  const { clock, state, stateOf } = await asking()
-  state.ask = { kind: 'notAgreed', why: 'the provider refused the request: invalid_client', byUser: false }
+test('there is no fallback when the provider refuses the request without prompting the user', async () => {
+  const { clock, state, stateOf } = await setupConfirmation()
+  state.prompt = { kind: 'notAgreed', why: 'the provider refused the request: invalid_client', byUser: false }
   await clock.advance(2_000)
   assert.equal(stateOf()?.state, 'denied')
 })
 
-test('an answer that comes when nobody can decide any more counts for nothing', async () => {
-  const { clock, state, stateOf, wait } = await asking()
+test('a confirmation that arrives after the approval has ended does not count', async () => {
+  const { clock, state, stateOf, wait } = await setupConfirmation()
   await clock.advance(1_000)
   state.poll = 'pending'
   await clock.advance(298_500)

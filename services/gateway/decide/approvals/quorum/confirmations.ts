@@ -4,26 +4,26 @@ import type { Approvals } from '../approvals.ts'
 import type { Approval, ApprovalEvent, UserQuestion, Vote } from '../store/events.ts'
 import { BY_CIBA, counted, userName, waived } from './ballot.ts'
 
-/** How often it is looked for what is due, in milliseconds. */
+/** Interval of the check for due work, in milliseconds. */
 const LOOK_EVERY_MS = 1_000
-/** Questions that one user has at the same time: nobody is worn out until he says yes. */
-const ASKED_PER_USER_MAX = 3
-/** A provider that gives no answer is asked so many times. */
-const ASK_AT_MOST = 3
-/** Between two of these, in milliseconds. */
-const ASK_AGAIN_MS = 2_000
-/** CIBA Core, section 11: so much longer between two polls from then on, in milliseconds. */
+/** Concurrent questions per user. Bounds prompt fatigue. */
+const PROMPTS_PER_USER_MAX = 3
+/** Attempts when the provider does not respond. */
+const PROMPT_ATTEMPTS_MAX = 3
+/** Delay between these attempts, in milliseconds. */
+const PROMPT_RETRY_MS = 2_000
+/** Added to the poll interval for each `slow_down` (CIBA Core, section 11), in milliseconds. */
 const SLOW_DOWN_MS = 5_000
 
-/** Asks users, by whatever provider. */
+/** Prompts users through a provider. */
 export interface Confirmer {
-  /** What follows when the user cannot be asked. */
+  /** Applies when the user cannot be prompted. */
   readonly fallback: 'approvers' | 'deny'
-  ask(user: string, leftMs: number): Promise<UserQuestion | Unavailable | NotAgreed>
-  poll(asked: UserQuestion, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
+  prompt(user: string, leftMs: number): Promise<UserQuestion | Unavailable | NotAgreed>
+  poll(prompt: UserQuestion, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
 }
 
-/** The user has not agreed, whatever `fallback` says; `byUser`: by a refusal, else by silence or an error. */
+/** The user has not agreed; `fallback` does not apply. `byUser`: an explicit refusal, otherwise a timeout or an error. */
 interface NotAgreed {
   readonly kind: 'notAgreed'
   readonly why: string
@@ -33,7 +33,7 @@ interface NotAgreed {
 interface Unavailable {
   readonly kind: 'unavailable'
   readonly why: string
-  /** Perhaps it is there a moment later. */
+  /** Whether a retry may succeed. */
   readonly again: boolean
 }
 
@@ -44,16 +44,16 @@ export interface ConfirmationsOptions {
   readonly onFault: (error: unknown) => void
 }
 
-/** What is known of one approval beside the journal. */
+/** State of one approval that is not in the journal. */
 interface Course {
   dueAt: number
   isBusy: boolean
   attempts: number
-  /** How much longer than the provider first said. */
+  /** Added to the provider's poll interval. */
   slowerMs: number
 }
 
-/** Asks users while this replica leads: one of all does. */
+/** Runs `Confirmations` on the leading replica only. */
 export function leadConfirmations(
   leadership: Leadership,
   options: ConfirmationsOptions,
@@ -69,7 +69,7 @@ export function leadConfirmations(
   return { look: () => led?.look(), close: () => led?.close() }
 }
 
-/** Asks the user of each approval that needs it, once, and follows until there is an answer: also after a restart. */
+/** Prompts the user of each approval that needs it, once, and polls for the result. A restart resumes polling. */
 export class Confirmations {
   readonly #options: ConfirmationsOptions
   readonly #courses = new Map<string, Course>()
@@ -80,15 +80,15 @@ export class Confirmations {
     this.#stop = options.clock.every(LOOK_EVERY_MS, () => this.look())
   }
 
-  /** Does what is due. */
+  /** Starts all work that is due. */
   look(): void {
     const { approvals, clock, onFault } = this.#options
     const awaiting = approvals.awaitingUsers()
     const ids = new Set(awaiting.map(({ question }) => question.id))
     for (const id of this.#courses.keys()) if (!ids.has(id)) this.#courses.delete(id)
-    const asked = new Map<string, number>()
+    const prompts = new Map<string, number>()
     for (const { question, confirmation } of awaiting) {
-      if (confirmation !== undefined || this.#courses.get(question.id)?.isBusy === true) more(asked, question.user)
+      if (confirmation !== undefined || this.#courses.get(question.id)?.isBusy === true) more(prompts, question.user)
     }
     for (const approval of awaiting) {
       const { id, user } = approval.question
@@ -100,8 +100,8 @@ export class Confirmations {
       }))
       if (course.isBusy || clock.now() < course.dueAt) continue
       const isNew = approval.confirmation === undefined
-      if (isNew && (asked.get(user ?? '') ?? 0) >= ASKED_PER_USER_MAX) continue
-      if (isNew) more(asked, user)
+      if (isNew && (prompts.get(user ?? '') ?? 0) >= PROMPTS_PER_USER_MAX) continue
+      if (isNew) more(prompts, user)
       course.isBusy = true
       this.#go(approval, course)
         .catch(onFault)
@@ -117,37 +117,37 @@ export class Confirmations {
 
   async #go({ question, confirmation }: Approval, course: Course): Promise<void> {
     const { user } = question
-    const asked = confirmation?.asked ?? null
+    const prompt = confirmation?.asked ?? null
     if (user === null) return this.#giveUp(question.id, 'the session acts for no user')
-    return asked === null ? this.#ask(question, user, course) : this.#poll(question.id, { user, asked }, course)
+    return prompt === null ? this.#prompt(question, user, course) : this.#poll(question.id, { user, prompt }, course)
   }
 
-  async #ask({ id, expiresAt }: Approval['question'], user: string, course: Course): Promise<void> {
+  async #prompt({ id, expiresAt }: Approval['question'], user: string, course: Course): Promise<void> {
     const { approvals, confirmer, clock } = this.#options
-    const answer = await confirmer.ask(user, expiresAt - clock.now())
-    if ('kind' in answer) {
-      if (answer.kind === 'notAgreed') return this.#refuse(id, user, answer)
+    const result = await confirmer.prompt(user, expiresAt - clock.now())
+    if ('kind' in result) {
+      if (result.kind === 'notAgreed') return this.#refuse(id, user, result)
       course.attempts++
-      course.dueAt = clock.now() + ASK_AGAIN_MS
-      if (!answer.again || course.attempts >= ASK_AT_MOST) await this.#giveUp(id, answer.why)
+      course.dueAt = clock.now() + PROMPT_RETRY_MS
+      if (!result.again || course.attempts >= PROMPT_ATTEMPTS_MAX) await this.#giveUp(id, result.why)
       return
     }
-    course.dueAt = clock.now() + answer.intervalMs
-    await approvals.advance(id, () => [{ t: 'asked', ...answer }])
+    course.dueAt = clock.now() + result.intervalMs
+    await approvals.advance(id, () => [{ t: 'asked', ...result }])
   }
 
   async #poll(
     id: string,
-    { user, asked }: { readonly user: string; readonly asked: UserQuestion },
+    { user, prompt }: { readonly user: string; readonly prompt: UserQuestion },
     course: Course,
   ): Promise<void> {
     const { confirmer, clock } = this.#options
-    const answer = await confirmer.poll(asked, user)
-    if (answer === 'slow_down') course.slowerMs += SLOW_DOWN_MS
-    course.dueAt = clock.now() + asked.intervalMs + course.slowerMs
-    if (answer === 'pending' || answer === 'slow_down') return
-    if (answer === 'confirmed') return this.#vote(id, { by: userName(user), verdict: 'approve', reason: '' })
-    return this.#refuse(id, user, answer)
+    const result = await confirmer.poll(prompt, user)
+    if (result === 'slow_down') course.slowerMs += SLOW_DOWN_MS
+    course.dueAt = clock.now() + prompt.intervalMs + course.slowerMs
+    if (result === 'pending' || result === 'slow_down') return
+    if (result === 'confirmed') return this.#vote(id, { by: userName(user), verdict: 'approve', reason: '' })
+    return this.#refuse(id, user, result)
   }
 
   #refuse(id: string, user: string, { why, byUser }: NotAgreed): Promise<void> {
@@ -156,7 +156,7 @@ export class Confirmations {
 
   async #giveUp(id: string, why: string): Promise<void> {
     if (this.#options.confirmer.fallback === 'approvers') return this.#advance(id, (approval) => waived(approval, why))
-    return this.#vote(id, { by: BY_CIBA, verdict: 'deny', reason: `the user could not be asked: ${why}` })
+    return this.#vote(id, { by: BY_CIBA, verdict: 'deny', reason: `user confirmation failed: ${why}` })
   }
 
   #vote(id: string, vote: Omit<Vote, 'at' | 'via'>): Promise<void> {

@@ -10,7 +10,7 @@ import { type ApprovalRule, QuorumFloor } from './quorum.ts'
 const one = { minApprovers: 1, approverGroups: [] }
 const of = (minApprovers: number, ...approverGroups: string[]) => ({ minApprovers, approverGroups })
 const ISSUER = 'https://login.example'
-/** Somebody whom the identity provider of the admin API names. */
+/** A person authenticated by the admin API's identity provider. */
 const yes = (by: string, ...groups: string[]): Ballot => ({
   by: `user:${by}`,
   person: marksOf({ names: [by], subject: { issuer: ISSUER, subject: by } }, {}),
@@ -18,16 +18,16 @@ const yes = (by: string, ...groups: string[]): Ballot => ({
   verdict: 'approve',
   reason: '',
 })
-/** Somebody who is known by name only, as in a chat. */
+/** A person known by name only, as in a chat. */
 const named = (by: string, people: PeopleTable = {}): Ballot => ({
   ...yes(by),
   person: marksOf({ names: [by], subject: null }, people),
   via: 'notifier/chat',
 })
 
-/** An approval with this quorum, and how its votes are taken. */
-async function asked(quorum: Partial<ApprovalQuorumConfig>, wish: TestCallOptions = {}) {
-  const here = await setup(null, undefined, { quorum, ...wish })
+/** Creates an approval with this quorum. */
+async function setupApproval(quorum: Partial<ApprovalQuorumConfig>, options: TestCallOptions = {}) {
+  const here = await setup(null, undefined, { quorum, ...options })
   const call = callOf({})
   const wait = await held(here, call)
   const vote = async (ballot: Ballot) => {
@@ -37,9 +37,9 @@ async function asked(quorum: Partial<ApprovalQuorumConfig>, wish: TestCallOption
   return { ...here, call, wait, vote }
 }
 
-test('several distinct people must approve; the same one counts once, and the call waits for the last', async () => {
+test('several distinct people must approve; each counts once, and the call waits for the last', async () => {
   // Shows D3.approvals.quorum.minApprovers, D3.limit.minApprovers.
-  const { vote, wait, approvals, stage, call, events } = await asked({ default: of(3) })
+  const { vote, wait, approvals, stage, call, events } = await setupApproval({ default: of(3) })
   assert.equal(await vote(yes('ada')), 'pending')
   assert.equal(await vote(yes('ada')), 'voted')
   assert.equal(await vote(yes('bob')), 'pending')
@@ -52,8 +52,8 @@ test('several distinct people must approve; the same one counts once, and the ca
   assert.deepEqual(events, ['created', 'vote', 'vote', 'vote', 'granted', 'used'])
 })
 
-test('nobody approves what is done for himself, but may withdraw it', async () => {
-  const { vote } = await asked({})
+test('a user cannot approve a call made for them, but can deny it', async () => {
+  const { vote } = await setupApproval({})
   assert.equal(await vote(yes('uma')), 'self')
   assert.equal(await vote({ ...yes('uma'), verdict: 'deny' }), 'denied')
 })
@@ -78,31 +78,31 @@ test('the user of a session cannot approve under any other name: another claim, 
       person: marksOf({ names: ['u.mayer', 'uma'], subject: { issuer: ISSUER, subject: '9' } }, {}),
     },
   ]) {
-    const { vote } = await asked({}, { people })
+    const { vote } = await setupApproval({}, { people })
     assert.equal(await vote(ballot), 'self', JSON.stringify(ballot.person))
   }
 })
 
-test('one person who comes by two ways votes once', async () => {
-  const { vote } = await asked({ default: of(2) }, { people })
+test('a person who votes through two channels counts once', async () => {
+  const { vote } = await setupApproval({ default: of(2) }, { people })
   assert.equal(await vote(named('ada', people)), 'pending')
   assert.equal(await vote(bySubject('a.lovelace', '00u-ada')), 'voted')
   assert.equal(await vote(named('ada.l', people)), 'voted')
   assert.equal(await vote(named('bob', people)), 'approved')
 })
 
-test('who is known by name only satisfies a quorum of one, and never counts beside another', async () => {
-  const alone = await asked({ default: of(1) })
+test('a voter known by name only fills a quorum of one and never counts beside another', async () => {
+  const alone = await setupApproval({ default: of(1) })
   assert.equal(await alone.vote(named('ada')), 'approved')
-  const { vote } = await asked({ default: of(2) })
+  const { vote } = await setupApproval({ default: of(2) })
   assert.equal(await vote(named('ada')), 'pending')
   assert.equal(await vote(named('bob')), 'pending')
   assert.equal(await vote(yes('eve')), 'pending')
   assert.equal(await vote(yes('joe')), 'approved')
 })
 
-test('quorum and approvers are judged again at release, and an identical call then asks anew', async () => {
-  const asks = (quorum: ApprovalRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
+test('quorum and approvers are checked again at release; if they fail, an identical call starts a new approval', async () => {
+  const ruleWith = (quorum: ApprovalRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
   const cases: readonly (readonly [ApprovalRule['quorum'], string])[] = [
     [null, 'passes'],
     [{ approverGroups: ['leads'] }, 'passes'],
@@ -110,10 +110,10 @@ test('quorum and approvers are judged again at release, and an identical call th
     [{ approverGroups: ['security'] }, 'approval_stale'],
   ]
   for (const [quorum, expected] of cases) {
-    const now: { asking?: readonly ApprovalRule[] } = {}
-    const { vote, wait, stage, call, approvals } = await asked({}, { now })
+    const now: { approvalRules?: readonly ApprovalRule[] } = {}
+    const { vote, wait, stage, call, approvals } = await setupApproval({}, { now })
     assert.equal(await vote(yes('ada', 'leads')), 'approved')
-    now.asking = asks(quorum)
+    now.approvalRules = ruleWith(quorum)
     const verdict = await stage.admit(call.again())
     assert.equal('code' in verdict ? verdict.code : 'passes', expected, JSON.stringify(quorum))
     if (expected === 'passes') continue
@@ -123,8 +123,8 @@ test('quorum and approvers are judged again at release, and an identical call th
   }
 })
 
-test('an approver who has lost the group since, as a later ballot shows, does not count at release or for a repeat', async () => {
-  const here = await asked({ default: of(1, 'leads') })
+test('an approver whose later ballot lacks the group does not count at release or for a repeat', async () => {
+  const here = await setupApproval({ default: of(1, 'leads') })
   assert.equal(await here.vote(yes('ada', 'leads')), 'approved')
   const other = await held(here, callOf({ args: '{"name":"other"}' }))
   assert.deepEqual(await here.approvals.decide(other.approvalId, yes('ada', 'staff')), { refused: 'group' })
@@ -132,9 +132,9 @@ test('an approver who has lost the group since, as a later ballot shows, does no
   assert.equal('code' in verdict && verdict.code, 'approval_stale')
 })
 
-test('an approver of no such group does not count; whoever may decide may deny, which ends it at once', async () => {
+test('an approver outside the groups does not count, but can deny, which ends the approval', async () => {
   // Shows D3.approvals.quorum.approverGroups.
-  const { vote, wait } = await asked({ default: of(2, 'leads', 'security') })
+  const { vote, wait } = await setupApproval({ default: of(2, 'leads', 'security') })
   assert.equal(await vote(yes('ada')), 'group')
   assert.equal(await vote(yes('ada', 'staff')), 'group')
   assert.equal(await vote(yes('ada', 'staff', 'leads')), 'pending')
@@ -144,22 +144,22 @@ test('an approver of no such group does not count; whoever may decide may deny, 
   assert.equal(await vote(yes('eve', 'security')), 'decided')
 })
 
-test('after its time an approval takes no vote', async () => {
-  const { vote, clock } = await asked({ default: of(2) })
+test('an expired approval accepts no vote', async () => {
+  const { vote, clock } = await setupApproval({ default: of(2) })
   assert.equal(await vote(yes('ada')), 'pending')
   await clock.advance(300_000)
   assert.equal(await vote(yes('bob')), 'decided')
 })
 
-test('votes of several at the same time are all counted', async () => {
-  const { vote, approvals, wait, events } = await asked({ default: of(5) })
+test('concurrent votes are all counted', async () => {
+  const { vote, approvals, wait, events } = await setupApproval({ default: of(5) })
   await Promise.all(['a', 'b', 'c', 'a', 'd', 'e'].map((name) => vote(yes(name))))
   const votes = approvals.get(wait.approvalId)?.votes.map(({ by }) => by) ?? []
   assert.deepEqual(votes.toSorted(), ['user:a', 'user:b', 'user:c', 'user:d', 'user:e'])
   assert.equal(events.filter((t) => t === 'granted').length, 1)
 })
 
-test('the most exact key of approvalQuorum.rules counts, and the default where none matches', () => {
+test('the most exact key of approvalQuorum.rules applies, and the default where none matches', () => {
   // Shows D3.approvals.approvalQuorum.rules.
   const floor = new QuorumFloor({
     default: of(9),
@@ -186,7 +186,7 @@ test('the most exact key of approvalQuorum.rules counts, and the default where n
   assert.equal(needs(null, null), 9)
 })
 
-test('a rule of a policy can only ask for more: the most approvers, shared groups, the user where anybody wants that', () => {
+test('policy rules can only raise the quorum: most approvers, shared groups, user confirmation', () => {
   const over = (floor: ApprovalQuorumConfig['default'], ...quorums: (ApprovalRule['quorum'] | null)[]) =>
     new QuorumFloor({ default: floor, rules: {} }).over(
       quorums.map((quorum) => ({ policy: 'default/p', rule: 'r', quorum })),
@@ -204,14 +204,14 @@ test('a rule of a policy can only ask for more: the most approvers, shared group
   })
 })
 
-test('what nobody could ever approve is denied at once', async () => {
-  const asking = (quorum: ApprovalRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
+test('a call that no one could approve is denied at once', async () => {
+  const ruleWith = (quorum: ApprovalRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
   const cases: readonly (readonly [TestCallOptions, RegExp])[] = [
-    [{ asking: asking({ approverGroups: ['b'] }), quorum: { default: of(1, 'a') } }, /no group in common/],
-    [{ asking: asking({ userConfirmation: 'ciba' }) }, /ciba\.enabled/],
+    [{ approvalRules: ruleWith({ approverGroups: ['b'] }), quorum: { default: of(1, 'a') } }, /no group in common/],
+    [{ approvalRules: ruleWith({ userConfirmation: 'ciba' }) }, /ciba\.enabled/],
   ]
-  for (const [wish, reason] of cases) {
-    const here = await setup(null, undefined, wish)
+  for (const [options, reason] of cases) {
+    const here = await setup(null, undefined, options)
     const verdict = await here.stage.admit(callOf({}))
     assert.ok('code' in verdict && verdict.code === 'policy_denied')
     assert.match(verdict.reason, reason)

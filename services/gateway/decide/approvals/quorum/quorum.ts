@@ -2,12 +2,12 @@ import { glob } from '@plat/core'
 import type { ApprovalQuorumConfig } from '../config.ts'
 import type { Question } from '../store/events.ts'
 
-/** Who must approve. */
+/** The approvers that an approval needs. */
 export type Quorum = Question['quorum']
 
-/** A rule that asks for an approval, and whom it asks. */
+/** A rule that requires an approval, with its quorum. */
 export interface ApprovalRule {
-  /** `<namespace>/<name>`; null: no policy asks, such as where a tool has changed. */
+  /** `<namespace>/<name>`. Null: no policy requires it, for example a changed tool. */
   readonly policy: string | null
   readonly rule: string | null
   readonly quorum: Partial<Quorum> | null
@@ -15,16 +15,16 @@ export interface ApprovalRule {
 
 interface Entry {
   readonly quorum: Quorum
-  /** 2: policy and rule are named; then the policy alone, then the rule alone. */
+  /** 2: key names policy and rule; 1: only the policy; 0: only the rule. */
   readonly exactness: number
   readonly key: string
   matches(policy: string, rule: string): boolean
 }
 
-/** `approvalQuorum`: the least that the gateway asks of every approval. */
+/** `approvalQuorum`: minimum quorum of every approval. */
 export class QuorumFloor {
   readonly #byDefault: Quorum
-  /** The most exact first. */
+  /** Most exact first. */
   readonly #entries: readonly Entry[]
 
   constructor(config: ApprovalQuorumConfig) {
@@ -35,18 +35,18 @@ export class QuorumFloor {
   }
 
   /**
-   * Who must approve what these rules ask for: the most approvers that anybody wants, of groups that suit everybody, and the user where
-   * one rule wants that. A text says why nobody can.
+   * Merges the quorums of all matching approval rules: the highest number of approvers, the groups that all of them share, and user
+   * confirmation if one of them needs it. Returns a text if no one could approve.
    */
-  over(asking: readonly ApprovalRule[]): Quorum | string {
-    const all = asking.flatMap(({ policy, rule, quorum }) => [
+  over(approvalRules: readonly ApprovalRule[]): Quorum | string {
+    const all = approvalRules.flatMap(({ policy, rule, quorum }) => [
       this.#least(policy ?? '', rule ?? ''),
       ...(quorum === null ? [] : [quorum]),
     ])
     const approverGroups = sharedGroups(all)
-    if (approverGroups === null) return 'nobody may approve this: the rules that ask name no group in common'
+    if (approverGroups === null) return 'this cannot be approved: its approval rules have no group in common'
     return {
-      // Whatever a rule says, the gateway's own quorum is among them.
+      // Includes the gateway's own quorum, whatever the rules say.
       minApprovers: Math.max(...all.map(({ minApprovers = 0 }) => minApprovers)),
       approverGroups,
       ...(all.some(({ userConfirmation }) => userConfirmation === 'ciba') && { userConfirmation: 'ciba' as const }),
@@ -58,7 +58,7 @@ export class QuorumFloor {
   }
 }
 
-/** The policy's part is compared with the whole name where it has a slash, else with the name in its namespace. */
+/** A policy part with a slash is compared with the whole name, otherwise with the name within its namespace. */
 function entryOf(key: string, quorum: Quorum): Entry {
   const slash = key.lastIndexOf('/')
   const [policyPart, rulePart] = [key.slice(0, slash), key.slice(slash + 1)]
@@ -76,7 +76,7 @@ function moreExactFirst(a: Entry, b: Entry): number {
   return b.exactness - a.exactness || b.key.length - a.key.length || (a.key < b.key ? -1 : 1)
 }
 
-/** Empty: any group will do; null: none does. */
+/** Returns an empty list if any group will do, null if the quorums share no group. */
 function sharedGroups(quorums: readonly Partial<Quorum>[]): string[] | null {
   const named = quorums.flatMap(({ approverGroups = [] }) => (approverGroups.length === 0 ? [] : [approverGroups]))
   const [first, ...rest] = named

@@ -4,16 +4,16 @@ import { agentOf } from '../../../call/index.ts'
 import { BY_CIBA } from '../quorum/ballot.ts'
 import type { Approval, ApprovalEvent, Question } from './events.ts'
 
-/** Approvals that are decided, used or gone, and still shown; the oldest are forgotten first. */
+/** Finished approvals that remain visible; the oldest are removed first. */
 const FINISHED_MAX = 10_000
-/** How long a finished approval is shown, in milliseconds. */
+/** How long a finished approval remains visible, in milliseconds. */
 const FINISHED_MS = 24 * 60 * 60_000
 
-/** An approval with the number of its events, which the next one is bound to. */
+/** An approval with its number of events, on which the next append is conditional. */
 export interface Entry {
   approval: Approval
   version: number
-  /** When it can be forgotten, in milliseconds since the epoch. */
+  /** Earliest removal, in milliseconds since the epoch. */
   readonly forgetAt: number
 }
 
@@ -21,7 +21,7 @@ export function sessionKey({ tenant, namespace, agent, session }: SessionName): 
   return `${tenant}/${namespace}/${agent}/${session}`
 }
 
-/** Whose approvals count together. */
+/** Scope in which approvals are counted together. */
 export interface SessionName {
   readonly tenant: string
   readonly namespace: string
@@ -29,17 +29,17 @@ export interface SessionName {
   readonly session: string
 }
 
-/** Every approval of the journal as it stands now. Changed by events alone, so that a restart rebuilds the same. */
+/** Current state of every approval in the journal. Changed by events alone, so that a restart rebuilds the same state. */
 export class Book {
-  /** In the order of their ids, which is the order of creation. */
+  /** Ordered by id, which is the order of creation. */
   readonly #entries = new LinkedMap<string, Entry>()
-  /** Approvals that can still let a call pass, by digest; more than one only after a grant came back. */
+  /** Approvals that can still let a call pass, by digest; more than one only after a grant was given back. */
   readonly #open = new Map<string, Entry[]>()
   readonly #pending = new SharedPool({ name: 'pending_approvals' })
 
   /**
-   * Applies one event in the journal's order. Returns false if it changes nothing: it is known already, or it is a question
-   * for which an identical one waits or is approved, which the journal has first.
+   * Applies one event in the journal's order. Returns false if it changes nothing: the event is known, or it creates a question
+   * identical to one that is open.
    */
   apply({ key, version, event }: Pick<JournalEntry<ApprovalEvent>, 'key' | 'version' | 'event'>): boolean {
     const known = this.#entries.get(key)
@@ -64,19 +64,19 @@ export class Book {
     return this.#entries.get(id) ?? null
   }
 
-  /** The approval that a call with this digest waits for, or may use, at this time; milliseconds since the epoch. */
+  /** Returns the open approval with this digest at time `now` (milliseconds since the epoch), or null. */
   open(digest: string, now: number): Entry | null {
     const entries = (this.#open.get(digest) ?? []).filter(({ approval }) => approval.question.expiresAt > now)
     return entries.find(({ approval }) => approval.state === 'approved') ?? entries.at(-1) ?? null
   }
 
-  /** Newest first: in the descending order of their ids. */
+  /** Newest first, by descending id. */
   list(): Approval[] {
     const approvals = [...this.#entries.values()].map(({ approval }) => approval)
     return approvals.sort((a, b) => (a.question.id < b.question.id ? 1 : -1))
   }
 
-  /** Every approval that can still let a call pass. */
+  /** Approvals that can still let a call pass. */
   opened(): Entry[] {
     return [...this.#open.values()].flat()
   }
@@ -90,7 +90,7 @@ export class Book {
     return this.#pending.usedBy(session, 1)
   }
 
-  /** Forgets what is finished and old, or too much; answers how many. */
+  /** Removes finished approvals that are old or too many. Returns the number removed. */
   forget(now: number): number {
     const before = this.#entries.size
     let finished = before - this.opened().length
@@ -103,7 +103,7 @@ export class Book {
     return before - this.#entries.size
   }
 
-  /** One event for each approval, which stand for all that were. */
+  /** Returns one snapshot event per approval, which replaces all earlier events. */
   snapshot(): { key: string; version: number; event: ApprovalEvent }[] {
     return [...this.#entries].map(([key, { approval, version }]) => ({
       key,
@@ -112,7 +112,7 @@ export class Book {
     }))
   }
 
-  /** Judged by the times in the journal alone: every replica must come to the same result. */
+  /** Uses only times from the journal, so that every replica reaches the same result. */
   #isDuplicate({ digest, createdAt }: Question): boolean {
     return this.open(digest, createdAt) !== null
   }
@@ -140,7 +140,7 @@ export class Book {
     else this.#open.set(digest, rest)
   }
 
-  /** How many the sessions of an agent wait for. */
+  /** Number of pending approvals of all sessions of an agent. */
   pendingOfAgent(agent: string): number {
     return this.#pending.usedBy(agent)
   }
@@ -153,7 +153,7 @@ export class Book {
   }
 }
 
-/** Can it still let a call pass? */
+/** Whether the approval can still let a call pass. */
 export function isOpen({ state }: Approval): boolean {
   return state === 'pending' || state === 'approved'
 }

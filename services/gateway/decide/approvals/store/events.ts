@@ -7,7 +7,7 @@ const orNull = <T extends ReturnType<typeof Type.String>>(of: T) => Type.Union([
 const event = <const T extends string, P extends Parameters<typeof Type.Object>[0]>(t: T, members: P) =>
   Type.Object({ t: Type.Literal(t), ...members }, closed)
 
-/** What approvers see of the arguments: null in mode `none`. */
+/** The arguments as approvers see them; null in mode `none`. */
 export const previewSchema = Type.Union([
   Type.Object(
     { mode: Type.Enum(['hash', 'redacted', 'full']), text: Type.String(), truncated: Type.Boolean() },
@@ -16,7 +16,7 @@ export const previewSchema = Type.Union([
   Type.Null(),
 ])
 
-/** What is asked, and for whom; it never changes. Times are milliseconds since the epoch. */
+/** The immutable part of an approval. Times are milliseconds since the epoch. */
 const questionSchema = Type.Object(
   {
     id: Type.String(),
@@ -57,30 +57,30 @@ const voteSchema = Type.Object(
     verdict: Type.Enum(['approve', 'deny']),
     reason: Type.String(),
     at: Type.Number(),
-    /** What identifies the person, and the person's groups at that time. Absent: a vote of an older version. */
+    /** Marks that identify the person, and the person's groups at that time. Absent in votes of older versions. */
     person: Type.Optional(Type.Array(Type.String())),
     groups: Type.Optional(Type.Array(Type.String())),
-    /** `ciba`: the user that the session acts for; `notifier/<name>`: by a callback. Absent: the admin API. */
+    /** `ciba`: the user of the session; `notifier/<name>`: a callback. Absent: the admin API. */
     via: Type.Optional(Type.String()),
   },
   closed,
 )
 
-/** One question to the user, by CIBA. */
-const askedSchema = Type.Object(
+/** One CIBA prompt to the user. */
+const promptSchema = Type.Object(
   {
-    /** `auth_req_id`: whoever has it still needs the client's secret. */
+    /** `auth_req_id`. Of no use without the client's secret. */
     requestId: Type.String(),
-    /** What the user reads, to know which question it is. */
+    /** Code shown to the user to identify the question. */
     code: Type.String(),
-    /** When the provider forgets it. */
+    /** When the provider's request expires. */
     until: Type.Number(),
     intervalMs: Type.Number(),
   },
   closed,
 )
 
-/** Where an approval can be: `approved` is a grant that nobody has used yet. */
+/** States of an approval. `approved` is an unused grant. */
 export const STATES = ['pending', 'approved', 'denied', 'expired', 'cancelled', 'used'] as const
 
 const approvalSchema = Type.Object(
@@ -88,14 +88,14 @@ const approvalSchema = Type.Object(
     question: questionSchema,
     state: Type.Enum(STATES),
     votes: Type.Array(voteSchema),
-    /** How the user's confirmation stands; `waived`: nobody could ask. Absent until the user was asked. */
+    /** State of the user's confirmation; `waived`: the user could not be prompted. Absent before the first prompt. */
     confirmation: Type.Optional(
       Type.Object(
-        { state: Type.Enum(['asked', 'confirmed', 'waived']), asked: Type.Union([askedSchema, Type.Null()]) },
+        { state: Type.Enum(['asked', 'confirmed', 'waived']), asked: Type.Union([promptSchema, Type.Null()]) },
         closed,
       ),
     ),
-    /** The call that used the grant. */
+    /** Id of the call that used the grant. */
     usedBy: orNull(Type.String()),
   },
   closed,
@@ -103,7 +103,7 @@ const approvalSchema = Type.Object(
 
 const eventSchema = Type.Union([
   event('created', { question: questionSchema, call: Type.String() }),
-  event('asked', askedSchema.properties),
+  event('asked', promptSchema.properties),
   event('unconfirmed', { reason: Type.String() }),
   event('vote', voteSchema.properties),
   event('granted', {}),
@@ -117,22 +117,22 @@ const eventSchema = Type.Union([
   event('snapshot', { approval: approvalSchema }),
 ])
 
-/** What approvers see of the arguments. */
+/** The arguments as approvers see them. */
 export type Preview = Static<typeof previewSchema>
-/** What is asked, and for whom. */
+/** The immutable part of an approval. */
 export type Question = Static<typeof questionSchema>
-/** An approval as it stands. */
+/** Current state of an approval. */
 export type Approval = Static<typeof approvalSchema>
 export type Vote = Static<typeof voteSchema>
-/** A question to the user that the session acts for. */
-export type UserQuestion = Static<typeof askedSchema>
+/** A prompt to the user that the session acts for. */
+export type UserQuestion = Static<typeof promptSchema>
 
-/** What happened to one approval, in the order of its journal key: the approval's id. */
+/** An event of one approval. Its journal key is the approval's id. */
 export type ApprovalEvent = Static<typeof eventSchema>
 
 /**
- * Reads an event from the journal. Throws for one that this version does not know: nothing is decided on half a history. A vote of a newer
- * version is read without the members that are not known, and its voter as known by name only: such a vote fills a quorum of one.
+ * Decodes a journal event. Throws for one that this version does not know: decisions need the whole history. A vote of a newer version
+ * is read without its unknown members and with its voter known by name only, so it fills a quorum of one.
  */
 export function decodeEvent(value: unknown): ApprovalEvent {
   if (Check(eventSchema, value)) return value

@@ -3,7 +3,7 @@ import { Snapshots } from '../../../call/index.ts'
 import type { DecidedCall } from '../approvals.ts'
 import type { createApprovalStage } from '../stage.ts'
 
-/** What a test says of a call; everything else is the same for all. */
+/** Properties of a test call; all others have fixed values. */
 export interface TestCallFacts {
   readonly tenant?: string
   readonly namespace?: string
@@ -20,10 +20,10 @@ export interface TestCallFacts {
   readonly pin?: Facts['pin']
 }
 
-/** A call under test: it can leave, come again for its second pass, and carry what the stage gave it. */
+/** A call under test: it can leave, start its second pass, and carry the facts of the stage. */
 export interface Heldable extends DecidedCall {
   leave(reason: string): void
-  /** The same call in its second pass, judged anew. */
+  /** The same call in its second pass, with a new decision. */
   again(now?: TestCallFacts): Heldable
   with(
     given: Pick<Facts, 'approval'>,
@@ -31,17 +31,17 @@ export interface Heldable extends DecidedCall {
 }
 
 let count = 0
-/** Both passes, for a type that either fits. */
+/** Both passes, typed so that either fits. */
 const passes: readonly [1 | 2, 2] = [1, 2]
 
-export function callOf(told: TestCallFacts): Heldable {
+export function callOf(options: TestCallFacts): Heldable {
   const stop = new AbortController()
   const id = `call-${++count}`
   const call = {
     ...headOf(id, stop.signal),
-    ...partsOf(told),
+    ...partsOf(options),
     leave: (reason: string) => stop.abort(reason),
-    again: (now: TestCallFacts = {}) => Object.assign(call, { ...partsOf({ ...told, ...now }), pass: passes[1] }),
+    again: (now: TestCallFacts = {}) => Object.assign(call, { ...partsOf({ ...options, ...now }), pass: passes[1] }),
     with: (given: Pick<Facts, 'approval'>) => ({ ...call, facts: { ...call.facts, ...given } }),
   }
   return call
@@ -61,8 +61,8 @@ function headOf(id: string, signal: AbortSignal) {
   }
 }
 
-function partsOf(told: TestCallFacts) {
-  const { operation = 'mcp.call', method = 'tools/call', tool = 'delete_note', args = '{"name":"a"}' } = told
+function partsOf(options: TestCallFacts) {
+  const { operation = 'mcp.call', method = 'tools/call', tool = 'delete_note', args = '{"name":"a"}' } = options
   const bytes = Buffer.from(args)
   return {
     operation,
@@ -70,12 +70,12 @@ function partsOf(told: TestCallFacts) {
     name: tool,
     body: { bytes, args: bytes, value: null },
     facts: {
-      identity: identityOf(told),
-      target: targetOf(told, tool),
-      pin: told.pin ?? null,
+      identity: identityOf(options),
+      target: targetOf(options, tool),
+      pin: options.pin ?? null,
       redacted: null,
       taints: { labels: [] },
-      decision: decisionOf(told),
+      decision: decisionOf(options),
     },
   }
 }
@@ -139,7 +139,7 @@ function decisionOf({ action = 'require_approval', rule = 'ask' }: TestCallFacts
   }
 }
 
-/** Takes a call through the stage as the runner does: held, granted, second pass. */
+/** Takes a call through the stage as the runner does: paused, granted, second pass. */
 export async function ask(stage: ReturnType<typeof createApprovalStage>, call: Heldable): Promise<string> {
   const verdict = await stage.admit(call)
   if ('approval' in verdict) return 'passed'

@@ -17,20 +17,20 @@ export interface Setup {
   readonly pending: () => number
 }
 
-/** What else a test says of it. */
+/** Overrides of a test. */
 export interface TestCallOptions {
   readonly quorum?: Partial<ApprovalQuorumConfig>
-  readonly asking?: readonly ApprovalRule[]
-  /** What policy asks from now on; a test changes it. */
-  readonly now?: { asking?: readonly ApprovalRule[] }
+  readonly approvalRules?: readonly ApprovalRule[]
+  /** Current approval rules; a test can change them. */
+  readonly now?: { approvalRules?: readonly ApprovalRule[] }
   readonly people?: PeopleTable
-  readonly asksUsers?: boolean
+  readonly canPromptUsers?: boolean
 }
 
 export async function setup(
   journal: Journal<ApprovalEvent> | null = null,
   clock: TestClock = new TestClock(),
-  wish: TestCallOptions = {},
+  options: TestCallOptions = {},
 ): Promise<Setup> {
   const events: string[] = []
   let pending = 0
@@ -41,10 +41,10 @@ export async function setup(
     ids: systemIds(clock),
     timeoutMs: 300_000,
     preview: { mode: 'full', maxBytes: 100 },
-    floor: new QuorumFloor({ default: { minApprovers: 1, approverGroups: [] }, rules: {}, ...wish.quorum }),
-    personOf: (user) => marksOf({ names: [user], subject: null }, wish.people ?? {}),
-    asking: () => wish.now?.asking ?? wish.asking ?? [],
-    asksUsers: wish.asksUsers ?? false,
+    floor: new QuorumFloor({ default: { minApprovers: 1, approverGroups: [] }, rules: {}, ...options.quorum }),
+    personOf: (user) => marksOf({ names: [user], subject: null }, options.people ?? {}),
+    approvalRules: () => options.now?.approvalRules ?? options.approvalRules ?? [],
+    canPromptUsers: options.canPromptUsers ?? false,
     onEvent: (event) => events.push(event.t),
     onPending(count) {
       pending = count
@@ -63,7 +63,7 @@ export async function setup(
 export const yes = { by: 'ada', person: ['name:ada'], groups: [], verdict: 'approve', reason: '' } as const
 export const no = { by: 'ada', person: ['name:ada'], groups: [], verdict: 'deny', reason: 'not today' } as const
 
-/** A call that must be held. */
+/** Pauses a call; fails if the stage does not. */
 export async function held({ stage }: Setup, call: Heldable) {
   const verdict = await stage.admit(call)
   assert.ok('until' in verdict, JSON.stringify(verdict))

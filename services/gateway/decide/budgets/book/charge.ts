@@ -8,32 +8,32 @@ import type { BudgetTable } from '../caps/table.ts'
 import { pricingSlot } from '../pricing/pricing.ts'
 import { type SandboxUse, sandboxCostOf } from '../pricing/sandbox.ts'
 
-/** How long a hold without an owner lasts, in milliseconds. */
+/** Lifetime of a hold without an owner, in milliseconds. */
 const HOLD_LIFE_MS = 24 * 3_600_000
 
-/** Whose budgets are charged. */
+/** The identity whose budgets are charged. */
 export type Payer = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'groups'>
 
-/** What something costs, in millionths of the currency. */
+/** A cost in millionths of the currency. */
 export interface Cost {
   readonly micros: number
   readonly currency: string
   readonly priceId: string
 }
 
-/** Charges what was used already: nobody can refuse it any more, so it counts beyond every cap, and whoever spends next finds less. */
+/** Charges past usage. It counts beyond every cap, because it can no longer be refused. */
 export interface Charging {
-  /** By the prices in force. */
+  /** Cost at the current prices. */
   costOf(use: SandboxUse): Cost
-  /** Takes the money from every budget that the payer's calls count in. Null: there is none. Throws `state_unavailable`. */
+  /** Holds the cost in every budget of the payer. Returns null if there is none. Throws `state_unavailable`. */
   take(id: string, payer: Payer, cost: Pick<Cost, 'micros' | 'currency'>): Hold | null | Promise<Hold | null>
-  /** So many micro-units were spent. */
+  /** Adds to the metered total, in micro-units. */
   metered(micros: number): void
 }
 
 export interface ChargingParts {
   readonly limits: Limits
-  /** Null: `budgetsFile` could not be read yet. */
+  /** Returns null until `budgetsFile` has been read. */
   readonly table: () => BudgetTable | null
   readonly calendar: WindowCalendar
   readonly snapshots: Snapshots
@@ -55,31 +55,31 @@ export function createCharging({ limits, table, calendar, snapshots, clock, mete
     take(id, payer, cost) {
       const items = cost.micros === 0 ? [] : itemsOf(payer, cost)
       if (items.length === 0) return null
-      const taken = limits.take(id, items, clock.now() + HOLD_LIFE_MS, agentOf({ tenant: '', ...payer }))
-      return taken instanceof Promise ? taken.then(held, away) : held(taken)
+      const hold = limits.take(id, items, clock.now() + HOLD_LIFE_MS, agentOf({ tenant: '', ...payer }))
+      return hold instanceof Promise ? hold.then(held, away) : held(hold)
     },
     metered,
   }
 }
 
-/** An amount that is spent already: no cap is too short for it. */
+/** Usage that has already happened; no cap rejects it. */
 class UsedItem extends BudgetItem {
   override readonly cap = Number.MAX_SAFE_INTEGER
 }
 
 function budgetsOf(table: BudgetTable | null, payer: Payer, currency: string): readonly Applied[] {
-  if (table === null) throw new AdminError('state_unavailable', 'the budgets could not be read yet: see the log')
+  if (table === null) throw new AdminError('state_unavailable', 'budgets are not loaded yet: see the log')
   const money = table.matching(payer).filter(({ budget }) => budget.unit === 'micros')
   if (money.length > 0 && table.currency !== null && table.currency !== currency)
-    throw new AdminError('state_unavailable', `the prices are in ${currency}, and the budgets in ${table.currency}`)
+    throw new AdminError('state_unavailable', `the prices are in ${currency}, but the budgets in ${table.currency}`)
   return money
 }
 
-function held(taken: Awaited<ReturnType<Limits['take']>>): Hold {
-  if (isShort(taken)) throw new AdminError('state_unavailable', `${taken.key}: more than can be counted was spent`)
-  return taken
+function held(hold: Awaited<ReturnType<Limits['take']>>): Hold {
+  if (isShort(hold)) throw new AdminError('state_unavailable', `${hold.key}: the amount is too large to count`)
+  return hold
 }
 
 function away(): never {
-  throw new AdminError('state_unavailable', 'what was spent cannot be counted now')
+  throw new AdminError('state_unavailable', 'spending cannot be counted now')
 }

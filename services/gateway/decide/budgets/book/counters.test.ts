@@ -19,7 +19,7 @@ function heldOf(answer: Hold | Short): Hold {
   return answer
 }
 
-/** Two replicas with budgets in one place, and rates in each. */
+/** Two replicas with shared budgets and separate rates. */
 function setUp() {
   const shared = new LocalLimits({ clock })
   const together = Object.assign(shared, { counted: localCounters(shared).counted })
@@ -60,7 +60,7 @@ test('with local counters each replica has its own rates, and all have the same 
   assert.deepEqual([shared.openHolds, rates.openHolds], [0, 0])
 })
 
-test('what is counted here is given back when the rest is short or cannot be counted', async () => {
+test('local holds are released when the shared ones are short or fail', async () => {
   const { shared, rates, one } = setUp()
   assert.ok(isShort(await one.take('1', [item(RATE, 1, 1), item(USD, 10, 11)], soon)))
   shared.take = () => {
@@ -71,7 +71,7 @@ test('what is counted here is given back when the rest is short or cannot be cou
   heldOf(await one.take('3', [item(RATE, 1, 1)], soon))
 })
 
-test('a hold of both kinds grows by one of them at a time, and gives all of it back', async () => {
+test('a hold of both kinds grows by one of them at a time and is released whole', async () => {
   const { one } = setUp()
   const hold = heldOf(await one.take('1', [item(RATE, 5, 1), item(USD, 10, 1)], soon))
   assert.equal(await hold.extend([item(USD, 10, 2)]), null)

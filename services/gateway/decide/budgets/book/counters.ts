@@ -1,15 +1,15 @@
 import { type Counted, type Limits, type LocalLimits, SplitLimits } from '@plat/state'
 
-/** What calls are counted by, here or in all replicas together. */
+/** Counters of spending and rates, local or shared by all replicas. */
 export interface Counters {
   readonly limits: Limits
-  /** Other replicas count in the same budgets. */
+  /** Whether other replicas use the same counters. */
   readonly shared: boolean
-  /** What is counted of keys that begin so. */
+  /** Returns the counters whose key starts with `prefix`. */
   counted(prefix: string): Iterable<Counted> | Promise<Iterable<Counted>>
 }
 
-/** Rates, and the tokens and requests of a minute: what `stateBackend.counters` says where to count. */
+/** Rates, and tokens and requests per minute. `stateBackend.counters` selects where they are counted. */
 const RATE = /^(?:rate|tpm|rpm)\//
 
 export function localCounters(limits: LocalLimits): Counters {
@@ -22,7 +22,7 @@ export function localCounters(limits: LocalLimits): Counters {
   }
 }
 
-/** Budgets in all replicas together; rates too, unless each replica counts its own. */
+/** Counts budgets in all replicas together, and rates too unless each replica has its own. */
 export function sharedCounters(shared: Limits & Pick<Counters, 'counted'>, ownRates: LocalLimits | null): Counters {
   const isOwn = (key: string) => RATE.test(key)
   return {

@@ -7,7 +7,7 @@ import { type SavedTotals, writeTotals } from './totals.ts'
 export interface KeeperOptions {
   readonly path: string
   readonly everyMs: number
-  /** The last record that the ledger has a place for. */
+  /** The last record with a position in the ledger. */
   readonly placed: () => SavedTotals['ledger']
   readonly totalMicros: () => number
   readonly limits: LocalLimits
@@ -16,7 +16,7 @@ export interface KeeperOptions {
   readonly log: Log
 }
 
-/** Saves the totals while they change, and when the gateway stops. */
+/** Saves the totals periodically while they change, and when the gateway stops. */
 export interface Keeper {
   /** Never rejects: without the file a start reads the ledger. */
   save(): Promise<void>
@@ -24,8 +24,8 @@ export interface Keeper {
 }
 
 /**
- * Keeps `finopsStatePath`. A call settles in the same turn in which its outcome gets its place in the ledger, so between turns the
- * totals are exactly what the ledger says up to the last record that was placed.
+ * Maintains `finopsStatePath`. A call settles in the same turn of the event loop in which its outcome gets its ledger position, so
+ * between turns the totals match the ledger up to that position.
  */
 export function keepTotals(options: KeeperOptions): Keeper {
   const { path, everyMs, clock, log } = options
@@ -64,7 +64,7 @@ function totalsOf({ placed, totalMicros, limits, alerts, clock }: KeeperOptions)
     ledger: { seq: placed().seq, hash: placed().hash },
     totalMicros: totalMicros(),
     open: limits.open().map(({ id, items }) => ({ call: id, at, items: items.map(plainItem) })),
-    told: alerts.told(),
+    told: alerts.sentPercents(),
     counted: [...limits.counted()]
       .filter(({ spent }) => spent > 0)
       .map(({ key, window, spent, usedAt }) => ({ key, window, spent, usedAt })),

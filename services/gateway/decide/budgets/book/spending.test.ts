@@ -34,7 +34,7 @@ const outcome = (call: string, costMicros: number, settled?: Record<string, numb
   settled,
 })
 
-/** Opens the ledger as a gateway does, and adds records; answers what was spent before. */
+/** Opens the ledger as a gateway does and appends records. Returns the amounts spent before. */
 async function run(...records: readonly Rec[]) {
   const limits = new LocalLimits({ clock })
   const spending = new Spending({ limits, alerts: { restore() {} }, saved: null })
@@ -48,7 +48,7 @@ async function run(...records: readonly Rec[]) {
   return { total, limits, ...(await limits.used(KEY, 'life')) }
 }
 
-test('what outcomes settled is spent after a restart, and nothing is held', async () => {
+test('after a restart settled amounts are spent and nothing is held', async () => {
   await run(
     intent('1', [held(100)]),
     intent('2', [held(100)]),
@@ -67,7 +67,7 @@ test('an intent without an outcome is spent whole, once, however often the proce
   }
 })
 
-test('an outcome that does not say what was settled spends the whole hold', async () => {
+test('an outcome without settled amounts spends the whole hold', async () => {
   await run(intent('1', [held(100)]), outcome('1', 5))
   assert.equal((await run()).spent, 100)
 })
@@ -78,7 +78,7 @@ test('an outcome whose intent could not be written counts all the same', async (
   assert.deepEqual([spent, total], [60, 60])
 })
 
-test('what cost without a limit counts in the total, and other records do not matter', async () => {
+test('cost without a limit counts in the total, and other records are ignored', async () => {
   await run(
     outcome('1', 250),
     outcome('2', 0),
@@ -90,7 +90,7 @@ test('what cost without a limit counts in the total, and other records do not ma
   assert.deepEqual([spent, total], [0, 258])
 })
 
-test('rates of a window that still runs count after a restart, and those of one that is over do not', async () => {
+test('rates of the current window count after a restart, those of ended windows do not', async () => {
   const rate = (window: string): HoldItem => ({ key: 'rate/p/r/s', window, cap: 5, amount: 1, unit: 'calls' })
   const now = windowOf(clock.now(), 60)
   const before = windowOf(clock.now() - 60_000, 60)

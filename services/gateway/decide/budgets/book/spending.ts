@@ -12,26 +12,26 @@ const HOLDS = Buffer.from('"holds":[')
 const SETTLED = Buffer.from('"settled":{')
 const COST = Buffer.from('"costMicros":')
 const THRESHOLD = Buffer.from(`"alert":"${BUDGET_THRESHOLD}"`)
-/** Keys of which the windows never end: known without their intent. */
+/** Keys whose windows never end. They are recognized without their intent. */
 const LIFE_KEY = /^(?:usd|tokens)\/session\//
 
 export interface SpendingParts {
   readonly limits: LocalLimits
   readonly alerts: Pick<Alerts, 'restore'>
-  /** Totals up to some record of the ledger, from which on records are read; null: every record is read. */
+  /** Totals up to a record of the ledger, after which records are read. Null: all records are read. */
   readonly saved: SavedTotals | null
 }
 
 /**
- * Rebuilds limits, alerts and the metered total from a ledger while it is opened: what outcomes settled is spent, and an intent without an
- * outcome, or whose outcome does not say, is spent whole. Keeps what is held by the calls that are open at one moment; most records
- * are not parsed. (A quote inside a string is escaped, so the marks can only be members; no kind but these three begins with its letter
- * and has its mark, and canonical order puts `holds` before `kind` and `settled` after it.)
+ * Rebuilds limits, alerts and the metered total while a ledger is opened. Settled amounts are spent; an intent without an outcome, or
+ * whose outcome lacks `settled`, is spent whole. Memory is bounded by the calls open at one moment, and most records are not parsed.
+ * (Quotes inside strings are escaped, so the markers can only match members; no other kind begins with the same letter and has the
+ * marker, and canonical order puts `holds` before `kind` and `settled` after it.)
  */
 export class Spending {
   readonly #parts: SpendingParts
   readonly #open = new Map<string, OpenCall>()
-  /** Records up to that of the saved totals are passed over until these prove to belong to this ledger. */
+  /** Records covered by the saved totals are skipped unless these belong to another ledger. */
   #state: 'before' | 'foreign' | 'reading'
   #totalMicros = 0
 
@@ -40,12 +40,15 @@ export class Spending {
     this.#state = parts.saved === null ? 'reading' : 'before'
   }
 
-  /** True after the last record: the saved totals are of another ledger, or of records that it has lost; all are to be read again. */
+  /**
+   * Whether the saved totals belong to another ledger or cover lost records, so that the ledger must be read again. Valid after the last
+   * record.
+   */
   get mustReadAgain(): boolean {
     return this.#state !== 'reading'
   }
 
-  /** One record of the ledger, in order. */
+  /** Adds one ledger record. Records must come in order. */
   readonly see = (record: Buffer, place: SavedTotals['ledger']): void => {
     if (this.#state !== 'reading') this.#meet(place)
     else this.#read(record)
@@ -63,7 +66,7 @@ export class Spending {
     } else if (initial === ALERT && record.includes(THRESHOLD)) this.#alert(readRecord(record))
   }
 
-  /** Call once, after the last record: counts what is still open as spent. Answers all that was ever metered, in micro-units. */
+  /** Counts open intents as spent. Call once, after the last record. Returns the total ever metered, in micro-units. */
   finish(): number {
     for (const { items, at } of this.#open.values()) this.#totalMicros += this.#count(items, new Map(), at)
     this.#open.clear()
@@ -104,7 +107,7 @@ export class Spending {
     this.#parts.alerts.restore(key, window, percent)
   }
 
-  /** Answers the money among it, in micro-units. */
+  /** Returns the money counted, in micro-units. */
   #count(items: readonly HoldItem[], settled: ReadonlyMap<string, number>, at: number): number {
     let money = 0
     for (const item of items) {
@@ -116,7 +119,7 @@ export class Spending {
   }
 }
 
-/** The intent could not be written, and the call went on all the same (`auditFailurePolicy` `open`). */
+/** Items of a call whose intent could not be written (`auditFailurePolicy` `open`). */
 function withoutIntent(settled: ReadonlyMap<string, number>): readonly HoldItem[] {
   return [...settled]
     .filter(([key]) => LIFE_KEY.test(key))

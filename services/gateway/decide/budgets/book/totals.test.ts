@@ -33,7 +33,7 @@ const totals: SavedTotals = {
   counted: Array.from({ length: 1_201 }, (_, at) => ({ key: `usd/${at}`, window: 'life', spent: at + 1, usedAt: 1 })),
 }
 
-test('totals are read as they were written, and no file is no totals', async () => {
+test('totals round-trip through the file, and a missing file gives null', async () => {
   assert.equal(await readTotals(join(folder, 'none')), null)
   await writeTotals(path, totals)
   assert.deepEqual(await readTotals(path), {
@@ -46,14 +46,14 @@ test('totals are read as they were written, and no file is no totals', async () 
   assert.ok(typeof read === 'object' && read?.counted.length === 0)
 })
 
-test('a file that was changed, cut or written by somebody else says why it cannot be used', async () => {
+test('a changed, truncated or foreign file is rejected with the reason', async () => {
   await writeTotals(path, totals)
   const text = readFileSync(path, 'utf8')
   for (const [wrong, why] of [
-    [text.replace('"totalMicros":7', '"totalMicros":6'), 'it was changed'],
+    [text.replace('"totalMicros":7', '"totalMicros":6'), 'the checksum does not match'],
     [text.slice(0, 100), 'not JSON'],
-    ['{"version":2}', 'not a file of totals'],
-    [text.replace('"spent":1,', '"spent":-1,'), 'not a file of totals'],
+    ['{"version":2}', 'not a totals file'],
+    [text.replace('"spent":1,', '"spent":-1,'), 'not a totals file'],
   ] as const) {
     writeFileSync(path, wrong)
     assert.equal(await readTotals(path), why)
@@ -117,7 +117,7 @@ class Gateway {
     this.write({ kind: 'outcome', call: hold.id, costMicros, settled: Object.fromEntries(settled) })
   }
 
-  /** As the keeper does: through the file. */
+  /** Through the file, as the keeper does. */
   async save(): Promise<void> {
     const placed = () => ({ seq: this.records.length, hash: `h${this.records.length}` })
     const options = { path, everyMs: 1e9, placed, totalMicros: () => this.total, clock, log: silentLog }
@@ -129,7 +129,7 @@ class Gateway {
   }
 }
 
-/** What a start finds out of a ledger, with saved totals or without. */
+/** Result of a start on a ledger, with or without saved totals. */
 async function start(records: readonly Buffer[], saved: SavedTotals | null) {
   const limits = new LocalLimits({ clock })
   const spending = new Spending({ limits, alerts: { restore() {} }, saved })
@@ -140,7 +140,7 @@ async function start(records: readonly Buffer[], saved: SavedTotals | null) {
   return { again, total, used }
 }
 
-test('whenever totals are saved, they and the rest of the ledger say what the whole ledger says', async () => {
+test('saved totals plus the rest of the ledger always equal the whole ledger', async () => {
   // Shows D3.cost.finopsStatePath.
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
@@ -158,7 +158,7 @@ test('whenever totals are saved, they and the rest of the ledger say what the wh
   )
 })
 
-test('totals of another ledger, and of records that this one has lost, are found out', async () => {
+test('totals of another ledger or of lost records are detected', async () => {
   const gateway = new Gateway()
   for (let at = 0; at < 3; at++) gateway.take([1, 2, 3])
   await gateway.save()
@@ -171,7 +171,7 @@ test('totals of another ledger, and of records that this one has lost, are found
   assert.deepEqual(await start(records.slice(0, 2), saved), nothing)
 })
 
-test('totals are saved as often as told while records come, and not again while none do', async () => {
+test('totals are saved at the interval while records arrive, and not otherwise', async () => {
   // Shows D3.cost.finopsSaveSeconds.
   rmSync(path, { force: true })
   const time = new TestClock()

@@ -9,9 +9,9 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { SentPercents } from '../alerts.ts'
 
-/** Largest file of totals that is read, in bytes; without it the ledger is read. */
+/** Maximum size of the totals file, in bytes. A larger one is ignored, and the ledger is read. */
 const MAX_TOTALS_BYTES = 256 * 1024 * 1024
-/** Entries that are written at once, so that calls go on while many are. */
+/** Entries per write, so that a large file does not block calls. */
 const WRITTEN_AT_ONCE = 500
 
 const whole = () => Type.Integer({ minimum: 0 })
@@ -30,13 +30,13 @@ const totalsSchema = Type.Object({
   open: Type.Array(Type.Object({ call: Type.String(), at: whole(), items: Type.Array(itemSchema) })),
   told: Type.Array(Type.Object({ key: Type.String(), window: Type.String(), percents: Type.Array(whole()) })),
   counted: Type.Array(Type.Object({ key: Type.String(), window: Type.String(), spent: whole(), usedAt: whole() })),
-  /** Of everything before it in the file. */
+  /** Digest of everything before it in the file. */
   sha256: Type.String(),
 })
 
-/** Everything that a ledger says of money, tokens and rates up to one of its records (docs/spec/gateway.md, `finopsStatePath`). */
+/** Totals of money, tokens and rates up to one ledger record (docs/spec/gateway.md, `finopsStatePath`). */
 export interface SavedTotals {
-  /** The last record that the totals know of. */
+  /** The last record that the totals include. */
   readonly ledger: { readonly seq: number; readonly hash: string }
   readonly totalMicros: number
   readonly open: readonly OpenCall[]
@@ -44,30 +44,35 @@ export interface SavedTotals {
   readonly counted: readonly Omit<Counted, 'held'>[]
 }
 
-/** A call that holds something. */
+/** A call with an unsettled hold. */
 export interface OpenCall {
   readonly call: string
-  /** Milliseconds since the epoch: when it began, or later. */
+  /** When the call began or later, in milliseconds since the epoch. */
   readonly at: number
   readonly items: readonly HoldItem[]
 }
 
-/** What the file says; null: there is none; a text says why it cannot be used. Whether it belongs to a ledger is not asked here. */
+/**
+ * Returns the saved totals, null if there are none, or a text with the reason why they cannot be used. Does not check that they belong
+ * to the ledger.
+ */
 export async function readTotals(path: string): Promise<SavedTotals | string | null> {
   try {
     if ((await stat(path)).size > MAX_TOTALS_BYTES) return `larger than ${MAX_TOTALS_BYTES} bytes`
     const text = await readFile(path, 'utf8')
     const end = text.lastIndexOf(CHECKSUM)
     const value: unknown = JSON.parse(text)
-    if (end < 0 || !Value.Check(totalsSchema, value)) return 'not a file of totals'
-    return createHash('sha256').update(text.slice(0, end)).digest('hex') === value.sha256 ? value : 'it was changed'
+    if (end < 0 || !Value.Check(totalsSchema, value)) return 'not a totals file'
+    return createHash('sha256').update(text.slice(0, end)).digest('hex') === value.sha256
+      ? value
+      : 'the checksum does not match'
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
     return error instanceof SyntaxError ? 'not JSON' : reasonOf(error)
   }
 }
 
-/** Writes the file whole, or leaves the one before. */
+/** Replaces the file atomically. */
 export async function writeTotals(path: string, totals: SavedTotals): Promise<void> {
   const temporary = `${path}.tmp`
   await pipeline(Readable.from(textOf(totals)), createWriteStream(temporary, { mode: 0o600 }))

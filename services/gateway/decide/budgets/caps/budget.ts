@@ -1,31 +1,31 @@
 import type { HoldItem, WindowCalendar } from '@plat/state'
 import type { Identity } from '../../../call/index.ts'
 
-/** Whose calls count together: the label of metrics. */
+/** Callers that share one count. Label `scope` of metrics. */
 export const SCOPES = ['session', 'agent', 'user', 'group', 'namespace', 'all'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** What calls may cost, or use in tokens, in one window. */
+/** A limit of money or tokens in one window. */
 export interface Cap {
-  /** What denials, alerts and lists name: `Agent/default/assistant/day`. */
+  /** Name in denials, alerts and lists: `Agent/default/assistant/day`. */
   readonly id: string
-  /** The resource that it comes from; null: `sessionBudgetUSD`. */
+  /** The resource that defines it; null: `sessionBudgetUSD`. */
   readonly source: string | null
   readonly scope: Scope
   readonly window: 'session' | 'day' | 'month'
   readonly unit: 'micros' | 'tokens'
   readonly amount: number
-  /** Percents. */
+  /** Percentages. */
   readonly alerts: readonly number[]
 }
 
-/** An amount of a cap at which an alert is told. */
+/** Amount at which an alert is sent. */
 export interface Threshold {
   readonly percent: number
   readonly amount: number
 }
 
-/** A cap as calls are held to it. */
+/** A cap prepared for counting. */
 export class Budget implements Cap {
   readonly id: string
   readonly source: string | null
@@ -36,7 +36,7 @@ export class Budget implements Cap {
   readonly alerts: readonly number[]
   /** Ascending. */
   readonly thresholds: readonly Threshold[]
-  /** What every key of it begins with. Of a session the rest is `/<namespace>/<agent>/<session>`. */
+  /** Prefix of its keys. Keys of session budgets continue with `/<namespace>/<agent>/<session>`. */
   readonly prefix: string
 
   constructor(cap: Cap) {
@@ -53,20 +53,20 @@ export class Budget implements Cap {
     this.prefix = prefixOf(cap)
   }
 
-  /** Under which key the calls of a caller count. */
+  /** Returns the key under which a caller is counted. */
   keyOf({ namespace, agent, session }: Pick<Identity, 'namespace' | 'agent' | 'session'>): string {
-    // Joined, the text lies in one piece, as the record that says it asks for.
+    // `join` builds one flat string; `JSON.stringify` of a record needs one.
     return this.window === 'session' ? [this.prefix, namespace, agent, session].join('/') : this.prefix
   }
 
-  /** The window that holds `now` (milliseconds since the epoch). */
+  /** Returns the window that contains `now` (milliseconds since the epoch). */
   windowAt(now: number, calendar: WindowCalendar): string {
     if (this.window === 'session') return 'life'
     return this.window === 'day' ? calendar.day(now) : calendar.month(now)
   }
 }
 
-/** What one call takes of a budget. */
+/** The amount that one call takes from a budget. */
 export class BudgetItem implements HoldItem {
   readonly key: string
   readonly window: string
@@ -85,13 +85,13 @@ export class BudgetItem implements HoldItem {
   }
 }
 
-/** A budget that a caller's calls count in, with the key of that caller. */
+/** A budget that applies to a caller, with the caller's key. */
 export interface Applied {
   readonly budget: Budget
   readonly key: string
 }
 
-/** `sessionBudgetUSD` as a budget; `micros`: its cap. */
+/** `sessionBudgetUSD` as a budget. `micros`: the cap. */
 export function everySession(micros: number): Cap {
   const alerts = [50, 80, 100]
   return { id: SESSION_ID, source: null, scope: 'session', window: 'session', unit: 'micros', amount: micros, alerts }
@@ -99,14 +99,14 @@ export function everySession(micros: number): Cap {
 
 const SESSION_ID = 'sessionBudgetUSD'
 
-/** Ids of rendered budgets begin with their kind, in capitals: none reads like `session`. */
+/** Ids of rendered budgets begin with a capitalized kind, so none equals `session`. */
 function prefixOf({ id, source, window, unit }: Cap): string {
   const kind = unit === 'micros' ? 'usd' : 'tokens'
   if (source === null) return `${kind}/session`
   return window === 'session' ? `${kind}/session/${id}` : `${kind}/${id}`
 }
 
-/** Rounded up: what is below it is below the percentage as well. */
+/** Rounded up: any smaller amount is below the percentage. */
 function partOf(amount: number, percent: number): number {
   return Number((BigInt(amount) * BigInt(percent) + 99n) / 100n)
 }

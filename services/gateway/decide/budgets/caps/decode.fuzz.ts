@@ -31,7 +31,7 @@ const file = fc.record({
 })
 const bytes = filesNear(file)
 
-/** What was accepted can be counted in: ids are told apart, amounts are whole, thresholds lie within the cap. */
+/** Accepted budgets have distinct ids, integer amounts and thresholds within the cap. */
 function tryBudgets(text: Uint8Array): void {
   const decoded = decodeBudgets(text)
   if ('problems' in decoded) {
@@ -47,7 +47,7 @@ function tryBudgets(text: Uint8Array): void {
   }
 }
 
-/** No file makes the strict decoder throw, and what it takes can be counted in. */
+/** No file makes the strict decoder throw, and accepted budgets can be counted. */
 export const target = fuzzTarget('gateway: budgetsFile', {
-  'what is taken can be counted in': fc.property(bytes, tryBudgets),
+  'accepted budgets can be counted': fc.property(bytes, tryBudgets),
 })

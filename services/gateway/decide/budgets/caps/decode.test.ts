@@ -18,7 +18,7 @@ function problems(...args: Parameters<typeof decode>): readonly string[] {
   return 'problems' in decoded ? decoded.problems : []
 }
 
-test('a budget says what it caps, for whom, and in which scope it is counted', () => {
+test('a budget has an amount, a selector and a scope', () => {
   const { capMicros: _, ...rest } = good
   const scopes = [
     [good, 'agent'],
@@ -46,11 +46,11 @@ test('a budget says what it caps, for whom, and in which scope it is counted', (
   })
 })
 
-test('every mistake is named with its place', () => {
+test('every problem is reported with its path', () => {
   const { capMicros: _, ...capless } = good
   assert.deepEqual(problems([capless]), ['budgets[0]: needs capMicros or tokens, not both'])
   assert.deepEqual(problems([{ ...good, tokens: 1 }]), ['budgets[0]: needs capMicros or tokens, not both'])
-  assert.deepEqual(problems([good, good]), ['budgets[1].id: Agent/default/a/day is there twice'])
+  assert.deepEqual(problems([good, good]), ['budgets[1].id: duplicate id Agent/default/a/day'])
   assert.deepEqual(problems([{ ...good, id: 'Agent/default/ab' }]), [
     'budgets[0].id: must begin with its source, Agent/default/a/',
   ])

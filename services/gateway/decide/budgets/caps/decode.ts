@@ -2,14 +2,14 @@ import { type BudgetEntry, type BudgetsFile, budgetsFileSchema, decodeRendered }
 import type { Scope } from './budget.ts'
 import type { Match, Selecting } from './table.ts'
 
-/** What a budgetsFile says. */
+/** The content of a budgetsFile. */
 export interface DecodedBudgets {
   /** ISO 4217. */
   readonly currency: string
   readonly entries: readonly Selecting[]
 }
 
-/** Decodes a budgetsFile strictly, or lists every problem with its path. */
+/** Decodes a budgetsFile strictly. Returns every problem with its path if there is one. */
 export function decodeBudgets(bytes: Uint8Array): DecodedBudgets | { readonly problems: readonly string[] } {
   const decoded = decodeRendered(budgetsFileSchema, bytes, () => [])
   if (!decoded.ok) return { problems: decoded.problems }
@@ -24,7 +24,7 @@ function problemsOf({ budgets }: BudgetsFile): string[] {
   const ids = new Set<string>()
   for (const [at, { id, source, capMicros, tokens }] of budgets.entries()) {
     const path = `budgets[${at}]`
-    if (ids.has(id)) problems.push(`${path}.id: ${id} is there twice`)
+    if (ids.has(id)) problems.push(`${path}.id: duplicate id ${id}`)
     ids.add(id)
     if (!id.startsWith(`${source}/`)) problems.push(`${path}.id: must begin with its source, ${source}/`)
     if ((capMicros === undefined) === (tokens === undefined))
@@ -39,7 +39,7 @@ function entryOf({ id, source, match, window, capMicros, tokens, alerts }: Budge
   return { cap: { id, source, scope: scopeOf(match, window), window, unit, amount, alerts }, match }
 }
 
-/** What tells the callers of a budget apart from others first. */
+/** The most specific selector of a budget. */
 function scopeOf({ agents, users, groups, namespaces }: Match, window: BudgetEntry['window']): Scope {
   if (window === 'session') return 'session'
   if (agents !== undefined) return 'agent'

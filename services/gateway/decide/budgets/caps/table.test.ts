@@ -21,7 +21,7 @@ const entry = (id: string, match: Match): Selecting => ({ cap: cap(id), match })
 const idsOf = (entries: readonly Selecting[], caller: Partial<typeof testIdentity>) =>
   new BudgetTable('USD', entries).matching({ ...testIdentity, ...caller }).map(({ budget }) => budget.id)
 
-test('a budget is for everybody, or for whom its selector names: inside a key OR, between keys AND', () => {
+test('a selector ORs the values of a key and ANDs its keys; an empty one selects every caller', () => {
   const entries = [
     entry('all', {}),
     entry('agents', { namespaces: ['default'], agents: ['a', 'b'] }),
@@ -32,7 +32,7 @@ test('a budget is for everybody, or for whom its selector names: inside a key OR
     entry('users', { users: ['*'] }),
     entry('ops', { groups: ['ops', 'sre-*'] }),
     entry('ada of ops', { users: ['ada'], groups: ['ops'] }),
-    entry('nobody', { users: [] }),
+    entry('nothing', { users: [] }),
   ]
   assert.deepEqual(idsOf(entries, {}), ['all', 'agents', 'full name'])
   assert.deepEqual(idsOf(entries, { namespace: 'other' }), ['all', 'elsewhere', 'pattern'])
@@ -64,7 +64,7 @@ const caller = fc.record({
   groups: fc.array(word, { maxLength: 2 }),
 })
 
-test('what the index finds is what asking each budget finds, in its order', () => {
+test('the index returns the same budgets as a linear scan, in the same order', () => {
   const any = (patterns: readonly string[] | undefined, text: string) =>
     patterns === undefined || patterns.some((one) => glob(one)(text))
   fc.assert(
@@ -86,7 +86,7 @@ test('what the index finds is what asking each budget finds, in its order', () =
   )
 })
 
-test('of 1,000 budgets the few that may be for a caller are asked, and once for each identity', () => {
+test('a lookup in 1,000 budgets tests only few candidates, and once per identity', () => {
   const many = Array.from({ length: 250 }, (_, at) => [
     entry(`a${at}`, { namespaces: [`n${at}`], agents: ['assistant'] }),
     entry(`u${at}`, { users: [`user${at}`] }),
@@ -94,11 +94,11 @@ test('of 1,000 budgets the few that may be for a caller are asked, and once for 
     entry(`n${at}`, { namespaces: [`n${at}`] }),
   ]).flat()
   const table = new BudgetTable('USD', many)
-  let asked = 0
+  let reads = 0
   const who = {
     ...testIdentity,
     get namespace() {
-      asked++
+      reads++
       return 'n7'
     },
     agent: 'assistant',
@@ -110,10 +110,10 @@ test('of 1,000 budgets the few that may be for a caller are asked, and once for 
     first.map(({ budget }) => budget.id),
     ['u3', 'g5', 'a7', 'n7'],
   )
-  assert.ok(asked < 20, `the namespace was read ${asked} times`)
-  const before = asked
+  assert.ok(reads < 20, `the namespace was read ${reads} times`)
+  const before = reads
   assert.equal(table.matching(who), first)
-  assert.equal(asked, before)
+  assert.equal(reads, before)
 })
 
 test('a session counts under its own key, and days and months under those of the zone', () => {
@@ -128,7 +128,7 @@ test('a session counts under its own key, and days and months under those of the
   assert.equal(session.windowAt(now, calendar), 'life')
 })
 
-test('a threshold is the least amount that makes its percentage', () => {
+test('a threshold is the smallest amount that reaches its percentage', () => {
   const { thresholds } = new Budget(cap('m', { amount: 3, alerts: [100, 50, 34] }))
   assert.deepEqual(thresholds, [
     { percent: 34, amount: 2 },

@@ -2,7 +2,7 @@ import { glob } from '@plat/core'
 import type { Identity } from '../../../call/index.ts'
 import { type Applied, Budget, type Cap } from './budget.ts'
 
-/** Whose calls a budget counts: an absent key is everybody, inside a key OR, between keys AND. */
+/** Selects callers. An absent key matches all callers; values of a key are ORed, keys are ANDed. */
 export interface Match {
   readonly namespaces?: readonly string[]
   /** `<agent>` or `<namespace>/<agent>`. */
@@ -11,7 +11,7 @@ export interface Match {
   readonly groups?: readonly string[]
 }
 
-/** A cap with those that it is for. */
+/** A cap with its selector. */
 export interface Selecting {
   readonly cap: Cap
   readonly match: Match
@@ -25,20 +25,20 @@ interface Entry {
   readonly matches: Matcher
 }
 
-/** Budgets under plain names, of each of the four keys. */
+/** Budgets by plain name, for each of the four keys. */
 type BudgetsByName = Map<string, Entry[]>
 
-/** All budgets at one moment. A caller meets the few that may be for it, and once: what was found is kept as long as its identity. */
+/** An immutable set of budgets. The result of a caller's lookup is cached for the lifetime of its identity. */
 export class BudgetTable {
-  /** ISO 4217 of the caps; null: whatever the prices are in. */
+  /** ISO 4217 currency of the caps; null: that of the prices. */
   readonly currency: string | null
   readonly budgets: readonly Budget[]
-  /** Agents by name, those of one namespace by `<namespace>/<name>`. */
+  /** Keyed by agent name, or by `<namespace>/<name>` if the budget names namespaces. */
   readonly #agents: BudgetsByName = new Map()
   readonly #users: BudgetsByName = new Map()
   readonly #groups: BudgetsByName = new Map()
   readonly #namespaces: BudgetsByName = new Map()
-  /** Only patterns, or nothing at all, say whom these are for. */
+  /** Budgets selected by patterns only, or by nothing. */
   readonly #others: Entry[] = []
   readonly #found = new WeakMap<Caller, readonly Applied[]>()
 
@@ -49,7 +49,7 @@ export class BudgetTable {
     for (const entry of all) this.#shelve(entry, entry.match)
   }
 
-  /** Budgets that the calls of this caller count in, in the order of their definition. */
+  /** Returns the budgets that apply to a caller, in the order of their definition. */
   matching(caller: Caller): readonly Applied[] {
     if (this.budgets.length === 0) return NONE
     const known = this.#found.get(caller)
@@ -76,7 +76,7 @@ export class BudgetTable {
     return found.map((budget) => ({ budget, key: budget.keyOf(caller) }))
   }
 
-  /** Under the plain names of the key that tells callers apart best. */
+  /** Indexes an entry by the plain names of its most specific key. */
   #shelve(entry: Entry, { agents, users, groups, namespaces }: Match): void {
     if (isPlain(agents)) {
       for (const agent of agents) for (const name of namesOf(agent, namespaces)) put(this.#agents, name, entry)
@@ -89,7 +89,7 @@ export class BudgetTable {
 
 const NONE: readonly Applied[] = []
 
-/** An agent's name within its namespaces where these are plain, so that agents of one name in many namespaces do not stand together. */
+/** Returns the names qualified with plain namespaces, so that equal agent names of many namespaces do not share one bucket. */
 function namesOf(agent: string, namespaces: readonly string[] | undefined): readonly string[] {
   if (agent.includes('/') || !isPlain(namespaces)) return [agent]
   return namespaces.map((namespace) => `${namespace}/${agent}`)

@@ -26,12 +26,12 @@ function setUp(t: TestContext, config: { readonly budgetCurrency?: string; reado
   const folder = tempFolder()
   const clock = new TestClock()
   const snapshots = new Snapshots()
-  const said: string[] = []
+  const lines: string[] = []
   const log: Log = {
     debug() {},
     info() {},
     warn() {},
-    error: (fields, message) => said.push(`${message}: ${'problems' in fields ? String(fields.problems) : ''}`),
+    error: (fields, message) => lines.push(`${message}: ${'problems' in fields ? String(fields.problems) : ''}`),
     child: () => log,
   }
   const paths = { budgets: join(folder, 'budgets.json'), prices: join(folder, 'prices.json') }
@@ -50,29 +50,29 @@ function setUp(t: TestContext, config: { readonly budgetCurrency?: string; reado
   const check = async () => {
     await pricing.check()
     await watch.check()
-    return said.splice(0)
+    return lines.splice(0)
   }
   const amounts = () => watch.of(snapshots.current)?.budgets.map(({ amount }) => amount) ?? null
   return { paths, keys, check, amounts }
 }
 
-test('budgets are read again when the file changes, and a bad file leaves the good ones in force', async (t) => {
+test('budgets are reloaded when the file changes, and an invalid file leaves the previous ones in force', async (t) => {
   // Shows D3.cost.budgetsFile.
   const { paths, check, amounts } = setUp(t)
-  assert.match((await check()).join(), /budgetsFile is refused: no call that costs anything passes: no such file/)
+  assert.match((await check()).join(), /budgetsFile is refused: calls with a cost are refused: no such file/)
   assert.equal(amounts(), null)
   writeFileSync(paths.budgets, file('USD'))
   assert.deepEqual([await check(), amounts()], [[], [7, 5]])
   writeFileSync(paths.budgets, file('USD', { capMicros: -1 }))
-  assert.match((await check()).join(), /the budgets read before stay in force: budgets\[0\].capMicros/)
+  assert.match((await check()).join(), /the previous budgets remain in force: budgets\[0\].capMicros/)
   assert.deepEqual(amounts(), [7, 5])
   rmSync(paths.budgets)
-  assert.match((await check()).join(), /stay in force: no such file/)
+  assert.match((await check()).join(), /remain in force: no such file/)
   writeFileSync(paths.budgets, JSON.stringify({ version: 1, currency: 'USD', budgets: [] }))
   assert.deepEqual([await check(), amounts()], [[], [7]])
 })
 
-test('without a file there is the cap of every session, whatever its currency', async (t) => {
+test('without a file only the session cap applies, in any currency', async (t) => {
   const { check, amounts } = setUp(t, { without: true })
   await check()
   assert.deepEqual(amounts(), [7])
@@ -88,18 +88,18 @@ test('budgets in another currency than that of the prices, else USD, are refused
   writeFileSync(paths.prices, prices('EUR', 'one'))
   assert.equal(await budgetCurrencyOf(keys), 'EUR')
   await check()
-  assert.deepEqual(amounts(), [7, 5], 'the prices brought the currency of the budgets')
+  assert.deepEqual(amounts(), [7, 5], 'the prices set the currency of the budgets')
   writeFileSync(paths.prices, prices('CHF', 'two'))
   assert.match((await check()).join('\n'), /currency: EUR, but the gateway counts in CHF/)
 })
 
-test('budgetCurrency rules: budgets and prices in another are refused', async (t) => {
+test('budgets and prices in another currency than budgetCurrency are refused', async (t) => {
   const { paths, keys, check, amounts } = setUp(t, { budgetCurrency: 'EUR' })
   writeFileSync(paths.budgets, file('USD'))
   writeFileSync(paths.prices, prices('USD', 'one'))
-  const said = (await check()).join('\n')
-  assert.match(said, /pricingFile is refused: nothing has a price: currency: USD, but budgetCurrency is EUR/)
-  assert.match(said, /budgetsFile is refused: .*currency: USD, but the gateway counts in EUR/)
+  const lines = (await check()).join('\n')
+  assert.match(lines, /pricingFile is refused: nothing has a price: currency: USD, but budgetCurrency is EUR/)
+  assert.match(lines, /budgetsFile is refused: .*currency: USD, but the gateway counts in EUR/)
   assert.equal(amounts(), null)
   writeFileSync(paths.budgets, file('EUR'))
   await check()
@@ -107,7 +107,7 @@ test('budgetCurrency rules: budgets and prices in another are refused', async (t
   assert.equal(await budgetCurrencyOf(keys), 'EUR')
 })
 
-test('who renders budgets before a gateway runs counts in USD where nothing readable says otherwise', async () => {
+test('budgetCurrencyOf returns USD if nothing readable names another currency', async () => {
   assert.equal(await budgetCurrencyOf({}), 'USD')
   assert.equal(await budgetCurrencyOf({ pricingFile: '/does/not/exist' }), 'USD')
   assert.equal(await budgetCurrencyOf({ budgetCurrency: 'JPY', pricingFile: '/does/not/exist' }), 'JPY')

@@ -8,14 +8,14 @@ import { type Cap, everySession } from './budget.ts'
 import { type DecodedBudgets, decodeBudgets } from './decode.ts'
 import { BudgetTable } from './table.ts'
 
-/** Where the budgets of `budgetsFile` stand in the snapshot; null: none were read yet, and nothing that costs may pass. */
+/** Slot of the budgets in the snapshot. Null until `budgetsFile` has been read: no call with a cost passes. */
 const budgetsSlot: Slot<BudgetTable | null> = { name: 'budgets', initial: null }
 
 export interface BudgetsWatchOptions {
   readonly config: {
-    /** Empty: only the cap of every session. */
+    /** Empty: `sessionBudgetUSD` is the only budget. */
     readonly budgetsFile: string
-    /** Empty: what the prices are in. */
+    /** Empty: the currency of the prices. */
     readonly budgetCurrency: string
     readonly policyReloadSeconds: number
     readonly sessionBudgetUSD: number
@@ -26,7 +26,7 @@ export interface BudgetsWatchOptions {
 }
 
 export interface BudgetsWatch {
-  /** The budgets of a snapshot; null: `budgetsFile` could not be read yet. */
+  /** Returns the budgets of a snapshot, or null until `budgetsFile` has been read. */
   of(snapshot: Snapshot): BudgetTable | null
   check(): Promise<void>
   stop(): void
@@ -43,11 +43,11 @@ export function watchBudgets({ config, snapshots, clock, log }: BudgetsWatchOpti
   }
   const refuse = (problems: readonly string[]) => {
     const known = snapshots.current.get(budgetsSlot) !== null
-    const meanwhile = known ? 'the budgets read before stay in force' : 'no call that costs anything passes'
+    const meanwhile = known ? 'the previous budgets remain in force' : 'calls with a cost are refused'
     log.error({ path, problems }, `budgetsFile is refused: ${meanwhile}`)
   }
   let read: DecodedBudgets | null = null
-  /** Prices may bring another currency: what the file says is right or wrong anew by then. */
+  /** The prices may have changed the currency, so the file is validated again. */
   const publish = () => {
     if (read === null) return
     const { currency, entries } = read

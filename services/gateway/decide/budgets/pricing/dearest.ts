@@ -4,7 +4,7 @@ import { costAtMost, type ModelPrice } from './price.ts'
 import { pricingSlot } from './pricing.ts'
 import type { PriceTable } from './table.ts'
 
-/** The prices of the endpoints that may answer a call, the one that costs most for it first; null: none has a price. */
+/** Returns the prices of the endpoints that may serve a call, most expensive for this call first; null if none has a price. */
 export function dearestFirst(
   table: Pick<PriceTable, 'model'>,
   demand: ModelDemand,
@@ -20,12 +20,12 @@ export function dearestFirst(
   return first === undefined ? null : [first, ...rest]
 }
 
-/** Without a difference, which two infinities do not have. */
+/** Without subtraction, which is NaN for two infinities. */
 function compare(one: number, other: number): number {
   return one === other ? 0 : one < other ? -1 : 1
 }
 
-/** Whether what is held for a call covers it at the price of an endpoint. A call that holds no money may go anywhere. */
+/** Returns whether a call's hold covers the price of an endpoint. Always true for a call without a money hold. */
 export function createAffords(demandOf: DemandOf) {
   return (call: Call<'target' | 'hold'>, priced: PricedModel): boolean => {
     const held = call.facts.hold?.items.find(({ unit }) => unit === 'micros')

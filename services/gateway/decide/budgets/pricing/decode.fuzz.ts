@@ -35,7 +35,7 @@ const file = fc.record(
 )
 const bytes = filesNear(file)
 
-/** Every price of a table that was accepted gives amounts that can be counted. */
+/** Every price of an accepted table gives countable amounts. */
 function tryPrices(file: Uint8Array): void {
   const decoded = decodePricing(file)
   if ('problems' in decoded) {
@@ -54,7 +54,7 @@ function tryPrices(file: Uint8Array): void {
   assert.ok(Number.isSafeInteger(decoded.table.tool('a/b/c')))
 }
 
-/** No file makes the strict decoder throw, and what it takes can be counted with. */
+/** No file makes the strict decoder throw, and accepted prices can be counted. */
 export const target = fuzzTarget('gateway: pricingFile', {
-  'what is taken can be counted with': fc.property(bytes, tryPrices),
+  'accepted prices can be counted': fc.property(bytes, tryPrices),
 })

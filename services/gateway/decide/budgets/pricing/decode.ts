@@ -7,7 +7,7 @@ import { PriceTable } from './table.ts'
 
 const closed = { additionalProperties: false } as const
 
-/** A decimal in the currency with at most six places, so that every price is a whole number of micro-units. */
+/** A decimal with at most six places, so that every price is a whole number of micro-units. */
 const amount = () => Type.String({ pattern: '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$' })
 const price = () => Type.Optional(amount())
 
@@ -23,7 +23,7 @@ const tierSchema = Type.Object({ aboveInputTokens: Type.Integer({ minimum: 0 }),
 const modelSchema = Type.Object(
   {
     ...rates,
-    // Images and sound are not metered apart yet: their prices are read so that a whole table can be given.
+    // Images and audio are not metered separately yet; their prices are accepted so that a complete table is valid.
     imageInput: price(),
     audioInput: price(),
     audioOutput: price(),
@@ -34,7 +34,7 @@ const modelSchema = Type.Object(
   closed,
 )
 
-/** Format `pricingFile`: prices per 1,000,000 tokens, per call and per hour of a sandbox, as decimal strings. */
+/** Format `pricingFile`: prices per 1,000,000 tokens, per call and per sandbox hour, as decimal strings. */
 const pricingFileSchema = Type.Object(
   {
     version: Type.Literal(1),
@@ -51,7 +51,7 @@ type PricingFile = Static<typeof pricingFileSchema>
 type RatesEntry = Omit<Static<typeof tierSchema>, 'aboveInputTokens'>
 type ModelEntry = Static<typeof modelSchema>
 
-/** Decodes a pricingFile strictly, or lists every problem with its path. */
+/** Decodes a pricingFile strictly. Returns every problem with its path if there is one. */
 export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable } | { readonly problems: string[] } {
   const decoded = decodeRendered(pricingFileSchema, bytes, () => [])
   if (!decoded.ok) return { problems: decoded.problems }
@@ -63,37 +63,37 @@ export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable }
   return { table: new PriceTable({ id, currency, models: modelPrices, tools: toolPrices, sandbox: hoursOf(sandbox) }) }
 }
 
-/** What callers select beyond the plain prices. */
+/** Options selected by callers that change the price. */
 const OPTION = /^(?:service_tier|speed|inference_geo)=[A-Za-z0-9_-]{1,64}$/
 const OPTION_FORM = 'service_tier=<value>, speed=<value> or inference_geo=<value>'
 
 const MODEL_KEY = /^(?:llm\/(?<route>[^/#*]+)#)?(?:(?<upstream>https?:\/\/[^#*\s]+)#)?(?<provider>[^/#*]+)\/[^#]+$/
 const MODEL_KEY_FORM = '[llm/<route>#][<upstream>#]<provider>/<model>, with * only in the model'
 
-/** What the key of a model's price names. */
+/** The parts of a model's price key. */
 export interface PriceKey {
   /** Null: every route. */
   readonly route: string | null
-  /** A base URL or an origin without a slash at its end; null: every upstream. */
+  /** A base URL, or an origin without a trailing slash; null: every upstream. */
   readonly upstream: string | null
   readonly provider: string
 }
 
-/** Null: it is malformed. */
+/** Returns null if the key is malformed. */
 export function priceKeyOf(key: string): PriceKey | null {
   const { route = null, upstream = null, provider = '' } = MODEL_KEY.exec(key)?.groups ?? {}
   if (provider === '' || (upstream !== null && !URL.canParse(upstream))) return null
   return { route, upstream: upstream === null ? null : withoutTrailing(new URL(upstream).href, '/'), provider }
 }
 
-/** The key as endpoints put it together. */
+/** The key in the form that endpoints build. */
 function canonical(key: string): string {
   const upstream = priceKeyOf(key)?.upstream ?? null
   const written = upstream === null ? null : MODEL_KEY.exec(key)?.groups?.upstream
   return upstream === null || written === undefined || written === null ? key : key.replace(written, () => upstream)
 }
 
-/** A server that the gateway is itself has no namespace. */
+/** Built-in servers of the gateway have no namespace. */
 const TOOL_KEY = /^(?:[^/*]+\/[^/*]+|plat-[^/*]+)\/.+$/
 
 function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
@@ -103,12 +103,12 @@ function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
     for (const option of Object.keys(multipliers))
       if (!OPTION.test(option)) out.push(`models[${key}].multipliers[${option}]: must read ${OPTION_FORM}`)
     if (priceKeyOf(key) === null) out.push(`models[${key}]: must read ${MODEL_KEY_FORM}`)
-    if (seen.has(canonical(key))) out.push(`models[${key}]: names the same model as a key before it`)
+    if (seen.has(canonical(key))) out.push(`models[${key}]: duplicate of an earlier key`)
     seen.add(canonical(key))
     for (const [index, { aboveInputTokens }] of tiers.entries()) {
       const below = tiers[index - 1]
       if (below !== undefined && below.aboveInputTokens >= aboveInputTokens) {
-        out.push(`models[${key}].tiers[${index}].aboveInputTokens: must be larger than that of the tier before it`)
+        out.push(`models[${key}].tiers[${index}].aboveInputTokens: must be larger than in the previous tier`)
       }
     }
   }
@@ -148,8 +148,8 @@ const NO_RATES: Rates = {
 }
 
 /**
- * A tier keeps what it does not name from the base, but a kind that falls back to another falls back to the tier's: long
- * prompts never cost less for what the table leaves out.
+ * A tier inherits what it does not name from the base. A kind that falls back to another uses the tier's rate, so that omissions never
+ * make long prompts cheaper.
  */
 function ratesOf(entry: RatesEntry, base: Rates): Rates {
   const rate = (text: string | undefined, otherwise: bigint | null) =>
@@ -166,9 +166,9 @@ function ratesOf(entry: RatesEntry, base: Rates): Rates {
   }
 }
 
-/** The schema leaves only texts that fit. */
+/** The schema guarantees the form. */
 function microsOf(text: string): number {
   const micros = quantityToMicros(text)
-  if (micros === null) throw new RangeError(`${text} is no price`)
+  if (micros === null) throw new RangeError(`invalid price ${text}`)
   return micros
 }

@@ -19,7 +19,7 @@ function priceOf(model: object, options: readonly string[]) {
 
 const usage = { prompt: 1_000_000, completion: 100_000, cachedRead: 0, cachedWrite: 500_000, reasoning: 0 }
 
-test('what a caller selects is multiplied, and hour-long cache writes have their own price', () => {
+test('options of the caller multiply the price, and hour-long cache writes have their own price', () => {
   const model = {
     ...PLAIN,
     cachedWrite1h: '10',
@@ -43,7 +43,7 @@ test('an option without a price has none', () => {
   assert.equal(priceOf({ ...PLAIN, multipliers: { 'speed=fast': '6' } }, ['speed=fast', 'inference_geo=us']), null)
 })
 
-test('a multiplier that no request selects is refused by its name', () => {
+test('a multiplier for an unknown option is rejected by name', () => {
   const decoded = tableOf({ ...PLAIN, multipliers: { priority: '2' } })
   assert.ok('problems' in decoded && decoded.problems[0]?.includes('multipliers[priority]'))
 })

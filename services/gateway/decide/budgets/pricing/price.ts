@@ -1,33 +1,33 @@
 import type { Usage } from '../../../call/index.ts'
 
-/** Micro-units of the currency per 1,000,000 tokens of each kind; null: no price is known. */
+/** Micro-units per 1,000,000 tokens of each kind; null: unknown price. */
 export interface Rates {
   readonly input: bigint | null
   readonly output: bigint | null
   readonly cachedRead: bigint | null
   readonly cachedWrite: bigint | null
-  /** Cache writes that live for longer than five minutes; absent: no price is known. */
+  /** Cache writes with a lifetime above five minutes; absent: unknown price. */
   readonly cachedWrite1h?: bigint | null
   readonly reasoning: bigint | null
 }
 
-/** What a model costs. */
+/** The price of a model. */
 export interface ModelPrice {
   readonly base: Rates
-  /** Longer prompts cost other rates as a whole; the highest that applies counts. Ascending. */
+  /** Rates for longer prompts, which replace the base rates; the highest matching tier applies. Ascending. */
   readonly tiers: readonly { readonly aboveInputTokens: number; readonly rates: Rates }[]
-  /** Micro-units for each call, beside its tokens. */
+  /** Micro-units per call, in addition to tokens. */
   readonly perCall: number
-  /** What all rates are multiplied by, in millionths, where the caller selects an option such as `service_tier=priority`. */
+  /** Factors by option such as `service_tier=priority`, in millionths. */
   readonly multipliers?: ReadonlyMap<string, bigint>
 }
 
-/** How demands name cache writes that live for longer than five minutes. */
+/** Option of demands with cache writes that live longer than five minutes. */
 const LONG_CACHE = 'cache_control.ttl=1h'
 
 /**
- * The price with what the caller selects; null: no price is known for one of the options. It bounds what providers charge: one that serves a
- * call at the plain rate after all, or writes some of the cache for five minutes, charges less.
+ * Returns the price with the caller's options, or null if an option has no known price. An upper bound: a provider that serves the call
+ * at the plain rate, or caches for five minutes only, charges less.
  */
 export function withOptions(price: ModelPrice, options: readonly string[]): ModelPrice | null {
   let selected: ModelPrice = price
@@ -69,9 +69,9 @@ const MILLION = 1_000_000n
 const LARGEST = BigInt(Number.MAX_SAFE_INTEGER)
 
 /**
- * What the tokens of a finished call cost in micro-units, rounded up once. `prompt` has the cached tokens in it, `completion`
- * those of reasoning. A kind without a price costs what the dearest known kind of its side does. No token, no cost: providers do
- * not charge for a call that they refused.
+ * Returns the cost of a finished call in micro-units, rounded up once. `prompt` includes cached tokens, `completion` includes reasoning
+ * tokens. A kind without a price costs as much as the most expensive known kind of its side. Zero tokens cost nothing: providers do not
+ * charge refused calls.
  */
 export function costOf(price: ModelPrice, usage: Usage): number {
   const { prompt, completion, cachedRead, cachedWrite, reasoning } = usage
@@ -89,15 +89,15 @@ export function costOf(price: ModelPrice, usage: Usage): number {
 }
 
 /**
- * The most that so many tokens can cost, whatever their kinds, in micro-units; null when a kind that a call always has (input,
- * and output where any is asked for) has no price.
+ * Returns the maximum cost of these tokens of any kind, in micro-units; null if a kind that every call has (input, and output if
+ * requested) has no price.
  */
 export function costAtMost(price: ModelPrice, input: number, output: number): number | null {
   const worst = worstRates(price, input, output > 0)
   return worst === null ? null : rounded(count(input) * worst.input + count(output) * worst.output, price)
 }
 
-/** How many output tokens `micros` pay for in the worst case, beside the input; below 0 when not even that fits. */
+/** Returns how many output tokens `micros` pay for in the worst case after the input; negative if not even the input fits. */
 export function outputThatFits(price: ModelPrice, input: number, micros: number): number {
   const worst = worstRates(price, input, true)
   if (worst === null) return -1
@@ -107,7 +107,7 @@ export function outputThatFits(price: ModelPrice, input: number, micros: number)
   return safe(left / worst.output)
 }
 
-/** Shorter prompts than the bound are charged by lower tiers, which may be the dearer ones: the worst of all that can apply. */
+/** Returns the worst rates of all tiers that a prompt within the bound may fall into: lower tiers may be more expensive. */
 function worstRates(price: ModelPrice, input: number, withOutput: boolean): Worst | null {
   const worst = { input: 0n, output: 0n }
   if (!isWorsened(worst, price.base, withOutput)) return null
@@ -121,7 +121,7 @@ interface Worst {
   output: bigint
 }
 
-/** False: these rates bound nothing. */
+/** Returns false if these rates have no bound. */
 function isWorsened(worst: Worst, rates: Rates, withOutput: boolean): boolean {
   if (rates.input === null || (withOutput && rates.output === null)) return false
   worst.input = larger(worst.input, dearestInput(rates))
@@ -145,7 +145,7 @@ function larger(one: bigint, other: bigint): bigint {
   return one > other ? one : other
 }
 
-/** Providers' numbers do not always add up; a negative part would pay for another. */
+/** Providers' numbers may be inconsistent; a negative part must not offset another. */
 function count(tokens: number): bigint {
   return tokens > 0 ? BigInt(Math.floor(tokens)) : 0n
 }

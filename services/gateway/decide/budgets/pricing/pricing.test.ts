@@ -87,7 +87,7 @@ test('a price for a route and upstream beats one for the route, then for the ups
   )
 })
 
-test('keys of models that are malformed, or name the same model twice, are refused by name', () => {
+test('malformed and duplicate model keys are rejected by name', () => {
   const problems = (...keys: string[]) =>
     problemsOf(file({ models: Object.fromEntries(keys.map((key) => [key, { input: '1', output: '1' }])) }))
   const form = 'must read [llm/<route>#][<upstream>#]<provider>/<model>, with * only in the model'
@@ -101,11 +101,11 @@ test('keys of models that are malformed, or name the same model twice, are refus
   ])
     assert.deepEqual(problems(key), [`models[${key}]: ${form}`])
   assert.deepEqual(problems('https://a.example#openai/m', 'https://A.example/#openai/m'), [
-    'models[https://A.example/#openai/m]: names the same model as a key before it',
+    'models[https://A.example/#openai/m]: duplicate of an earlier key',
   ])
 })
 
-test('each kind of token has its price; cached and reasoning tokens fall back to input and output', () => {
+test('each kind of token has a price; cached and reasoning tokens fall back to input and output', () => {
   const plain = priceOf({ input: '1.25', output: '10' })
   const all = priceOf({ input: '1.25', output: '10', cachedRead: '0.125', reasoning: '20', cachedWrite: '2' })
   const usage = used({ prompt: 1000, completion: 100, cachedRead: 400, reasoning: 50 })
@@ -121,7 +121,7 @@ test('a call is rounded up once, not once for each kind', () => {
   assert.equal(costOf(price, used({})), 0)
 })
 
-test('a price for each call comes on top, unless the provider charged for no token', () => {
+test('a price per call is added, unless the provider charged for no token', () => {
   const price = priceOf({ input: '1', output: '1', perCall: '0.01' })
   assert.equal(costOf(price, used({ prompt: 5 })), 10_005)
   assert.equal(costOf(price, used({})), 0)
@@ -139,7 +139,7 @@ test('a longer prompt costs the rates of its tier as a whole', () => {
   })
   assert.equal(costOf(price, used({ prompt: 1000, completion: 1 })), 1010)
   assert.equal(costOf(price, used({ prompt: 1001, completion: 1 })), 2012)
-  // The tier names no price for cached tokens, so they cost its input and never less.
+  // The tier has no price for cached tokens, so they cost its input rate and never less.
   assert.equal(costOf(price, used({ prompt: 2000, cachedRead: 2000 })), 4000)
   assert.equal(costOf(price, used({ prompt: 10_000, completion: 1, cachedRead: 10_000 })), 4020)
 })
@@ -162,7 +162,7 @@ const anyPrice = fc.record(
   { requiredKeys: ['input', 'output'] },
 )
 
-test('no usage within the bounds costs more than the bound, and what fits is the most that fits', () => {
+test('no usage within the bounds costs more than the bound, and outputThatFits is maximal', () => {
   const tokens = fc.nat({ max: 10_000 })
   fc.assert(
     fc.property(
@@ -200,7 +200,7 @@ test('no usage within the bounds costs more than the bound, and what fits is the
   )
 })
 
-test('every problem of a file is named with its path', () => {
+test('every problem of a file is reported with its path', () => {
   const wrong = file({
     currency: 'dollars',
     models: { 'gpt-5': { input: '1' }, 'openai/x': { input: 1.25, outptu: '1', cachedRead: '-1' } },
@@ -226,13 +226,13 @@ test('every problem of a file is named with its path', () => {
   assert.equal(problemsOf(file({ version: 2 })).length, 1)
 })
 
-test('prices that are no whole number of micro-units, signs and exponents are refused', () => {
+test('fractions of micro-units, signs and exponents are rejected', () => {
   for (const input of ['0.0000001', '1e3', '+1', '.5', '5.', '01', '', '1k', '1000000000']) {
     assert.equal(problemsOf(file({ models: { 'openai/m': { input } } })).length, 1, input)
   }
 })
 
-test('prices are read again when the file changes, and a bad file leaves the good ones in force', async () => {
+test('prices are reloaded when the file changes, and an invalid file leaves the previous ones in force', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plat-'))
   try {
     const path = join(folder, 'prices.json')
@@ -258,7 +258,7 @@ test('prices are read again when the file changes, and a bad file leaves the goo
   }
 })
 
-test('what sandboxes use is priced by the hour, exactly, and rounded up once', () => {
+test('sandbox usage is priced by the hour, exactly, and rounded up once', () => {
   const decoded = decodePricing(
     Buffer.from(
       JSON.stringify({

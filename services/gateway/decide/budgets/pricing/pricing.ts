@@ -5,14 +5,14 @@ import type { Slot, Snapshots } from '../../../call/index.ts'
 import { decodePricing } from './decode.ts'
 import { noPrices, type PriceTable } from './table.ts'
 
-/** Where the prices stand in the snapshot: a call is settled by those that it was admitted by. */
+/** Slot of the prices in the snapshot. A call is settled by the prices that it was admitted with. */
 export const pricingSlot: Slot<PriceTable> = { name: 'pricing', initial: noPrices }
 
 export interface PricingOptions {
   readonly config: {
-    /** Empty: nothing has a price. */
+    /** Empty: no prices. */
     readonly pricingFile: string
-    /** Empty: what the prices are in. */
+    /** Empty: the currency of the prices. */
     readonly budgetCurrency: string
     readonly policyReloadSeconds: number
   }
@@ -21,7 +21,7 @@ export interface PricingOptions {
   readonly log: Log
 }
 
-/** Prices of `pricingFile`, read again every `policyReloadSeconds`; a bad file leaves the good one in force. */
+/** Reloads `pricingFile` every `policyReloadSeconds`. An invalid file leaves the previous prices in force. */
 export function watchPricing({ config, snapshots, clock, log }: PricingOptions): {
   check(): Promise<void>
   stop(): void
@@ -30,7 +30,7 @@ export function watchPricing({ config, snapshots, clock, log }: PricingOptions):
   if (path === '') return { check: async () => {}, stop: () => {} }
   const failed = (problems: readonly string[]) => {
     const inForce = snapshots.current.get(pricingSlot)
-    const meanwhile = inForce === noPrices ? 'nothing has a price' : 'the prices read before stay in force'
+    const meanwhile = inForce === noPrices ? 'nothing has a price' : 'the previous prices remain in force'
     log.error({ path, problems, priceId: inForce.id }, `pricingFile is refused: ${meanwhile}`)
   }
   return watchFile({

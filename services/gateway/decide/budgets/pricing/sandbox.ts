@@ -1,14 +1,14 @@
-/** What a sandbox used. */
+/** Resource usage of a sandbox. */
 export interface SandboxUse {
-  /** Milliseconds of one processor. */
+  /** CPU time, in milliseconds. */
   readonly cpuMs: number
-  /** Bytes times seconds. */
+  /** Memory over time, in byte-seconds. */
   readonly memoryByteSeconds: number
-  /** Milliseconds of one GPU. */
+  /** GPU time, in milliseconds. */
   readonly gpuMs: number
 }
 
-/** What sandboxes cost, in micro-units for each hour of a processor, of a GiB, of a GPU. */
+/** Price of sandboxes in micro-units per CPU hour, GiB hour and GPU hour. */
 export interface SandboxPrice {
   readonly cpuHour: bigint
   readonly memoryGiBHour: bigint
@@ -19,9 +19,9 @@ const HOUR_MS = 3_600_000n
 const GIB = 1024n ** 3n
 const LARGEST = BigInt(Number.MAX_SAFE_INTEGER)
 
-/** Micro-units, rounded up once. */
+/** Cost in micro-units, rounded up once. */
 export function sandboxCostOf(price: SandboxPrice, { cpuMs, memoryByteSeconds, gpuMs }: SandboxUse): number {
-  // Everything in milliseconds of a GiB, so that nothing is rounded on the way.
+  // In GiB-milliseconds, to avoid intermediate rounding.
   const byTime = (BigInt(cpuMs) * price.cpuHour + BigInt(gpuMs) * price.gpuHour) * GIB
   const parts = byTime + BigInt(memoryByteSeconds) * 1000n * price.memoryGiBHour
   const whole = HOUR_MS * GIB

@@ -3,18 +3,18 @@ import type { PricedModel } from '../demand.ts'
 import { type ModelPrice, withOptions } from './price.ts'
 import type { SandboxPrice } from './sandbox.ts'
 
-/** All prices at one moment. */
+/** An immutable set of prices. */
 export class PriceTable {
-  /** `priceId` of outcomes; empty: no prices were read. */
+  /** `priceId` of outcomes; empty: no prices loaded. */
   readonly id: string
   /** ISO 4217. */
   readonly currency: string
-  /** Null: what sandboxes use costs nothing. */
+  /** Null: sandboxes are free. */
   readonly sandbox: SandboxPrice | null
-  /** Keys of the prices of models. */
+  /** Keys of model prices. */
   readonly modelKeys: readonly string[]
   readonly #models: GlobTable<ModelPrice>
-  /** Whether any price is for a route or an upstream alone. */
+  /** Whether any price is scoped to a route or an upstream. */
   readonly #isScoped: boolean
   readonly #tools: GlobTable<number>
 
@@ -35,8 +35,8 @@ export class PriceTable {
   }
 
   /**
-   * The price of a model at an endpoint, with what a caller selects beyond the plain prices; null when no price is known. A price for the
-   * endpoint's route or upstream comes before one for the model alone.
+   * Returns the price of a model at an endpoint with the caller's options, or null if unknown. A price scoped to the route or upstream
+   * takes precedence over one of the model alone.
    */
   model(priced: PricedModel, options: readonly string[] = []): ModelPrice | null {
     const price = this.#find(priced)
@@ -51,11 +51,11 @@ export class PriceTable {
     return this.#models.find(key)
   }
 
-  /** Micro-units for one call of `<ns>/<server>/<tool>`; 0 without a price. */
+  /** Returns the price of a call of `<ns>/<server>/<tool>` in micro-units; 0 without a price. */
   tool(key: string): number {
     return this.#tools.find(key) ?? 0
   }
 }
 
-/** What stands before a file was read: nothing has a price. */
+/** Initial table: no prices. */
 export const noPrices = new PriceTable({ id: '', currency: 'USD', models: [], tools: [] })

@@ -1,14 +1,14 @@
 import { closest } from '@plat/core'
 import { priceKeyOf } from './decode.ts'
 
-/** What the keys of prices can name. */
+/** Names that price keys can refer to. */
 export interface Priceable {
   readonly providers: readonly string[]
-  /** Null: not all routes are known. */
+  /** Null: the routes are not fully known. */
   readonly endpoints: readonly { readonly route: string; readonly priceScopes: readonly string[] }[] | null
 }
 
-/** One line for each key of a model's price that names a provider, a route or an upstream that does not exist. */
+/** Returns one message for each model price key that names an unknown provider, route or upstream. */
 export function unknownPriceKeys(keys: readonly string[], { providers, endpoints }: Priceable): readonly string[] {
   const routes = endpoints === null ? null : [...new Set(endpoints.map(({ route }) => route))]
   const scopes = endpoints?.flatMap(({ priceScopes }) => priceScopes) ?? []
@@ -32,7 +32,7 @@ function missing(what: string, name: string, known: readonly string[]): string |
   return `no ${what} is named ${name}${meant === null ? '' : `; did you mean ${meant}?`}`
 }
 
-/** What stands before `<provider>/<model>`. */
+/** Returns the part before `<provider>/<model>`. */
 function scopeOf(key: string): string {
   return key.slice(0, key.lastIndexOf('#') + 1)
 }

@@ -79,7 +79,7 @@ test('a button in Slack decides for the person that userMap names, in the namesp
   }
   assert.equal(await press({ user: 'U9' }), 'Not done: you are no approver (userMap).')
   assert.equal(await press({ user: 'U3' }), 'Not done: there is no approval with this id.')
-  assert.match(await press({ user: 'U4' }), /nobody approves what is done for himself/)
+  assert.match(await press({ user: 'U4' }), /you cannot approve a call that is made for you/)
   assert.equal(await press({ user: 'U1' }), 'Noted: 1 more must approve.')
   assert.match(await press({ user: 'U1', at: now() - 1 }), /you have approved this already/)
   assert.equal(await press({ user: 'U2' }), 'The approval is approved.')

@@ -151,7 +151,7 @@ export class CallbackRoutes {
     } catch (error) {
       if (error instanceof AdminError) throw error
       log.error({ notifier: name, error: reasonOf(error) }, 'a decision by callback could not be kept')
-      throw new AdminError('state_unavailable', 'approvals cannot be kept now')
+      throw new AdminError('state_unavailable', 'approvals cannot be stored now')
     }
   }
 
