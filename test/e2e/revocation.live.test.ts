@@ -207,8 +207,8 @@ test('an invalid revocation is refused with its field, and one without the token
     [{ target: { everybody: true } }, /target|everybody/],
     [{ target: { agent: 'assistant' } }, /target\.agent/],
     [{ target: { all: true }, mode: 'pause' }, /mode/],
-    [{ target: { all: true }, expiresAt: '2026-01-01T00:00:00Z' }, /expiresAt: must lie in the future/],
-    [{ target: { all: true }, expiresAt: '2099-19-01T00:00:00Z' }, /expiresAt: there is no such time/],
+    [{ target: { all: true }, expiresAt: '2026-01-01T00:00:00Z' }, /expiresAt: must be in the future/],
+    [{ target: { all: true }, expiresAt: '2099-19-01T00:00:00Z' }, /expiresAt: not a valid time/],
     [{ target: { all: true }, id: 'mine' }, /id|additional/],
   ]
   for (const [asked, expected] of wrong) {

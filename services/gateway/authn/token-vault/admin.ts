@@ -4,7 +4,7 @@ import { AdminError, type AdminRoutes, page, parameter, queried } from '../../ad
 import type { Accounts, StoredAccount } from './store/accounts.ts'
 import type { Vault } from './vault.ts'
 
-/** `/v1/accounts`: which users have connected what, and taking it from them. Never a token. */
+/** `/v1/accounts`: lists connected accounts and removes them. Never shows a token. */
 export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log): AdminRoutes {
   return {
     mount(context) {
@@ -22,7 +22,7 @@ export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log):
         if (kept === null) throw new AdminError('not_found', 'there is no account with this id')
         const isGone = await vault.remove(kept.account, 'removed', by).catch((error: unknown) => {
           log.error({ account: kept.id, error: reasonOf(error) }, 'an account could not be removed')
-          throw new AdminError('state_unavailable', 'accounts cannot be kept now')
+          throw new AdminError('state_unavailable', 'accounts cannot be stored now')
         })
         if (!isGone) throw new AdminError('not_found', 'there is no account with this id')
         return reply.code(204).send()

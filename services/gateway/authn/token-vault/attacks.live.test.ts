@@ -13,14 +13,14 @@ const isBack = (url: URL) => url.href.startsWith(`${CONNECT}/callback`)
 const isBackFromLogin = (url: URL) => url.href.startsWith(`${PUBLIC}/v1/connect/callback`)
 const STRANGE = /This was not begun in this browser, was done already, or took too long/
 
-test('what came back from the provider is good in the browser that began alone, and once', async (t) => {
+test('a provider redirect is accepted only in the browser that began the flow, and once', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   const mine = fixture.browser()
   const { url: back } = await fixture.connect(mine, 'mallory', 'ada-at-hub', isBack)
   const theirs = fixture.browser()
   const early = await theirs.open(back)
   assert.deepEqual([early.status, STRANGE.test(early.text)], [400, true])
-  // A browser that is in a flow of its own has a cookie of its own.
+  // A browser in another flow has another cookie.
   await fixture.login(theirs, 'ada')
   assert.equal((await theirs.open(back)).status, 400)
   assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
@@ -30,7 +30,7 @@ test('what came back from the provider is good in the browser that began alone, 
   assert.equal((await fixture.callAs('mallory')).as, 'ada-at-hub')
 })
 
-test('a login is good in the browser that began alone, and once, and so is the question after it', async (t) => {
+test('a login redirect and the form after it are accepted only in the browser that began the flow, and once', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   const mine = fixture.browser()
   await mine.open(CONNECT)
@@ -44,9 +44,9 @@ test('a login is good in the browser that began alone, and once, and so is the q
   assert.match((await mine.open(back)).text, /You are logged in as<\/dt><dd>mallory/)
   const form = mine.page
   await mine.submit({ action: 'connect' }, (url) => url.origin === fixture.hub.url)
-  assert.equal((await mine.submit({ action: 'connect' })).status, 400, 'the question is answered')
+  assert.equal((await mine.submit({ action: 'connect' })).status, 400, 'the form was already submitted')
   assert.match((await mine.open(back)).text, /The login or hub did not agree/, 'the code is spent')
-  // The page of another browser, with its form: sent by a victim it would connect the victim's account to mallory.
+  // The page and form of another browser. Sent by a victim, it would connect the victim's account to mallory.
   const victim = fixture.browser()
   await fixture.login(victim, 'ada')
   const flow = /name="flow" value="([^"]+)"/.exec(form.text)?.[1] ?? ''
@@ -79,7 +79,7 @@ test('a code of another flow, another issuer and no issuer are refused, and noth
   assert.deepEqual((await fixture.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
 })
 
-test('what came back to the address of another provider is refused: a code goes to nobody but the provider that gave it', async (t) => {
+test('a redirect to the address of another provider is refused: a code is sent only to the provider that issued it', async (t) => {
   const provider = (name: string) => ({
     name,
     issuer: providers.hub.url,
@@ -102,7 +102,7 @@ test('what came back to the address of another provider is refused: a code goes 
   assert.deepEqual([shown.status, STRANGE.test(shown.text)], [400, true])
 })
 
-test('whoever opens somebody else’s link connects an account of his own', async (t) => {
+test('a user who opens the link of another user connects their own account', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   const link = (await fixture.callAs('mallory')).connectURL ?? ''
   const victim = fixture.browser()
@@ -112,7 +112,7 @@ test('whoever opens somebody else’s link connects an account of his own', asyn
   assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
 })
 
-test('a flow leads to the login and to the provider, whatever the link says, and no page runs a script or stands in a frame', async (t) => {
+test('a flow leads to the login and to the provider, whatever the link contains, and no page runs scripts or can be framed', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   const browser = fixture.browser()
   const begun = await browser.open(
@@ -168,7 +168,7 @@ test('a page of another site cannot send the form', async (t) => {
   assert.equal((await send(PUBLIC)).status, 400, 'nor can one of ours that holds no flow')
 })
 
-test('an account whose seal is broken is nobody’s: its user is asked to connect it again', async (t) => {
+test('an account whose seal is broken is unusable: its user is prompted to connect it again', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
   await fixture.connect(fixture.browser(), 'mallory', 'mallory-at-hub')
@@ -177,7 +177,7 @@ test('an account whose seal is broken is nobody’s: its user is asked to connec
     const lines = (await readFile(path, 'utf8')).trimEnd().split('\n').map(eventOf)
     const [ada, mallory] = lines
     assert.ok(ada !== undefined && mallory !== undefined)
-    // Whoever can write the file gives ada's tokens to mallory, and flips a bit of her own.
+    // Someone with write access to the file gives ada's tokens to mallory, and flips a bit of ada's entry.
     const stolen = { ...mallory, events: [{ ...mallory.events[0], sealed: ada.events[0].sealed }] }
     const [event] = ada.events
     const flipped = { ...event, sealed: { ...event.sealed, data: flip(event.sealed.data) } }
@@ -192,7 +192,7 @@ test('an account whose seal is broken is nobody’s: its user is asked to connec
   assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
 })
 
-/** A line of the journal without its sum. */
+/** A line of the journal without its checksum. */
 function eventOf(line: string) {
   const { sum: _, ...event } = JSON.parse(line)
   return event

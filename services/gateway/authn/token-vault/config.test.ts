@@ -28,20 +28,20 @@ function problems(vault: object, identity: object = {}): string[] {
 
 const ofProvider = (more: object) => problems({ ...good, providers: [{ ...hub, ...more }] })
 
-test('a whole vault passes, and one that is off may be as unfinished as it likes', () => {
+test('a complete vault is valid, and a disabled one may be incomplete', () => {
   assert.deepEqual(problems(good), [])
   assert.deepEqual(problems({ ...good, publicBaseURL: '' }, { resourceBaseURL: 'https://gateway.example' }), [])
   assert.deepEqual(problems({ keyURI: 'kms://aws/x', providers: [{ name: 'hub' }] }), [])
 })
 
-test('everything that is missing is told at once', () => {
+test('all missing fields are reported at once', () => {
   const told = problems({ enabled: true }).join('\n')
   for (const path of ['keyURI', 'providers', 'login.issuer', 'login.clientID', 'publicBaseURL']) {
     assert.match(told, new RegExp(`^tokenVault.${path}: .*required`, 'm'))
   }
 })
 
-test('a provider must say whom its tokens are for, who asks, and where', () => {
+test('a provider needs allowed servers, a client and endpoints', () => {
   // Shows D3.tokenVault.providers.allowAnyServer.
   const cases: [object, RegExp | null][] = [
     [{ allowedServers: [] }, /providers\[0\].allowedServers: is required unless allowAnyServer is set/],
@@ -55,7 +55,7 @@ test('a provider must say whom its tokens are for, who asks, and where', () => {
     [{ issuer: '', preset: 'github' }, null],
     [{ name: 'callback' }, /providers\[0\].name/],
     [{ name: 'Hub' }, /providers\[0\].name/],
-    [{ extraAuthParams: { state: 'x', prompt: 'consent' } }, /extraAuthParams.state: is said by the gateway itself/],
+    [{ extraAuthParams: { state: 'x', prompt: 'consent' } }, /extraAuthParams.state: is set by the gateway/],
     [{ preset: 'microsoft', tenant: 'a/b' }, /providers\[0\].tenant/],
     [{ preset: 'salesforce', domain: 'evil.example/x?' }, /providers\[0\].domain/],
     [{ grant: 'id-jag' }, /providers\[0\].clientSecretFile: is required with grant id-jag/],
@@ -74,7 +74,7 @@ test('a provider must say whom its tokens are for, who asks, and where', () => {
   assert.match(twice, /providers\[1\].name: the name is taken/)
 })
 
-test('keys, addresses and issuers that lead nowhere are told by their field', () => {
+test('keys, addresses and issuers that are unusable are reported by field', () => {
   // Shows D3.tokenVault.externalUserIssuers.
   const told = problems({
     ...good,

@@ -8,7 +8,7 @@ after(() => providers.close())
 
 const grant = { grant: 'id-jag', scopes: ['read'] }
 
-test('with grant id-jag a user logs in and says yes, and the identity provider vouches for him at the hub, again and again', async (t) => {
+test('with grant id-jag the identity provider vouches for a user at the hub repeatedly after one login and confirmation', async (t) => {
   // Shows D3.tokenVault.providers.idJag.resource, D3.tokenVault.providers.grant, D3.tokenVault.providers.idJag.audience, D3.tokenVault.providers.idJag.scopes,
   // D3.tokenVault.providers.idJag.idpTokenURL, D3.tokenVault.providers.idJag.idpClientID, D3.tokenVault.login.scopes,
   // D3.tokenVault.providers.idJag.idpClientSecretFile.
@@ -34,7 +34,7 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
   assert.deepEqual(
     done.way.filter((address) => address.startsWith(hub.url)),
     [],
-    'the browser goes nowhere for it',
+    'no further redirect of the browser',
   )
   assert.equal((await fixture.callAs('ada')).as, 'ada')
   assert.equal((await fixture.callAs('bob')).connectURL, 'https://gateway.example/v1/connect/hub')
@@ -49,7 +49,7 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
   assert.ok(hub.said().includes('believed ada at https://notes.example/mcp'))
 })
 
-test('a user for whom the identity provider vouches no more is asked to connect again', async (t) => {
+test('a removed user of the identity provider is prompted to connect again', async (t) => {
   const fixture = await VaultFixture.start(t, providers, {
     clientID: 'vault-brief',
     provider: { ...grant, idJag: { audience: providers.hub.url } },

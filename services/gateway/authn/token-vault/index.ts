@@ -9,11 +9,11 @@ import type { FlowSealer } from './flow/flows.ts'
 import type { MirroredAccount } from './store/mirrored.ts'
 import type { UserTokens } from './vault.ts'
 
-/** Who may not do anything any more. */
+/** Revoked users. */
 export interface RevokedUsers {
   revoked(user: string, issuer: string): boolean
-  /** Is told of every user who is revoked from now on: `<user>` or `<issuer>#<user>`. */
-  follow(tell: (name: string) => void): void
+  /** Calls `notify` with `<user>` or `<issuer>#<user>` for each newly revoked user. */
+  follow(notify: (name: string) => void): void
 }
 
 export interface TokenVaultOptions {
@@ -36,18 +36,18 @@ export interface TokenVaultOptions {
   readonly log: Log
 }
 
-/** That users have connected accounts, as objects of a cluster: never a token. */
+/** Connected accounts as cluster objects, without tokens. */
 export interface MirroredAccounts {
   wanted(): readonly MirroredAccount[]
-  /** Is told whenever that has changed. */
-  follow(tell: () => void): void
+  /** Calls `notify` after each change. */
+  follow(notify: () => void): void
 }
 
-/** Users' own OAuth tokens (docs/spec/gateway.md, `tokenVault`). */
+/** OAuth tokens of users (docs/spec/gateway.md, `tokenVault`). */
 export interface TokenVault {
-  /** What calls of servers with `auth.perUser` show; null: the vault is off. */
+  /** Credentials for servers with `auth.perUser`; null: the vault is off. */
   readonly tokens: UserTokens | null
-  /** Where browsers reach it; null: the vault is off. */
+  /** Public base URL of its pages; null: the vault is off. */
   readonly publicURL: URL | null
   /** Mounts the pages of `GET /v1/connect/{provider}`. */
   pages(app: FastifyInstance): void
@@ -66,8 +66,8 @@ const OFF: TokenVault = {
 }
 
 /**
- * The vault, where it is switched on; only then are the libraries of its flows loaded, which take 12 MB. Rejects when a key or the
- * journal cannot be used, and when accounts are sealed with a key that is not listed.
+ * Opens the vault if it is enabled; only then loads the flow libraries, which take 12 MB. Rejects if a key or the journal is unusable,
+ * or if accounts are sealed with an unlisted key.
  */
 export async function createTokenVault(options: TokenVaultOptions): Promise<TokenVault> {
   if (!options.config.tokenVault.enabled) return OFF

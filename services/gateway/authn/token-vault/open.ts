@@ -14,7 +14,7 @@ import { openEnvelope } from './store/envelope.ts'
 import { mirroredAccount } from './store/mirrored.ts'
 import { connectURL, Vault } from './vault.ts'
 
-/** Opens the vault. Rejects when a key or the journal cannot be used, and when accounts are sealed with a key that is not listed. */
+/** Opens the vault. Rejects if a key or the journal is unusable, or if accounts are sealed with an unlisted key. */
 export async function openTokenVault(options: TokenVaultOptions): Promise<TokenVault> {
   const { config, clock, ids, log } = options
   const vault = config.tokenVault
@@ -84,7 +84,7 @@ async function opened(
     routes: createAccountRoutes(vault, accounts, log),
     mirrored: {
       wanted: () => accounts.list().map((kept) => mirroredAccount(kept, settings.mirror.namespace)),
-      follow: (tell) => accounts.follow(tell),
+      follow: (notify) => accounts.follow(notify),
     },
     async close() {
       await vault.close()
@@ -99,7 +99,7 @@ function flowsOf({ config, pools, sealer, clock, ids }: TokenVaultOptions): Flow
   return new Flows({ sealer, clock, ids, ttlMs, observer: pools?.of('connect_flows') })
 }
 
-/** The kill switch may have been pulled while nobody listened. */
+/** Removes accounts of users that are already revoked, then follows new revocations. */
 async function followRevoked(users: RevokedUsers, vault: Vault, accounts: Accounts): Promise<void> {
   users.follow((name) => void vault.removeUser(name))
   const revoked = accounts.list().filter(({ account: { user, realm } }) => users.revoked(user, realm))

@@ -1,12 +1,12 @@
 import type { Identity } from '../../call/index.ts'
 import type { TokenVaultConfig } from './config.ts'
 
-/** Whose names of users are the same people, and whose accounts a caller may use. */
+/** Rules that map callers to account owners. */
 export interface OwnerRules {
   readonly realm: string
-  /** Issuers whose access tokens external clients present. */
+  /** Issuers of access tokens of external clients. */
   readonly trustedIssuers: ReadonlySet<string>
-  /** Those of them whose users may use accounts. */
+  /** Trusted issuers whose users may use accounts. */
   readonly externalUserIssuers: ReadonlySet<string>
   readonly isolateExternalIssuers: boolean
   readonly allowUnverifiedPrincipal: boolean
@@ -23,7 +23,7 @@ export function ownerRules(vault: TokenVaultConfig, trustedIssuers: readonly str
   }
 }
 
-/** For whom a caller acts, as a realm and a name in it; a string says why it may use nobody's accounts. */
+/** Returns the user of a caller as realm and name, or a text with the reason why the caller may use no account. */
 export function personOf(
   { user, verified, issuer }: Identity,
   rules: OwnerRules,
@@ -34,7 +34,7 @@ export function personOf(
     return { realm: rules.isolateExternalIssuers ? issuer : rules.realm, user }
   }
   if (verified === null && !rules.allowUnverifiedPrincipal) {
-    return 'nobody has verified that the session acts for its user (plat_principal_verified)'
+    return 'it was not verified that the session acts for its user (plat_principal_verified)'
   }
   return { realm: rules.realm, user }
 }

@@ -8,7 +8,7 @@ import { checkGatewayConfig } from '../../config.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../../../docs/per-user-credentials.md'), 'utf8')
 
-/** The indented block that begins with this line. */
+/** Returns the indented block that begins with this line. */
 function blockFrom(line: string): string {
   const found = page.split('\n')
   const from = found.indexOf(`       ${line}`)
@@ -21,14 +21,14 @@ function blockFrom(line: string): string {
     .join('\n')
 }
 
-test('the configuration of the page is one that the gateway takes, without a warning', () => {
+test('the configuration of the page is valid without a warning', () => {
   const least = { identity: { publicKeyFiles: ['/pub.pem'] }, policyFile: '/p', upstreamsFile: '/u', auditPath: '/a' }
   const { tokenVault } = JSON.parse(blockFrom('{'))
   const { problems } = checkGatewayConfig(JSON.stringify({ ...least, tokenVault }), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])
 })
 
-test('the server of the page is one that the operator takes', () => {
+test('the MCPServer of the page is valid', () => {
   const { problems, object } = parseResource('MCPServer', blockFrom('apiVersion: plat.dev/v1alpha1'))
   assert.deepEqual(problems, [])
   assert.deepEqual(object?.spec.auth, { type: 'none', perUser: true, provider: 'github' })

@@ -1,7 +1,7 @@
 import type { Rec } from '@plat/ledger'
 import type { Owner } from './store/account.ts'
 
-/** What the ledger says of an account's life: never a token. `by`: an admin who did it; else its user or the gateway. */
+/** Ledger record of an account event, without tokens. `by`: the admin; absent for the user and the gateway. */
 export function accountRecord(
   { realm, user, provider }: Owner,
   event: string,

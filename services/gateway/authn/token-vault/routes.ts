@@ -18,7 +18,7 @@ import type { Provider } from './providers/provider.ts'
 import type { Owner, Tokens } from './store/account.ts'
 import type { Vault } from './vault.ts'
 
-/** Largest form that is read, in bytes: a sealed flow may hold the tokens of a login. */
+/** Maximum size of a form, in bytes: a sealed flow may contain the tokens of a login. */
 const MAX_FORM_BYTES = 64 * 1024
 
 export interface ConnectParts {
@@ -30,14 +30,14 @@ export interface ConnectParts {
   /** `<publicBaseURL>/v1/connect` */
   readonly base: string
   readonly realm: string
-  /** Whether the kill switch has been pulled on this user. */
+  /** Whether this user is revoked. */
   readonly isRevoked: (user: string) => boolean
   readonly log: Log
 }
 
 /**
- * `GET /v1/connect/{provider}` (docs/spec/gateway.md): login, a question, consent at the provider, each step bound to the browser and usable
- * once. The account belongs to whoever has logged in, whoever made the link.
+ * `GET /v1/connect/{provider}` (docs/spec/gateway.md): login, confirmation, consent at the provider; each step is bound to the browser
+ * and usable once. The account belongs to the user who logs in, not to the creator of the link.
  */
 export class ConnectRoutes {
   readonly #parts: ConnectParts
@@ -54,7 +54,7 @@ export class ConnectRoutes {
         async (_: FastifyRequest, body: string) => new URLSearchParams(body),
       )
       scope.setErrorHandler((error, _, reply) => {
-        // A broken form is answered by the listener; what fails here is told to a person.
+        // The listener handles malformed requests; other errors are shown to the user as a page.
         if (error instanceof Error && 'statusCode' in error) throw error
         this.#parts.log.error({ error: reasonOf(error) }, 'an account could not be connected')
         return show(reply, failedPage(500, 'Something went wrong on our side. Try again later.', null))
@@ -66,7 +66,7 @@ export class ConnectRoutes {
     })
   }
 
-  /** The click on the link: a login comes first. */
+  /** Start of a flow: redirects to the login. */
   async #begin(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { flows, login, cookie, base } = this.#parts
     const provider = this.#provider(request)
@@ -80,7 +80,7 @@ export class ConnectRoutes {
     return reply.code(303).header('cache-control', 'no-store').header('location', to.href).send()
   }
 
-  /** Back from the login: asks whether to go on, as whom. */
+  /** Redirect of the login: shows the confirmation page with the user's name. */
   async #loggedIn(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { flows, login, base, vault } = this.#parts
     const taken = this.#open('login', request, stateOf(request))
@@ -103,7 +103,7 @@ export class ConnectRoutes {
     return show(reply, page)
   }
 
-  /** The answer to the question. */
+  /** Submission of the confirmation form. */
   async #confirmed(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
     const taken = this.#take('confirm', request, form.get('flow') ?? '')
@@ -120,7 +120,7 @@ export class ConnectRoutes {
     return show(reply, leavingPage(provider.title, to))
   }
 
-  /** Back from the provider. */
+  /** Redirect of the provider. */
   async #consented(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const taken = this.#take('consent', request, stateOf(request))
     if (taken === null) return show(reply, strange)
@@ -134,7 +134,7 @@ export class ConnectRoutes {
     const { vault, isRevoked } = this.#parts
     const owner = this.#owner(flow)
     await vault.connect(owner, tokens)
-    // The kill switch may have been pulled while the user was at the provider.
+    // The user may have been revoked during the consent.
     if (isRevoked(flow.user)) {
       await vault.remove(owner, 'revoked')
       return show(reply, revokedUser)
@@ -161,7 +161,7 @@ export class ConnectRoutes {
     return typeof name === 'string' ? (this.#parts.providers.get(name) ?? null) : null
   }
 
-  /** The step that this request goes on with; null: it was not begun in this browser, for this provider, or its time is over. */
+  /** Returns the step of this request, or null if it belongs to another browser or provider, or has expired. */
   #open(step: Step, request: FastifyRequest, text: string): ClaimedFlow | null {
     const { flows, cookie, providers } = this.#parts
     const browser = cookie.read(request.headers.cookie)
@@ -172,7 +172,7 @@ export class ConnectRoutes {
     return isHere ? { flow, provider, browser, text } : null
   }
 
-  /** The same, once. */
+  /** The same, and marks the step as used. */
   #take(step: Step, request: FastifyRequest, text: string): ClaimedFlow | null {
     const taken = this.#open(step, request, text)
     return taken !== null && this.#parts.flows.spend(taken.flow, taken.flow.user) ? taken : null
@@ -191,7 +191,7 @@ interface ClaimedFlow {
   readonly flow: Flow
   readonly provider: Provider
   readonly browser: string
-  /** As it came, sealed. */
+  /** As received, sealed. */
   readonly text: string
 }
 
@@ -202,13 +202,13 @@ const strange = failedPage(
 )
 const revokedUser = failedPage(403, 'You may not connect accounts: your access was revoked.', null)
 
-/** Empty unless it stands there once. */
+/** Returns an empty text unless the parameter occurs exactly once. */
 function stateOf(request: FastifyRequest): string {
   const states = new URLSearchParams(queryOf(request)).getAll('state')
   return states.length === 1 ? (states[0] ?? '') : ''
 }
 
-/** As it was sent. */
+/** The query string as received. */
 function queryOf({ url }: FastifyRequest): string {
   const at = url.indexOf('?')
   return at === -1 ? '' : url.slice(at + 1)

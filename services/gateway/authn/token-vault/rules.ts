@@ -2,7 +2,7 @@ import type { Problem, Rule } from '@plat/config'
 import { keyFilePath } from '@plat/keys'
 import { isObject } from '@plat/tokens'
 
-/** What the schema of `tokenVault` cannot say. Nothing is asked of a vault that is off. */
+/** Rules that the schema of `tokenVault` cannot express. A disabled vault is not checked. */
 export const vaultRules: readonly Rule[] = [
   whenOn(keysOpen),
   whenOn(loginIsThere),
@@ -44,7 +44,7 @@ function loginIsThere({ login }: Members): (Problem | null)[] {
   return ['issuer', 'clientID'].map((key) => (members(login)[key] === '' ? error(`login.${key}`, why) : null))
 }
 
-/** Where authorization servers send browsers back to; a Host header would be the browser's own word. */
+/** Redirect base of authorization servers. A Host header would be controlled by the browser. */
 function baseIsThere({ publicBaseURL }: Members, { identity }: Members): (Problem | null)[] {
   const base = String(publicBaseURL) || String(members(identity).resourceBaseURL ?? '')
   if (base === '')
@@ -64,7 +64,7 @@ function issuersAreTrusted({ externalUserIssuers }: Members, { identity }: Membe
   )
 }
 
-/** What the gateway says in an authorization request itself. */
+/** Parameters that the gateway sets in authorization requests. */
 const OWN_PARAMETERS = [
   'client_id',
   'code_challenge',
@@ -84,19 +84,19 @@ function providersAreWhole({ providers }: Members): (Problem | null)[] {
   return list(providers).flatMap((one, index) => {
     const provider = members(one)
     const at = `providers[${index}]`
-    const taken = OWN_PARAMETERS.filter((name) => Object.hasOwn(members(provider.extraAuthParams), name))
+    const reserved = OWN_PARAMETERS.filter((name) => Object.hasOwn(members(provider.extraAuthParams), name))
     return [
       provider.name === 'callback' ? error(`${at}.name`, 'is an address of the gateway itself') : null,
       provider.clientID === '' ? error(`${at}.clientID`, 'is required') : null,
       serverProblem(provider, at),
       endpointProblem(provider, at),
       ...assertionProblems(provider, at),
-      ...taken.map((name) => error(`${at}.extraAuthParams.${name}`, 'is said by the gateway itself')),
+      ...reserved.map((name) => error(`${at}.extraAuthParams.${name}`, 'is set by the gateway')),
     ]
   })
 }
 
-/** Whoever may write an MCPServer could otherwise send himself everybody's tokens. */
+/** Without an allowlist anyone who can create an MCPServer could collect user tokens. */
 function serverProblem({ allowedServers, allowAnyServer }: Members, at: string): Problem | null {
   const servers = list(allowedServers)
   if (servers.length === 0 && allowAnyServer !== true) {
@@ -112,7 +112,7 @@ function endpointProblem({ preset, issuer, authorizationURL, tokenURL, grant }: 
   return isWhole ? null : error(at, 'preset generic needs an issuer, or authorizationURL and tokenURL')
 }
 
-/** The draft "Identity Assertion JWT Authorization Grant": for confidential clients, and for one issuer. */
+/** The draft "Identity Assertion JWT Authorization Grant" requires confidential clients and one issuer. */
 function assertionProblems({ grant, issuer, idJag, clientSecretFile }: Members, at: string): (Problem | null)[] {
   if (grant !== 'id-jag') return []
   const { audience } = members(idJag)

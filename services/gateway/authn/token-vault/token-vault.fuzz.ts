@@ -20,7 +20,7 @@ const cookie = browserCookie({ isSecure: true, ttlSeconds: 600 })
 const open: FlowSealer = { seal: (_, { id }) => id, open: (_, text) => ({ id: text }) }
 const flows = new Flows({ sealer: open, clock, ids: systemIds(clock), ttlMs: 1_000 })
 
-/** What strangers send to the vault: answers of providers, cookies, states, lines of the journal, words on pages. */
+/** Untrusted input of the vault: provider responses, cookies, states, journal lines, texts on pages. */
 export const target = fuzzTarget('token-vault', {
   'an answer is left as it is, or becomes one of RFC 6749': fc.property(
     answers,

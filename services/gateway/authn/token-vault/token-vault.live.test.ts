@@ -9,7 +9,7 @@ const CONNECT = `${PUBLIC}/v1/connect/hub`
 const providers = await startProviders()
 after(() => providers.close())
 
-test('a user without an account is told where to connect it, connects it, and the server sees his token and nobody else’s', async (t) => {
+test('a user without an account gets a link, connects an account, and the server receives only their token', async (t) => {
   // Shows D2.auth.perUser, D3.endpoint.connect, D3.tokenVault.enabled, D3.tokenVault.publicBaseURL, D3.tokenVault.login.issuer,
   // D3.tokenVault.login.clientID, D3.tokenVault.login.clientSecretFile, D3.tokenVault.providers.name, D3.tokenVault.providers.clientID,
   // D3.tokenVault.providers.clientSecretFile, D3.tokenVault.storePath, D3.tokenVault.keyURI.
@@ -34,20 +34,20 @@ test('a user without an account is told where to connect it, connects it, and th
   assert.deepEqual(others, [])
   const written = `${await fixture.written()}${await fixture.store()}`
   assert.match(written, /"action":"account.connected"/)
-  for (const secret of fixture.seen()) assert.ok(!written.includes(secret), 'a token stands in a file')
+  for (const secret of fixture.seen()) assert.ok(!written.includes(secret), 'a token is in a file')
 })
 
-test('a session that acts for nobody, or whose user nobody has verified, may use no account', async (t) => {
+test('a session without a user, or with an unverified one, cannot use an account', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
   const nobody = await fixture.callAs(null)
   assert.deepEqual([nobody.error, nobody.connectURL], ['upstream_credential', null])
   const unverified = await fixture.callAs('ada', { plat_principal_verified: undefined })
   assert.deepEqual([unverified.error, unverified.connectURL], ['upstream_credential', null])
-  assert.match(unverified.reason, /nobody has verified that the session acts for its user/)
+  assert.match(unverified.reason, /it was not verified that the session acts for its user/)
 })
 
-test('a token is renewed before it ends, by one call however many wait, and the next refresh token is the one that is used then', async (t) => {
+test('a token is renewed before it ends, once for concurrent calls, and the next renewal uses the new refresh token', async (t) => {
   // Half of a life that is shorter than two minutes is used, so these tokens are renewed each second. The provider takes everything
   // back when a refresh token is shown twice.
   const fixture = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
@@ -68,7 +68,7 @@ test('a token is renewed before it ends, by one call however many wait, and the 
   assert.deepEqual(said('refused'), [])
 })
 
-test('a user disconnects his own account: the provider takes the tokens back, and calls ask for the account again', async (t) => {
+test('a user can disconnect an account: the provider revokes the tokens, and calls require the account again', async (t) => {
   // Shows D3.tokenVault.providers.revocationURL.
   const fixture = await VaultFixture.start(t, providers)
   const browser = fixture.browser()
@@ -84,7 +84,7 @@ test('a user disconnects his own account: the provider takes the tokens back, an
   assert.doesNotMatch(await fixture.store(), /"t":"kept"/, 'what was removed is written over')
 })
 
-test('what the provider has ended is removed, and the user is asked again', async (t) => {
+test('a grant ended by the provider is removed, and the user is prompted again', async (t) => {
   const fixture = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
   await fixture.connect(fixture.browser(), 'ada', 'ada-who-ends')
   await fixture.hub.end('ada-who-ends')
@@ -95,7 +95,7 @@ test('what the provider has ended is removed, and the user is asked again', asyn
   assert.deepEqual((await fixture.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
 })
 
-test('the kill switch on a user removes his accounts and nobody else’s, and keeps him from connecting new ones', async (t) => {
+test('revoking a user removes the accounts of that user only and prevents new ones', async (t) => {
   // Shows D3.tokenVault.keepOnKillSwitch.
   const fixture = await VaultFixture.start(t, providers)
   const browser = fixture.browser()
@@ -133,7 +133,7 @@ test('an admin sees accounts without tokens, and removes one', async (t) => {
   assert.match(await fixture.written(), /"action":"account.removed".*"by":"token:admin"/)
 })
 
-test('a token that the server does not accept leads to the page where a fresh one is had', async (t) => {
+test('a token that the server does not accept leads to the page that renews it', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   await fixture.connect(fixture.browser(), 'ada', 'ada-who-leaves')
   await fixture.hub.end('ada-who-leaves')
@@ -142,7 +142,7 @@ test('a token that the server does not accept leads to the page where a fresh on
   assert.match(called.reason, /the server does not accept your hub account/)
 })
 
-test('accounts survive a restart, under a new key as well while the old one is listed; without it the gateway does not start', async (t) => {
+test('accounts survive a restart, also under a new key while the old one is listed; without it the gateway does not start', async (t) => {
   // Shows D3.tokenVault.keyURI, D3.tokenVault.retiredKeyURIs.
   const fixture = await VaultFixture.start(t, providers)
   await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
@@ -162,7 +162,7 @@ test('accounts survive a restart, under a new key as well while the old one is l
   assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
 })
 
-test('without a vault a server for each user refuses every call, and there is nothing to connect', async (t) => {
+test('without a vault a per-user server refuses every call, and the connect pages do not exist', async (t) => {
   const fixture = await VaultFixture.start(t, providers, { vault: { enabled: false } })
   const called = await fixture.callAs('ada')
   assert.deepEqual([called.error, called.connectURL], ['upstream_credential', null])
@@ -170,7 +170,7 @@ test('without a vault a server for each user refuses every call, and there is no
   assert.equal((await fetch(`${fixture.url}/v1/connect/hub`)).status, 404)
 })
 
-test('the login’s addresses and the claim with the user can be said', async (t) => {
+test('the endpoints and user claim of the login can be configured', async (t) => {
   // Shows D3.tokenVault.login.authorizationURL, D3.tokenVault.login.tokenURL, D3.tokenVault.login.jwksURL,
   // D3.tokenVault.login.usernameClaim, D3.tokenVault.userRealm.
   const { url } = providers.idp
@@ -190,7 +190,7 @@ test('the login’s addresses and the claim with the user can be said', async (t
   assert.equal((await fixture.callAs('nick-of-ada')).connectURL, CONNECT)
 })
 
-test('an ID token that somebody else has signed logs nobody in', async (t) => {
+test('an ID token with a foreign signature is refused', async (t) => {
   // Shows D3.tokenVault.login.jwksURL.
   const { idp, hub } = providers
   const addresses = { authorizationURL: `${idp.url}/auth`, tokenURL: `${idp.url}/token`, jwksURL: `${hub.url}/jwks` }
@@ -200,7 +200,7 @@ test('an ID token that somebody else has signed logs nobody in', async (t) => {
   assert.match(shown.text, /Nothing was connected/)
 })
 
-test('a user who is revoked while he is at the provider connects nothing', async (t) => {
+test('a user who is revoked during the consent cannot connect an account', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   const browser = fixture.browser()
   const isBack = ({ pathname }: URL) => pathname.endsWith('/hub/callback')

@@ -13,7 +13,7 @@ function shown(answer: Credential | Denial): string {
   return isDenial(answer) ? answer.reason : String(answer.headers.authorization)
 }
 
-test('an account is its user’s alone: no other user, realm, tenant, namespace, server or provider finds it', async () => {
+test('an account is visible only to its user, realm, tenant, namespace, server and provider', async () => {
   // Shows D3.tokenVault.providers.allowedServers, D3.tokenVault.providers.allowedNamespaces.
   const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
@@ -25,7 +25,7 @@ test('an account is its user’s alone: no other user, realm, tenant, namespace,
     [SERVER, 'hub', { ...ada, user: 'bob' }, /not connected/],
     [SERVER, 'hub', { ...ada, user: null }, /acts for no user/],
     [SERVER, 'hub', { ...ada, tenant: 'acme' }, /not connected/],
-    [SERVER, 'hub', { ...ada, verified: null }, /nobody has verified/],
+    [SERVER, 'hub', { ...ada, verified: null }, /it was not verified/],
     [SERVER, 'hub', { ...ada, namespace: 'third' }, /not for agents of this namespace/],
     ['evil/notes', 'hub', ada, /not for this server/],
     [SERVER, 'nub', ada, /has no provider nub/],
@@ -41,7 +41,7 @@ test('an account is its user’s alone: no other user, realm, tenant, namespace,
   assert.equal(vault.missing(SERVER, 'hub', { ...ada, tenant: 'red' })?.data?.connectURL, `${CONNECT}?tenant=red`)
 })
 
-test('users of an external issuer find accounts where it is listed, and only their own issuer’s when issuers are apart', async () => {
+test('users of an external issuer find accounts where it is listed, and only those of their issuer with isolateExternalIssuers', async () => {
   // Shows D3.tokenVault.externalUserIssuers, D3.tokenVault.isolateExternalIssuers, D3.tokenVault.userRealm.
   const external = { ...ada, verified: null, issuer: 'https://customer.example' }
   const together = await scriptedVault()
@@ -58,14 +58,14 @@ test('users of an external issuer find accounts where it is listed, and only the
   assert.equal(shown(await apart.vault.of(SERVER, 'hub', external)), 'Bearer theirs')
 })
 
-test('allowUnverifiedPrincipal takes sessions whose user nobody has verified', async () => {
+test('allowUnverifiedPrincipal admits sessions with an unverified user', async () => {
   // Shows D3.tokenVault.allowUnverifiedPrincipal.
   const { vault, owner, clock } = await scriptedVault({ allowUnverifiedPrincipal: true })
   await vault.connect(owner, tokensOf(clock))
   assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, verified: null })), 'Bearer first')
 })
 
-test('a token is used until a minute before its end; then one call asks for the next, and all that wait get it', async () => {
+test('a token is used until a minute before its end; then concurrent calls share one renewal', async () => {
   const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   clock.advance(59 * MINUTE_MS - 1)
@@ -77,7 +77,7 @@ test('a token is used until a minute before its end; then one call asks for the 
   assert.ok(!(vault.of(SERVER, 'hub', ada) instanceof Promise), 'a token in hand costs no wait')
 })
 
-test('while the provider gives no answer the old token is used to its end, and nobody asks more than once a second', async () => {
+test('while the provider does not respond the old token is used until it expires, with at most one renewal per second', async () => {
   const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   provider.answer = silent
@@ -95,7 +95,7 @@ test('while the provider gives no answer the old token is used to its end, and n
   assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer renewed-4')
 })
 
-test('a grant that the provider has ended takes the account with it, and its user is asked to connect again', async () => {
+test('a grant that the provider has ended removes the account, and its user is prompted to connect again', async () => {
   const { vault, owner, clock, provider, records } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   provider.answer = gone
@@ -104,14 +104,14 @@ test('a grant that the provider has ended takes the account with it, and its use
   assert.ok(isDenial(denial))
   assert.deepEqual(denial.data, { connectURL: CONNECT, provider: 'hub' })
   assert.equal(vault.account(owner), null)
-  assert.deepEqual(provider.revoked, [], 'there is nothing to take back')
+  assert.deepEqual(provider.revoked, [], 'there is nothing to revoke')
   assert.deepEqual(
     records.map(({ action }) => action),
     ['account.connected', 'account.invalid_grant'],
   )
 })
 
-test('a token without a refresh token is used to its end, one without an end for good', async () => {
+test('a token without a refresh token is used until it expires, one without expiry forever', async () => {
   const { vault, owner, clock } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock, { refreshToken: null }))
   clock.advance(60 * MINUTE_MS - 1)
@@ -123,7 +123,7 @@ test('a token without a refresh token is used to its end, one without an end for
   assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer for good')
 })
 
-test('a token that a server refuses is replaced once it is ten seconds old, and before that its user is asked', async () => {
+test('a token that a server refuses is replaced once it is ten seconds old, and before that its user is prompted', async () => {
   const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   const first = await vault.of(SERVER, 'hub', ada)
@@ -132,11 +132,11 @@ test('a token that a server refuses is replaced once it is ten seconds old, and 
   assert.match(shown(await vault.renewed(SERVER, 'hub', ada, first)), /does not accept your Hub account: open/)
   clock.advance(1)
   assert.equal(shown(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1')
-  assert.equal(shown(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1', 'somebody else has got it')
+  assert.equal(shown(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1', 'another call has renewed it')
   assert.equal(provider.renewals, 1)
 })
 
-test('an account that is connected anew or taken away while its token is renewed stays so', async () => {
+test('an account that is reconnected or removed during a renewal is not changed by it', async () => {
   const { vault, owner, clock, provider } = await scriptedVault()
   const renewing = async (meanwhile: () => Promise<unknown>) => {
     const { promise, resolve } = Promise.withResolvers<Tokens>()
@@ -144,7 +144,7 @@ test('an account that is connected anew or taken away while its token is renewed
     await vault.connect(owner, tokensOf(clock))
     clock.advance(59 * MINUTE_MS)
     const waiting = vault.of(SERVER, 'hub', ada)
-    // The provider is asked once the account is open.
+    // The renewal starts after the account was opened.
     while (provider.renewals === 0) await new Promise(setImmediate)
     await meanwhile()
     resolve(tokensOf(clock, { accessToken: 'of the grant before' }))
@@ -155,12 +155,12 @@ test('an account that is connected anew or taken away while its token is renewed
   assert.equal(again, 'Bearer of the new grant')
   assert.match(await renewing(() => vault.remove(owner, 'disconnected')), /not connected/)
   assert.equal(vault.account(owner), null)
-  // What came for an account that was gone is the provider's to forget as well.
+  // Tokens that arrive for a removed account are revoked as well.
   await vault.close()
   assert.deepEqual(provider.revoked, ['first', 'of the grant before'])
 })
 
-test('the kill switch removes what a user has in every realm and tenant, and has the provider take it back', async () => {
+test('revoking a user removes the accounts in every realm and tenant and revokes their tokens', async () => {
   const { vault, owner, clock, provider, accounts } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock, { accessToken: 'one' }))
   await vault.connect({ ...owner, realm: 'https://customer.example' }, tokensOf(clock, { accessToken: 'two' }))

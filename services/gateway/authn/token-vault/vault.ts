@@ -9,57 +9,57 @@ import { accountRecord } from './record.ts'
 import { type Owner, ownerKey, type RemovedWhy, type Tokens } from './store/account.ts'
 import type { Accounts, StoredAccount } from './store/accounts.ts'
 
-/** Before it expires, a token that can be renewed is not used any more; in milliseconds. */
+/** Renewable tokens are not used this long before they expire, in milliseconds. */
 const MARGIN_MS = 60_000
-/** After a refusal nobody asks again for this long, in milliseconds. */
+/** Delay before the next attempt after a failed renewal, in milliseconds. */
 const ASK_AGAIN_MS = 1_000
-/** A token younger than this, in milliseconds, is not replaced because a server refuses it: the next one would be refused as well. */
+/** Minimum age of a token that is renewed because a server refused it, in milliseconds: its successor would be refused as well. */
 const LEAST_AGE_MS = 10_000
 
-/** Where a user connects an account, for agents of this tenant. */
+/** Returns the URL where a user connects an account, for agents of this tenant. */
 export function connectURL(base: string, provider: string, tenant: string): string {
   return `${base}/${provider}${tenant === '' ? '' : `?tenant=${encodeURIComponent(tenant)}`}`
 }
 
-/** What the vault asks of a provider. */
+/** The part of a provider that the vault uses. */
 export type VaultProvider = Pick<Provider, 'name' | 'title' | 'serves' | 'isFor' | 'renews' | 'renew' | 'revoke'>
 
 export interface VaultParts {
   readonly accounts: Accounts
   readonly providers: ReadonlyMap<string, VaultProvider>
   readonly rules: OwnerRules
-  /** Where a user connects an account of this provider. */
+  /** Returns the URL where a user connects an account of this provider. */
   readonly connectURL: (provider: string, tenant: string) => string
   readonly record: (tenant: string, record: Rec) => void
   readonly clock: Clock
   readonly log: Log
 }
 
-/** An account whose tokens are open. */
+/** An account with decrypted tokens. */
 interface Held {
   readonly tokens: Tokens
   readonly credential: Credential
-  /** Until then nobody looks for another token, in milliseconds since the epoch. */
+  /** End of use of the token, in milliseconds since the epoch. */
   readonly freshUntil: number
   askAgainAt: number
 }
 
-/** What a call shows its server for the user that it acts for. */
+/** Credentials of users for calls to per-user servers. */
 export interface UserTokens {
-  /** Why no call of this caller can be made at all; null: nothing is known against it. */
+  /** Returns why no call of this caller can succeed, or null if no reason is known. */
   missing(server: string, provider: string, identity: Identity): Denial | null
-  /** A plain value when the token is in hand. */
+  /** Synchronous if the token is cached. */
   of(server: string, provider: string, identity: Identity): Credential | Denial | Promise<Credential | Denial>
-  /** What to show instead of what the server has refused; a denial says what its user can do. */
+  /** Returns a credential to replace one that the server refused, or a denial with a remedy for the user. */
   renewed(server: string, provider: string, identity: Identity, refused: Credential): Promise<Credential | Denial>
 }
 
-/** Users' own tokens (docs/spec/crds.md, `auth.perUser`): who may use which, and always a fresh one. */
+/** OAuth tokens of users (docs/spec/crds.md, `auth.perUser`): authorizes their use and renews them. */
 export class Vault implements UserTokens {
   readonly #parts: VaultParts
-  /** What is open goes with the account as it stands. */
+  /** Decrypted tokens by account state. */
   readonly #held = new WeakMap<StoredAccount, Held>()
-  /** One call asks, however many wait; by owner. */
+  /** Renewals in progress by owner, shared by concurrent calls. */
   readonly #asking = new Map<string, Promise<Credential | Denial>>()
   readonly #leaving = new Set<Promise<void>>()
 
@@ -89,7 +89,7 @@ export class Vault implements UserTokens {
     const found = this.#find(server, provider, identity)
     if (!('kept' in found)) return found
     const held = this.#held.get(found.kept)
-    // Somebody else has got the next one since.
+    // Another call has renewed the token meanwhile.
     if (held === undefined || held.credential.headers !== refused.headers) return this.of(server, provider, identity)
     const { tokens } = held
     const isYoung = this.#parts.clock.now() < tokens.obtainedAt + LEAST_AGE_MS
@@ -103,7 +103,7 @@ export class Vault implements UserTokens {
     return this.#once(found, true)
   }
 
-  /** Keeps what a user has consented to. */
+  /** Stores the tokens of a consent. */
   async connect(owner: Owner, tokens: Tokens): Promise<void> {
     await this.#parts.accounts.connect(owner, tokens)
     this.#record(owner, 'connected', tokens.scopes)
@@ -113,23 +113,23 @@ export class Vault implements UserTokens {
     return this.#parts.accounts.get(ownerKey(owner))
   }
 
-  /** Forgets an account and has the provider revoke its tokens. False: there is none. */
+  /** Removes an account and revokes its tokens at the provider. Returns false if there is none. */
   async remove(owner: Owner, why: RemovedWhy, by?: string): Promise<boolean> {
     for (;;) {
       const kept = this.account(owner)
       if (kept === null) return false
-      // Where a call has just got the next token, that one goes as well.
+      // Retried if a concurrent call renewed the token, so that the new one is revoked as well.
       if (await this.#remove(kept, why, by)) return true
     }
   }
 
-  /** The kill switch: removes every account of `<user>` in whatever realm, or of `<realm>#<user>`. */
+  /** Removes every account of a revoked user: `<user>` in any realm, or `<realm>#<user>`. */
   async removeUser(name: string): Promise<void> {
     const isMeant = ({ user, realm }: Owner) => user === name || `${realm}#${user}` === name
     await this.removeAll(this.#parts.accounts.list().filter(({ account }) => isMeant(account)))
   }
 
-  /** Removes these accounts because their users are revoked. */
+  /** Removes accounts because their users are revoked. */
   async removeAll(kept: readonly StoredAccount[]): Promise<void> {
     const { log } = this.#parts
     const failed = (user: string) => (error: unknown) =>
@@ -137,7 +137,7 @@ export class Vault implements UserTokens {
     await Promise.all(kept.map(({ account }) => this.remove(account, 'revoked').catch(failed(account.user))))
   }
 
-  /** Waits for what providers are still told. */
+  /** Waits for pending revocations at providers. */
   async close(): Promise<void> {
     await Promise.all(this.#leaving)
   }
@@ -174,7 +174,7 @@ export class Vault implements UserTokens {
     return asked
   }
 
-  /** `isRefused`: a server does not take the token that is held. */
+  /** `isRefused`: a server refused the current token. */
   async #fresh({ key, kept, provider }: UsableAccount, isRefused: boolean): Promise<Credential | Denial> {
     const { accounts, clock } = this.#parts
     const held = this.#held.get(kept) ?? (await this.#open(kept, provider))
@@ -198,7 +198,7 @@ export class Vault implements UserTokens {
     if (renewed !== null) return renewed.credential
     const other = accounts.get(key)
     if (other !== null) return this.#fresh({ key, kept: other, provider }, false)
-    // Nobody took these away when the account went: they came too late.
+    // The account was removed during the renewal, so the new tokens must be revoked here.
     this.#revoke(provider, next)
     return this.#connect(provider, kept.account.tenant, `your ${provider.title} account is not connected`)
   }
@@ -209,23 +209,26 @@ export class Vault implements UserTokens {
     if (tokens === null) {
       log.error(
         { account: kept.id, provider: provider.name },
-        'a connected account cannot be opened: its seal is broken',
+        'a connected account cannot be opened: decryption failed',
       )
       return null
     }
-    // Sealed with a key that is being retired: it is sealed anew now that it is used.
+    // Re-encrypts tokens of a retired key on use.
     const current = accounts.isStale(kept) ? await this.#keep(kept, provider, tokens) : null
     return current ?? this.#hold(kept, provider, tokens)
   }
 
-  /** Null: the account has changed meanwhile. What cannot be kept is used all the same: the provider has taken the one before back. */
+  /**
+   * Returns null if the account has changed meanwhile. Tokens that cannot be stored are still used: the provider has invalidated their
+   * predecessors.
+   */
   async #keep(kept: StoredAccount, provider: VaultProvider, tokens: Tokens): Promise<Held | null> {
     const { accounts, log } = this.#parts
     try {
       const after = await accounts.renew(kept, tokens)
       return after === null ? null : this.#hold(after, provider, tokens)
     } catch (error) {
-      log.error({ account: kept.id, error: reasonOf(error) }, 'the tokens of an account could not be kept')
+      log.error({ account: kept.id, error: reasonOf(error) }, 'the tokens of an account could not be stored')
       return this.#hold(kept, provider, tokens)
     }
   }
@@ -252,7 +255,7 @@ export class Vault implements UserTokens {
     log.warn({ account: id, problem: why }, 'no new token for a connected account')
   }
 
-  /** False: it has changed meanwhile. */
+  /** Returns false if the account has changed meanwhile. */
   async #remove(kept: StoredAccount, why: RemovedWhy, by?: string): Promise<boolean> {
     const { accounts, providers } = this.#parts
     const tokens = await accounts.tokens(kept)
@@ -279,7 +282,7 @@ export class Vault implements UserTokens {
   }
 }
 
-/** An account that a call may use. */
+/** An account that a call can use. */
 interface UsableAccount {
   readonly key: string
   readonly kept: StoredAccount
@@ -290,9 +293,9 @@ function refused(why: string): Denial {
   return deny('upstream_credential', why)
 }
 
-const noToken = deny('upstream_credential', 'the provider gives no token now', { retryAfterMs: ASK_AGAIN_MS })
+const noToken = deny('upstream_credential', 'the provider issues no token now', { retryAfterMs: ASK_AGAIN_MS })
 
-/** Of a token that lives shorter than twice the margin, half of its life is used. */
+/** Returns the end of use. For tokens that live less than twice the margin it is half of their lifetime. */
 function freshUntil({ expiresAt, obtainedAt }: Tokens, renews: boolean): number {
   if (expiresAt === null) return Number.POSITIVE_INFINITY
   return renews ? expiresAt - Math.min(MARGIN_MS, (expiresAt - obtainedAt) / 2) : expiresAt

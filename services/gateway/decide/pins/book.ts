@@ -4,12 +4,12 @@ import { NO_DIGEST, type Offered } from './definition.ts'
 import type { PinEvent } from './events.ts'
 import type { PinRules, Standing } from './rules.ts'
 
-/** Tools of one server that are remembered; further ones count as unpinned. */
+/** Bound of remembered tools per server; further ones count as unpinned. */
 export const TOOLS_PER_SERVER_MAX = 4096
-/** Servers that are remembered; the one that was seen longest ago makes room. */
+/** LRU bound of remembered servers. */
 export const SERVERS_MAX = 10_000
 
-/** Something about a tool that somebody wants to know. */
+/** A change of a tool that is recorded and counted. */
 export interface PinNotice {
   readonly server: string
   readonly t: 'learned' | 'drifted'
@@ -20,21 +20,21 @@ export interface PinNotice {
 export interface PinBookOptions {
   readonly journal: Journal<PinEvent>
   readonly clock: Clock
-  /** Told once of each new definition, when the journal has it. */
+  /** Called once for each new definition, when it is durable. */
   readonly onNotice: (notice: PinNotice) => void
   readonly onFault: (error: unknown) => void
 }
 
-/** One tool of a server, as far as it is known. */
+/** Known state of one tool. */
 export interface ToolState {
   readonly tool: string
-  /** Of the last definition that anybody was offered; null: none since the gateway started. */
+  /** Digest of the definition offered last; null: none since the gateway started. */
   readonly digest: string | null
-  /** Null where `digest` is. */
+  /** Null if `digest` is. */
   readonly standing: Standing | null
-  /** What it is held against; empty: nothing. */
+  /** Digests that it is compared with; empty: none. */
   readonly pins: readonly string[]
-  /** Where the pins come from: resources, or what was learned or accepted. */
+  /** Origin of the pins: resources, or the journal (learned or accepted). */
   readonly source: 'resources' | 'journal' | null
 }
 
@@ -44,29 +44,29 @@ interface ObservedTool {
   at: number
 }
 
-/** What is known of one server's tools. */
+/** Known tools of one server. */
 class ServerTools {
-  /** Wall clock of the last list, in milliseconds; null: none since the gateway started. */
+  /** Wall clock time of the last list, in milliseconds; null: none since the gateway started. */
   seenAt: number | null = null
-  /** Definitions of mode `learn`, and accepted ones. */
+  /** Learned and accepted digests by tool name. */
   readonly learned = new Map<string, string>()
-  /** `<tool>\n<digest>` of what was told as drift. */
+  /** `<tool>\n<digest>` of reported drifts. */
   readonly told = new Set<string>()
-  /** The last definition that anybody was offered. */
+  /** Definitions offered last, by tool name. */
   readonly seen = new Map<string, ObservedTool>()
 }
 
-/** Characters of all definitions that are kept for people to read; the one that was offered longest ago makes room. */
+/** Bound of the total length of stored definitions, in characters. The oldest are evicted. */
 const DEFINITIONS_MAX_CHARS = 16_777_216
 
 /**
- * What servers offered: the last definition of each tool, whoever it was offered to, and the first one of mode `learn`. A
- * definition that was shown to one session and not to others counts for all, until the server offers another.
+ * Tool definitions that servers offered: the latest one of each tool, and the first one seen in mode `learn`. A definition offered to
+ * any session counts for all until the server offers another.
  */
 export class PinBook {
   readonly #options: PinBookOptions
   readonly #servers = new LruCache<string, ServerTools>({ maxEntries: SERVERS_MAX })
-  /** By their digest. */
+  /** Definitions by digest. */
   readonly #texts = new LruCache<string, string>({
     maxEntries: Number.POSITIVE_INFINITY,
     maxWeight: DEFINITIONS_MAX_CHARS,
@@ -78,7 +78,7 @@ export class PinBook {
     this.#options = options
   }
 
-  /** Reads the journal, then answers. Rejects when it cannot be read: pins that are forgotten would be learned anew. */
+  /** Reads the journal, then serves. Rejects if it cannot be read: forgotten pins would be learned again. */
   static async open(options: PinBookOptions): Promise<PinBook> {
     const book = new PinBook(options)
     let last = 0
@@ -86,7 +86,7 @@ export class PinBook {
       book.#apply(key, event)
       last = seq
     }
-    // What this replica wrote itself changes nothing when it comes back, and of two that learned at once all take the later.
+    // Events of this replica change nothing when they return. If two replicas learn at once, all use the later event.
     options.journal
       .follow(
         last,
@@ -102,7 +102,7 @@ export class PinBook {
     this.#stop.abort()
   }
 
-  /** Takes note of what a server offers, and answers how each of the tools stands. */
+  /** Records the tools that a server offers. Returns the standing of each. */
   observe(server: string, rules: PinRules, offered: readonly Offered[]): readonly Standing[] {
     const known = this.#of(server)
     const at = this.#options.clock.monotonic()
@@ -117,14 +117,14 @@ export class PinBook {
     })
   }
 
-  /** The last definition of a tool, or null when nobody was offered it within `maxAgeMs`. */
+  /** Returns the latest digest of a tool, or null if it was not offered within `maxAgeMs`. */
   lastSeen(server: string, tool: string, maxAgeMs: number): string | null {
     const seen = this.#servers.peek(server)?.seen.get(tool)
     if (seen === undefined || this.#options.clock.monotonic() - seen.at > maxAgeMs) return null
     return seen.digest
   }
 
-  /** How a definition stands against what the rules pin; what they do not name is held against what was learned. */
+  /** Compares a definition with the pins of the rules, or with the learned digest if the rules do not name the tool. */
   standing(server: string, rules: PinRules, { name, digest }: Pick<Offered, 'name' | 'digest'>): Standing {
     const pins = rules.pins.get(name)
     if (pins !== undefined) return pins.has(digest) ? 'pinned' : 'drifted'
@@ -133,17 +133,17 @@ export class PinBook {
     return learned === digest ? 'pinned' : 'drifted'
   }
 
-  /** Servers that something is known of. */
+  /** Known servers. */
   servers(): Iterable<string> {
     return this.#servers.keys()
   }
 
-  /** When a server's tools were last offered to anybody, in milliseconds; null: not since the gateway started. */
+  /** Wall clock time when a server's tools were last offered, in milliseconds; null: not since the gateway started. */
   seenAt(server: string): number | null {
     return this.#servers.peek(server)?.seenAt ?? null
   }
 
-  /** Every tool of a server that was offered, learned or is named by the rules; by name. */
+  /** Every tool of a server that was offered, learned or is pinned by the rules; sorted by name. */
   tools(server: string, rules: PinRules): readonly ToolState[] {
     const known = this.#servers.peek(server)
     const names = new Set([...(known?.seen.keys() ?? []), ...(known?.learned.keys() ?? []), ...rules.pins.keys()])
@@ -158,12 +158,12 @@ export class PinBook {
     })
   }
 
-  /** The definition with this digest in its canonical form; null where it is not known, or no more. */
+  /** Returns the canonical form of the definition with this digest, or null if it is unknown or evicted. */
   definition(digest: string): string | null {
     return this.#texts.peek(digest) ?? null
   }
 
-  /** From now on this definition of a tool is the right one, where the rules pin no other. Resolves when it is durable. */
+  /** Makes this the pinned definition of a tool unless the rules pin another. Resolves when durable. */
   async accept(
     server: string,
     { tool, digest, by }: { readonly tool: string; readonly digest: string; readonly by: string },
@@ -186,7 +186,7 @@ export class PinBook {
     return 'pinned'
   }
 
-  /** In force at once, told when it is durable: a pin that could not be kept holds as long as the process. */
+  /** In force at once and reported when durable. A pin that cannot be stored holds until the process ends. */
   #keep(server: string, t: PinNotice['t'], { name: tool, digest, text }: Offered): void {
     const event = { t, tool, digest, ...(text !== null && { definition: text }) }
     this.#apply(server, event)
@@ -201,7 +201,7 @@ export class PinBook {
     else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
   }
 
-  /** Starts over with what the journal holds. */
+  /** Rebuilds the state from the journal. */
   #replace(entries: readonly JournalEntry<PinEvent>[]): void {
     for (const { learned, told } of this.#servers.values()) {
       learned.clear()

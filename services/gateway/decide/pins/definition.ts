@@ -1,25 +1,25 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
 
-/** One tool as a server offers it. */
+/** One tool as offered by a server. */
 export interface Offered {
   readonly name: string
-  /** SHA-256 of the canonical form of the whole definition; `NO_DIGEST` where it has none. */
+  /** SHA-256 of the canonical form of the whole definition; `NO_DIGEST` if it has none. */
   readonly digest: string
-  /** The canonical form, for people to read; null: none, or too long to be kept. */
+  /** The canonical form, for display; null: none, or too long to store. */
   readonly text: string | null
 }
 
-/** Stands for the digest of a definition without a canonical form, or of none; it is never learned, and no pin reads like it. */
+/** Digest of a missing definition or one without a canonical form. It is never learned and equals no pin. */
 export const NO_DIGEST = 'none'
 
-/** Characters of a definition that is kept for people to read. */
+/** Maximum length of a stored definition, in characters. */
 export const DEFINITION_MAX_CHARS = 16_384
 
 /**
- * The digest of a tool's definition, `sha256:<hex>`: every member counts (wording, schemas, annotations, icons, what nobody
- * knows yet), the order of members and the spelling of numbers do not. `tool` comes from `parseLossless`, so that numbers
- * beyond 2^53 differ where their text does. Null where the definition has no canonical form: text that is no Unicode.
+ * Returns the digest `sha256:<hex>` of a tool definition. Every member counts (description, schemas, annotations, icons, unknown
+ * members); member order and number spelling do not. `tool` comes from `parseLossless`, so numbers beyond 2^53 are distinguished.
+ * Returns null if the definition is not valid Unicode and so has no canonical form.
  */
 export function definitionDigest(tool: unknown): string | null {
   const text = canonicalText(tool)
@@ -39,7 +39,7 @@ function canonicalText(tool: unknown): string | null {
   }
 }
 
-/** The tools of a list. What has no name is left out: nothing can be pinned to it, and nobody can call it by policy. */
+/** Returns the tools of a list. Leaves out tools without a name: they cannot be pinned, and no policy can allow calls to them. */
 export function offeredTools(tools: readonly unknown[]): readonly Offered[] {
   const offered: Offered[] = []
   for (const tool of tools) {

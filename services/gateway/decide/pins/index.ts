@@ -19,7 +19,7 @@ export type { PinRules } from './rules.ts'
 export type { ListTools } from './stage.ts'
 export type { ServerPins } from './view.ts'
 
-/** What `plat_gateway_tool_pin_events_total` counts. */
+/** Label values of `plat_gateway_tool_pin_events_total`. */
 type PinMetric = 'learned' | 'drifted' | 'hidden' | 'denied' | 'held'
 
 export interface PinsParts {
@@ -34,37 +34,37 @@ export interface PinsParts {
   readonly metrics: GatewayMetrics
 }
 
-/** Where a list is offered. */
+/** The list that a caller sees. */
 export interface ListedAt {
   readonly snapshot: Snapshot
   readonly facts: { readonly target: { readonly key: string; readonly server: string } }
 }
 
-/** Tool definitions that change are seen, and under `enforce` hidden, held or refused. */
+/** Detects changed tool definitions; under `enforce` hides them, refuses their calls or requires an approval. */
 export interface PinsFeature {
   readonly stage: Stage<'pins', 'identity' | 'target', 'pin'>
-  /** Which tools of a list the caller may see, in their order. `tools` comes from `parseLossless`. */
+  /** Returns for each tool of a list whether the caller may see it. `tools` comes from `parseLossless`. */
   shows(call: ListedAt, tools: readonly unknown[]): readonly boolean[]
-  /** How the tools of every server stand, for the status of MCPServers (docs/spec/crds.md). */
+  /** Pin state of every server, for the status of MCPServers (docs/spec/crds.md). */
   reports(): readonly ServerPins[]
   readonly routes: AdminRoutes
   close(): Promise<void>
 }
 
 /**
- * Tool pins (docs/spec/crds.md, `toolPins`) on the journal of `pinStorePath`, in memory when it is empty. Rejects when the
- * journal cannot be read.
+ * Tool pins (docs/spec/crds.md, `toolPins`) on the journal of `pinStorePath`, in memory when it is empty. Rejects if the journal cannot
+ * be read.
  */
 export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const { config, journals, rules, list, snapshots, ledgers, clock, log, metrics } = parts
   const count = createEventCounter(metrics)
   const journal = await journals.open({ name: 'pins', path: config.pinStorePath, decode: decodePinEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
-  const tell = ({ server, t, tool, digest }: PinNotice) => {
-    // The series of one server have one name, which is that of its calls.
+  const notify = ({ server, t, tool, digest }: PinNotice) => {
+    // The series of a server has the name that calls use.
     count(server.slice(server.indexOf('/') + 1), t)
     if (t !== 'drifted') return
-    log.warn({ server, tool, digest }, 'a tool is not as it was pinned')
+    log.warn({ server, tool, digest }, 'tool definition differs from its pins')
     const record = { kind: 'alert', alert: 'pin.drift', server, tool, digest } as const
     ledgers.of('').append(record).catch(failed('a changed tool could not be recorded in the ledger'))
   }
@@ -76,8 +76,8 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const book = await PinBook.open({
     journal,
     clock,
-    onNotice: tell,
-    onFault: failed('a pin could not be kept: it holds until the gateway stops'),
+    onNotice: notify,
+    onFault: failed('a pin could not be stored and holds only until the gateway stops'),
   })
   const reports = createPinReports(book, (server) => rules(snapshots.current, server))
   return {
@@ -86,7 +86,7 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
       book,
       reports,
       onAccepted: accepted,
-      onFault: failed('an accepted tool could not be kept'),
+      onFault: failed('an accepted tool could not be stored'),
     }),
     stage: createPinStage({
       book,
@@ -116,7 +116,7 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   }
 }
 
-/** Empty for what is no tool: whoever filters by policy hides it. */
+/** Returns an empty name for values that are not tools; policy then hides them. */
 function nameOf(tool: unknown): string {
   return typeof tool === 'object' && tool !== null && 'name' in tool && typeof tool.name === 'string' ? tool.name : ''
 }

@@ -16,7 +16,7 @@ const digestOf = (digit: string) => `sha256:${digit.repeat(64)}`
 const rules: PinRules = { mode: 'enforce', onChange: 'hide', allowUnpinned: false, pins: new Map() }
 const onFault = (error: unknown) => assert.fail(String(error))
 
-/** Two servers that each offer a tool nobody accepted yet. */
+/** Two servers, each with a tool that is not accepted yet. */
 async function served() {
   const clock = systemClock
   const book = await PinBook.open({ journal: createMemoryJournal(() => clock.now()), clock, onNotice() {}, onFault })
@@ -43,7 +43,7 @@ async function served() {
   })
 }
 
-test('pins of a server are seen and accepted by whoever has a role in its namespace', async (t) => {
+test('only roles in the namespace of a server show and accept its pins', async (t) => {
   const listener = await served()
   t.after(() => listener.close())
   const ask = async (user: string, path: string, body?: object) => {
@@ -67,7 +67,7 @@ test('pins of a server are seen and accepted by whoever has a role in its namesp
   }
   assert.deepEqual([(await accept('ada', 'bank/vault')).status, (await accept('vic', 'bank/vault')).status], [404, 403])
   assert.equal((await accept('vic', 'shop/till')).status, 403)
-  // `kit` accepts in bank, and sees shop.
+  // `kit` can accept in bank and only view shop.
   assert.equal((await accept('kit', 'shop/till')).status, 403)
   assert.equal((await accept('ada', 'shop/till')).status, 200)
 })

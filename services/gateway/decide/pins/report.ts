@@ -3,15 +3,15 @@ import type { PinBook, ToolState } from './book.ts'
 import type { PinRules } from './rules.ts'
 import { DRIFTED_MAX, type ServerPins, type ServerPinsDetail } from './view.ts'
 
-/** What the gateway tells of the tools of servers. */
+/** Pin state of servers for the admin API and the operator. */
 export interface PinReports {
-  /** Servers with a rule that were seen or learned; by id, descending, as pages of the admin API want it. */
+  /** Servers with rules that were seen or learned, by descending id as the admin API paginates them. */
   all(): readonly ServerPins[]
-  /** Null: unknown, or mode `off`. */
+  /** Returns null if the server is unknown or its mode is `off`. */
   one(server: string): ServerPinsDetail | null
 }
 
-/** `rulesOf`: the rules in force now for a server by `<namespace>/<name>`; null: mode `off`, or no such server. */
+/** `rulesOf` returns the current rules of a server `<namespace>/<name>`, or null for mode `off` and unknown servers. */
 export function createPinReports(book: PinBook, rulesOf: (server: string) => PinRules | null): PinReports {
   const summary = (server: string, { mode }: PinRules, tools: readonly ToolState[]): ServerPins => {
     const at = book.seenAt(server)

@@ -43,7 +43,7 @@ beforeEach(() => {
   offered = [READ]
 })
 
-/** Servers `learning`, `strict` and `off`: the first without a word on pins, the others by a file that renders them. */
+/** Servers `learning`, `strict` and `off`: the first has no pin rules, the others get theirs from a rendered file. */
 async function start(): Promise<GatewayProcess> {
   const plain = { namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal', auth: { type: 'none' } }
   const pinned = (pins: object) => ({ url: upstream.url, ...plain, pins })
@@ -89,7 +89,7 @@ async function admin(where: string, body?: object, token = 'admin-token') {
   return { status: response.status, body: JSON.parse(await response.text()) }
 }
 
-test('the list tells per server what was seen and what differs; mode off is in no list', async () => {
+test('the list shows observed and drifted tools per server; servers in mode off are left out', async () => {
   // Shows D2.server.toolPins.mode.
   for (const server of ['learning', 'strict', 'off']) await tools(server)
   offered = [CHANGED]
@@ -108,7 +108,7 @@ test('the list tells per server what was seen and what differs; mode off is in n
   assert.equal((await admin('', undefined, 'wrong')).status, 401)
 })
 
-test('accepting the definition that was looked at ends the drift, in mode learn and over a restart', async () => {
+test('accepting the reviewed definition ends the drift, in mode learn and over a restart', async () => {
   await tools('learning')
   offered = [CHANGED]
   await tools('learning')
@@ -136,7 +136,7 @@ test('accepting the definition that was looked at ends the drift, in mode learn 
   )
   await gateway.close()
   gateway = await start()
-  // The words of what was accepted are known before the server is asked again.
+  // The accepted definition is known before the server lists its tools again.
   const kept = (await admin('/default/learning/definition?tool=read')).body
   assert.deepEqual([kept.offered, kept.pinned.length, JSON.parse(kept.pinned[0])], [null, 1, JSON.parse(CHANGED)])
   await tools('learning')
@@ -151,7 +151,7 @@ test('accepting a tool without a pin shows it in mode enforce', async () => {
   assert.deepEqual(await tools('strict'), ['new'])
 })
 
-test('what resources pin, what was not looked at and what is unknown cannot be accepted', async () => {
+test('tools that resources pin, changed again or are unknown cannot be accepted', async () => {
   offered = [FIXED.replace('}', ',"title":"x"}'), READ]
   await tools('strict')
   const accept = async (tool: string, digest: string) => {
@@ -159,7 +159,7 @@ test('what resources pin, what was not looked at and what is unknown cannot be a
     return `${status} ${body.message}`
   }
   assert.match(await accept('fixed', digestOf('{"name":"fixed","title":"x"}')), /^409 resources pin this tool/)
-  assert.match(await accept('read', digestOf(CHANGED)), /^409 the server offers another definition/)
+  assert.match(await accept('read', digestOf(CHANGED)), /^409 the server now offers another definition/)
   assert.match(await accept('gone', digestOf(READ)), /^404 .*no tool of this name/)
   assert.match(await accept('read', 'sha256:short'), /^400 digest: /)
   assert.match(await accept('read', digestOf(READ)), /^200/)

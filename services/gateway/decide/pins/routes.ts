@@ -4,7 +4,7 @@ import { type PinBook, TOOLS_PER_SERVER_MAX } from './book.ts'
 import type { PinReports } from './report.ts'
 import type { ServerPinsDetail, ToolDefinitions, ToolPinView } from './view.ts'
 
-/** What somebody accepted. */
+/** An accepted definition. */
 export interface PinAcceptance {
   /** `<namespace>/<name>`. */
   readonly server: string
@@ -17,11 +17,11 @@ export interface PinRoutesOptions {
   readonly book: PinBook
   readonly reports: PinReports
   readonly onAccepted: (acceptance: PinAcceptance) => void
-  /** The journal failed. */
+  /** Called when the journal fails. */
   readonly onFault: (error: unknown) => void
 }
 
-/** Body of `POST /v1/pins/{namespace}/{name}/accept`: the digest says which definition was looked at. */
+/** Body of `POST /v1/pins/{namespace}/{name}/accept`. The digest identifies the definition that was reviewed. */
 export const acceptSchema = Type.Object(
   {
     tool: Type.String({ minLength: 1, maxLength: 1024 }),
@@ -30,7 +30,7 @@ export const acceptSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** `/v1/pins`: how the tools of servers stand against their pins, and accepting a changed definition. */
+/** `/v1/pins`: shows the pin state of servers, and accepts changed definitions. */
 export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoutesOptions): AdminRoutes {
   const found = (params: unknown, caller: Caller): ServerPinsDetail => {
     const namespace = parameter(params, 'namespace')
@@ -75,21 +75,21 @@ function toolOf({ id, tools }: ServerPinsDetail, tool: string): ToolPinView {
   throw new AdminError('not_found', `${id} has no tool of this name`)
 }
 
-/** Throws where accepting would change nothing, or something else than was looked at. */
+/** Throws if accepting would change nothing, or accept another definition than the one reviewed. */
 function acceptable(server: ServerPinsDetail, tool: string, digest: string): void {
   const known = toolOf(server, tool)
   const why = whyNot(known, digest)
   if (why !== null) throw new AdminError('conflict', why)
   const kept = server.tools.filter(({ source }) => source === 'journal').length
   if (known.source === null && kept >= TOOLS_PER_SERVER_MAX) {
-    throw new AdminError('backlog_full', `${server.id} has ${TOOLS_PER_SERVER_MAX} pins: more are not kept`)
+    throw new AdminError('backlog_full', `${server.id} has ${TOOLS_PER_SERVER_MAX} pins, which is the maximum`)
   }
 }
 
 function whyNot({ source, digest, standing }: ToolPinView, accepted: string): string | null {
   if (source === 'resources') return 'resources pin this tool: change the digest in their toolPins.pins'
   if (digest === null)
-    return 'nobody was offered this tool since the gateway started: list the tools of the server first'
-  if (digest !== accepted) return 'the server offers another definition by now: look at it again'
+    return 'this tool has not been listed since the gateway started: list the tools of the server first'
+  if (digest !== accepted) return 'the server now offers another definition: review it first'
   return standing === 'pinned' ? 'this definition is the pinned one already' : null
 }

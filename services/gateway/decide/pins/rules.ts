@@ -1,18 +1,21 @@
-/** docs/spec/crds.md, `toolPins`, as the registry of the pass carries it: what an MCPServer and the ToolPolicies say, the stricter winning. */
+/**
+ * docs/spec/crds.md, `toolPins`, as in the registry of the pass: the rules of the MCPServer and its ToolPolicies, where the stricter one
+ * wins.
+ */
 export interface PinRules {
   readonly mode: 'learn' | 'enforce'
-  /** What happens in mode `enforce` to a tool that differs from every pin. */
+  /** Treatment in mode `enforce` of a tool that differs from every pin. */
   readonly onChange: 'hide' | 'approve' | 'alert'
-  /** Lets tools without a pin through in mode `enforce`. */
+  /** Admits tools without a pin in mode `enforce`. */
   readonly allowUnpinned: boolean
-  /** Digests by tool name; any of them is right. */
+  /** Accepted digests by tool name. */
   readonly pins: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** How a tool stands: as pinned, different from every pin, or without a pin. */
+/** Whether a tool matches a pin, differs from all, or has none. */
 export type Standing = 'pinned' | 'drifted' | 'unpinned'
 
-/** What becomes of a tool. */
+/** Treatment of a tool. */
 export type PinDecision = 'pass' | 'approve' | 'refuse'
 
 export function treatment(rules: PinRules, standing: Standing): PinDecision {

@@ -48,7 +48,7 @@ async function setUp(rules: Partial<PinRules>) {
 
 const pinned = { pins: new Map([['read', new Set([definitionDigest(READ) ?? ''])]]) }
 
-test('within pinCacheSeconds a server is asked for its tools once, however many calls come', async () => {
+test('the tools of a server are fetched once per pinCacheSeconds for any number of calls', async () => {
   // Shows D3.mcp.pinCacheSeconds.
   const { clock, server, admit } = await setUp(pinned)
   assert.deepEqual(await Promise.all([admit('read'), admit('read'), admit('read')]), ['passed', 'passed', 'passed'])
@@ -62,7 +62,7 @@ test('within pinCacheSeconds a server is asked for its tools once, however many 
   assert.equal(server.lists, 2)
 })
 
-test('a tool that the server does not list is refused without asking again and again', async () => {
+test('a tool that the server does not list is refused without repeated fetches', async () => {
   const { clock, server, told, admit } = await setUp(pinned)
   for (let calls = 0; calls < 3; calls++) assert.equal(await admit('gone'), 'tool_pin_mismatch')
   assert.deepEqual([server.lists, told.length], [1, 3])
@@ -71,7 +71,7 @@ test('a tool that the server does not list is refused without asking again and a
   assert.equal(server.lists, 2)
 })
 
-test('while a server cannot list its tools, enforce refuses and asks again; learn lets calls pass and asks once', async () => {
+test('while a server cannot list its tools, enforce refuses and retries, and learn passes calls and fetches once', async () => {
   const strict = await setUp(pinned)
   strict.server.tools = null
   assert.equal(await strict.admit('read'), 'upstream_error')
@@ -85,7 +85,7 @@ test('while a server cannot list its tools, enforce refuses and asks again; lear
   assert.equal(learning.server.lists, 1)
 })
 
-test('a definition without a canonical form is never learned: another such one does not pass for it', async () => {
+test('a definition without a canonical form is never learned: another one does not match it', async () => {
   const { book, all } = await setUp({ mode: 'learn' })
   const formless = (description: string) => offeredTools([{ ...READ, description }])
   assert.deepEqual(book.observe('default/notes', all, formless('\ud800')), ['unpinned'])
@@ -94,7 +94,7 @@ test('a definition without a canonical form is never learned: another such one d
   assert.deepEqual(book.observe('default/notes', all, formless('\ud800')), ['drifted'])
 })
 
-test('beyond the most servers, the one whose tools were seen longest ago is forgotten', async () => {
+test('beyond SERVERS_MAX the least recently seen server is evicted', async () => {
   const { book, all } = await setUp({})
   for (let number = 0; number < SERVERS_MAX; number++) book.observe(`default/s${number}`, all, [])
   book.observe('default/s0', all, [])
@@ -104,13 +104,13 @@ test('beyond the most servers, the one whose tools were seen longest ago is forg
   assert.equal([...book.servers()].length, SERVERS_MAX)
 })
 
-test('what calls no tool asks for no list', async () => {
+test('calls that name no tool fetch no list', async () => {
   const { server, admit } = await setUp(pinned)
   assert.equal(await admit(null), 'passed')
   assert.equal(server.lists, 0)
 })
 
-test('what one replica learned or accepted holds on the others', async () => {
+test('definitions learned or accepted on one replica apply on the others', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<PinEvent>(() => clock.now())
   const open = () => PinBook.open({ journal, clock, onNotice() {}, onFault: (error) => assert.fail(String(error)) })

@@ -5,33 +5,33 @@ import { type PinBook, SERVERS_MAX } from './book.ts'
 import { NO_DIGEST, offeredTools } from './definition.ts'
 import { type PinRules, treatment } from './rules.ts'
 
-/** A call whose server is known. */
+/** A call with a resolved server. */
 export type PinnedCall = Call<'identity' | 'target'>
 
-/** Asks the call's server for its tools, all pages, on the caller's own session. */
+/** Lists all tools of the call's server (all pages) on the caller's session. */
 export type ListTools = (call: PinnedCall) => Promise<readonly unknown[] | Denial>
 
 export interface PinStageOptions {
   readonly book: PinBook
   readonly clock: Clock
-  /** The rules for a server by `target.key`; null: mode `off`. */
+  /** Returns the rules of a server by `target.key`, or null for mode `off`. */
   readonly rules: (snapshot: Snapshot, server: string) => PinRules | null
   readonly list: ListTools
   /** docs/spec/gateway.md: `pinCacheSeconds`, in milliseconds. At most one list of a server is fetched in this time. */
   readonly cacheMs: number
-  /** A list that nobody waited for could not be fetched. */
+  /** Called when a list that no call waits for cannot be fetched. */
   readonly onFault: (error: unknown) => void
-  /** Told of each call that is refused or sent to an approver for the definition of its tool. */
+  /** Called for each call that is refused or needs an approval because of its tool's definition. */
   readonly onRefused: (server: string, event: 'denied' | 'held') => void
 }
 
-/** What a call without rules has. */
+/** Facts of a call without rules. */
 const NO_PIN = { pin: null } as const
 
 /**
- * The stage `pins`: a tool is called only while its definition is the one that somebody agreed to (docs/spec/crds.md, `toolPins`).
- * In mode `learn` nothing waits and nothing is refused; in mode `enforce` a definition that nobody was offered lately is
- * fetched first, so that a caller that never asks for a list is no way around.
+ * The stage `pins`: admits a call only while the tool's definition is the accepted one (docs/spec/crds.md, `toolPins`). Mode `learn`
+ * neither waits nor refuses. Mode `enforce` first fetches a definition that was not offered lately, so that callers that never list
+ * tools cannot bypass the check.
  */
 export function createPinStage(options: PinStageOptions): Stage<'pins', 'identity' | 'target', 'pin'> {
   const { book, rules, cacheMs, onRefused } = options
@@ -42,8 +42,8 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
     const standing = digest === null ? 'unpinned' : book.standing(key, found, offered)
     const treated = treatment(found, standing)
     if (treated !== 'pass') onRefused(server, treated === 'refuse' ? 'denied' : 'held')
-    if (treated === 'refuse') return deny('tool_pin_mismatch', `${server}/${tool} is not as it was pinned: ${standing}`)
-    // In mode learn the definition may come to be known between a call and its repetition: approvals are not bound to it.
+    if (treated === 'refuse') return deny('tool_pin_mismatch', `${server}/${tool} does not match its pins: ${standing}`)
+    // In mode `learn` the definition may become known between a call and its repetition, so approvals are not bound to it.
     const bound = found.mode === 'enforce' ? digest : null
     return { pin: { digest: bound, mode: found.mode, approve: treated === 'approve' } satisfies ToolPin }
   }
@@ -68,7 +68,7 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
   })
 }
 
-/** Lists that are being fetched or were lately: one at a time for a server, and one in `cacheMs`. */
+/** Ongoing and recent fetches of lists: one at a time per server, and one per `cacheMs`. */
 class Fetches {
   readonly #options: PinStageOptions
   readonly #running = new Map<string, Promise<Denial | null>>()
@@ -79,13 +79,13 @@ class Fetches {
     this.#lately = new ExpiringMap({ clock: options.clock, cap: SERVERS_MAX })
   }
 
-  /** What keeps the tools from being known, or null. */
+  /** Returns the reason why the tools cannot be known, or null. */
   fetch(call: PinnedCall, rules: PinRules): Promise<Denial | null> {
     const { key } = call.facts.target
     const running = this.#running.get(key)
     if (running !== undefined) return running
     const lately = this.#lately.get(key)
-    // Where a call depends on the list, a fault is no answer: it is asked for again.
+    // If a call depends on the list, a failure is not cached.
     if (lately === 'listed' || (lately === 'failed' && rules.mode === 'learn')) return FETCHED
     const fetched = this.#fetch(call, rules).finally(() => this.#running.delete(key))
     this.#running.set(key, fetched)

@@ -3,29 +3,29 @@ import { Check } from 'typebox/value'
 
 const nullable = Type.Union([Type.String(), Type.Null()])
 
-/** Names of changed tools that a report carries (docs/spec/crds.md, `driftedTools`). */
+/** Bound of the tool names in a report (docs/spec/crds.md, `driftedTools`). */
 export const DRIFTED_MAX = 64
 
 const serverProperties = {
   /** `<namespace>/<name>`. */
   id: Type.String(),
   mode: Type.Enum(['learn', 'enforce']),
-  /** RFC 3339, when anybody was last offered its tools; null: not since the gateway started. */
+  /** RFC 3339 time when its tools were last listed; null: not since the gateway started. */
   lastSeen: nullable,
-  /** Tools that were offered since the gateway started. */
+  /** Number of tools offered since the gateway started. */
   observedTools: Type.Integer(),
-  /** Those of them that differ from every pin; sorted. */
+  /** Offered tools that differ from every pin; sorted. */
   driftedTools: Type.Array(Type.String(), { maxItems: DRIFTED_MAX }),
-  /** How many of them have no pin. */
+  /** Number of offered tools without a pin. */
   unpinnedTools: Type.Integer(),
 }
 
 export const serverSchema = Type.Object(serverProperties)
 
 const toolProperties = {
-  /** As the server names it. */
+  /** Name given by the server. */
   tool: Type.String(),
-  /** Of the definition that was last offered; null: none since the gateway started. */
+  /** Digest of the definition offered last; null: none since the gateway started. */
   digest: nullable,
   standing: Type.Union([Type.Enum(['pinned', 'drifted', 'unpinned']), Type.Null()]),
   pins: Type.Array(Type.String()),
@@ -43,34 +43,34 @@ export const detailSchema = Type.Object({
 
 export const definitionsSchema = Type.Object({
   ...toolProperties,
-  /** What the server offers now, in its canonical form (RFC 8785); null: nothing, or too long to be kept. */
+  /** Canonical form (RFC 8785) of the definition offered now; null: none, or too long to store. */
   offered: nullable,
-  /** The same of what it is held against, one for each of `pins`. */
+  /** Canonical forms of the pinned definitions, one for each of `pins`. */
   pinned: Type.Array(nullable),
 })
 
-/** How the tools of one server stand, as `GET /v1/pins` lists it. */
+/** Pin state of one server, as in `GET /v1/pins`. */
 export type ServerPins = Static<typeof serverSchema>
 
-/** The same with each tool, as `GET /v1/pins/{namespace}/{name}` shows it. */
+/** Pin state of one server with its tools, as in `GET /v1/pins/{namespace}/{name}`. */
 export type ServerPinsDetail = Static<typeof detailSchema>
 
 export type ToolPinView = Static<typeof toolSchema>
 
-/** For clients of the admin API: is this answer an item of the list? */
+/** Returns whether a value is an item of the list. For clients of the admin API. */
 export function isServerPins(value: unknown): value is ServerPins {
   return Check(serverSchema, value)
 }
 
-/** For clients of the admin API: is this answer one server with its tools? */
+/** Returns whether a value is one server with its tools. For clients of the admin API. */
 export function isServerPinsDetail(value: unknown): value is ServerPinsDetail {
   return Check(detailSchema, value)
 }
 
-/** One tool with the words of its definitions, as `GET /v1/pins/{namespace}/{name}/definition` shows it. */
+/** One tool with its definitions, as in `GET /v1/pins/{namespace}/{name}/definition`. */
 export type ToolDefinitions = Static<typeof definitionsSchema>
 
-/** For clients of the admin API: is this answer a tool with its definitions? */
+/** Returns whether a value is a tool with its definitions. For clients of the admin API. */
 export function isToolDefinitions(value: unknown): value is ToolDefinitions {
   return Check(definitionsSchema, value)
 }

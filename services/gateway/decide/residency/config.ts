@@ -1,7 +1,7 @@
 import { defineBlock } from '@plat/config'
 import Type from 'typebox'
 
-/** Where data may go (docs/spec/gateway.md, "Policies"). */
+/** Data residency (docs/spec/gateway.md, "Policies"). */
 export const residencyBlock = defineBlock({
   path: '',
   feature: 'residency',

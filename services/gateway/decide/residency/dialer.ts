@@ -2,11 +2,11 @@ import { type Dialer, type DialOptions, ResidencyDeniedError } from '@plat/http'
 import type { Rules } from './rules.ts'
 
 /**
- * A dialer whose every connection keeps to the rules in force when it is asked for, whatever it is for. Connections that were opened
- * under other rules are never used again.
+ * Wraps a dialer so that every connection complies with the rules in force when it is requested. Connections opened under other rules
+ * are not reused.
  */
 export function residentDialer(inner: Dialer, current: () => Pick<Rules, 'dial' | 'fault'> | null): Dialer {
-  /** The dialer knows options again by being the same object. */
+  /** The dialer identifies options by object identity. */
   const known = new WeakMap<object, DialOptions>()
   const bound = <O extends DialOptions>(hostname: string, options: O): O => {
     const rules = current()

@@ -10,12 +10,12 @@ import { residentDialer } from './dialer.ts'
 import { closedRules, type Rules, readRules, residencySlot } from './rules.ts'
 import { type PlacesOf, residentResolve } from './stage.ts'
 
-/** Least time for which logs of a high-risk AI system are kept (Regulation (EU) 2024/1689, articles 19 and 26: six months), in days. */
+/** Minimum retention of logs of a high-risk AI system (Regulation (EU) 2024/1689, articles 19 and 26: six months), in days. */
 const LEAST_RETENTION_DAYS = 184
 
 export interface ResidencyOptions {
   readonly config: {
-    /** Empty: data may go anywhere. */
+    /** Empty: no restriction. */
     readonly sovereigntyPolicyFile: string
     readonly policyReloadSeconds: number
   }
@@ -27,22 +27,22 @@ export interface ResidencyOptions {
 
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
-/** Where data may go (docs/spec/gateway.md, `sovereigntyPolicyFile`). */
+/** Data residency (docs/spec/gateway.md, `sovereigntyPolicyFile`). */
 export interface ResidencyFeature {
-  /** The dialer, by which nothing is reached that the rules do not admit. */
+  /** Wraps a dialer so that it only reaches compliant destinations. */
   dialer(inner: Dialer): Dialer
-  /** The resolve stage, after which only what complies is reached. */
+  /** Wraps the resolve stage so that only compliant targets are reached. */
   resolve(inner: Resolve, placesOf: PlacesOf): Resolve
-  /** Why data must not go to a place, by the rules of this snapshot; null: it may. */
+  /** Returns why data must not go to a place by the rules of this snapshot, or null if it may. */
   fault(snapshot: Snapshot, place: UpstreamPlacement): string | null
-  /** Returns the place of sessions of a tier by the rules of this snapshot; null when it is not known. */
+  /** Returns the jurisdiction of sessions of a tier by the rules of this snapshot, or null if unknown. */
   tierJurisdiction(snapshot: Snapshot, tier: string): string | null
-  /** Reads the file now; the first check comes before anything is dialled. */
+  /** Loads the file. Call before anything is dialed. */
   check(): Promise<void>
   close(): void
 }
 
-/** Builds the feature. Without a file it hands everything back as it is. */
+/** Creates the feature. Without a file it returns dialer and stage unchanged. */
 export function createResidency(options: ResidencyOptions): ResidencyFeature {
   return options.config.sovereigntyPolicyFile === '' ? unbound : boundTo(options)
 }
@@ -56,13 +56,13 @@ const unbound: ResidencyFeature = {
   close() {},
 }
 
-/** Data may go nowhere until the file was read; a bad file later leaves the good one in force. */
+/** Blocks everything until the file is loaded. An invalid file later leaves the previous rules in force. */
 function boundTo({ config, snapshots, clock, log, metrics }: ResidencyOptions): ResidencyFeature {
   const path = config.sovereigntyPolicyFile
   const publish = (rules: Rules) => snapshots.publish(residencySlot, rules)
   const failed = (problems: readonly string[]) => {
     const closed = snapshots.current.get(residencySlot) === closedRules
-    const meanwhile = closed ? 'nothing may be reached' : 'the rules read before stay in force'
+    const meanwhile = closed ? 'nothing may be reached' : 'the previous rules remain in force'
     log.error({ path, problems }, `sovereigntyPolicyFile is refused: ${meanwhile}`)
   }
   const watch = watchFile({

@@ -18,7 +18,7 @@ test('the gateway.json of docs/sovereignty.md is valid', () => {
   assert.deepEqual(problems.map(formatProblem), [])
 })
 
-test('the SovereigntyPolicy of docs/sovereignty.md does what the page says', () => {
+test('the SovereigntyPolicy of docs/sovereignty.md behaves as documented', () => {
   const { object, problems } = parseResource('SovereigntyPolicy', examples('sovereignty.md', 'yaml')[0])
   assert.deepEqual(problems, [])
   const read = readRules(Buffer.from(JSON.stringify(object?.spec)))

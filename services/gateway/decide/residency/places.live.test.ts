@@ -35,7 +35,7 @@ test('a notification and a span go only where their jurisdiction complies', asyn
   assert.equal(server.requests(), 2)
 })
 
-test('questions to a policy engine and checkpoints for a log go only where their jurisdiction complies', async (t) => {
+test('policy engine requests and log checkpoints go only to compliant jurisdictions', async (t) => {
   const server = await serverOn(t, '127.0.0.1')
   const fault = ({ jurisdiction }: { readonly jurisdiction?: string | null | undefined }) =>
     jurisdiction === 'DE' ? null : 'is elsewhere'
@@ -72,7 +72,7 @@ test('questions to a policy engine and checkpoints for a log go only where their
   await enter('DE')
   await question('DE')
   assert.equal(server.requests(), 2)
-  // A sidecar is where the gateway is.
+  // A sidecar runs where the gateway runs.
   await question('')
   assert.equal(server.requests(), 3)
 })

@@ -14,7 +14,7 @@ import { serverOn } from './testing.ts'
 
 const LIMITS = { maxBytes: 1000, timeoutMs: 60_000 }
 
-test('whatever a connection is for, it keeps to the rules in force when it is asked for; one of other rules is not used again', async (t) => {
+test('every connection complies with the rules in force when it is requested; connections of other rules are not reused', async (t) => {
   const server = await serverOn(t, '127.0.0.1')
   let rules: Residency | null = null
   const current = () => (rules === null ? null : { dial: rules, fault: () => null })
@@ -54,16 +54,16 @@ test('whatever a connection is for, it keeps to the rules in force when it is as
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'add', arguments: {} } }
 
 interface ResidencyFixture {
-  /** The error code of one call of a server or a route by a session of this tier; `ok` when it was answered. */
+  /** Calls a server or route from a session of this tier. Returns the error code, or `ok`. */
   ask(path: string, model?: string, tier?: string): Promise<string>
-  /** The rules, in force when it resolves. */
+  /** Writes the rules. Resolves when they are in force. */
   rules(rules: object): Promise<void>
   records(): Promise<Readonly<Record<string, unknown>>[]>
 }
 
 const BARS = { requireJurisdiction: true, allowedJurisdictions: ['DE'] }
 
-/** An upstream that is a server and a model in one. */
+/** A server and a model in one. */
 const answered: Script = (request, response) => {
   const model = request.body.includes('"messages"')
   const completion = {
@@ -136,7 +136,7 @@ async function setUp(t: TestContext): Promise<ResidencyFixture> {
     const text = await response.text()
     return /"(?:error|code)":"([a-z_]+)"/.exec(text)?.[1] ?? (response.ok ? 'ok' : text)
   }
-  /** Tells one set of rules from the next. */
+  /** Distinguishes one set of rules from the next. */
   let marked = 0
   return {
     ask,
@@ -156,7 +156,7 @@ async function setUp(t: TestContext): Promise<ResidencyFixture> {
 
 const LLM = '/v1/chat/completions'
 
-test('the region of a model decides where it runs, and an inference profile widens it', async (t) => {
+test('the region of a model sets its jurisdiction, and an inference profile widens it', async (t) => {
   // Shows D2.model.region, D2.model.region.jurisdiction, D2.fallback.region.
   const { ask, rules } = await setUp(t)
   await rules({ requireJurisdiction: true, allowedJurisdictions: ['EU'] })
@@ -171,7 +171,7 @@ test('the region of a model decides where it runs, and an inference profile wide
   assert.deepEqual([await answers('back', 'amazon.nova'), await answers('nowhere', 'amazon.nova')], ['ok', no])
 })
 
-test('servers and model routes are reached only where they comply, and every refusal is on record', async (t) => {
+test('servers and model routes are reached only if they comply, and every refusal is recorded', async (t) => {
   // Shows D3.policy.sovereigntyPolicyFile, D3.route.jurisdiction, D2.server.jurisdiction, D2.model.jurisdiction.
   // Shows D2.model.fallbacks.sovereignty.
   const { ask, rules, records } = await setUp(t)
@@ -182,7 +182,7 @@ test('servers and model routes are reached only where they comply, and every ref
   const no = 'residency_denied'
   assert.deepEqual(await asked(), ['ok', no, no, 'ok', no, 'ok'])
   const refusals = async () => (await records()).filter(({ code }) => code === no)
-  await until(async () => (await refusals()).length >= 3, 'the records of the refusals')
+  await until(async () => (await refusals()).length >= 3, 'the refusal records')
   const denied = await refusals()
   assert.deepEqual(denied.map(({ kind, reason }) => `${kind}: ${reason}`).toSorted(), [
     'decision: far runs in US, which is not allowed',
@@ -195,7 +195,7 @@ test('servers and model routes are reached only where they comply, and every ref
   assert.deepEqual(new Set(await asked()), new Set(['ok']))
 })
 
-test('a session is refused where its tier runs in a place that its data must not reach', async (t) => {
+test('a session is refused if its tier runs in a jurisdiction that the data must not reach', async (t) => {
   const { ask, rules, records } = await setUp(t)
   const all = ['/mcp/near', `/llm/near${LLM}`, '/mcp/static']
   const asked = async (tier: string) => Promise.all(all.map((path) => ask(path, 'm', tier)))
@@ -208,7 +208,7 @@ test('a session is refused where its tier runs in a place that its data must not
   assert.deepEqual(await asked('tier-1'), [no, no, no])
   assert.deepEqual(await asked('tier-2'), ['ok', 'ok', 'ok'])
   const denied = async () => (await records()).filter(({ code }) => code === no)
-  await until(async () => (await denied()).length >= 3, 'the records of the refusals')
+  await until(async () => (await denied()).length >= 3, 'the refusal records')
   assert.equal((await denied())[0]?.reason, 'the session is of tier tier-1, which runs in US, which is not allowed')
   await rules({ dataClassRules: { internal: { deniedJurisdictions: ['US-CA'] } }, tierJurisdictions })
   assert.deepEqual(await asked('tier-1'), [no, no, no])
@@ -248,7 +248,7 @@ test('a model is called first in the jurisdiction of the tier, unless the config
   )
 })
 
-test('a gateway whose file is missing starts, reaches nothing, and goes on when it is there', async (t) => {
+test('a gateway whose file is missing starts, reaches nothing, and recovers when the file appears', async (t) => {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -271,7 +271,7 @@ test('a gateway whose file is missing starts, reaches nothing, and goes on when 
   await until(async () => !(await refused()), 'the file to be read')
 })
 
-test('an endpoint that does not comply is not even asked whether it lives', async (t) => {
+test('endpoints that do not comply get no health checks', async (t) => {
   const dir = tempFolder()
   const [near, far] = [await serverOn(t, '127.0.0.1'), await serverOn(t, '127.0.0.1')]
   const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
@@ -282,11 +282,11 @@ test('an endpoint that does not comply is not even asked whether it lives', asyn
     models: { near: route(near, 'DE'), far: route(far, 'US') },
     modelRouting: { probeIntervalSeconds: 1 },
   })
-  await until(() => near.requests() > 1, 'the endpoint that complies to be asked twice')
+  await until(() => near.requests() > 1, 'the second health check of the compliant endpoint')
   assert.equal(far.requests(), 0)
 })
 
-test('guards and sinks are reached only where they comply; one of unknown jurisdiction only where none is required', async (t) => {
+test('guards and sinks are reached only if they comply; an unknown jurisdiction complies only if none is required', async (t) => {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())

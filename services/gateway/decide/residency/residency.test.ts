@@ -27,7 +27,7 @@ function callIn(snapshots: Snapshots, resolved: Target): Call<'identity' | 'targ
   return testCall({ identity: testIdentity, target: resolved }, own)
 }
 
-/** A resolve stage that finds what it is given. */
+/** A resolve stage that returns a fixed target. */
 const finds = (found: Target) =>
   stage({
     name: 'resolve',
@@ -68,7 +68,7 @@ async function setUp(t: TestContext) {
   return { residency, snapshots, says, reaches, of, file: sovereigntyPolicyFile }
 }
 
-test('a target that does not comply is refused with residency_denied, and says why', async (t) => {
+test('a target that does not comply is refused with residency_denied, with the reason', async (t) => {
   const { says, reaches } = await setUp(t)
   await says({ allowedJurisdictions: ['EU'], dataClassRules: { restricted: { allowedJurisdictions: ['DE'] } } })
   assert.equal(reaches(target('FR')), 'reached')
@@ -85,7 +85,7 @@ test('a target that does not comply is refused with residency_denied, and says w
   assert.equal(reaches(target(null, { builtin: true })), 'reached')
 })
 
-test('a target with several places is reached while one of them complies', async (t) => {
+test('a target with several places is reached if one of them complies', async (t) => {
   const { says, reaches, residency, snapshots } = await setUp(t)
   await says({ allowedJurisdictions: ['EU'] })
   const places =
@@ -115,7 +115,7 @@ test('a session of a tier whose jurisdiction does not comply is refused, also du
   assert.equal(resolve.still?.(call)?.reason, `${tier} runs in US, which is not allowed`)
 })
 
-test('until the file was read nothing is reached; a bad file later leaves the good one in force', async (t) => {
+test('nothing is reached until the file is loaded; an invalid file later leaves the previous one in force', async (t) => {
   const { residency, says, reaches, file } = await setUp(t)
   const closed = 'residency_denied: notes cannot be judged: sovereigntyPolicyFile cannot be read'
   assert.equal(reaches(target('DE')), closed)
@@ -139,7 +139,7 @@ test('until the file was read nothing is reached; a bad file later leaves the go
   assert.match(reaches(target('FR')), /^residency_denied/)
 })
 
-test('a call that lasts is ended when the rules change against it', async (t) => {
+test('a long call is ended when new rules deny it', async (t) => {
   const { residency, says, snapshots } = await setUp(t)
   await says({ allowedJurisdictions: ['EU'] })
   const found = target('FR')
@@ -152,14 +152,14 @@ test('a call that lasts is ended when the rules change against it', async (t) =>
   assert.equal(residency.resolve(finds(gone), itself).still?.(callIn(snapshots, gone))?.code, 'unknown_server')
 })
 
-test('audit records that are kept for less than six months are told', async (t) => {
+test('an audit retention below six months is reported', async (t) => {
   // Shows D3.metric.plat_gateway_audit_retention_below_ai_act.
   const { says, of } = await setUp(t)
   for (const auditRetentionDays of [183, 184, undefined]) await says({ auditRetentionDays })
   assert.deepEqual(of('plat_gateway_audit_retention_below_ai_act'), ['1', '0', '0'])
 })
 
-test('without a file stage and dialer are handed back as they are', () => {
+test('without a file stage and dialer are returned unchanged', () => {
   const config = { sovereigntyPolicyFile: '', policyReloadSeconds: 2 }
   const snapshots = new Snapshots()
   const residency = createResidency({ config, snapshots, clock, log: silentLog, metrics: testMetrics() })

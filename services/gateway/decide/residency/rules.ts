@@ -9,22 +9,22 @@ import {
 } from '@plat/resources/sovereignty'
 import type { Slot } from '../../call/index.ts'
 
-/** What one sovereigntyPolicyFile asks, ready to be asked itself; immutable. */
+/** Parsed rules of one sovereigntyPolicyFile; immutable. */
 export interface Rules {
-  /** Why data must not go there, as the end of a sentence about the place; null: it may. */
+  /** Returns why data must not go to a place, as the end of a sentence about the place, or null if it may. */
   fault(place: UpstreamPlacement): string | null
-  /** Returns the place of sessions of a tier, as their TrustTier states it; null when it states none. */
+  /** Returns the jurisdiction of sessions of a tier by their TrustTier, or null if it states none. */
   tierJurisdiction(tier: string): string | null
-  /** What the dialer asks of addresses; null: nothing. */
+  /** Restrictions on dialed addresses; null: none. */
   readonly dial: Residency | null
-  /** Days for which audit records are kept; null: nobody says. */
+  /** Retention of audit records in days; null: not stated. */
   readonly auditRetentionDays: number | null
 }
 
-/** Where the rules stand in the snapshot; null: no file is configured. */
+/** Slot of the rules in the snapshot; null: no file is configured. */
 export const residencySlot: Slot<Rules | null> = { name: 'residency', initial: null }
 
-/** In force until the file was read: data may go nowhere. */
+/** Rules in force until the file is loaded: everything is denied. */
 export const closedRules: Rules = {
   fault: () => 'cannot be judged: sovereigntyPolicyFile cannot be read',
   tierJurisdiction: () => null,
@@ -32,7 +32,7 @@ export const closedRules: Rules = {
   auditRetentionDays: null,
 }
 
-/** The rules of a file, or every reason why it is refused. */
+/** Parses a file. Returns every problem if it is invalid. */
 export function readRules(bytes: Uint8Array | null): { rules: Rules } | { problems: readonly string[] } {
   if (bytes === null) return { problems: ['no such file'] }
   const decoded = decodeSovereignty(bytes)
@@ -44,7 +44,7 @@ export function readRules(bytes: Uint8Array | null): { rules: Rules } | { proble
   }
 }
 
-/** Throws when a range is malformed. */
+/** Throws if an address range is malformed. */
 function rulesOf(sovereignty: Sovereignty): Rules {
   const { allowedCIDRs = [], auditRetentionDays } = sovereignty
   const tiers = new Map(Object.entries(sovereignty.tierJurisdictions ?? {}))

@@ -5,12 +5,12 @@ import { type Rules, residencySlot } from './rules.ts'
 
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
-/** All places that may answer a call for a target. */
+/** Returns all places that may serve a call to a target. */
 export type PlacesOf = (call: Pick<Call, 'name'>, snapshot: Snapshot, target: Target) => readonly UpstreamPlacement[]
 
 /**
- * The stage, after which a call is refused when its session runs where the data of the target must not go, or when none of the target's
- * places complies; checked again during a call when the rules change.
+ * Wraps the resolve stage. Refuses a call if its session runs where the target's data must not go, or if none of the target's places
+ * complies. Checked again during a call when the rules change.
  */
 export function residentResolve(inner: Resolve, snapshots: Snapshots, placesOf: PlacesOf): Resolve {
   const refused = (
@@ -22,7 +22,7 @@ export function residentResolve(inner: Resolve, snapshots: Snapshots, placesOf: 
     const jurisdiction = rules.tierJurisdiction(tier)
     const fault = jurisdiction === null ? null : rules.fault({ jurisdiction, dataClass: target.dataClass })
     if (fault !== null) return deny('residency_denied', `the session is of tier ${tier}, which ${fault}`)
-    // What is built in runs in the gateway itself.
+    // Built-in servers run in the gateway itself.
     if (target.builtin) return null
     const faults = placesOf(call, snapshot, target).map((place) => rules.fault(place))
     const [first = null] = faults

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { TestContext } from 'node:test'
 
-/** A server on an address of the loopback, with how many connections and requests it took. */
+/** A server on a loopback address with counters of its connections and requests. */
 export async function serverOn(t: TestContext, address: string) {
   let [connections, requests] = [0, 0]
   const server = createServer((_, response) => {

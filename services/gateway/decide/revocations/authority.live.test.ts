@@ -43,7 +43,7 @@ async function call({ url }: GatewayProcess, token: string): Promise<Response> {
   })
 }
 
-test('the key of a tenant signs for its own namespaces alone, and a revoked tenant calls nothing', async (t) => {
+test('a tenant key is valid only for its namespaces, and calls of a revoked tenant are refused', async (t) => {
   const { gateway, tenants } = await setUp(t)
   const signed = (name: string) => signJws(tenants.signers[name] ?? assert.fail(), {}, claims())
   const own = signed('red')
@@ -59,7 +59,7 @@ test('the key of a tenant signs for its own namespaces alone, and a revoked tena
   assert.match(await (await call(gateway, own)).text(), /the tenant is revoked/)
 })
 
-test('revoking an agent or a session ends what it delegated and its forks, whatever token they have by then', async (t) => {
+test('revoking an agent or a session ends its delegations and forks, also with tokens issued since', async (t) => {
   const { gateway, tenants } = await setUp(t)
   const spiffe = (agent: string, session: string) => `spiffe://plat.local/ns/default/agent/${agent}/session/${session}`
   const signed = (more: object) => signJws(tenants.signers.red ?? assert.fail(), {}, claims({ ...more }))

@@ -13,7 +13,7 @@ const createdAt = '2026-01-01T00:00:00Z'
 const text = (...revocations: readonly unknown[]) => JSON.stringify({ version: 1, revocations })
 const decode = (source: string) => decodeFile(Buffer.from(source))
 
-test('each target of the format is read, and what was left out is filled in', () => {
+test('each target of the format is decoded, with defaults for absent members', () => {
   const targets = [
     { jti: 'a' },
     { session: 'ns/agent/s-1' },
@@ -31,7 +31,7 @@ test('each target of the format is read, and what was left out is filled in', ()
   )
 })
 
-test('one thing that is wrong refuses the file, and the problem names its place', () => {
+test('one problem rejects the whole file and is reported with its path', () => {
   const good = { id: 'r1', target: { user: 'ada' }, createdAt }
   const wrong: readonly [string, RegExp][] = [
     ['', /end|empty|JSON/i],
@@ -44,9 +44,9 @@ test('one thing that is wrong refuses the file, and the problem names its place'
     [text({ ...good, target: { user: '' } }), /^revocations\[0\]\.target\.user: /],
     [text({ ...good, mode: 'pause' }), /^revocations\[0\]\.mode: /],
     [text({ ...good, expiresAt: 'tomorrow' }), /^revocations\[0\]\.expiresAt: /],
-    [text({ ...good, expiresAt: '2026-13-01T00:00:00Z' }), /^revocations\[0\]\.expiresAt: there is no such time/],
+    [text({ ...good, expiresAt: '2026-13-01T00:00:00Z' }), /^revocations\[0\]\.expiresAt: not a valid time/],
     [text({ ...good, createdAt: undefined }), /createdAt/],
-    [text(good, good), /^revocations\[1\]\.id: "r1" stands twice/],
+    [text(good, good), /^revocations\[1\]\.id: "r1" is a duplicate/],
     [text({ ...good, until: createdAt }), /until|additional/],
     [text(good).replace('"id"', '"id":"r0","id"'), /duplicate|twice/i],
   ]
@@ -84,7 +84,7 @@ function watched(path: string, clock: TestClock) {
   return { file, seen }
 }
 
-test('a list is good from its first look on, until the file says something that cannot be read', async () => {
+test('a list is trusted from its first check until the file becomes invalid', async () => {
   const path = join(folder, 'list.json')
   const clock = new TestClock()
   const { file, seen } = watched(path, clock)
@@ -107,7 +107,7 @@ test('a list is good from its first look on, until the file says something that 
   file.stop()
 })
 
-test('a list that could not be looked at for too long is not trusted, and is again after the next look', async () => {
+test('a list that could not be checked for too long is not trusted until the next check', async () => {
   const path = join(folder, 'stale.json')
   writeFileSync(path, text())
   const clock = new TestClock()

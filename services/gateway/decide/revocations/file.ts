@@ -2,26 +2,26 @@ import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import { type DecodedFile, decodeFile } from './format.ts'
 
-/** A list that was not looked at for so long beyond its interval counts as unreadable, in milliseconds: a disk that hangs fails closed. */
+/** Grace period beyond the check interval before a list counts as unreadable, in milliseconds: a hanging disk fails closed. */
 export const STALE_AFTER_MS = 5_000
 
 export interface ListFileParts {
   readonly path: string
-  /** How often the content is looked at, in milliseconds. */
+  /** Interval between checks of the content, in milliseconds. */
   readonly everyMs: number
   readonly clock: Clock
-  /** A good list replaces the one before. */
+  /** Called with each valid list. */
   readonly onList: (file: DecodedFile) => void
-  /** There is no list that could be trusted. */
+  /** Called when there is no trusted list. */
   readonly onLost: (problems: readonly string[]) => void
 }
 
-/** Follows `revocationsFile`: either its whole content is in force, or nothing is known about who is revoked. */
+/** Follows `revocationsFile`. Either its whole content is in force, or every call is denied. */
 export class ListFile {
   readonly #parts: ListFileParts
   readonly #watch: FileWatch
   #good = false
-  /** Monotonic milliseconds of the last look that ended. */
+  /** Monotonic time of the last completed check, in milliseconds. */
   #lookedAt: number
 
   constructor(parts: ListFileParts) {
@@ -40,18 +40,18 @@ export class ListFile {
     })
   }
 
-  /** False: every call is denied. */
+  /** Whether the list is trusted. While false every call is denied. */
   get ok(): boolean {
     return this.#good && !this.stale
   }
 
-  /** The last look is too long ago. */
+  /** Whether the last check is too old. */
   get stale(): boolean {
     const { clock, everyMs } = this.#parts
     return clock.monotonic() - this.#lookedAt > everyMs + STALE_AFTER_MS
   }
 
-  /** Looks now; the first look comes before the gateway serves. */
+  /** Checks the file now. The first check comes before the gateway serves. */
   check(): Promise<void> {
     return this.#watch.check()
   }

@@ -35,7 +35,7 @@ const text = fc.oneof(
   }),
 )
 
-/** No bytes make the decoder throw; what it takes names somebody, can be listed, and ends at a time or never. */
+/** No bytes make the decoder throw; accepted entries have a target, a valid end and can be listed. */
 export const target = fuzzTarget('gateway: revocationsFile', {
   'either a whole list or problems': fc.property(text, (source) => {
     const read = decodeFile(Buffer.from(source))

@@ -4,9 +4,12 @@ import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { Errors } from 'typebox/value'
 
-/** Entries of the file, and break-glass entries; far above what is needed while tokens live for hours, and small in memory. */
+/**
+ * Maximum number of entries, in the file and of break-glass entries: far above the need while tokens live for hours, and small in
+ * memory.
+ */
 export const MAX_REVOCATIONS = 100_000
-/** Problems of a file that are told; more of them say nothing new. */
+/** Maximum number of reported problems of a file. */
 const PROBLEMS_TOLD = 20
 /** Longest name of a member that a problem quotes; those of the format are far shorter. */
 const NAME_CHARS_TOLD = 128
@@ -19,8 +22,8 @@ const time = () =>
   Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$' })
 
 /**
- * Who is meant: exactly one member. `session` is `<ns>/<agent>/<session>`, `agent` is `<ns>/<agent>`; a `jti` matches the token and
- * every token that was delegated or exchanged from it.
+ * Target of a revocation: exactly one member. `session` is `<ns>/<agent>/<session>`, `agent` is `<ns>/<agent>`; `jti` matches the token
+ * and all tokens delegated or exchanged from it.
  */
 const targetSchema = Type.Object(
   {
@@ -35,7 +38,7 @@ const targetSchema = Type.Object(
   { ...closed, minProperties: 1, maxProperties: 1 },
 )
 
-/** What people may leave out: it is revoked, without words, until it is lifted. */
+/** Optional members. Defaults: mode revoke, empty reason, no end. */
 const askedMembers = {
   target: targetSchema,
   mode: Type.Optional(Type.Enum(['revoke', 'suspend'])),
@@ -51,7 +54,7 @@ const entrySchema = Type.Object(
   closed,
 )
 
-/** Format `revocationsFile`, without its entries: those are checked one by one, so that many wrong ones cost no more than a few. */
+/** Format `revocationsFile` without its entries, which are checked one by one to bound the cost of many invalid ones. */
 const fileSchema = Type.Object(
   { version: Type.Literal(1), revocations: Type.Array(Type.Unknown(), { maxItems: MAX_REVOCATIONS }) },
   closed,
@@ -68,13 +71,13 @@ const isEvent = compiled(eventSchema)
 
 export type RevocationTarget = Static<typeof targetSchema>
 
-/** One entry, with nothing left open. */
+/** One entry with all defaults applied. */
 export interface Revocation {
   readonly id: string
   readonly target: RevocationTarget
-  /** `suspend` is meant to be lifted; the caller is told so by another code. */
+  /** `suspend` is meant to be lifted; callers get a different error code. */
   readonly mode: 'revoke' | 'suspend'
-  /** For people who read the list; never told to the caller. */
+  /** For readers of the list; never sent to the caller. */
   readonly reason: string
   /** RFC 3339. */
   readonly createdAt: string
@@ -82,17 +85,20 @@ export interface Revocation {
   readonly expiresAt: string | null
 }
 
-/** What happened to one break-glass entry, in the order of its journal key: the entry's id. Who did it stands in the ledger. */
+/** An event of one break-glass entry. The journal key is the entry's id; who caused it is in the ledger. */
 export type RevocationEvent = { readonly t: 'revoked'; readonly revocation: Revocation } | { readonly t: 'lifted' }
 
-/** What a good file says. */
+/** Content of a valid file. */
 export interface DecodedFile {
   readonly entries: readonly Revocation[]
-  /** Of its bytes, in hex: names the list in the ledger. */
+  /** Hex digest of its bytes, which identifies the list in the ledger. */
   readonly sha256: string
 }
 
-/** Decodes a revocationsFile strictly; null is a missing one. One thing that is wrong refuses it as a whole, since half a list revokes too few. */
+/**
+ * Decodes a revocationsFile strictly; `bytes` is null if the file is missing. One problem rejects the whole file, because a partial list
+ * would revoke too few.
+ */
 export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly problems: string[] } {
   if (bytes === null) return { problems: ['no such file'] }
   let value: unknown
@@ -107,9 +113,9 @@ export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly p
   for (const [at, entry] of value.revocations.entries()) {
     const path = `revocations[${at}]`
     if (!isEntry(entry)) problems.push(...entryProblems(entry, path))
-    else if (isNoTime(entry.createdAt)) problems.push(`${path}.createdAt: there is no such time`)
-    else if (isNoTime(entry.expiresAt)) problems.push(`${path}.expiresAt: there is no such time`)
-    else if (byId.has(entry.id)) problems.push(`${path}.id: ${JSON.stringify(entry.id)} stands twice`)
+    else if (isNoTime(entry.createdAt)) problems.push(`${path}.createdAt: not a valid time`)
+    else if (isNoTime(entry.expiresAt)) problems.push(`${path}.expiresAt: not a valid time`)
+    else if (byId.has(entry.id)) problems.push(`${path}.id: ${JSON.stringify(entry.id)} is a duplicate`)
     else byId.set(entry.id, whole(entry))
     if (problems.length >= PROBLEMS_TOLD) break
   }
@@ -117,24 +123,24 @@ export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly p
   return { entries: [...byId.values()], sha256: hash('sha256', bytes, 'hex') }
 }
 
-/** Reads an event from the journal. Throws for one that this version does not know: half a history revokes too few. */
+/** Decodes a journal event. Throws for one that this version does not know: an incomplete history revokes too few. */
 export function decodeEvent(value: unknown): RevocationEvent {
   if (isEvent(value)) return value.t === 'lifted' ? value : { ...value, revocation: whole(value.revocation) }
   throw new Error('the journal holds a revocation event that is not known in this version')
 }
 
-/** Fills in what was left out. */
+/** Applies the defaults. */
 export function whole(entry: Static<typeof entrySchema>): Revocation {
   const { id, target, mode = 'revoke', reason = '', createdAt, expiresAt = null } = entry
   return { id, target, mode, reason, createdAt, expiresAt }
 }
 
-/** A text of the right form that names no time, such as the 99th of a month. */
+/** Whether a well-formed text is not a valid time, such as the 99th of a month. */
 export function isNoTime(text: string | null | undefined): boolean {
   return typeof text === 'string' && Number.isNaN(Date.parse(text))
 }
 
-/** A check made on first use. Long lists are read while calls wait, and compiled it takes a microsecond instead of twenty. */
+/** Compiles a check on first use. Long lists are decoded while calls wait, and a compiled check takes 1 µs instead of 20. */
 function compiled<const T extends TSchema>(schema: T): (value: unknown) => value is Static<T> {
   let check: Validator<Record<never, never>, T> | null = null
   return (value): value is Static<T> => {
@@ -143,7 +149,7 @@ function compiled<const T extends TSchema>(schema: T): (value: unknown) => value
   }
 }
 
-/** What is wrong with a file. A value of many members or entries, or of long names, is not described one by one. */
+/** Problems of a file. Values with many members or entries, or with long names, are not described individually. */
 function fileProblems(value: unknown): string[] {
   const object: { readonly revocations?: unknown } =
     typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
@@ -173,7 +179,7 @@ function strangeness(value: unknown): string | null {
   return longest > NAME_CHARS_TOLD ? `has a member whose name has ${longest} characters` : null
 }
 
-/** What is wrong with a value that does not fit, each with its place below `path`. */
+/** Problems of a value, each with its path below `path`. */
 function problemsOf(schema: TSchema, value: unknown, path: string): string[] {
   return Errors(schema, value).map(({ instancePath, message }) => {
     const below = `${path}${instancePath.replaceAll('/', '.')}`

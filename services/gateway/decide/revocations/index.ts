@@ -31,22 +31,22 @@ export interface RevocationsOptions {
   readonly metrics: GatewayMetrics
 }
 
-/** The kill switch, as it concerns what users left here. */
+/** Revoked users, for features that store data of users. */
 export interface RevokedUsers {
-  /** By name; a suspension does not count. */
+  /** Whether a user is revoked by name. Suspensions do not count. */
   revoked(user: string, issuer: string): boolean
-  /** Is told of every user whom an entry revokes from now on, by what it names: `<user>` or `<issuer>#<user>`. */
-  follow(tell: (name: string) => void): void
+  /** Calls `notify` with the target (`<user>` or `<issuer>#<user>`) of every new entry that revokes a user. */
+  follow(notify: (name: string) => void): void
 }
 
 /** Break-glass entries as AgentRevocations. */
 export interface MirroredRevocations {
   wanted(): readonly MirroredRevocation[]
-  /** Is told whenever that has changed. */
-  follow(tell: () => void): void
+  /** Calls `notify` after each change. */
+  follow(notify: () => void): void
 }
 
-/** The kill switch. */
+/** Emergency revocation of callers. */
 export interface RevocationsFeature {
   readonly stage: Stage<'revoked', 'identity', never>
   readonly routes: AdminRoutes
@@ -58,8 +58,8 @@ export interface RevocationsFeature {
 }
 
 /**
- * Revocations (docs/spec/gateway.md) of `revocationsFile` and of the journal of break-glass entries, both read when it resolves.
- * Rejects when the journal cannot be read or another process has it; without a good file every call is denied.
+ * Revocations (docs/spec/gateway.md) of `revocationsFile` and of the break-glass journal, both loaded when it resolves. Rejects if the
+ * journal cannot be read or is locked by another process. Without a valid file every call is denied.
  */
 export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {
   const { config, journals, ledgers, live, forgetTokens, clock, ids, log } = options
@@ -74,7 +74,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     log,
     live,
     forgetTokens,
-    // Nobody waits: the ledger keeps the order, and whoever revoked is told after the record of the request, which comes next.
+    // Not awaited: the ledger keeps the order, and the request's own record, which comes next, is awaited before the response.
     record: (record) =>
       void ledgers.of('').append(record).catch(failed('a revocation could not be recorded in the ledger')),
     metrics: createRevocationMetrics(options.metrics),
@@ -89,17 +89,17 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     await close()
     throw error
   }
-  const onFault = failed('a revocation could not be kept')
+  const onFault = failed('a revocation could not be stored')
   return {
-    stage: createRevokedStage((who) => revocations.ask(who)),
+    stage: createRevokedStage((who) => revocations.admit(who)),
     users: {
       revoked: (user, issuer) => revocations.hasRevoked(user, issuer),
-      follow: (tell) => revocations.followUsers(tell),
+      follow: (notify) => revocations.followUsers(notify),
     },
     isKnown: () => revocations.isKnown,
     mirrored: {
       wanted: () => revocations.breakglass().map((one) => mirroredRevocation(one, config.revocationMirror.namespace)),
-      follow: (tell) => revocations.follow(tell),
+      follow: (notify) => revocations.follow(notify),
     },
     routes: createRevocationRoutes({ revocations, clock, ids, onFault }),
     close,

@@ -5,7 +5,7 @@ import type { Revocation, RevocationTarget } from './format.ts'
 /** Where an entry comes from: made through the admin API, or read from the `revocationsFile`. */
 export type RevocationSource = 'breakglass' | 'file'
 
-/** What a revocation can name, from the narrowest to the widest. */
+/** Scopes of a revocation, narrowest first. */
 export const scopes = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all'] as const
 export type RevocationScope = (typeof scopes)[number]
 
@@ -17,12 +17,12 @@ interface Entry {
   readonly until: number
 }
 
-/** Revocations by scope and key: asking costs a few map look-ups, and nothing while the list is empty. */
+/** Revocations by scope and key. A lookup costs a few map accesses, and nothing while the list is empty. */
 export class RevocationList {
   readonly #byId = new Map<string, Entry>()
   readonly #byScope = new Map<RevocationScope, Map<string, Set<Entry>>>()
 
-  /** Entries, with those that expired and were not forgotten yet. */
+  /** Number of entries, including expired ones that were not removed yet. */
   get size(): number {
     return this.#byId.size
   }
@@ -31,7 +31,7 @@ export class RevocationList {
     return this.#byId.get(id)?.revocation ?? null
   }
 
-  /** Replaces an entry of the same id. */
+  /** Adds an entry. Replaces one with the same id. */
   add(revocation: Revocation): void {
     const { id, target } = revocation
     this.remove(id)
@@ -62,14 +62,14 @@ export class RevocationList {
     return [...this.#byId.values()].filter(({ until }) => now < until).map(({ revocation }) => revocation)
   }
 
-  /** Whether this user of an issuer is revoked by name; a suspension is meant to be lifted, and does not count. */
+  /** Whether this user of an issuer is revoked by name. Suspensions are temporary and do not count. */
   hasRevoked(user: string, issuer: string, clock: Pick<Clock, 'now'>): boolean {
     const ofScope = this.#byScope.get('user')
     const entries = userNames(user, issuer).flatMap((name) => [...(ofScope?.get(name) ?? [])])
     return entries.some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
   }
 
-  /** The denial of the narrowest entry that matches; null when none does. The time is asked only where an entry names the caller. */
+  /** Returns the denial of the narrowest matching entry, or null. Reads the clock only if an entry names the caller. */
   judge(who: Identity, clock: Pick<Clock, 'now'>): Denial | null {
     if (this.#byId.size === 0) return null
     for (const scope of scopes) {
@@ -83,21 +83,21 @@ export class RevocationList {
   }
 }
 
-/** When an entry ends by itself, in milliseconds since the epoch. */
+/** Returns when an entry expires, in milliseconds since the epoch. */
 export function endOf({ expiresAt }: Revocation): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
-/** Which scope a target names, and the name in it. */
+/** Returns the scope and key of a target. */
 export function keyOf(target: RevocationTarget): { readonly scope: RevocationScope; readonly key: string } {
   for (const scope of scopes) {
     const key = target[scope]
     if (key !== undefined) return { scope, key: key === true ? '' : key }
   }
-  throw new Error('a revocation names nobody')
+  throw new Error('a revocation has no target')
 }
 
-/** What a caller answers to in one scope. */
+/** Keys of a caller in one scope. */
 function keysOf(who: Identity, scope: RevocationScope): readonly string[] {
   switch (scope) {
     case 'jti':
@@ -118,14 +118,14 @@ function keysOf(who: Identity, scope: RevocationScope): readonly string[] {
 }
 
 /**
- * What a user answers to: the name, which every issuer may give to somebody, and the name at its issuer. An issuer has no fragment
- * (RFC 8414, section 2), so that the first `#` ends it.
+ * Keys of a user: the plain name, which any issuer may assign, and the name at its issuer. An issuer has no fragment (RFC 8414, section
+ * 2), so the first `#` ends it.
  */
 function userNames(user: string, issuer: string): readonly string[] {
   return [user, `${issuer}#${user}`]
 }
 
-/** The caller, and every session that its authority comes from: revoking one of them ends what it delegated, and its forks. */
+/** The caller's session and all sessions that its authority derives from. Revoking one of them ends its delegations and forks. */
 function ancestry(who: Identity): readonly SessionRef[] {
   return [who, ...who.delegators, ...who.forkedFrom]
 }

@@ -1,7 +1,7 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { RevocationScope, RevocationSource } from './list.ts'
 
-/** What revocations count. */
+/** Metrics of revocations. */
 export interface RevocationMetrics {
   /** `plat_gateway_revoked_total`: once for each call that a revocation refused or ended. */
   revoked(scope: RevocationScope): void
@@ -9,7 +9,7 @@ export interface RevocationMetrics {
   active(source: RevocationSource, count: number): void
   /** `plat_gateway_revocation_propagation_seconds` and its maximum: from the making of an entry until it was in force here. */
   propagated(seconds: number): void
-  /** `plat_gateway_revocation_list_ok`, asked whenever it is shown. */
+  /** `plat_gateway_revocation_list_ok`, read at each scrape. */
   listOk(ask: () => boolean): void
 }
 

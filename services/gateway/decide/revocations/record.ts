@@ -3,20 +3,20 @@ import type { Revocation } from './format.ts'
 import { keyOf } from './list.ts'
 import type { Added } from './stored-revocations.ts'
 
-// Members of `revocation` records (ledger line format): absent beats null. Whom an entry names stands in the members that
-// every record has for a caller, so that a search for a session finds its revocations too.
+// Members of `revocation` records (ledger line format) are absent rather than null. The target uses the members that every record has for
+// a caller, so that a search for a session also finds its revocations.
 
-/** Somebody revoked. `cut`: the live calls that ended at once; `kept` is false where the journal failed. */
+/** Record of a new revocation. `cut`: number of calls it ended; `kept` is false if the journal failed. */
 export function revokeRecord(revocation: Revocation, by: string, { cut, fault }: Added): Rec {
   return { ...about(revocation, by), action: revocation.mode, cut, kept: fault === null }
 }
 
-/** Somebody lifted it. */
+/** Record of a lifted revocation. */
 export function liftRecord(revocation: Revocation, by: string): Rec {
   return { ...about(revocation, by), action: 'lift' }
 }
 
-/** What the file said changed, or there is none that can be read. */
+/** Record of a changed or unreadable file. */
 export function fileRecord(change: {
   readonly action: 'loaded' | 'unavailable'
   readonly entries?: number

@@ -79,7 +79,7 @@ const matching: readonly [RevocationTarget, Denial['revoked']][] = [
   [{ agent: 'default/assistant' }, 'agent'],
   [{ namespace: 'default' }, 'namespace'],
   [{ user: 'ada' }, 'user'],
-  // Whoever delegated to the caller, and whatever it was forked from.
+  // The sessions that delegated to the caller, and those that it was forked from.
   [{ session: 'team/planner/p' }, 'session'],
   [{ agent: 'team/planner' }, 'agent'],
   [{ namespace: 'team' }, 'namespace'],
@@ -102,7 +102,7 @@ const others: readonly RevocationTarget[] = [
   { tenant: '' },
 ]
 
-test('each target refuses who it names, ends the live calls, and is counted by its scope', async () => {
+test('each target refuses matching callers, ends their live calls, and is counted by its scope', async () => {
   for (const [target, scope] of matching) {
     const { revocations, counted, cuts, forgotten } = await setUp()
     assert.equal(revocations.judge(ada), null)
@@ -115,7 +115,7 @@ test('each target refuses who it names, ends the live calls, and is counted by i
   }
 })
 
-test('a target that names somebody else refuses nobody', async () => {
+test('a target refuses no other callers', async () => {
   const { revocations } = await setUp()
   for (const target of others)
     assert.equal((await revocations.revoke(entry(target), 'me')).cut, 0, JSON.stringify(target))
@@ -139,7 +139,7 @@ test('lifting one of two entries for the same session leaves the other in force'
   assert.equal(revocations.judge(ada)?.code, 'revoked')
 })
 
-test('an entry ends at its time', async () => {
+test('an entry expires', async () => {
   const { clock, revocations } = await setUp()
   await revocations.revoke(entry({ all: true }, { expiresAt: '2026-01-01T00:00:10.500Z' }), 'me')
   await clock.advance(10_499)
@@ -149,13 +149,13 @@ test('an entry ends at its time', async () => {
   assert.deepEqual(revocations.list(), [])
 })
 
-test('the reason that people wrote is not told to the caller', async () => {
+test('the reason of an entry is not sent to the caller', async () => {
   const { revocations } = await setUp()
   await revocations.revoke(entry({ all: true }), 'me')
   assert.doesNotMatch(JSON.stringify(revocations.judge(ada)), /laptop/)
 })
 
-test('whoever keeps things of users is told who is revoked by name, and not who is suspended or one of all', async () => {
+test('followers of users are notified of users revoked by name, but not of suspended or indirectly revoked ones', async () => {
   const { revocations, clock } = await setUp()
   const told: string[] = []
   revocations.followUsers((user) => told.push(user))
@@ -173,7 +173,7 @@ test('whoever keeps things of users is told who is revoked by name, and not who 
   assert.equal(revocations.hasRevoked('ada', ada.issuer), false)
 })
 
-test('a user with an issuer is revoked at that issuer alone, and without one at every issuer', async () => {
+test('a target user with an issuer revokes at that issuer only, without one at every issuer', async () => {
   const { revocations } = await setUp()
   const elsewhere = { ...ada, issuer: 'https://other.example' }
   await revocations.revoke(entry({ user: `${ada.issuer}#ada` }), 'me')

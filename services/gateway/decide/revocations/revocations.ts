@@ -11,12 +11,12 @@ import { Copies } from './mirrored.ts'
 import { fileRecord, liftRecord, revokeRecord } from './record.ts'
 import { type Added, StoredRevocations } from './stored-revocations.ts'
 
-/** How often expired entries are forgotten and counted out, in milliseconds. */
+/** Interval of the sweep of expired entries, in milliseconds. */
 const SWEEP_EVERY_MS = 1_000
-/** When a caller that was denied for want of a list should come again, in milliseconds. */
+/** `retryAfterMs` of calls denied because there is no trusted list. */
 const RETRY_MS = 1_000
 
-const AWAY = 'the state database was not read for too long'
+const AWAY = 'the state database could not be read for too long'
 
 const NO_LIST = deny('revocations_unavailable', 'the list of revocations cannot be read, so every call is denied', {
   retryAfterMs: RETRY_MS,
@@ -28,31 +28,28 @@ export interface ListedRevocation extends Revocation {
 
 export interface RevocationsParts {
   readonly journal: Journal<RevocationEvent>
-  /** Null: there is no `revocationsFile`. */
+  /** Null: no `revocationsFile`. */
   readonly file: { readonly path: string; readonly everyMs: number } | null
   /** docs/spec/gateway.md, `revocationMirror.namespace`. */
   readonly mirrorNamespace: string
   readonly clock: Clock
   readonly log: Log
-  /** Reaches the calls under way. */
+  /** The live calls. */
   readonly live: { cut(judge: (who: Identity) => Denial | null): number }
-  /** Empties the memory of verified tokens: after a revocation each is verified again. */
+  /** Clears the cache of verified tokens, so that each is verified again. */
   readonly forgetTokens?: (() => void) | undefined
   readonly record: (record: Rec) => void
   readonly metrics: RevocationMetrics
 }
 
-/**
- * The kill switch: who may not call any more. Two lists are in force side by side, that of the file, which other people
- * keep, and break-glass entries, which are made here. Whatever changes one of them reaches the calls under way at once.
- */
+/** Revocations in force: the list of the file and the break-glass entries. A change of either ends matching live calls at once. */
 export class Revocations {
   readonly #parts: RevocationsParts
   readonly #kept: StoredRevocations
   readonly #file: ListFile | null
-  /** What the file said last; null before its first good content. */
+  /** The last valid list of the file; null before the first. */
   #listed: RevocationList | null = null
-  #toldStale = false
+  #reportedStale = false
   readonly #userFollowers: ((user: string) => void)[] = []
   readonly #followers: (() => void)[] = []
   readonly #copies: Copies
@@ -80,7 +77,7 @@ export class Revocations {
           })
   }
 
-  /** Reads both lists; comes before the gateway serves. Rejects when the journal cannot be read. */
+  /** Loads both lists before the gateway serves. Rejects if the journal cannot be read. */
   async open(): Promise<void> {
     const { clock, metrics } = this.#parts
     metrics.listOk(() => this.isKnown)
@@ -90,27 +87,27 @@ export class Revocations {
     this.#stopSweep = clock.every(SWEEP_EVERY_MS, () => this.#sweep())
   }
 
-  /** May this caller go on? Asked before each call and while it lasts. */
+  /** Returns the denial of a revoked caller, or null. Called before each call and during it. */
   judge(who: Identity): Denial | null {
     if (!this.isKnown) return NO_LIST
     const { clock } = this.#parts
     return this.#listed?.judge(who, clock) ?? this.#kept.list.judge(who, clock)
   }
 
-  /** False: what other people or other replicas revoked may not be known here. */
+  /** False if revocations of the file or of other replicas may be missing here. */
   get isKnown(): boolean {
     return this.#file?.ok !== false && this.#parts.journal.health !== 'unreachable'
   }
 
-  /** Whether this user of an issuer is revoked by name; a suspension does not count. */
+  /** Whether this user of an issuer is revoked by name. Suspensions do not count. */
   hasRevoked(user: string, issuer: string): boolean {
     const { clock } = this.#parts
     return this.#listed?.hasRevoked(user, issuer, clock) === true || this.#kept.list.hasRevoked(user, issuer, clock)
   }
 
-  /** Is told of every user whom an entry revokes by name from now on. */
-  followUsers(tell: (user: string) => void): void {
-    this.#userFollowers.push(tell)
+  /** Calls `notify` for each user that a new entry revokes by name. */
+  followUsers(notify: (user: string) => void): void {
+    this.#userFollowers.push(notify)
   }
 
   /** Break-glass entries in force. */
@@ -118,26 +115,26 @@ export class Revocations {
     return this.#kept.list.inForce(this.#parts.clock.now())
   }
 
-  /** Is told whenever a break-glass entry was made or lifted. */
-  follow(tell: () => void): void {
-    this.#followers.push(tell)
+  /** Calls `notify` whenever a break-glass entry was made or lifted. */
+  follow(notify: () => void): void {
+    this.#followers.push(notify)
   }
 
-  /** `judge`, counted where a revocation is the reason. */
-  ask(who: Identity): Denial | null {
+  /** `judge` with metrics. */
+  admit(who: Identity): Denial | null {
     const denial = this.judge(who)
     if (denial !== null && denial.revoked !== null) this.#parts.metrics.revoked(denial.revoked)
     return denial
   }
 
-  /** Makes a break-glass entry, as `KeptRevocations.add` does. */
+  /** Adds a break-glass entry, see `StoredRevocations.add`. */
   async revoke(revocation: Revocation, by: string): Promise<Added> {
     const added = await this.#kept.add(revocation)
     this.#parts.record(revokeRecord(revocation, by, added))
     return added
   }
 
-  /** Ends a break-glass entry. `listed`: it stands in the file, where alone it can be lifted. Rejects with the journal. */
+  /** Lifts a break-glass entry. `listed`: it is in the file and can only be removed there. Rejects if the journal fails. */
   async lift(id: string, by: string): Promise<'lifted' | 'listed' | 'unknown'> {
     const revocation = this.#kept.list.get(id)
     if (revocation === null || !(await this.#kept.lift(id))) return this.#listed?.get(id) ? 'listed' : 'unknown'
@@ -145,7 +142,7 @@ export class Revocations {
     return 'lifted'
   }
 
-  /** Entries in force, in the descending order of their ids. One that is in both lists is told once, as break-glass. */
+  /** Entries in force, by descending id. An entry in both lists is returned once, as break-glass. */
   list(): readonly ListedRevocation[] {
     const now = this.#parts.clock.now()
     const byId = new Map<string, ListedRevocation>()
@@ -166,19 +163,19 @@ export class Revocations {
     this.#tellUser(revocation)
     this.#propagated(revocation)
     this.#count()
-    for (const tell of this.#followers) tell()
+    for (const notify of this.#followers) notify()
     return cut
   }
 
-  /** Its copy must not hold on to whom it named until the cluster has heard of it. */
+  /** The mirror must not revoke its targets until the cluster has removed it. */
   #lifted(revocation: Revocation): void {
     this.#copies.lifted(revocation, this.#parts.clock.now())
     this.#count()
-    for (const tell of this.#followers) tell()
+    for (const notify of this.#followers) notify()
   }
 
   #tellUser({ mode, target: { user } }: Revocation): void {
-    if (user !== undefined && mode === 'revoke') for (const tell of this.#userFollowers) tell(user)
+    if (user !== undefined && mode === 'revoke') for (const notify of this.#userFollowers) notify(user)
   }
 
   #publish({ entries, sha256 }: DecodedFile): void {
@@ -188,7 +185,7 @@ export class Revocations {
     for (const entry of entries) if (!this.#copies.has(entry.id, this.#kept.list)) list.add(entry)
     this.#listed = list
     const cut = this.#cut()
-    // What stood there before this process looked for the first time did not have to propagate.
+    // Entries of the first list are not counted: they were in force before this process.
     const fresh = before === null ? [] : list.inForce(clock.now()).filter(({ id }) => before.get(id) === null)
     for (const entry of fresh) {
       this.#tellUser(entry)
@@ -203,12 +200,12 @@ export class Revocations {
     const { log, record, file } = this.#parts
     const cut = this.#cut()
     record(fileRecord({ action: 'unavailable', reason: problems[0] ?? '', cut }))
-    log.error({ path: file?.path, problems, cut }, 'the list of revocations cannot be used: every call is denied')
+    log.error({ path: file?.path, problems, cut }, 'the list of revocations is not usable: every call is denied')
   }
 
   #cut(): number {
     this.#parts.forgetTokens?.()
-    return this.#parts.live.cut((who) => this.ask(who))
+    return this.#parts.live.cut((who) => this.admit(who))
   }
 
   #propagated({ createdAt }: Revocation): void {
@@ -224,8 +221,8 @@ export class Revocations {
     this.#count()
     const isAway = this.#parts.journal.health === 'unreachable'
     const stale = isAway || (this.#file?.stale ?? false)
-    if (stale && !this.#toldStale) this.#lost([isAway ? AWAY : 'could not be looked at for too long'])
-    this.#toldStale = stale
+    if (stale && !this.#reportedStale) this.#lost([isAway ? AWAY : 'could not be checked for too long'])
+    this.#reportedStale = stale
   }
 
   #count(): void {

@@ -9,7 +9,7 @@ export interface RevocationRoutesOptions {
   readonly revocations: Revocations
   readonly clock: Clock
   readonly ids: Ids
-  /** The journal failed. */
+  /** Called when the journal fails. */
   readonly onFault: (error: unknown) => void
 }
 
@@ -26,8 +26,8 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
   const made = (body: unknown): Revocation => {
     const now = clock.now()
     const revocation = whole({ id: ids.uuid(), createdAt: rfc3339Micros(now), ...bodyAs(askedSchema, body) })
-    if (isNoTime(revocation.expiresAt)) throw new AdminError('invalid_request', 'expiresAt: there is no such time')
-    if (endOf(revocation) <= now) throw new AdminError('invalid_request', 'expiresAt: must lie in the future')
+    if (isNoTime(revocation.expiresAt)) throw new AdminError('invalid_request', 'expiresAt: not a valid time')
+    if (endOf(revocation) <= now) throw new AdminError('invalid_request', 'expiresAt: must be in the future')
     return revocation
   }
   return {
@@ -42,7 +42,7 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
         const revocation = made(request.body)
         caller.demand(namespaceOf(revocation.target))
         const { cut, fault } = await revocations.revoke(revocation, caller.by).catch(full)
-        if (fault !== null) throw unkept(fault, 'it is in force on this replica, and lost when the process ends')
+        if (fault !== null) throw unkept(fault, 'the entry is in force on this replica only, until it restarts')
         reply.code(201)
         return { ...revocation, cut }
       })
@@ -52,10 +52,10 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
         if (known === undefined || !caller.sees(namespaceOf(known.target))) throw unknown()
         caller.demand(namespaceOf(known.target))
         const lifted = await revocations.lift(id, caller.by).catch((fault: unknown) => {
-          throw unkept(fault, 'it stays in force')
+          throw unkept(fault, 'the entry remains in force')
         })
         if (lifted === 'unknown') throw unknown()
-        if (lifted === 'listed') throw new AdminError('conflict', 'it stands in revocationsFile: remove it there')
+        if (lifted === 'listed') throw new AdminError('conflict', 'the entry is in revocationsFile: remove it there')
         return reply.code(204).send()
       })
     },
@@ -64,7 +64,7 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
 
 const unknown = () => new AdminError('not_found', 'there is no revocation with this id')
 
-/** The namespace that all whom it names are of; null where they may be of any. */
+/** Returns the namespace that contains all targets, or null if they may be in any. */
 function namespaceOf({ session, agent, namespace }: Revocation['target']): string | null {
   return (session ?? agent ?? namespace)?.split('/', 1)[0] ?? null
 }

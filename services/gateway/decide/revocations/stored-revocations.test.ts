@@ -48,7 +48,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 3_000 }) }),
 )
 
-test('whatever is added and lifted at the same time, each entry is lifted once, and a restart finds the same list', async () => {
+test('with concurrent adds and lifts each entry is lifted once, and a restart restores the same list', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(step, { maxLength: 8 }), { maxLength: 6 }), async (batches) => {
       const clock = new TestClock()
@@ -62,7 +62,7 @@ test('whatever is added and lifted at the same time, each entry is lifted once, 
           added.push(made)
           await kept.add(made)
         } else if (one.do === 'lift') {
-          const id = added[one.nth]?.id ?? 'nobody'
+          const id = added[one.nth]?.id ?? 'missing'
           if (await kept.lift(id)) lifted.push(id)
         }
       }
@@ -85,7 +85,7 @@ test('whatever is added and lifted at the same time, each entry is lifted once, 
   )
 })
 
-test('the answer to adding says how many calls ended, and the entry is durable by then', async () => {
+test('add resolves with the number of ended calls when the entry is durable', async () => {
   const clock = new TestClock()
   const path = join(folder, 'durable.jsonl')
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
@@ -101,7 +101,7 @@ test('the answer to adding says how many calls ended, and the entry is durable b
   await journal.close()
 })
 
-test('of many that lift the same entry at once exactly one does', async () => {
+test('exactly one of many concurrent lifts of an entry succeeds', async () => {
   const clock = new TestClock()
   const journal = await openFileJournal({ path: join(folder, 'lift.jsonl'), clock, decode: decodeEvent })
   const { kept } = await opened(journal, clock)
@@ -115,7 +115,7 @@ test('of many that lift the same entry at once exactly one does', async () => {
   await journal.close()
 })
 
-test('what is read at start is in force, and is not told as if it had just been revoked', async () => {
+test('entries loaded at start are in force, but not reported as new', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<RevocationEvent>(() => clock.now())
   const { kept } = await opened(journal, clock)
@@ -134,7 +134,7 @@ test('what is read at start is in force, and is not told as if it had just been 
   assert.deepEqual(told, ['new'])
 })
 
-test('what expired or was lifted is written out of the journal, and what is in force stays', async () => {
+test('compaction removes expired and lifted entries from the journal and retains those in force', async () => {
   const clock = new TestClock()
   const path = join(folder, 'compact.jsonl')
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
@@ -156,9 +156,9 @@ test('what expired or was lifted is written out of the journal, and what is in f
   await again.close()
 })
 
-test('when the disk fails the one who revokes is told, and the entry is in force all the same', async () => {
+test('when the disk fails the error is reported, and the entry is in force all the same', async () => {
   const clock = new TestClock()
-  // Opening, the first write and its sync are well; the second write fails.
+  // Opening, the first write and its sync succeed; the second write fails.
   const disk = new MemoryDisk(new Map(), [{ at: 3, kind: 'ENOSPC' }])
   const journal = await openFileJournal({ path: join(folder, 'broken.jsonl'), clock, decode: decodeEvent, files: disk })
   const cut: string[] = []

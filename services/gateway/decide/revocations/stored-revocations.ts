@@ -3,44 +3,44 @@ import type { Journal, JournalEntry } from '@plat/state'
 import { MAX_REVOCATIONS, type Revocation, type RevocationEvent } from './format.ts'
 import { RevocationList } from './list.ts'
 
-/** Events of the journal that no longer count before it is written anew. */
+/** Obsolete events after which the journal is compacted. */
 const COMPACT_AFTER_EVENTS = 1_000
 
 export interface StoredRevocationsOptions {
   readonly journal: Journal<RevocationEvent>
   readonly clock: Clock
-  /** An entry came into force; answers how many live calls it ended. Not told of those that are read at start. */
+  /** Called when an entry comes into force, except for those loaded at start. Returns how many live calls it ended. */
   readonly onRevoked: (revocation: Revocation) => number
-  /** An entry was lifted, on this replica or on another. */
+  /** Called when an entry was lifted, on any replica. */
   readonly onLifted: (revocation: Revocation) => void
-  /** The journal could not be written where nobody waits for the answer. */
+  /** Called when the journal cannot be written and no caller waits for the result. */
   readonly onFault: (error: unknown) => void
 }
 
-/** Why an entry was refused: the list is full. */
+/** The list is full. */
 export class ListFullError extends Error {}
 
 export interface Added {
   /** Live calls that the entry ended. */
   readonly cut: number
-  /** Null: it is durable. Otherwise it is in force until this process ends, and this is what the journal said. */
+  /** Null if the entry is durable. Otherwise the journal's error; the entry is in force until this process ends. */
   readonly fault: unknown
 }
 
 /**
- * Break-glass revocations: what people revoke here and now. Each change is an event of the journal first, and the list is
- * what the events say, so that a restart finds the same.
+ * Break-glass revocations. Each change is appended to the journal first, and the list is derived from the events, so that a restart
+ * restores it.
  */
 export class StoredRevocations {
   readonly list = new RevocationList()
   readonly #parts: StoredRevocationsOptions
   readonly #stop = new AbortController()
-  /** Calls that were ended by entries whose makers wait for the number. */
+  /** Numbers of ended calls that callers of `add` wait for, by id. */
   readonly #cut = new Map<string, number>()
-  /** In force without the journal, which failed. */
+  /** Entries in force that the journal could not store. */
   readonly #unkept = new Set<string>()
   #lastSeq = 0
-  /** In the journal, with those that no longer count. */
+  /** Events in the journal, including obsolete ones. */
   #events = 0
   #compacting = false
 
@@ -48,7 +48,7 @@ export class StoredRevocations {
     this.#parts = parts
   }
 
-  /** Reads the journal. Rejects when it cannot be read: half a history revokes too few. */
+  /** Reads the journal. Rejects if it cannot be read: an incomplete history revokes too few. */
   async open(): Promise<void> {
     const { journal, onFault } = this.#parts
     for await (const entry of journal.read(0)) this.#apply(entry)
@@ -58,8 +58,8 @@ export class StoredRevocations {
   }
 
   /**
-   * In force when it resolves, and durable unless the journal failed: whoever pulls the emergency brake must not find it
-   * dead. Rejects with `ListFullError` alone.
+   * Adds an entry. When it resolves, the entry is in force, and durable unless the journal failed: an emergency revocation must work
+   * without a disk. Rejects only with `ListFullError`.
    */
   async add(revocation: Revocation): Promise<Added> {
     const { id } = revocation
@@ -67,7 +67,7 @@ export class StoredRevocations {
     this.#cut.set(id, 0)
     try {
       const version = await this.#parts.journal.append(id, [{ t: 'revoked', revocation }], 0)
-      if (version === 'conflict') throw new Error(`the id ${id} is taken`)
+      if (version === 'conflict') throw new Error(`duplicate id ${id}`)
       return { cut: this.#cut.get(id) ?? 0, fault: null }
     } catch (fault) {
       this.#unkept.add(id)
@@ -79,7 +79,10 @@ export class StoredRevocations {
     }
   }
 
-  /** False: there is no such entry, or somebody else just lifted it. Rejects with the journal; the entry then stays in force. */
+  /**
+   * Lifts an entry. Returns false if it does not exist or was just lifted. Rejects if the journal fails; the entry then remains in
+   * force.
+   */
   async lift(id: string): Promise<boolean> {
     const revocation = this.list.get(id)
     if (revocation === null) return false
@@ -89,7 +92,7 @@ export class StoredRevocations {
     return true
   }
 
-  /** Forgets what expired, and writes the journal anew when most of it no longer counts. */
+  /** Removes expired entries, and compacts the journal when most of it is obsolete. */
   sweep(): void {
     this.list.forgetExpired(this.#parts.clock.now())
     for (const id of this.#unkept) if (this.list.get(id) === null) this.#unkept.delete(id)
@@ -108,7 +111,7 @@ export class StoredRevocations {
     else if (before !== null) this.#parts.onLifted(before)
   }
 
-  /** Starts over with what the journal holds; entries that it never got stay in force. */
+  /** Rebuilds the list from the journal. Entries that it could not store remain in force. */
   #replace(entries: readonly JournalEntry<RevocationEvent>[]): void {
     const before = this.list.inForce(Number.NEGATIVE_INFINITY).filter(({ id }) => !this.#unkept.has(id))
     for (const { id } of before) this.list.remove(id)

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 
-/** What the commands of people need of an entry, as the admin API shows it; `source` is missing where it was just made. */
+/** An entry as CLI commands read it from the admin API. `source` is absent in the response to its creation. */
 export const viewSchema = Type.Object({
   id: Type.String(),
   target: Type.Record(Type.String(), Type.Union([Type.String(), Type.Literal(true)])),
@@ -10,13 +10,13 @@ export const viewSchema = Type.Object({
   createdAt: Type.String(),
   expiresAt: Type.Union([Type.String(), Type.Null()]),
   source: Type.Optional(Type.Enum(['breakglass', 'file'])),
-  /** Live calls that it ended; only where it was just made. */
+  /** Number of live calls that it ended; only in the response to its creation. */
   cut: Type.Optional(Type.Integer()),
 })
 
 export type RevocationView = Static<typeof viewSchema>
 
-/** For clients of the admin API: is this answer a revocation? */
+/** Returns whether a value is a revocation. For clients of the admin API. */
 export function isRevocationView(value: unknown): value is RevocationView {
   return Check(viewSchema, value)
 }

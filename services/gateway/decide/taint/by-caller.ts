@@ -3,12 +3,12 @@ import type { SessionRef } from '../../call/index.ts'
 import { TaintedSession } from './session.ts'
 
 export interface ByCallerOptions {
-  /** Sessions of all agents, and of one. Default: the row of the pool. One more is refused: none is forgotten before its time. */
+  /** Bounds of sessions, total and per agent. Default: the limits of the pool. Further sessions are refused; none is evicted. */
   readonly sessions?: { readonly total: number; readonly share: number } | undefined
   readonly observer?: PoolObserver | undefined
 }
 
-/** Sessions by the three names of each: maps within maps, so that no call has to put a key together. */
+/** Sessions by namespace, agent and session name, in nested maps so that no call has to build a key. */
 export class ByCaller {
   readonly #namespaces = new Map<string, Map<string, Map<string, TaintedSession>>>()
   readonly #pool: SharedPool
@@ -26,12 +26,12 @@ export class ByCaller {
     return this.size < this.#pool.total / 2
   }
 
-  /** Null: there are too many sessions, of all or of this agent. */
+  /** Returns null if there are too many sessions, in total or of this agent. */
   begin(session: SessionRef): TaintedSession | null {
     return this.#pool.acquire(agentIn(session)) === null ? this.#insert(session) : null
   }
 
-  /** Adds a session that another replica or an earlier process admitted. */
+  /** Adds a session admitted by another replica or an earlier process. */
   restore(session: SessionRef): TaintedSession {
     this.#pool.add(agentIn(session))
     return this.#insert(session)

@@ -35,7 +35,7 @@ const ref = (name: string): SessionRef => {
 
 let tokens = 0
 
-/** A caller with a token of its own, which these sessions delegated, nearest first. */
+/** A caller with its token, delegated by these sessions, nearest first. */
 function who(clock: TestClock, name: string, by: readonly string[] = [], inheritedTaints: readonly string[] = []) {
   const delegators = by.map(ref)
   const chain = delegators.map(({ namespace, agent }) => `${namespace}/${agent}`)
@@ -69,7 +69,7 @@ test('a response brings the labels of sessions that act for its caller or for th
   }
 })
 
-test('a session that acts for a caller is known before it has labels, and from the first call with each token', async (t) => {
+test('a session that acts for a caller is registered before it has labels, with the first call of each token', async (t) => {
   const { taints, clock, open, journal } = await book(t)
   await taints.add(who(clock, 'b/1', ['a/1']), ['web'])
   assert.equal(taints.note(who(clock, 'b/2', ['a/2'])), null)
@@ -77,14 +77,14 @@ test('a session that acts for a caller is known before it has labels, and from t
   await new Promise(setImmediate)
   for (const one of [taints, await open()])
     assert.deepEqual([from(one, 'b', 'a/2'), from(one, 'b', 'a/3'), from(one, 'b', 'a/4')], [[], ['web'], ['web']])
-  // What has no labels is forgotten with its tokens.
+  // A session without labels is removed with its tokens.
   const entries = (await Array.fromAsync(journal.read(0))).length
   await clock.advance(2 * HOUR_MS)
   assert.deepEqual(from(taints, 'b', 'a/2'), ['web'])
   assert.equal((await Array.fromAsync(journal.read(0))).length, entries)
 })
 
-test('labels that a token brings come back as well, durably before its call goes on, until they are cleared', async (t) => {
+test('labels of a token count as well, durably before its call continues, until they are cleared', async (t) => {
   const gates: (() => void)[] = []
   const { taints, clock, open } = await book(t, (own) => ({
     health: 'ok',
@@ -109,7 +109,7 @@ test('labels that a token brings come back as well, durably before its call goes
   for (const one of [taints, await open()]) assert.deepEqual(from(one, 'b', 'a/1'), [])
 })
 
-test('a token whose labels cannot be kept is refused each time', async (t) => {
+test('a token whose labels cannot be stored is refused each time', async (t) => {
   const { taints, clock } = await book(t, (own) => ({
     health: 'ok',
     read: (after) => own.read(after),
@@ -124,7 +124,7 @@ test('a token whose labels cannot be kept is refused each time', async (t) => {
   }
 })
 
-test('a session that listens to an agent has its labels as they come, and keeps them when the agent’s session is gone', async (t) => {
+test('a session that listens to an agent gets its new labels and retains them after the session of the agent ends', async (t) => {
   const { taints, clock, open } = await book(t)
   const listener = { ...who(clock, 'a/1'), expiresAt: clock.now() + 100 * HOUR_MS }
   assert.equal(await taints.listen(listener, 'default/b'), null)
@@ -134,7 +134,7 @@ test('a session that listens to an agent has its labels as they come, and keeps 
     assert.deepEqual(one.labelsOf(listener), ['web'])
     assert.deepEqual(one.ownLabels(ref('a/1')), ['web'])
   }
-  // What listens itself passes on what it hears.
+  // A listening session passes on the labels it received.
   assert.deepEqual(from(taints, 'b', 'a/1'), ['web'])
   await clock.advance(40 * HOUR_MS)
   for (const one of [taints, await open()]) {
@@ -143,7 +143,7 @@ test('a session that listens to an agent has its labels as they come, and keeps 
   }
 })
 
-test('a session that acts for more delegators than are kept counts for every caller', async (t) => {
+test('a session with more delegators than the bound counts for every caller', async (t) => {
   const { taints, clock, open } = await book(t)
   for (let n = 0; n < 300; n++) taints.note(who(clock, 'b/1', [`a/${n}`]))
   taints.note(who(clock, 'b/2', ['a/299']))
@@ -152,7 +152,7 @@ test('a session that acts for more delegators than are kept counts for every cal
     for (const caller of ['a/0', 'a/299']) assert.deepEqual(from(one, 'b', caller), ['web'], caller)
 })
 
-test('a session of an older version, which does not say whom it acted for, counts for every caller', async (t) => {
+test('a session of an older version, which has no delegators, counts for every caller', async (t) => {
   const { taints, clock, journal } = await book(t)
   const at = clock.now()
   const old = { at, expiresAt: at + HOUR_MS, jti: 'old' }
@@ -176,7 +176,7 @@ const steps = fc.array(
   { maxLength: 25 },
 )
 
-test('whatever happened, a restart brings callers the same labels, before and after the journal was written anew', async (t) => {
+test('a restart restores the labels for callers, before and after compaction', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
       const { taints, clock, open } = await book(t)

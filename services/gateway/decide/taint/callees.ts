@@ -1,13 +1,13 @@
 import type { SessionRef } from '../../call/index.ts'
 import type { TaintedSession } from './session.ts'
 
-/** An agent by `<namespace>/<agent>`. */
+/** An agent as `<namespace>/<agent>`. */
 export type AgentKey = string
 
-/** A session by `<namespace>/<agent>/<session>`, as revocations name it. */
+/** A session as `<namespace>/<agent>/<session>`, as in revocations. */
 export type SessionKey = string
 
-/** In place of a delegator: whichever session called the agent. */
+/** Stands for any calling session in place of a delegator. */
 const ANY_CALLER = '*'
 /** In place of a delegator: the session acted for itself. */
 const NO_DELEGATOR = '-'
@@ -17,9 +17,9 @@ export function sessionKey({ namespace, agent, session }: SessionRef): SessionKe
 }
 
 /**
- * Where the labels of a session count that calls with a token of these delegators, nearest first: in responses of its agent to the
- * nearest, in responses of that one's agent to the next, and so on; and in responses of each of these agents to callers that delegated
- * to none of its sessions. A place is written `<session, * or -> <agent>`.
+ * Returns the places where the labels of a session count if its token has these delegators, nearest first: in responses of its agent to
+ * the nearest delegator, in responses of that delegator's agent to the next, and so on; and in responses of each of these agents to
+ * callers that delegated to none of its sessions. A place is `<session, * or -> <agent>`.
  */
 export function placesOf(self: SessionKey, delegators: readonly SessionKey[]): readonly string[] {
   const chain = [self, ...delegators]
@@ -31,28 +31,28 @@ export function placesOf(self: SessionKey, delegators: readonly SessionKey[]): r
   ]
 }
 
-/** The place of a session that acts for more delegators than are kept: every caller of its agent counts as one. */
+/** The place of a session with more delegators than the bound: it counts for every caller of its agent. */
 export function openPlace(self: SessionKey): string {
   return `${NO_DELEGATOR} ${self.slice(0, self.lastIndexOf('/'))}`
 }
 
-/** Labels at one place, each with the number of sessions that have it. */
+/** Labels at one place with the number of sessions that have each. */
 interface LabelCounts {
   sessions: number
   readonly counts: Map<string, number>
 }
 
 /**
- * Which labels the sessions of an agent have, by the sessions that they act for: what a response of the agent brings its caller. Follows
- * every change of a session, so that reading costs as much as there are labels.
+ * Labels of an agent's sessions by the sessions that they act for, which responses of the agent bring to their caller. Updated with
+ * every change of a session, so a lookup costs as much as there are labels.
  */
 export class CalleeLabels {
   readonly #places = new Map<string, LabelCounts>()
   readonly #counted = new Map<TaintedSession, ReadonlyMap<string, readonly string[]>>()
 
   /**
-   * Labels of the sessions that act for these callers, and of those that act for themselves, since either may have responded. Where no
-   * session of the agent acts for a caller, or the callers are not known (null), those of all its sessions.
+   * Returns the labels of sessions that act for these callers or for themselves, since either may have responded. If no session of the
+   * agent acts for a caller, or callers are unknown (null), returns those of all its sessions.
    */
   of(agent: AgentKey, callers: readonly SessionKey[] | null): readonly string[] {
     const acting = (callers ?? []).flatMap((caller) => this.#places.get(`${caller} ${agent}`) ?? [])
@@ -61,7 +61,7 @@ export class CalleeLabels {
     return [...new Set([...acting, ...(open === undefined ? [] : [open])].flatMap(({ counts }) => [...counts.keys()]))]
   }
 
-  /** The session has changed. Returns the agents that have more labels since. */
+  /** Updates a changed session. Returns the agents that have more labels than before. */
   update(session: TaintedSession): readonly AgentKey[] {
     const before = this.#counted.get(session) ?? NOWHERE
     const after = session.placedLabels()
@@ -76,13 +76,13 @@ export class CalleeLabels {
     return gained
   }
 
-  /** The session is not known any more. */
+  /** Removes a session. */
   forget(session: TaintedSession): void {
     for (const [place, labels] of this.#counted.get(session) ?? NOWHERE) this.#subtract(place, labels)
     this.#counted.delete(session)
   }
 
-  /** Whether the place has a label more. */
+  /** Returns whether the place gained a label. */
   #add(name: string, labels: readonly string[]): boolean {
     const place = this.#places.getOrInsertComputed(name, () => ({ sessions: 0, counts: new Map<string, number>() }))
     const before = place.counts.size

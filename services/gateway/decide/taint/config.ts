@@ -1,7 +1,7 @@
 import { defineBlock } from '@plat/config'
 import Type from 'typebox'
 
-/** Taints of sessions (docs/spec/gateway.md). */
+/** Taint labels of sessions (docs/spec/gateway.md). */
 export const taintBlock = defineBlock({
   path: '',
   feature: 'taint',

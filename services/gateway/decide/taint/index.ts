@@ -20,30 +20,30 @@ export interface TaintParts {
   readonly metrics: GatewayMetrics
 }
 
-/** Labels of sessions, which policies match. */
+/** Taint labels of sessions, for policies. */
 export interface TaintFeature {
   readonly stage: Stage<'taints', 'identity' | 'target', 'taints'>
   readonly review: Review<'identity' | 'target' | 'taints'>
-  /** The labels of a caller now. */
+  /** Current labels of a caller. */
   labelsOf(identity: Identity): readonly string[]
-  /** The same of a caller that calls now: its labels are kept from now on for as long as after a tool call. */
+  /** Current labels of a caller that makes a call, which extends their retention like a tool call. */
   seen(identity: Identity): readonly string[]
-  /** The labels that a session has of its own. */
+  /** Labels of a session without inherited ones. */
   ownLabels(session: SessionRef): readonly string[]
-  /** Null: the caller's session has these labels, durably. */
+  /** Adds labels to the caller's session. Null: done durably. */
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
-  /** Labels that a response of an agent, `<ns>/<agent>`, brings to these sessions; null: they are not known. */
+  /** Labels that a response of an agent, `<ns>/<agent>`, brings to these sessions; null: unknown sessions. */
   labelsFrom(agent: string, callers: readonly SessionRef[] | null): readonly string[]
-  /** Null: the caller's session gets the labels of the agent as they come, durably. */
+  /** Lets the caller's session receive new labels of the agent. Null: done durably. */
   listen(identity: Identity, agent: string): null | Denial | Promise<null | Denial>
-  /** Resolves when what other replicas added is known here; rejects when it cannot be. Null: there are none. */
+  /** Resolves when labels added by other replicas are known here; rejects if that fails. Null: there are no other replicas. */
   readonly catchUp: (() => Promise<void>) | null
   close(): Promise<void>
 }
 
 /**
- * Taint labels of sessions (docs/spec/crds.md, `toolLabels`) on the journal of `taintStorePath`, in memory when it is empty. Rejects when the
- * journal cannot be read.
+ * Taint labels of sessions (docs/spec/crds.md, `toolLabels`) on the journal of `taintStorePath`, in memory when it is empty. Rejects if
+ * the journal cannot be read.
  */
 export async function createTaint({
   config,
@@ -65,7 +65,7 @@ export async function createTaint({
     retentionMs: config.taintRetentionSeconds * 1000,
     onChange: (op, label) => events.inc({ op, label }),
     onSessions: (count) => sessions.set({}, count),
-    onFault: (error) => log.error({ error: reasonOf(error) }, 'taint labels could not be kept'),
+    onFault: (error) => log.error({ error: reasonOf(error) }, 'taint labels could not be stored'),
   })
   return {
     stage: createTaintStage(taints),

@@ -52,7 +52,7 @@ const good = frame('final', { result: { content: [] } })
 const open = (taints: Taints, labels: Partial<Target['labels']>, clears = false) =>
   createMark({ taints, clears: () => clears }).open(callOf(labels, taints))
 
-test('no frame passes before its label is durable, and none at all when it cannot be kept', async (t) => {
+test('no frame passes before its label is durable, and none at all when it cannot be stored', async (t) => {
   const gate = Promise.withResolvers<number>()
   const taints = await setUp(t, () => gate.promise)
   const running = open(taints, { taints: ['web'] }) ?? assert.fail()
@@ -70,7 +70,7 @@ test('no frame passes before its label is durable, and none at all when it canno
   assert.deepEqual(running.marking?.added, [])
 })
 
-test('a reply that brings nothing new costs no review, unless a label could be cleared meanwhile', async (t) => {
+test('a reply without new labels costs no review, unless a label could be cleared meanwhile', async (t) => {
   const taints = await setUp(t)
   assert.equal(open(taints, {}), null)
   assert.equal(open(taints, { sinks: ['mail'] }), null)
@@ -83,7 +83,7 @@ test('a reply that brings nothing new costs no review, unless a label could be c
   assert.deepEqual(again.marking?.added, [])
 })
 
-test('only an answer without an error, and not another question, is a success that clears', async (t) => {
+test('only a response without an error that is not another question clears labels', async (t) => {
   const taints = await setUp(t)
   await taints.add(identity, ['web'])
   const failures = [
@@ -106,7 +106,7 @@ test('only an answer without an error, and not another question, is a success th
   assert.deepEqual([taints.labelsOf(identity), running.marking?.cleared], [[], ['web']])
 })
 
-test('a tool that brings a label and clears all keeps the one that it brought', async (t) => {
+test('a tool that adds a label and clears all retains the added one', async (t) => {
   const taints = await setUp(t)
   await taints.add(identity, ['web'])
   const running = open(taints, { taints: ['checked', 'web'], clearTaints: ['*'] }) ?? assert.fail()

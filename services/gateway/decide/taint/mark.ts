@@ -5,15 +5,15 @@ import type { Taints } from './taints.ts'
 
 export interface MarkOptions {
   readonly taints: Taints
-  /** Whether any tool clears taints. */
+  /** Whether any tool clears labels. */
   readonly clears: (snapshot: Snapshot) => boolean
 }
 
 type MarkedCall = Call<'identity' | 'target' | 'taints'>
 
 /**
- * Labels the session with what its tools bring (docs/spec/crds.md, `toolLabels`), and clears what they clear. A label is durable before the first
- * frame leaves that brings it; what is cleared is cleared once the whole answer of a call that succeeded was written.
+ * Adds the labels of called tools to the session (docs/spec/crds.md, `toolLabels`), and clears those that tools clear. A label is
+ * durable before the first frame that brings it is sent; labels are cleared after the whole response of a successful call was written.
  */
 export function createMark({ taints, clears }: MarkOptions): Review<'identity' | 'target' | 'taints'> {
   return review({
@@ -23,7 +23,7 @@ export function createMark({ taints, clears }: MarkOptions): Review<'identity' |
       const { labels } = call.facts.target
       const mayClear = labels.clearTaints.length > 0
       if (!mayClear && labels.taints.length === 0) return null
-      // Where nothing is ever cleared, nobody asks when a label was brought last.
+      // If no tool clears labels, the turn in which a label was added is irrelevant.
       if (!mayClear && !clears(call.snapshot) && taints.has(call.facts.identity, labels.taints)) return null
       return new Marker(taints, call)
     },
@@ -71,7 +71,7 @@ class Marker implements RunningReview, Marking {
     this.cleared = await this.#taints.clear(identity, { wanted: target.labels.clearTaints, turn: taints.turn })
   }
 
-  /** Null: the session has the labels that the target brings, durably. */
+  /** Adds the labels of the target to the session. Null: done durably. */
   #add(): null | Denial | Promise<null | Denial> {
     const { identity, target } = this.#call.facts
     const brought = target.labels.taints
@@ -86,7 +86,7 @@ class Marker implements RunningReview, Marking {
   }
 }
 
-/** An answer without an error of the protocol or of the tool, which is not another question either. */
+/** Whether a response has no protocol or tool error and is not another question. */
 function isSuccess(answer: unknown): boolean {
   if (typeof answer !== 'object' || answer === null || !('result' in answer)) return false
   const { result } = answer

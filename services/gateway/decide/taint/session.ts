@@ -2,58 +2,58 @@ import type { Identity, SessionRef, TaintView } from '../../call/index.ts'
 import { type AgentKey, openPlace, placesOf, type SessionKey, sessionKey } from './callees.ts'
 import type { TaintEvent } from './events.ts'
 
-/** Tokens of one session that are remembered until they expire. */
+/** Bound of unexpired tokens remembered per session. */
 const TOKENS_MAX = 4096
-/** Places of one session. One that acts for more delegators counts as if it acted for every caller of its agent. */
+/** Bound of places per session. A session with more delegators counts for every caller of its agent. */
 const PLACES_MAX = 256
 
-/** What cleared inherited labels for every token of the session. */
+/** Key of inherited labels that were cleared for every token. */
 const EVERY_TOKEN = ''
-/** The `jti` of an event that no call of the session caused. */
+/** `jti` of events that no call caused. */
 export const NO_TOKEN = ''
 
-/** The token of a call, and what it says of its session. */
+/** A call's token and its claims about the session. */
 export interface SessionToken {
   readonly jti: string
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
   /** Nearest first. */
   readonly delegators: readonly SessionKey[]
-  /** Labels that it brings. */
+  /** Inherited labels of the token. */
   readonly brought: readonly string[]
 }
 
-export function shownToken({ jti, expiresAt, delegators, inheritedTaints }: Identity): SessionToken {
+export function sessionTokenOf({ jti, expiresAt, delegators, inheritedTaints }: Identity): SessionToken {
   return { jti, expiresAt, delegators: delegators.map(sessionKey), brought: inheritedTaints }
 }
 
 /**
- * A session that has labels, cleared those that it inherited, or may get some that then count for others. Changed by events of the
- * journal; `arriving` are on their way there.
+ * A session that has labels, has cleared inherited ones, or whose future labels count for others. Changed by journal events only;
+ * `arriving` labels are being written.
  */
 export class TaintedSession {
   readonly key: SessionKey
   readonly caller: SessionRef
-  /** With the turn in which each was added last. */
+  /** Labels with the turn in which each was added last. */
   readonly labels = new Map<string, number>()
-  /** When each token that it was heard of with expires, in milliseconds since the epoch. */
+  /** Expiry of each known token, in milliseconds since the epoch. */
   readonly tokens = new Map<string, number>()
-  /** Agents whose labels it gets as they come: they send it what passes no gateway. */
+  /** Agents whose new labels it receives: they can reach it outside the gateway. */
   readonly listensTo = new Set<AgentKey>()
   readonly #arriving = new Map<string, number>()
   readonly #cleansed = new Map<string, Set<string>>()
-  /** Where its labels count, with those that tokens brought there. */
+  /** Places where its labels count, with the labels that tokens brought there. */
   readonly #places = new Map<string, Set<string>>()
   #placed: ReadonlyMap<string, readonly string[]> | null = null
-  /** Events that the journal has of it. */
+  /** Number of its events in the journal. */
   version = 0
-  /** Events that are being written. */
+  /** Number of events being written. */
   writing = 0
-  /** When it last called, in milliseconds since the epoch. */
+  /** Time of the last call, in milliseconds since the epoch. */
   usedAt = 0
-  /** The last call that the journal knows of. */
+  /** Time of the last call that the journal has. */
   notedAt = 0
-  /** When the last of its tokens expires. */
+  /** Latest expiry of its tokens. */
   expiresAt = 0
   #view: TaintView | null = null
 
@@ -62,13 +62,13 @@ export class TaintedSession {
     this.key = sessionKey(caller)
   }
 
-  /** Its own labels, those on their way included; the same object for as long as nothing changes. */
+  /** Its labels, including arriving ones. The same object until they change. */
   get view(): TaintView {
     this.#view ??= { labels: [...new Set([...this.labels.keys(), ...this.#arriving.keys()])] }
     return this.#view
   }
 
-  /** Its labels by the places where they count. A list that has not changed is the same list. */
+  /** Labels by the places where they count. Unchanged lists are the same objects. */
   placedLabels(): ReadonlyMap<string, readonly string[]> {
     if (this.#placed !== null) return this.#placed
     const { labels } = this.view
@@ -80,14 +80,14 @@ export class TaintedSession {
     return this.#placed
   }
 
-  /** It has no labels, and none that it cleared. It may act for delegators all the same. */
+  /** Whether it has no labels and cleared none. It may still act for delegators. */
   get isClean(): boolean {
     if (this.labels.size > 0 || this.#cleansed.size > 0 || this.listensTo.size > 0 || this.writing > 0) return false
     for (const brought of this.#places.values()) if (brought.size > 0) return false
     return true
   }
 
-  /** Nothing is known of it that could be missed: it is clean, and acts for itself. */
+  /** Whether it can be dropped without loss: it is clean and acts for itself. */
   get isBlank(): boolean {
     return this.isClean && !this.#isDelegated
   }
@@ -97,14 +97,14 @@ export class TaintedSession {
     return [...this.#places.keys()].some((place) => !own.includes(place))
   }
 
-  /** Whether all of these are its own and durable, and nothing is under way that could clear one. */
+  /** Whether the session has all of these labels durably and no change is under way that could clear one. */
   has(labels: readonly string[]): boolean {
     if (this.writing > 0) return false
     for (const label of labels) if (!this.labels.has(label)) return false
     return true
   }
 
-  /** These were brought again: a call that began before does not clear them. */
+  /** Marks labels as added again, so that calls that began before do not clear them. */
   again(labels: readonly string[], turn: number): void {
     for (const label of labels) if (this.labels.has(label)) this.labels.set(label, turn)
   }
@@ -119,7 +119,7 @@ export class TaintedSession {
     this.#changed()
   }
 
-  /** They have arrived, or never will. */
+  /** Ends the arrival of labels, whether they were stored or not. */
   arrived(labels: readonly string[]): void {
     for (const label of labels) {
       const left = (this.#arriving.get(label) ?? 0) - 1
@@ -130,7 +130,7 @@ export class TaintedSession {
     this.#changed()
   }
 
-  /** Which of the labels that a token brings still count. */
+  /** Returns the inherited labels of a token that still count. */
   inherited({ inheritedTaints, jti }: Pick<Identity, 'inheritedTaints' | 'jti'>): readonly string[] {
     if (inheritedTaints.length === 0 || this.#cleansed.size === 0) return inheritedTaints
     return inheritedTaints.filter((label) => !this.#isCleansed(EVERY_TOKEN, label) && !this.#isCleansed(jti, label))
@@ -149,13 +149,13 @@ export class TaintedSession {
     this.#cleanse(event.once ? event.jti : EVERY_TOKEN, event.inherited)
   }
 
-  /** A call with this token. */
+  /** Records a call with this token. */
   use(now: number, token: SessionToken): void {
     this.usedAt = now
     this.#keepToken(token)
   }
 
-  /** Forgets tokens that have expired, and what was cleared for them alone. */
+  /** Removes expired tokens and the labels cleared for them only. */
   forgetTokens(now: number): void {
     for (const [jti, expiresAt] of this.tokens) {
       if (expiresAt > now) continue
@@ -164,7 +164,7 @@ export class TaintedSession {
     }
   }
 
-  /** One event that stands for all that were. */
+  /** Returns a snapshot event that replaces all earlier ones. */
   snapshot(): TaintEvent {
     return {
       t: 'snapshot',
@@ -185,7 +185,7 @@ export class TaintedSession {
       return
     }
     for (const { jti, expiresAt } of event.tokens) this.#rememberToken(jti, expiresAt)
-    // One of an older version does not say whom it acted for.
+    // An event of an older version has no delegators.
     if (event.places === undefined) this.#place([], [])
     for (const { place, brought } of event.places ?? []) this.#places.set(place, new Set(brought))
     for (const agent of event.listensTo ?? []) this.listensTo.add(agent)

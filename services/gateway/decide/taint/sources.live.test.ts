@@ -15,7 +15,7 @@ const SCOPE = `tools:notes tools:web tools:plat-web tools:plat-egress tools:plat
   tools:plat-infra models:hosted models:plain models:search agents:helper agents:kept`.replace(/\s+/g, ' ')
 const JSON_TYPE = { 'content-type': 'application/json' }
 const BAD = 'ATTACK'
-/** A client of this name gets attacks from the server. */
+/** Clients with this name get attack texts from the server. */
 const ATTACKED = 'attacked-client'
 
 const issuer = testIssuer()
@@ -25,7 +25,7 @@ let gateway: GatewayProcess
 let sitePort: number
 
 const site = createServer((_, response) => response.end('a page'))
-/** What the sandbox of a session, and the API server of a cluster, respond with. */
+/** Responses of the sandbox and of the API server of a cluster. */
 const inside = createServer(async (request, response) => {
   const body = Buffer.concat(await request.toArray()).toString('utf8')
   const resources = [{ name: 'pods', kind: 'Pod', namespaced: true }]
@@ -39,7 +39,7 @@ const inside = createServer(async (request, response) => {
       : pod
   response.writeHead(200, JSON_TYPE).end(JSON.stringify(value))
 })
-/** Every text with the word is an attack. */
+/** Classifies every text with the word as an attack. */
 const classifier = createServer(async (request, response) => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
@@ -62,7 +62,7 @@ const results: Readonly<Record<string, object>> = {
   'completion/complete': { completion: { values: ['a text'] } },
 }
 
-/** What a server sends before the result of a call of the tool of this name. */
+/** Messages before the result of a call, by tool name. */
 const preceding: Readonly<Record<string, object>> = {
   progress: { method: 'notifications/progress', params: { progressToken: 1, progress: 1, message: 'a text' } },
   log: { method: 'notifications/message', params: { level: 'info', data: 'a text' } },
@@ -83,7 +83,7 @@ const script: Script = (received, response) => {
     return void response.writeHead(200, JSON_TYPE).end(JSON.stringify({ jsonrpc: '2.0', id, error }))
   }
   const first = preceding[params?.name]
-  // The call is never answered: only what was sent first can have labelled the session.
+  // The call gets no response, so only the first message can have added labels.
   if (first !== undefined) {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     return void response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', ...first })}\n\n`)
@@ -218,7 +218,7 @@ const capabilities = { elicitation: {}, sampling: {} }
 const initialize = (name: string, server = 'web') =>
   mcp('initialize', { protocolVersion: '2025-06-18', capabilities, clientInfo: { name, version: '1' } }, server)
 
-/** A task that a session of the same agent began is read by another: its content comes from the agent all the same. */
+/** Reads a task that another session of the agent began: its content comes from the agent all the same. */
 async function pollTask(token: string): Promise<string> {
   const text = await a2a('SendMessage', saying('work x'))(tokenOf(`began-${sessions++}`))
   const id = JSON.parse(text).result.task.id
@@ -233,7 +233,7 @@ async function tunnel(token: string): Promise<string> {
   return text
 }
 
-/** Has the session's code put this out. */
+/** Makes the session's code print an output. */
 const exec = (prints: object) => (token: string) => {
   const { plat_session: session } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
   return post(token, `/v1/sessions/${session}/exec`, { prints })
@@ -244,7 +244,7 @@ const cluster = (name: string) =>
 
 const memory = (tool: string, args: object) => mcp('tools/call', { name: tool, arguments: args }, 'plat-memory')
 
-/** An item of a session that has read foreign content, as another session of the agent is told it. */
+/** Reads, from another session of the agent, an item written by a session with labels. */
 const remembered = (tool: string, args: object) => async (token: string) => {
   const writer = tokenOf(`wrote-${sessions++}`)
   await mcp('tools/call', { name: 'look', arguments: {} })(writer)
@@ -267,7 +267,7 @@ const response =
 
 let sessions = 0
 
-/** Whether the session may no longer call what sessions with foreign content may not call. */
+/** Whether the session is refused what sessions with foreign content must not call. */
 async function isLabelled(token: string, probe = 'probe'): Promise<boolean> {
   const text = await mcp('tools/call', { name: probe, arguments: {} }, 'notes')(token)
   return text.includes('"error":"policy_denied"')
@@ -317,7 +317,7 @@ const FOREIGN: Readonly<Record<string, (token: string) => Promise<string>>> = {
 }
 
 for (const [name, read] of Object.entries(FOREIGN))
-  test(`${name} from an untrusted source labels the session before it arrives`, async () => {
+  test(`${name} from an untrusted source labels the session before it is delivered`, async () => {
     const token = tokenOf(`s${sessions++}`)
     assert.equal(await isLabelled(token), false)
     const text = await read(token)
@@ -344,7 +344,7 @@ for (const [name, read] of Object.entries(OWN))
     assert.doesNotMatch(text, /"error":/)
   })
 
-/** What brings a text to the session. Each text that holds the first word is an attack. */
+/** Ways to deliver a text to the session. Texts that contain the first word are attacks. */
 const ATTACKS: Readonly<Record<string, (text: string) => (token: string) => Promise<string>>> = {
   'instructions of initialize': (text) => initialize(text, 'notes'),
   'descriptions of tools': (progressToken) => mcp('tools/list', { _meta: { progressToken } }, 'notes'),

@@ -2,7 +2,7 @@ import type { TaintView } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Taints, Turn } from './taints.ts'
 
-/** The labels that a call began with, and when that was: what its tool clears, it clears of these. */
+/** Labels at the start of a call. Tools clear only labels added before. */
 export class LabelSnapshot implements TaintView {
   readonly labels: readonly string[]
   readonly turn: Turn
@@ -14,8 +14,8 @@ export class LabelSnapshot implements TaintView {
 }
 
 /**
- * Tells policies the taint labels of the caller's session. A label that another call of the session brings meanwhile changes nothing for
- * this one: what it says was said before that answer was read.
+ * Provides the taint labels of the caller's session to policies. A label that another call adds meanwhile does not apply: the caller
+ * wrote this call before it read that response.
  */
 export function createTaintStage(taints: Taints): Stage<'taints', 'identity' | 'target', 'taints'> {
   return stage({

@@ -15,7 +15,7 @@ let dir: string
 let upstream: ScriptedUpstream
 let gateway: GatewayProcess
 
-/** Tools of the server `notes`, which is trusted: labels come from these alone. */
+/** Tools of the trusted server `notes`: labels come from these alone. */
 const toolLabels = {
   read: { taints: ['secret'] },
   'read_*': { taints: ['private'] },
@@ -95,7 +95,7 @@ async function post(token: string, server: string, method: string, params: objec
   return response.text()
 }
 
-/** Null: the call passed; else the word of its error. */
+/** Returns null if the call passed, else the error code. */
 async function call(token: string, tool: string, server = 'notes'): Promise<string | null> {
   const text = await post(token, server, 'tools/call', { name: tool, arguments: {} })
   return /"error":"(\w+)"/.exec(text)?.[1] ?? null
@@ -113,7 +113,7 @@ async function records(session: string): Promise<Record<string, unknown>[]> {
   return lines.map((line) => JSON.parse(line).rec).filter((rec) => rec.session === session)
 }
 
-test('what a tool brings keeps its session, and no other, from a sink, and from seeing it', async () => {
+test('a label keeps its session, and no other, from calling and listing a sink', async () => {
   // Shows D2.server.toolLabels.taints, D2.server.toolLabels.sinks.
   const [one, other] = [tokenOf('one'), tokenOf('other')]
   assert.equal(await call(one, 'send'), null)
@@ -138,7 +138,7 @@ test('what a tool brings keeps its session, and no other, from a sink, and from 
   assert.deepEqual([denied?.code, Object(denied?.facts).taints], ['tainted_sink', ['secret']])
 })
 
-test('a tool clears what it names, when it has succeeded and no sooner', async () => {
+test('a tool clears its labels only after it has succeeded', async () => {
   // Shows D2.server.toolLabels.clearTaints, D2.server.toolLabels.clearTaints.all.
   const token = tokenOf('washed')
   assert.equal(await call(token, 'read'), null)
@@ -154,7 +154,7 @@ test('a tool clears what it names, when it has succeeded and no sooner', async (
   assert.deepEqual(await cleared(), ['secret', 'private'])
 })
 
-test('an answer that is cut off has tainted its session; one that never came has not', async () => {
+test('a truncated response taints its session, a missing one does not', async () => {
   const token = tokenOf('cut')
   assert.equal(await call(token, 'dies'), 'upstream_error')
   assert.equal(await call(token, 'send'), null)
@@ -162,7 +162,7 @@ test('an answer that is cut off has tainted its session; one that never came has
   assert.equal(await call(token, 'send'), 'tainted_sink')
 })
 
-test('whatever an untrusted server answers is labelled, and an expression sees it', async () => {
+test('every response of an untrusted server is labelled, and expressions can match the label', async () => {
   // Shows D2.server.trust.
   const token = tokenOf('surfer')
   assert.equal(await call(token, 'delete'), null)
@@ -170,14 +170,14 @@ test('whatever an untrusted server answers is labelled, and an expression sees i
   assert.equal(await call(token, 'delete'), 'policy_denied')
 })
 
-test('a fork has the labels of its parent from its first call on', async () => {
+test('a fork has the labels of its parent from its first call', async () => {
   const token = tokenOf('fork', { plat_parent_session: 'p', plat_fork_root: 'p', plat_inherited_taints: 'secret' })
   assert.equal(await call(token, 'send'), 'tainted_sink')
   assert.equal(await call(token, 'wash'), null)
   await until(async () => (await call(token, 'send')) === null, 'a clean session')
 })
 
-test('of calls at once each is answered after the label is kept', async () => {
+test('each of several concurrent calls gets its response after the label is stored', async () => {
   const token = tokenOf('busy')
   const answers = await Promise.all(Array.from({ length: 20 }, () => call(token, 'read')))
   assert.ok(answers.every((answer) => answer === null))
@@ -192,7 +192,7 @@ test('metrics count labels and sessions', async () => {
   assert.match(text, /^plat_gateway_tainted_sessions [1-9]/m)
 })
 
-test('a label is kept before its answer arrives: a gateway that is killed at that moment knows it again', async () => {
+test('a label is stored before its response is sent and survives a kill at that moment', async () => {
   // Shows D3.dlp.taintStorePath.
   const token = tokenOf('killed')
   assert.equal(await call(token, 'read'), null)

@@ -19,9 +19,9 @@ interface TaintFixture {
   readonly journal: Journal<TaintEvent>
   readonly changes: string[]
   readonly faults: unknown[]
-  /** How many sessions have labels. */
+  /** Number of sessions with labels. */
   count(): number
-  /** Opens what the journal holds, as a restart does. */
+  /** Opens the journal again, as a restart does. */
   again(): Promise<Taints>
 }
 
@@ -63,7 +63,7 @@ const who = (clock: TestClock, change: Partial<Identity> = {}): Identity => ({
   ...change,
 })
 
-/** A journal whose writes wait until the test lets them, or makes them fail. */
+/** A journal whose writes wait until the test releases or fails them. */
 function gated() {
   const waiting: { readonly let: () => void; readonly fail: () => void }[] = []
   const journal = (own: Journal<TaintEvent>): Journal<TaintEvent> => ({
@@ -81,7 +81,7 @@ function gated() {
   return { journal, waiting }
 }
 
-test('a label is in force at once and acknowledged when it is durable; of two calls that bring it, each waits', async (t) => {
+test('a label is in force at once and acknowledged when it is durable; concurrent calls that add it all wait', async (t) => {
   const { journal, waiting } = gated()
   const { taints, clock, changes, count } = await setUp(t, { journal })
   const one = who(clock)
@@ -99,7 +99,7 @@ test('a label is in force at once and acknowledged when it is durable; of two ca
   assert.deepEqual([taints.labelsOf(one), changes[0], count()], [['web'], 'added web', 1])
 })
 
-test('a label that cannot be kept denies, and the session that never saw its answer goes without', async (t) => {
+test('a label that cannot be stored denies the response and is not added', async (t) => {
   const { journal, waiting } = gated()
   const { taints, clock, faults, count } = await setUp(t, { journal })
   const adding = taints.add(who(clock), ['web'])
@@ -109,7 +109,7 @@ test('a label that cannot be kept denies, and the session that never saw its ans
   assert.deepEqual([taints.labelsOf(who(clock)), faults.length, count()], [[], 1, 0])
 })
 
-test('a call clears what was there when it began, and neither what came since nor what comes meanwhile', async (t) => {
+test('a call clears labels added before it began, but none added since', async (t) => {
   // Shows D2.server.toolLabels.clearTaints.
   const { journal, waiting } = gated()
   const { taints, clock, changes } = await setUp(t, { journal })
@@ -132,7 +132,7 @@ test('a call clears what was there when it began, and neither what came since no
   assert.deepEqual(changes.slice(3), ['cleared web', 'cleared file', 'added file'])
 })
 
-test('only what is named is cleared, and nothing is when that cannot be kept', async (t) => {
+test('only named labels are cleared, and none if the removal cannot be stored', async (t) => {
   const { journal, waiting } = gated()
   const { taints, clock } = await setUp(t, { journal })
   const one = who(clock)
@@ -164,7 +164,7 @@ test('labels of a fork count until they are cleared, for every token of the sess
   }
 })
 
-test('what is delegated has the labels of whoever delegated it, and clearing holds for the one token', async (t) => {
+test('a delegated session has the labels of its delegator, and clearing applies to the one token', async (t) => {
   const { taints, clock, again } = await setUp(t)
   const delegator = who(clock, { agent: 'a', session: 's', jti: 'ja' })
   const delegated = who(clock, {
@@ -191,7 +191,7 @@ test('what is delegated has the labels of whoever delegated it, and clearing hol
   assert.deepEqual(new Set(taints.labelsOf({ ...delegated, jti: 'jb2' })), new Set(['told', 'web', 'mail']))
 })
 
-test('labels are kept for their retention after the last call, never less than a token lives, and a restart is no end', async (t) => {
+test('labels are kept for their retention after the last call, never less than a token lives, also across a restart', async (t) => {
   // Shows D3.dlp.taintRetentionSeconds.
   const { taints, clock, again, count } = await setUp(t)
   const short = who(clock, { session: 'short' })
@@ -215,7 +215,7 @@ test('labels are kept for their retention after the last call, never less than a
   assert.deepEqual((await again()).labelsOf(long), [])
 })
 
-test('a session that calls often writes to the journal seldom', async (t) => {
+test('frequent calls of a session rarely write to the journal', async (t) => {
   const { taints, clock, journal } = await setUp(t)
   const expiresAt = clock.now() + 3 * HOUR_MS
   await taints.add(who(clock, { expiresAt }), ['web'])
@@ -240,7 +240,7 @@ const steps = fc.array(
   { maxLength: 30 },
 )
 
-test('whatever happened, a restart knows the same labels, before and after the journal was written anew', async (t) => {
+test('a restart restores the same labels, before and after compaction', async (t) => {
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
       const { taints, clock, again } = await setUp(t)
@@ -264,7 +264,7 @@ test('whatever happened, a restart knows the same labels, before and after the j
   )
 })
 
-test('the journal is written anew when it has grown, and says the same', async (t) => {
+test('the journal is compacted when it has grown, without a change of state', async (t) => {
   const dir = tempFolder()
   const clock = new TestClock()
   const file = path.join(dir, 'taints.jsonl')
@@ -283,7 +283,7 @@ test('the journal is written anew when it has grown, and says the same', async (
   assert.deepEqual((await again()).labelsOf(one), ['mail'])
 })
 
-test('labels and sessions have a cap, and beyond it nothing is forgotten: the call is refused', async (t) => {
+test('labels and sessions are bounded: calls beyond the bound are refused, and nothing is evicted', async (t) => {
   const share = 10
   const { taints, clock } = await setUp(t, { sessions: { total: 12, share } })
   const one = who(clock)
@@ -307,6 +307,6 @@ test('labels and sessions have a cap, and beyond it nothing is forgotten: the ca
   )
 })
 
-test('an event that this version does not know refuses the journal', () => {
+test('opening a journal with an unknown event fails', () => {
   assert.throws(() => decodeTaintEvent({ t: 'forgotten' }), /"forgotten" is not known/)
 })

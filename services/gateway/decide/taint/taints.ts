@@ -4,44 +4,44 @@ import { type Denial, deny, type Identity, type SessionRef, type TaintView } fro
 import { ByCaller, type ByCallerOptions } from './by-caller.ts'
 import { type AgentKey, CalleeLabels, type SessionKey } from './callees.ts'
 import type { TaintEvent } from './events.ts'
-import { NO_TOKEN, type SessionToken, shownToken, type TaintedSession } from './session.ts'
+import { NO_TOKEN, type SessionToken, sessionTokenOf, type TaintedSession } from './session.ts'
 
-/** Labels of one session. */
+/** Bound of labels per session. */
 export const LABELS_MAX = 256
-/** Agents that one session listens to. */
+/** Bound of agents that one session listens to. */
 const LISTENED_MAX = 256
-/** How often sessions that have ended are looked for, in milliseconds. */
+/** Interval of the sweep of ended sessions, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
-/** Events after which the journal is written anew with what still counts; more when there are more sessions than that. */
+/** Events after which the journal is compacted; more if there are more sessions. */
 export const COMPACT_AFTER_EVENTS = 20_000
-/** The journal hears of a session's calls this many times in its retention; labels are kept that much longer. */
+/** Calls of a session are noted in the journal this many times per retention, which extends it by one part. */
 const NOTES_PER_RETENTION = 24
 
-/** Removes every label, where a tool clears (docs/spec/crds.md, `clearTaints`). */
+/** Removes every label if a tool clears it (docs/spec/crds.md, `clearTaints`). */
 const EVERY_LABEL = '*'
 
 export interface TaintsOptions extends ByCallerOptions {
   readonly journal: Journal<TaintEvent>
   readonly clock: Clock
-  /** How long labels are kept after the last call, in milliseconds; never less than until the last token expires. */
+  /** Retention of labels after the last call, in milliseconds, but not less than until the last token expires. */
   readonly retentionMs: number
-  /** Told once of each label that this replica added or cleared, when it is durable. */
+  /** Called once for each label that this replica added or cleared, when durable. */
   readonly onChange: (op: 'added' | 'cleared', label: string) => void
-  /** Told how many sessions have labels, after each change. */
+  /** Called with the number of sessions with labels after each change. */
   readonly onSessions: (count: number) => void
-  /** The journal could not be written. */
+  /** Called when the journal cannot be written. */
   readonly onFault: (error: unknown) => void
 }
 
-/** Nobody has labels. */
+/** A view without labels. */
 const UNTAINTED: TaintView = { labels: [] }
 
-/** A moment between two events: what is newer was added later. */
+/** Orders events: later additions have a higher turn. */
 export type Turn = number
 
 /**
- * The taint labels of every session: a projection of the journal, and what is on its way there. A label is in force as soon as it is
- * known and acknowledged when it is durable; a cleared one is in force until its removal is durable.
+ * The taint labels of every session: a projection of the journal plus the events being written. A label is in force at once and
+ * acknowledged when durable. A cleared label remains in force until its removal is durable.
  */
 export class Taints {
   readonly #options: TaintsOptions
@@ -55,7 +55,7 @@ export class Taints {
   #turn: Turn = 0
   #lastSeq = 0
   #events = 0
-  /** Nothing is written before everything was read. */
+  /** Nothing is written until the whole journal was read. */
   #isOpen = false
   #compacting = false
 
@@ -65,7 +65,7 @@ export class Taints {
     this.#noteEveryMs = options.retentionMs / NOTES_PER_RETENTION
   }
 
-  /** Reads the journal, then answers. Rejects when it cannot be read: a label that is forgotten would open what it shut. */
+  /** Reads the journal, then serves. Rejects if it cannot be read: a lost label would allow denied calls. */
   static async open(options: TaintsOptions): Promise<Taints> {
     const taints = new Taints(options)
     for await (const entry of options.journal.read(0)) taints.#follow(entry)
@@ -88,19 +88,19 @@ export class Taints {
     this.#stop.abort()
   }
 
-  /** Now: whatever is added from here on has a later turn. */
+  /** The current turn. Labels added from now on have a later one. */
   get turn(): Turn {
     return this.#turn
   }
 
-  /** The labels of a caller now: of its session, of its token, and of the sessions that delegated to it. */
+  /** Current labels of a caller: of its session, of its token, and of the sessions that delegated to it. */
   seen(identity: Identity): TaintView {
     return this.#view(this.#sessions.get(identity), identity)
   }
 
   /**
-   * Notes that a session calls, and with a new token for whom its labels count and which ones the token brings. Null: a restart does not
-   * change the latter. A plain value for nearly every call.
+   * Notes a call of a session and, for a new token, the callers for which its labels count and the labels it brings. Null: the latter
+   * are durable. Synchronous for nearly every call.
    */
   note(identity: Identity): null | Denial | Promise<null | Denial> {
     const { inheritedTaints, delegators } = identity
@@ -110,7 +110,7 @@ export class Taints {
       const begun = this.#sessions.begin(identity)
       return begun === null ? full('sessions with taint labels') : this.#use(begun, identity)
     }
-    // Without this note its labels, should it get any, count for every caller of its agent.
+    // Without this note, labels that it gets later would count for every caller of its agent.
     if (delegators.length > 0 && this.#sessions.isHalfEmpty) {
       const begun = this.#sessions.begin(identity)
       if (begun !== null) this.#use(begun, identity)
@@ -118,57 +118,57 @@ export class Taints {
     return null
   }
 
-  /** The same for somebody who only looks. */
+  /** The same without recording a call. */
   labelsOf(identity: Identity): readonly string[] {
     return this.#view(this.#sessions.get(identity), identity).labels
   }
 
-  /** The labels that a session has of its own, whichever token it shows. */
+  /** Labels of a session without those of its tokens. */
   ownLabels(session: SessionRef): readonly string[] {
     const known = this.#sessions.get(session)
     return known === null ? [] : this.#ownLabels(known)
   }
 
   /**
-   * The labels that a response of an agent brings to these callers: of its sessions that act for one of them or for themselves. Callers
-   * are null where they are not known. See `CalleeLabels`.
+   * Labels that a response of an agent brings to these callers, from its sessions that act for one of them or for themselves; null:
+   * unknown callers. See `CalleeLabels`.
    */
   labelsFrom(agent: AgentKey, callers: readonly SessionKey[] | null): readonly string[] {
     return this.#callees.of(agent, callers)
   }
 
-  /** Whether all of these are the session's own and durable already, and its token is known. */
+  /** Whether the session has all of these labels durably and its token is known. */
   has(identity: Identity, labels: readonly string[]): boolean {
     const known = this.#sessions.get(identity)
     return known?.tokens.has(identity.jti) === true && known.has(labels)
   }
 
-  /** The session gets the labels of the agent's sessions as they come, and keeps them. Null: a restart does not change that. */
+  /** Lets the session receive and retain new labels of the agent's sessions. Null: done durably. */
   listen(identity: Identity, agent: AgentKey): null | Denial | Promise<null | Denial> {
     const known = this.#sessions.get(identity)
     if (known?.listensTo.has(agent) === true) return null
     const session = known ?? this.#sessions.begin(identity)
     if (session === null) return full('sessions with taint labels')
     if (session.listensTo.size >= LISTENED_MAX) return full('agents that one session listens to')
-    return this.#append(session, { t: 'listens', ...this.#heard(shownToken(identity)), to: agent }, [])
+    return this.#append(session, { t: 'listens', ...this.#membersOf(sessionTokenOf(identity)), to: agent }, [])
   }
 
-  /** Null: the session has these labels, and a restart does not change that. A plain value where it had them before. */
+  /** Adds labels to the session. Null: done durably. Synchronous if it has them already. */
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial> {
     const known = this.#sessions.get(identity)
     known?.again(labels, ++this.#turn)
     if (this.has(identity, labels)) return null
     const session = known ?? this.#sessions.begin(identity)
     if (session === null) return full('sessions with taint labels')
-    // Something is being written: it could be the removal of a label that seems to be there.
+    // A write in progress could remove a label that is still present.
     const missing = session.writing > 0 ? labels : labels.filter((label) => !session.labels.has(label))
     if (session.view.labels.length + missing.length > LABELS_MAX) return full('taint labels of one session')
-    return this.#write(session, shownToken(identity), missing)
+    return this.#write(session, sessionTokenOf(identity), missing)
   }
 
   /**
-   * Removes what `wanted` names of the labels that the caller had at `turn`; what came later, or comes now, stays. Answers what was
-   * removed, when that is durable. Rejects with the journal, and then nothing is removed.
+   * Removes the labels matched by `wanted` that the caller had at `turn`; later ones remain. Returns the removed labels when durable.
+   * Rejects if the journal fails, and then nothing is removed.
    */
   async clear(
     identity: Identity,
@@ -185,13 +185,13 @@ export class Taints {
     if (labels.length === 0 && inherited.length === 0) return []
     const session = known ?? this.#sessions.begin(identity)
     if (session === null) return []
-    // A delegated token brings labels of its delegator, and the next one brings them anew.
+    // The next delegated token brings the labels of its delegator again.
     const once = identity.chain.length > 0
     session.arrive([])
     try {
-      const heard = this.#heard(shownToken(identity))
+      const members = this.#membersOf(sessionTokenOf(identity))
       await this.#options.journal.append(session.key, [
-        { t: 'cleared', ...heard, labels, inherited: [...inherited], once },
+        { t: 'cleared', ...members, labels, inherited: [...inherited], once },
       ])
     } finally {
       this.#arrived(session, [])
@@ -202,12 +202,12 @@ export class Taints {
   }
 
   async #write(session: TaintedSession, token: SessionToken, labels: readonly string[]): Promise<null | Denial> {
-    const denial = await this.#append(session, { t: 'added', ...this.#heard(token), labels: [...labels] }, labels)
+    const denial = await this.#append(session, { t: 'added', ...this.#membersOf(token), labels: [...labels] }, labels)
     if (denial === null) for (const label of labels) this.#options.onChange('added', label)
     return denial
   }
 
-  /** Null: the event is durable. `arriving` are in force while it is written. */
+  /** Null: the event is durable. `arriving` labels are in force while it is written. */
   async #append(session: TaintedSession, event: TaintEvent, arriving: readonly string[]): Promise<null | Denial> {
     session.arrive(arriving)
     this.#update(session)
@@ -223,7 +223,7 @@ export class Taints {
 
   #unkept(error: unknown): Denial {
     this.#options.onFault(error)
-    return deny('state_unavailable', 'the taint labels of the session cannot be kept')
+    return deny('state_unavailable', 'the taint labels of the session cannot be stored')
   }
 
   #arrived(session: TaintedSession, labels: readonly string[]): void {
@@ -232,14 +232,14 @@ export class Taints {
     this.#dropBlank(session)
   }
 
-  /** The session has changed: its labels count for others, too. */
+  /** Updates the labels that count for other sessions. */
   #update(session: TaintedSession): void {
     for (const agent of this.#callees.update(session))
       for (const listener of this.#listeners.get(agent) ?? []) this.#keepListened(listener)
   }
 
-  /** What every event says of the call that caused it. */
-  #heard({ jti, expiresAt, delegators, brought }: SessionToken) {
+  /** Members of every event about the call that caused it. */
+  #membersOf({ jti, expiresAt, delegators, brought }: SessionToken) {
     return {
       at: this.#options.clock.now(),
       jti,
@@ -260,14 +260,14 @@ export class Taints {
     if (inheritedTaints.length === 0 && delegators.length === 0 && !isListening) return session?.view ?? UNTAINTED
     const inherited = session?.inherited(identity) ?? inheritedTaints
     const all = new Set([...(session === null ? [] : this.#ownLabels(session)), ...inherited])
-    // By name: a delegator that refreshed its token is the same session, and what it reads meanwhile may have been passed on.
+    // By name: a delegator with a refreshed token is the same session, and content it reads meanwhile may have been passed on.
     for (const one of delegators) for (const label of this.ownLabels(one)) all.add(label)
     return { labels: [...all] }
   }
 
   /**
-   * The journal gets it now and then, and with each new token, so that labels live as long after a restart. Waits where the token may
-   * bring a label that the journal does not know yet.
+   * Notes the call in the journal periodically and with each new token, so that retention survives a restart. Waits if the token may
+   * bring a label that the journal lacks.
    */
   #use(session: TaintedSession, identity: Identity): null | Promise<null | Denial> {
     const now = this.#options.clock.now()
@@ -276,11 +276,11 @@ export class Taints {
       session.usedAt = now
       return null
     }
-    const token = shownToken(identity)
+    const token = sessionTokenOf(identity)
     session.use(now, token)
     session.notedAt = now
     if (isNew) this.#update(session)
-    const writing = this.#options.journal.append(session.key, [{ t: 'used', ...this.#heard(token) }]).then(
+    const writing = this.#options.journal.append(session.key, [{ t: 'used', ...this.#membersOf(token) }]).then(
       () => null,
       (error: unknown) => {
         session.tokens.delete(token.jti)
@@ -307,7 +307,7 @@ export class Taints {
     if (isLong && this.#isOpen && !this.#compacting) void this.compact()
   }
 
-  /** Starts over with what the journal holds; labels that are being written stay. */
+  /** Rebuilds the state from the journal. Labels being written remain. */
   #replace(entries: readonly JournalEntry<TaintEvent>[]): void {
     this.#lastSeq = 0
     this.#events = 0
@@ -315,7 +315,7 @@ export class Taints {
     for (const entry of entries) this.#follow(entry)
   }
 
-  /** How many sessions have labels, when one went from so many labels to so many. */
+  /** Updates the number of sessions with labels after a session's label count changed. */
   #count(before: number, after: number): void {
     if (before > 0 === after > 0) return
     this.#tainted += after > 0 ? 1 : -1
@@ -341,7 +341,7 @@ export class Taints {
     const now = this.#options.clock.now()
     const { retentionMs } = this.#options
     const sessions = [...this.#sessions]
-    // Again where it could not be written.
+    // Retries failed writes.
     for (const session of sessions) this.#keepListened(session)
     for (const session of sessions) {
       session.forgetTokens(now)
@@ -351,9 +351,9 @@ export class Taints {
     }
   }
 
-  /** Makes the labels of agents that a session listens to its own. */
+  /** Adds the labels of agents that a session listens to. */
   #keepListened(session: TaintedSession): void {
-    // Nothing is written before everything was read.
+    // Nothing is written until the whole journal was read.
     if (session.listensTo.size === 0 || !this.#isOpen) return
     const { labels, expiresAt } = session
     const missing = this.#ownLabels(session).filter((label) => !labels.has(label) && !session.isArriving(label))
@@ -361,7 +361,7 @@ export class Taints {
     void this.#write(session, { jti: NO_TOKEN, expiresAt, delegators: [], brought: [] }, missing)
   }
 
-  /** Writes the journal anew with what still counts. Never rejects. */
+  /** Compacts the journal to the current state. Never rejects. */
   async compact(): Promise<void> {
     this.#compacting = true
     try {

@@ -1,15 +1,15 @@
-/** The cookie that ties a flow to the browser that began it. */
+/** The cookie that binds a flow to the browser that began it. */
 export interface BrowserCookie {
-  /** What the browser has; null: nothing of ours. */
+  /** Returns the cookie's value, or null if it is absent or malformed. */
   read(header: string | undefined): string | null
-  /** The value of `Set-Cookie`. */
+  /** Returns the value of `Set-Cookie`. */
   write(browser: string): string
 }
 
 /** 32 bytes in base64url. */
 const VALUE = /^[A-Za-z0-9_-]{43}$/
 
-/** Over TLS no other host can set it (prefix `__Host-`); plain HTTP is for the machine itself. */
+/** Over TLS the prefix `__Host-` prevents other hosts from setting it. Plain HTTP is for loopback only. */
 export function browserCookie({
   isSecure,
   ttlSeconds,
@@ -18,7 +18,7 @@ export function browserCookie({
   readonly ttlSeconds: number
 }): BrowserCookie {
   const name = `${isSecure ? '__Host-' : ''}plat-connect`
-  // Lax: the browser shall bring it when an authorization server sends it back, and with no form of another site.
+  // Lax: sent with the redirect of an authorization server, but not with forms of other sites.
   const attributes = `; Path=/; HttpOnly; SameSite=Lax; Max-Age=${ttlSeconds}${isSecure ? '; Secure' : ''}`
   return {
     read(header = '') {

@@ -13,7 +13,7 @@ function flowsOf(ttlMs = 600_000) {
   return { clock, flows: new Flows({ sealer, clock, ids, ttlMs }) }
 }
 
-test('a step opens in its browser, for its step, until its time is over, and can be used once', () => {
+test('a step opens in its browser, for its step, until it expires, and can be used once', () => {
   // Shows D3.tokenVault.flowTTLSeconds.
   const { clock, flows } = flowsOf(600_000)
   const [mine, theirs] = [flows.secret(), flows.secret()]
@@ -43,7 +43,7 @@ test('a user who completes flows without end uses up one share, and another user
   assert.equal(flows.spend(flows.begin('hub'), 'greedy'), true)
 })
 
-test('the next step has secrets of its own, and no more time than the first', () => {
+test('the next step has new secrets and the same expiry', () => {
   const { clock, flows } = flowsOf(600_000)
   const first = flows.begin('hub')
   clock.advance(500_000)
@@ -55,7 +55,7 @@ test('the next step has secrets of its own, and no more time than the first', ()
   assert.deepEqual([next.user, next.provider, next.expiresAt], ['ada', 'hub', first.expiresAt])
 })
 
-test('a cookie is read where it is one of ours', () => {
+test('only well-formed cookies are read', () => {
   const cookie = browserCookie({ isSecure: true, ttlSeconds: 600 })
   const value = flowsOf().flows.secret()
   assert.equal(cookie.read(`a=b; __Host-plat-connect=${value}; c=d`), value)

@@ -11,14 +11,14 @@ const flowSchema = Type.Object(
     /** Milliseconds since the epoch. */
     expiresAt: Type.Number(),
     provider: Type.String(),
-    /** Whose agents may use the account; empty: those of namespaces without a tenant. */
+    /** Tenant whose agents may use the account; empty: agents of namespaces without a tenant. */
     tenant: Type.String(),
     nonce: Type.String(),
     /** PKCE. */
     verifier: Type.String(),
-    /** Who has logged in; empty before. */
+    /** The logged-in user; empty before the login. */
     user: Type.String(),
-    /** What the identity provider gave; null where the provider's grant does not need it. */
+    /** Tokens of the identity provider; null if the provider's grant does not need them. */
     login: Type.Union([
       Type.Object({ idToken: Type.String(), refreshToken: Type.Union([Type.String(), Type.Null()]) }),
       Type.Null(),
@@ -27,13 +27,13 @@ const flowSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** What one step of a flow hands to the next. */
+/** State passed from one step of a flow to the next. */
 export type Flow = Readonly<Static<typeof flowSchema>>
 
-/** Where a flow stands: at the login, at the question whether to go on, at the provider. */
+/** Steps of a flow: login, confirmation form, consent at the provider. */
 export type Step = 'login' | 'confirm' | 'consent'
 
-/** Seals text for a binding; what was sealed for another one does not open. */
+/** Seals text for a binding. It cannot be opened for another binding. */
 export interface FlowSealer {
   seal(binding: FlowBinding, content: { readonly id: string; readonly target: string }): string
   open(binding: FlowBinding, text: string): { readonly id: string } | null
@@ -47,8 +47,8 @@ interface FlowBinding {
 }
 
 /**
- * What a flow knows stands in `state` and in a hidden field, sealed, and bound to the browser that began: nothing is kept here
- * for people who only clicked. A step can be taken once.
+ * The state of a flow is sealed into `state` and a hidden form field and bound to the browser that began it, so that unauthenticated
+ * clicks use no memory here. Each step can be used once.
  */
 export class Flows {
   readonly #sealer: FlowSealer
@@ -74,7 +74,7 @@ export class Flows {
     })
   }
 
-  /** What nobody can guess: names a browser, a nonce, a verifier. */
+  /** Returns an unguessable value for a browser, nonce or verifier. */
   secret(): string {
     return encodeBase64url(this.#ids.random(SECRET_BYTES))
   }
@@ -84,7 +84,7 @@ export class Flows {
     return { ...this.#secrets(), expiresAt, provider, tenant, user: '', login: null }
   }
 
-  /** The next step of the same flow, for this user: with secrets of its own, and no more time. */
+  /** Returns the next step of a flow for this user, with new secrets and the same expiry. */
   next(flow: Flow, known: Pick<Flow, 'user' | 'login'>): Flow {
     return { ...flow, ...this.#secrets(), ...known }
   }
@@ -93,14 +93,14 @@ export class Flows {
     return this.#sealer.seal(binding(step, browser), { id: JSON.stringify(flow), target: flow.provider })
   }
 
-  /** Null for what another browser began, for another step, what was changed, and what has expired. */
+  /** Returns null for flows of another browser or step, and for modified or expired ones. */
   open(step: Step, browser: string, text: string): Flow | null {
     const opened = this.#sealer.open(binding(step, browser), text)
     const flow: unknown = opened === null ? null : JSON.parse(opened.id)
     return Check(flowSchema, flow) && this.#clock.now() < flow.expiresAt ? flow : null
   }
 
-  /** Uses a step up, in the share of the user who has logged in. Returns false when it was used before, or the share is used. */
+  /** Marks a step as used, within the share of the logged-in user. Returns false if it was used before or the share is exhausted. */
   spend({ id, expiresAt }: Flow, user: string): boolean {
     return this.#spent.insert(id, true, expiresAt, user) === 'inserted'
   }

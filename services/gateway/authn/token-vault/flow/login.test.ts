@@ -11,13 +11,13 @@ import { Login } from './login.ts'
 const ISSUER = 'https://login.example'
 const signer = ephemeralSigner('ES256')
 
-/** An ID token of the identity provider, which lasts so many seconds. */
+/** An ID token with this lifetime in seconds. */
 function idToken(sub: string, seconds: number): string {
   const now = Math.floor(systemClock.now() / 1000)
   return signJws(signer, {}, { iss: ISSUER, aud: 'login', sub, iat: now, exp: now + seconds })
 }
 
-/** A login whose identity provider answers a renewal with the ID token of this user. */
+/** A login whose identity provider renews with an ID token of this user. */
 function loginThatGoesOnWith(sub: string): Login {
   const answers: Readonly<Record<string, object>> = {
     [`${ISSUER}/token`]: { access_token: 'a', token_type: 'bearer', id_token: idToken(sub, 3600) },
@@ -34,7 +34,7 @@ function loginThatGoesOnWith(sub: string): Login {
   return new Login(config, { dialer, clock: systemClock, extraCA: null })
 }
 
-test('a login goes on with the user who began it, and with nobody else', async () => {
+test('a login can only be renewed for the same user', async () => {
   const ended = { idToken: idToken('ada', 1), refreshToken: 'r' }
   const mine = await loginThatGoesOnWith('ada').current(ended)
   assert.ok(!isRefusal(mine), JSON.stringify(mine))
@@ -42,10 +42,10 @@ test('a login goes on with the user who began it, and with nobody else', async (
   const theirs = await loginThatGoesOnWith('mallory').current(ended)
   assert.ok(isRefusal(theirs))
   assert.equal(theirs.code, 'invalid_grant')
-  assert.equal(theirs.why, 'the login goes on with somebody else')
+  assert.equal(theirs.why, 'the renewed login is for another user')
 })
 
-test('while its ID token lasts a login stays as it is, and without a refresh token it ends with it', async () => {
+test('a login is unchanged until its ID token expires, and then ends without a refresh token', async () => {
   const login = loginThatGoesOnWith('ada')
   const lasting = { idToken: idToken('ada', 3600), refreshToken: null }
   assert.equal(await login.current(lasting), lasting)

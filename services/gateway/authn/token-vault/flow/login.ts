@@ -6,10 +6,10 @@ import { isRefusal, OAuthClient, type Outside, type Refusal, refusal } from '../
 import type { LoginRenewal } from '../providers/id-jag.ts'
 import type { LoginTokens } from '../store/account.ts'
 
-/** An ID token that ends sooner than this is replaced, in milliseconds. */
+/** Remaining lifetime below which an ID token is replaced, in milliseconds. */
 const ID_TOKEN_MARGIN_MS = 60_000
 
-/** One login, between the redirect to the identity provider and the one back. */
+/** One login, from the redirect to the identity provider until the redirect back. */
 export interface LoginFlow {
   readonly state: string
   readonly nonce: string
@@ -17,13 +17,13 @@ export interface LoginFlow {
   readonly redirectURI: string
 }
 
-/** Who has logged in. */
+/** The logged-in user. */
 export interface LoggedIn {
   readonly user: string
   readonly tokens: LoginTokens
 }
 
-/** How users say who they are before they connect an account (docs/spec/gateway.md, `tokenVault.login`; OpenID Connect). */
+/** OpenID Connect login before a user connects an account (docs/spec/gateway.md, `tokenVault.login`). */
 export class Login implements LoginRenewal {
   readonly client: LoginRenewal['client']
   readonly issuer: string
@@ -45,10 +45,10 @@ export class Login implements LoginRenewal {
     this.#client = new OAuthClient({ ...own, ...endpoints, clientAuth: 'basic', saysIssuer: false }, outside)
   }
 
-  /** Where a browser asks its user to log in. */
+  /** Returns the authorization URL of the login. */
   loginURL({ state, nonce, verifier, redirectURI }: LoginFlow): Promise<URL | Refusal> {
     const scopes = new Set(['openid', ...this.#config.scopes])
-    return this.#client.ask(async (client) =>
+    return this.#client.request(async (client) =>
       oidc.buildAuthorizationUrl(client, {
         redirect_uri: redirectURI,
         scope: [...scopes].join(' '),
@@ -62,10 +62,10 @@ export class Login implements LoginRenewal {
     )
   }
 
-  /** Who came back by the redirect; the ID token is verified with its signature. `query` as it was sent. */
+  /** Verifies the redirect and the signature of its ID token. Returns the user. `query`: as received. */
   async identify(query: string, { state, nonce, verifier, redirectURI }: LoginFlow): Promise<LoggedIn | Refusal> {
     const came = new URL(`${redirectURI}?${query}`)
-    const answer = await this.#client.ask((client) => {
+    const answer = await this.#client.request((client) => {
       oidc.enableNonRepudiationChecks(client)
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
       return oidc.authorizationCodeGrant(client, came, checks)
@@ -82,7 +82,7 @@ export class Login implements LoginRenewal {
     const { idToken, refreshToken } = login
     if (this.#clock.now() < endOf(idToken) - ID_TOKEN_MARGIN_MS) return login
     if (refreshToken === null) return refusal('invalid_grant', 'the login has expired')
-    const answer = await this.#client.ask((client) => {
+    const answer = await this.#client.request((client) => {
       oidc.enableNonRepudiationChecks(client)
       return oidc.refreshTokenGrant(client, refreshToken)
     })
@@ -90,7 +90,7 @@ export class Login implements LoginRenewal {
     if (answer.id_token === undefined) return refusal(null, 'the login gave no ID token')
     // OpenID Connect Core, section 12.2.
     if (claimsOf(answer.id_token).sub !== claimsOf(idToken).sub) {
-      return refusal('invalid_grant', 'the login goes on with somebody else')
+      return refusal('invalid_grant', 'the renewed login is for another user')
     }
     return { idToken: answer.id_token, refreshToken: answer.refresh_token ?? refreshToken }
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { confirmPage, connectedPage, failedPage, leavingPage } from './pages.ts'
 
-test('what people and providers are called can put nothing into a page but text', () => {
+test('names of users and providers are escaped in pages', () => {
   const evil = `"><script>alert('&')</script>`
   const provider = { name: 'hub', title: evil, scopes: [evil] }
   const pages = [
@@ -17,7 +17,7 @@ test('what people and providers are called can put nothing into a page but text'
   }
 })
 
-test('the question names the tenant whose agents may use the account', () => {
+test('the confirmation page names the tenant whose agents may use the account', () => {
   const asked = {
     user: 'ada',
     provider: { name: 'hub', title: 'Hub', scopes: [] },

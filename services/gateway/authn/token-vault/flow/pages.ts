@@ -17,32 +17,32 @@ button.first{background:#0b57d0;border-color:#0b57d0;color:#fff}
 dt{font-weight:600}dd{margin:0 0 .5rem}
 `
 
-/** No script, nothing from elsewhere, in no frame; forms come back here. */
+/** No scripts, no external content, no framing; forms post back here. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${hash('sha256', STYLE, 'base64')}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
-  // A form of ours says its origin; nobody else learns where a reader came from.
+  // Forms send their origin; other sites get no referrer.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
 }
 
 export interface ConfirmPage {
   readonly user: string
-  /** Whose agents may use the account; empty: those of namespaces without a tenant. */
+  /** Tenant whose agents may use the account; empty: agents of namespaces without a tenant. */
   readonly tenant: string
   readonly provider: { readonly name: string; readonly title: string; readonly scopes: readonly string[] }
-  /** The account is connected already. */
+  /** Whether the account is already connected. */
   readonly isConnected: boolean
   /** The sealed flow. */
   readonly flow: string
-  /** Where the form goes. */
+  /** Target of the form. */
   readonly action: string
 }
 
-/** Asks before anything happens, and says as whom: a browser may be logged in as somebody else. */
+/** Confirmation before anything happens. Names the user, because the browser may be logged in as another one. */
 export function confirmPage({
   user,
   tenant,
@@ -51,26 +51,26 @@ export function confirmPage({
   flow,
   action,
 }: ConfirmPage): Page {
-  const asked = scopes.length === 0 ? '' : `<dt>Access that is asked for</dt><dd>${text(scopes.join(', '))}</dd>`
+  const access = scopes.length === 0 ? '' : `<dt>Requested access</dt><dd>${text(scopes.join(', '))}</dd>`
   const buttons = [
     `<button class="first" name="action" value="connect">${isConnected ? 'Connect again' : 'Connect'}</button>`,
     ...(isConnected ? ['<button name="action" value="disconnect">Disconnect</button>'] : []),
   ]
   return page(200, `Connect your ${title} account?`, [
     `<p>Agents ${ofTenant(tenant)}that act for you will use this account, through the gateway. They never see its password or its tokens.</p>`,
-    `<dl><dt>You are logged in as</dt><dd>${text(user)}</dd>${asked}</dl>`,
+    `<dl><dt>You are logged in as</dt><dd>${text(user)}</dd>${access}</dl>`,
     `<p>If this is not you, close this page.</p>`,
     `<form method="post" action="${text(action)}"><input type="hidden" name="flow" value="${text(flow)}">`,
     `<p>${buttons.join(' ')}</p></form>`,
   ])
 }
 
-/** The user decides for one tenant: its agents, and those of no other, may use the account. */
+/** Consent is for one tenant: agents of others cannot use the account. */
 function ofTenant(tenant: string): string {
   return tenant === '' ? '' : `of the tenant <strong>${text(tenant)}</strong> `
 }
 
-/** Goes on to the provider by itself: a form that is redirected to another origin would be stopped by our own policy. */
+/** Redirects to the provider by a refresh: a redirected form would violate our `form-action` policy. */
 export function leavingPage(title: string, to: URL): Page {
   const head = `<meta http-equiv="refresh" content="0; url=${text(to.href)}">`
   const link = `<p><a class="go" href="${text(to.href)}">Continue to ${text(title)}</a></p>`
@@ -79,7 +79,7 @@ export function leavingPage(title: string, to: URL): Page {
 
 export function connectedPage(title: string, user: string): Page {
   return page(200, `${title} is connected`, [
-    `<p>Agents that act for <strong>${text(user)}</strong> can now use this account. You can close this page and repeat what you asked for.</p>`,
+    `<p>Agents that act for <strong>${text(user)}</strong> can now use this account. You can close this page and repeat your request.</p>`,
   ])
 }
 
@@ -89,7 +89,7 @@ export function disconnectedPage(title: string, user: string): Page {
   ])
 }
 
-/** `why` is a sentence of ours. `again`: where to begin anew; null: that would not help. */
+/** `why`: a complete sentence. `again`: link for another attempt; null: it would not help. */
 export function failedPage(status: number, why: string, again: string | null): Page {
   const link = again === null ? '' : `<p><a class="go" href="${text(again)}">Begin again</a></p>`
   return page(status, 'Nothing was connected', [`<p role="alert">${text(why)}</p>`, link])
@@ -112,7 +112,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** As text or as a quoted attribute. */
+/** Escapes text for element content and quoted attributes. */
 function text(value: string): string {
   return value.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }

@@ -3,56 +3,56 @@ import { type Clock, checkJson, JsonError } from '@plat/core'
 import { type Dialer, dialFault, joinedBundles } from '@plat/http'
 import * as oidc from 'openid-client'
 
-/** Deadline of one request to an authorization server: connection, head and body, in milliseconds. */
+/** Timeout of one request to an authorization server (connect, headers and body), in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000
-/** Largest answer of an authorization server, in bytes. */
+/** Maximum response of an authorization server, in bytes. */
 const MAX_ANSWER_BYTES = 256 * 1024
-/** How long a discovered document is used, in milliseconds. */
+/** Cache lifetime of discovery documents, in milliseconds. */
 const DISCOVERED_MS = 10 * 60_000
-/** Largest file with a client secret or a CA bundle, in bytes. */
+/** Maximum size of a client secret or CA bundle file, in bytes. */
 const MAX_FILE_BYTES = 256 * 1024
-/** Error codes of OAuth; whatever else a server says is not repeated. */
+/** OAuth error codes. Other texts of a server are never repeated. */
 const ERROR_CODE = /^[a-z0-9_.]{1,64}$/
 
-/** Statuses whose answers have no body (Fetch standard). */
+/** Statuses without a response body (Fetch standard). */
 const BODILESS: ReadonlySet<number> = new Set([101, 204, 205, 304])
 
 /** One client at one authorization server. Empty endpoints are discovered at the issuer. */
 export interface ClientSettings {
-  /** The field of gateway.json that it stands in, for messages. */
+  /** Path of its field in gateway.json, for messages. */
   readonly field: string
   readonly issuer: string
-  /** Null: nobody is asked there. */
+  /** Null: no authorization requests. */
   readonly authorizationURL: string | null
   readonly tokenURL: string
   readonly revocationURL: string
-  /** Null: nothing that it signs is read. */
+  /** Null: no signatures are verified. */
   readonly jwksURL: string | null
   readonly clientID: string
-  /** Read for each request, so that a new secret counts at once; empty: a public client. */
+  /** Read for each request, so that a new secret applies at once; empty: a public client. */
   readonly clientSecretFile: string
   readonly clientAuth: 'post' | 'basic'
   readonly caFile: string
-  /** The redirect must say the issuer (RFC 9207). */
+  /** Whether the redirect must contain `iss` (RFC 9207). */
   readonly saysIssuer: boolean
-  /** Rewrites the answers of the token endpoint. */
+  /** Rewrites responses of the token endpoint. */
   readonly answers?: (status: number, bytes: Uint8Array) => { readonly status: number; readonly bytes: Uint8Array }
 }
 
-/** The way out, and the time. */
+/** Network access and clock. */
 export interface Outside {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
-  /** CA bundle for every server; null: none. */
+  /** Additional CA bundle for every server; null: none. */
   readonly extraCA: string | null
 }
 
-/** What an authorization server would not do. */
+/** Failure of a request to an authorization server. */
 export interface Refusal {
   readonly kind: 'refusal'
-  /** Of OAuth, such as `invalid_grant`; null: there was no answer, or one that makes no sense. */
+  /** OAuth error code, such as `invalid_grant`; null: no response or an invalid one. */
   readonly code: string | null
-  /** In words that hold no secret, no token and nothing that the server says freely. */
+  /** Reason without secrets, tokens or free text of the server. */
   readonly why: string
 }
 
@@ -64,12 +64,12 @@ export function isRefusal(value: object): value is Refusal {
   return 'kind' in value && value.kind === 'refusal'
 }
 
-/** A client of `openid-client` whose every request goes through the guarded dialer. */
+/** A client of `openid-client` that sends every request through the guarded dialer. */
 export class OAuthClient {
   readonly #settings: ClientSettings
   readonly #outside: Outside
   #discovered: { readonly metadata: oidc.ServerMetadata; readonly until: number } | null = null
-  /** One request looks, however many wait: strangers may click as well. */
+  /** Shared by concurrent callers, so that many clicks cause one request. */
   #discovering: Promise<oidc.ServerMetadata> | null = null
 
   constructor(settings: ClientSettings, outside: Outside) {
@@ -77,10 +77,10 @@ export class OAuthClient {
     this.#outside = outside
   }
 
-  /** Does something with the client as it is configured now. Never rejects. */
-  async ask<T>(what: (configuration: oidc.Configuration) => Promise<T>): Promise<T | Refusal> {
+  /** Runs an operation with the current configuration. Never rejects. */
+  async request<T>(operation: (configuration: oidc.Configuration) => Promise<T>): Promise<T | Refusal> {
     try {
-      return await what(await this.#configuration())
+      return await operation(await this.#configuration())
     } catch (error) {
       return refusalOf(error)
     }
@@ -128,7 +128,7 @@ export class OAuthClient {
     return this.#discovering
   }
 
-  /** OpenID's document, or else that of RFC 8414. */
+  /** Fetches the OpenID document, or the one of RFC 8414. */
   async #look(fetch: oidc.CustomFetch): Promise<oidc.ServerMetadata> {
     const { issuer, clientID } = this.#settings
     const found = (algorithm: 'oidc' | 'oauth2') =>
@@ -161,7 +161,7 @@ export class OAuthClient {
       })
       const { status, bytes } = isPost ? answers(fetched.status, fetched.bytes) : fetched
       const type = fetched.headers['content-type']
-      // Lenient parsers differ on duplicate members and invalid UTF-8, so neither metadata nor a token may have them.
+      // Lenient parsers differ on duplicate members and invalid UTF-8, so both are rejected in metadata and tokens.
       if (/^application\/(?:[\w.-]+\+)?json/i.test(type ?? '')) checkJson(bytes)
       return new Response(BODILESS.has(status) ? null : new Uint8Array(bytes), {
         status,
@@ -171,7 +171,7 @@ export class OAuthClient {
   }
 }
 
-/** The file cannot be used: a mistake of ours, told by its field. */
+/** A configured file is unusable. The message names its field. */
 class FileError extends Error {}
 
 async function fileText(field: string, path: string): Promise<string> {
@@ -185,21 +185,21 @@ function refusalOf(error: unknown): Refusal {
   if (error instanceof FileError) return refusal(null, error.message)
   if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) {
     const code = ERROR_CODE.test(error.error) ? error.error : null
-    return refusal(code, `the authorization server answered ${code ?? 'an error of its own'}`)
+    return refusal(code, `the authorization server returned ${code ?? 'an unknown error'}`)
   }
   if (error instanceof oidc.ClientError) {
     const { cause, code } = error
     if (cause instanceof Error && code === undefined) return refusal(null, silence(cause))
-    return refusal(null, `the answer of the authorization server is refused (${code ?? 'unreadable'})`)
+    return refusal(null, `refused the response of the authorization server (${code ?? 'unreadable'})`)
   }
   return refusal(null, silence(error))
 }
 
-/** The client library wraps what its fetch throws. */
+/** The client library wraps errors of its fetch. */
 function isInvalidJson(error: unknown): boolean {
   return error instanceof JsonError || (error instanceof Error && error.cause instanceof JsonError)
 }
 
 function silence(error: unknown): string {
-  return `the authorization server gave no answer (${dialFault(error)})`
+  return `the authorization server did not respond (${dialFault(error)})`
 }

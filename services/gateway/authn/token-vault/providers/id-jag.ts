@@ -3,11 +3,11 @@ import type { ProviderConfig } from '../config.ts'
 import type { LoginTokens } from '../store/account.ts'
 import { isRefusal, OAuthClient, type Outside, type Refusal, refusal } from './client.ts'
 
-/** What a user logged in with, as the identity provider takes it now. */
+/** Renews the tokens of a login. */
 export interface LoginRenewal {
-  /** The same while its ID token lasts; else the next one, where there is a refresh token. */
+  /** Returns the login while its ID token is valid, otherwise renews it if there is a refresh token. */
   current(login: LoginTokens): Promise<LoginTokens | Refusal>
-  /** The login's own client, for whatever a provider's `idJag` leaves out. */
+  /** Client of the login: default for members that `idJag` leaves out. */
   readonly client: { readonly tokenURL: string; readonly clientID: string; readonly clientSecretFile: string }
   readonly issuer: string
   readonly caFile: string
@@ -18,7 +18,7 @@ const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
 const ID_TOKEN = 'urn:ietf:params:oauth:token-type:id_token'
 
-/** Asks the identity provider to vouch for a user at another authorization server (docs/spec/gateway.md, `providers[].idJag`). */
+/** Requests identity assertions for another authorization server from the identity provider (docs/spec/gateway.md, `providers[].idJag`). */
 export class IdentityAssertions {
   readonly #config: ProviderConfig
   readonly #login: LoginRenewal
@@ -48,7 +48,7 @@ export class IdentityAssertions {
     )
   }
 
-  /** The assertion, and what the user is known by next time. */
+  /** Returns the assertion and the login for the next one. */
   async assertionFor(
     login: LoginTokens,
   ): Promise<{ readonly assertion: string; readonly login: LoginTokens } | Refusal> {
@@ -57,7 +57,7 @@ export class IdentityAssertions {
     const { idJag, issuer, resource, scopes } = this.#config
     const scope = idJag.scopes.length > 0 ? idJag.scopes : scopes
     const target = idJag.resource || resource
-    const answer = await this.#idp.ask((client) =>
+    const answer = await this.#idp.request((client) =>
       oidc.genericGrantRequest(client, TOKEN_EXCHANGE, {
         requested_token_type: ID_JAG,
         subject_token: current.idToken,

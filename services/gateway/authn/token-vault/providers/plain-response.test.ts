@@ -7,7 +7,7 @@ function read(status: number, answer: object): [number, unknown] {
   return [told, JSON.parse(Buffer.from(bytes).toString())]
 }
 
-test('errors that providers tell with status 200 are errors, and words of their own become those of RFC 6749', () => {
+test('errors with status 200 become errors, and provider-specific values those of RFC 6749', () => {
   assert.deepEqual(read(200, { error: 'bad_verification_code', error_description: 'x' }), [
     400,
     { error: 'bad_verification_code' },
@@ -24,7 +24,7 @@ test('errors that providers tell with status 200 are errors, and words of their 
   assert.deepEqual(read(401, { error: 'invalid_client' }), [401, { error: 'invalid_client' }])
 })
 
-test('what is no strict JSON object is left to whoever reads it', () => {
+test('responses that are not strict JSON objects are unchanged', () => {
   for (const text of ['', '[]', 'null', 'access_token=a', '{"a":1,"a":2}']) {
     const bytes = Buffer.from(text)
     assert.deepEqual(plainAnswer(200, bytes), { status: 200, bytes })

@@ -1,14 +1,14 @@
 import type { ProviderConfig } from '../config.ts'
 
-/** What is known of a provider before anybody configures it. Empty: it has none. */
+/** Built-in settings of a provider. Empty texts: not supported. */
 export interface Preset {
-  /** As people call it. */
+  /** Display name. */
   readonly title: string
   readonly authorizationURL: string
   readonly tokenURL: string
   /** RFC 7009. */
   readonly revocationURL: string
-  /** Further parameters of the authorization request. */
+  /** Additional parameters of the authorization request. */
   readonly authParams: Readonly<Record<string, string>>
 }
 
@@ -16,7 +16,7 @@ type PresetParameters = Pick<ProviderConfig, 'name' | 'tenant' | 'domain'>
 
 /** By `preset` (docs/spec/gateway.md, `tokenVault.providers`). */
 export const presets: Readonly<Record<ProviderConfig['preset'], (given: PresetParameters) => Preset>> = {
-  // Its tokens are revoked on its own pages, or by an API of its own.
+  // Its tokens are revoked on its web pages or by a proprietary API.
   github: () => ({
     title: 'GitHub',
     authorizationURL: 'https://github.com/login/oauth/authorize',
@@ -39,7 +39,7 @@ export const presets: Readonly<Record<ProviderConfig['preset'], (given: PresetPa
     authorizationURL: 'https://accounts.google.com/o/oauth2/v2/auth',
     tokenURL: 'https://oauth2.googleapis.com/token',
     revocationURL: 'https://oauth2.googleapis.com/revoke',
-    // Without both of them there is a refresh token only for the first consent ever.
+    // Without both, Google returns a refresh token only for the very first consent.
     authParams: { access_type: 'offline', prompt: 'consent' },
   }),
   salesforce: ({ domain }) => {

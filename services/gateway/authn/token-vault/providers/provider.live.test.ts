@@ -29,7 +29,7 @@ interface ProviderRequest {
   readonly form: Readonly<Record<string, string>>
 }
 
-/** An authorization server over TLS, with an authority of its own, that answers as the test says. */
+/** A scripted authorization server over TLS with its own CA. */
 async function authorizationServer(t: TestContext) {
   const dir = tempFolder()
   const authority = await createAuthority({ name: 'authority', now: systemClock.now() })
@@ -84,7 +84,7 @@ function providerOf(own: Partial<ProviderConfig>, outside: ConstructorParameters
   return new Provider(filled(schema, { name: 'hub', clientID: 'plat', ...own }), 'tokenVault.providers[0]', outside)
 }
 
-test('each preset leads to its provider, and what is configured leads elsewhere', async (t) => {
+test('each preset uses the endpoints of its provider unless others are configured', async (t) => {
   // Shows D3.tokenVault.providers.preset, D3.tokenVault.providers.tenant, D3.tokenVault.providers.domain,
   // D3.tokenVault.providers.authorizationURL, D3.tokenVault.providers.extraAuthParams, D3.tokenVault.providers.scopes.
   const { outside, login } = await authorizationServer(t)
@@ -138,7 +138,7 @@ test('each preset leads to its provider, and what is configured leads elsewhere'
   assert.equal(plain.searchParams.has('code_challenge'), false)
 })
 
-test('a code, a refresh token and a revocation are sent as the provider wants its client: secret, PKCE, resource, over its own authority', async (t) => {
+test('a code, a refresh token and a revocation are sent with the client secret, PKCE and resource, trusting the configured CA', async (t) => {
   // Shows D3.tokenVault.providers.issuer, D3.tokenVault.providers.clientAuth, D3.tokenVault.providers.disablePKCE, D3.tokenVault.providers.resource,
   // D3.tokenVault.providers.caFile, D3.tokenVault.providers.tokenURL, D3.tokenVault.providers.revocationURL.
   const server = await authorizationServer(t)
@@ -175,7 +175,7 @@ test('a code, a refresh token and a revocation are sent as the provider wants it
   assert.ok(!isRefusal(untold), JSON.stringify(untold))
   assert.equal(untold.expiresAt, null)
   await basic.revoke(untold)
-  // Where nothing is discovered either, an issuer that is configured must be said.
+  // Without discovery a configured issuer must be in the redirect as well.
   const said = providerOf({ ...common, ...addresses, issuer: url }, { ...outside, login })
   assert.ok(isRefusal(await said.redeem('code=the-code&state=the-state', CONSENT)))
   assert.ok(isRefusal(await said.redeem('code=the-code&state=the-state&iss=whoever', CONSENT)))
@@ -186,7 +186,7 @@ test('a code, a refresh token and a revocation are sent as the provider wants it
   ])
 })
 
-test('what goes wrong is told in words of ours: no secret, no token, nothing that a provider says freely', async (t) => {
+test('reported errors contain no secret, no token and no free text of a provider', async (t) => {
   const server = await authorizationServer(t)
   const { url, outside, login, common, answers } = server
   const whys: string[] = []
@@ -198,7 +198,7 @@ test('what goes wrong is told in words of ours: no secret, no token, nothing tha
     return tokens
   }
   const trusted = await tries({ caFile: '' })
-  assert.match(trusted.why, /gave no answer \(tls\)/)
+  assert.match(trusted.why, /did not respond \(tls\)/)
   assert.match(
     (await tries({ clientSecretFile: '/nowhere' })).why,
     /^tokenVault.providers\[0\].clientSecretFile is missing, empty or unreadable$/,
@@ -236,7 +236,7 @@ test('metadata that two parsers could read differently is refused', async (t) =>
   assert.equal(to.why, 'the authorization server sent invalid JSON')
 })
 
-test('a login is found by discovery over its own authority', async (t) => {
+test('a login is discovered with its configured CA', async (t) => {
   // Shows D3.tokenVault.login.caFile.
   const { url, outside, common } = await authorizationServer(t)
   const flow = { ...CONSENT, nonce: 'n' }

@@ -11,7 +11,7 @@ import { Provider } from './provider.ts'
 const ISSUER = 'https://login.example'
 const { properties } = tokenVaultBlock.schema
 
-/** A dialer that answers every request with this, and counts them. */
+/** A dialer with a fixed response and a request counter. */
 function answering(body: object): Pick<Dialer, 'fetchBytes'> & { asked: number } {
   return {
     asked: 0,
@@ -41,7 +41,7 @@ test('tokens are for the servers and namespaces that the provider lists, and for
   assert.ok(!providerOf({}, dialer).serves('default/notes'))
 })
 
-test('a provider that nobody has found yet is looked for once, however many ask', async () => {
+test('concurrent requests share one discovery', async () => {
   const dialer = answering({
     issuer: ISSUER,
     authorization_endpoint: `${ISSUER}/authorize`,
@@ -58,7 +58,7 @@ test('a provider that nobody has found yet is looked for once, however many ask'
   assert.equal(dialer.asked, 1)
 })
 
-test('a token that lives longer than time itself lives for ten years', async () => {
+test('the lifetime of a token is capped at ten years', async () => {
   const dialer = answering({ access_token: 'a', token_type: 'bearer', expires_in: 1e300 })
   const provider = providerOf({ authorizationURL: `${ISSUER}/authorize`, tokenURL: `${ISSUER}/token` }, dialer)
   const consent = {

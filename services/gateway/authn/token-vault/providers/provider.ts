@@ -7,7 +7,7 @@ import { IdentityAssertions, type LoginRenewal } from './id-jag.ts'
 import { plainAnswer } from './plain-response.ts'
 import { presets } from './presets.ts'
 
-/** One request for consent, between the redirect to the provider and the one back. */
+/** One consent, from the redirect to the provider until the redirect back. */
 export interface Consent {
   readonly state: string
   /** PKCE (RFC 7636). */
@@ -15,10 +15,10 @@ export interface Consent {
   readonly redirectURI: string
 }
 
-/** A place where users connect their accounts (docs/spec/gateway.md, `tokenVault.providers`). */
+/** A provider where users connect accounts (docs/spec/gateway.md, `tokenVault.providers`). */
 export class Provider {
   readonly name: string
-  /** As people call it. */
+  /** Display name. */
   readonly title: string
   readonly grant: ProviderConfig['grant']
   readonly scopes: readonly string[]
@@ -26,12 +26,12 @@ export class Provider {
   readonly #authParams: Readonly<Record<string, string>>
   readonly #client: OAuthClient
   readonly #outside: Outside
-  /** Null: its grant needs none. */
+  /** Null: not needed by its grant. */
   readonly #assertions: IdentityAssertions | null
   readonly #servers: readonly ((key: string) => boolean)[]
   readonly #namespaces: ReadonlySet<string>
 
-  /** `field`: where it stands in gateway.json. */
+  /** `field`: its path in gateway.json. */
   constructor(config: ProviderConfig, field: string, outside: Outside & { readonly login: LoginRenewal }) {
     const preset = presets[config.preset](config)
     const client = new OAuthClient(
@@ -64,7 +64,7 @@ export class Provider {
     this.#namespaces = new Set(config.allowedNamespaces)
   }
 
-  /** Whether the server `<ns>/<name>` may see its tokens. */
+  /** Whether the server `<ns>/<name>` may receive its tokens. */
   serves(server: string): boolean {
     return this.#config.allowAnyServer || this.#servers.some((matches) => matches(server))
   }
@@ -74,10 +74,10 @@ export class Provider {
     return this.#namespaces.size === 0 || this.#namespaces.has(namespace)
   }
 
-  /** Where a browser asks its user for consent. */
+  /** Returns the authorization URL of the consent. */
   consentURL({ state, verifier, redirectURI }: Consent): Promise<URL | Refusal> {
     const { disablePKCE, resource } = this.#config
-    return this.#client.ask(async (client) => {
+    return this.#client.request(async (client) => {
       const challenge = disablePKCE ? {} : await challengeOf(verifier)
       return oidc.buildAuthorizationUrl(client, {
         ...this.#authParams,
@@ -90,11 +90,11 @@ export class Provider {
     })
   }
 
-  /** The tokens for what came back by the redirect: `query` as it was sent. */
+  /** Exchanges the code of the redirect for tokens. `query`: as received. */
   redeem(query: string, { state, verifier, redirectURI }: Consent): Promise<Tokens | Refusal> {
     const { disablePKCE, issuer } = this.#config
     const came = new URL(`${redirectURI}?${query}`)
-    // Whose issuer nobody has configured cannot be compared; each provider has a redirect of its own, which tells them apart.
+    // Without a configured issuer there is nothing to compare. Each provider has its own redirect URI, which prevents mix-up attacks.
     if (issuer === '') came.searchParams.delete('iss')
     return this.#tokens(null, (client) =>
       oidc.authorizationCodeGrant(
@@ -106,7 +106,7 @@ export class Provider {
     )
   }
 
-  /** The first tokens of a user whom the identity provider vouches for (grant `id-jag`). */
+  /** First tokens of a user by an identity assertion (grant `id-jag`). */
   async vouched(login: LoginTokens): Promise<Tokens | Refusal> {
     if (this.#assertions === null) throw new Error(`provider ${this.name} has another grant`)
     const answer = await this.#assertions.assertionFor(login)
@@ -117,12 +117,12 @@ export class Provider {
     return isRefusal(tokens) ? tokens : { ...tokens, login: answer.login }
   }
 
-  /** Whether tokens can be got without their user. */
+  /** Whether tokens can be renewed without the user. */
   renews({ refreshToken, login }: Tokens): boolean {
     return refreshToken !== null || login !== null
   }
 
-  /** The next tokens. `invalid_grant`: there are no more to be had. */
+  /** Renews tokens. `invalid_grant`: the user must connect again. */
   async renew(tokens: Tokens): Promise<Tokens | Refusal> {
     const { refreshToken, login } = tokens
     if (refreshToken !== null) {
@@ -131,9 +131,9 @@ export class Provider {
     return login === null ? refusal('invalid_grant', 'the provider gave no refresh token') : this.vouched(login)
   }
 
-  /** Tells the provider to forget the tokens (RFC 7009). Null: it has, or it takes no such thing. */
+  /** Revokes the tokens at the provider (RFC 7009). Returns null if done or not supported. */
   async revoke({ refreshToken, accessToken }: Tokens): Promise<Refusal | null> {
-    const answer = await this.#client.ask(async (client) => {
+    const answer = await this.#client.request(async (client) => {
       if (client.serverMetadata().revocation_endpoint === undefined) return {}
       if (refreshToken !== null) {
         await oidc.tokenRevocation(client, refreshToken, { token_type_hint: 'refresh_token' })
@@ -154,7 +154,7 @@ export class Provider {
     ask: (client: oidc.Configuration) => Promise<oidc.TokenEndpointResponse>,
   ): Promise<Tokens | Refusal> {
     const obtainedAt = this.#outside.clock.now()
-    const answer = await this.#client.ask(ask)
+    const answer = await this.#client.request(ask)
     if (isRefusal(answer)) return answer
     const { access_token: accessToken, expires_in: seconds, refresh_token: next, scope } = answer
     if (!BEARER.test(accessToken)) return refusal(null, 'the provider gave a token that no header can carry')
@@ -169,11 +169,11 @@ export class Provider {
   }
 }
 
-/** A token that lives longer is as good as this, in seconds: ten years. What a provider says beyond may be no time at all. */
+/** Maximum token lifetime, in seconds: ten years. Larger values of a provider may overflow dates. */
 const MAX_LIFE_SECONDS = 10 * 365 * 86_400
 /** RFC 7523. */
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
-/** Longest access token that a header carries; in visible ASCII (RFC 6750). */
+/** Access tokens that a header can carry: visible ASCII (RFC 6750), bounded. */
 const BEARER = /^[\x21-\x7e]{1,16384}$/
 
 async function challengeOf(verifier: string): Promise<Record<string, string>> {
@@ -183,7 +183,7 @@ async function challengeOf(verifier: string): Promise<Record<string, string>> {
   }
 }
 
-/** Separated by spaces (RFC 6749), or by commas as GitHub and Slack write them. */
+/** Separated by spaces (RFC 6749), or by commas (GitHub, Slack). */
 function scopesIn(scope: string): string[] {
   return scope.split(/[ ,]+/).filter((word) => word !== '')
 }

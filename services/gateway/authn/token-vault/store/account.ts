@@ -5,7 +5,7 @@ import { Check } from 'typebox/value'
 const closed = { additionalProperties: false } as const
 const orNull = <T extends Type.TSchema>(of: T) => Type.Union([of, Type.Null()])
 
-/** Whose account it is, and where. `realm` says whose names of users these are. */
+/** Owner and provider of an account. `realm`: the namespace of the user name. */
 const ownerMembers = {
   tenant: Type.String(),
   realm: Type.String(),
@@ -16,17 +16,17 @@ const ownerMembers = {
 const accountSchema = Type.Object(
   {
     ...ownerMembers,
-    /** What the provider has granted. */
+    /** Granted scopes. */
     scopes: Type.Array(Type.String()),
-    /** When the access token ends, in milliseconds since the epoch; null: the provider does not say. */
+    /** Expiry of the access token, in milliseconds since the epoch; null: unknown. */
     expiresAt: orNull(Type.Number()),
-    /** When its user consented, in milliseconds since the epoch. */
+    /** Time of the consent, in milliseconds since the epoch. */
     connectedAt: Type.Number(),
   },
   closed,
 )
 
-/** Tokens under a key of their own, which is wrapped by the key `kid`; texts are base64url. */
+/** Tokens encrypted with a data key, which is wrapped by the key `kid`. Texts are base64url. */
 const sealedSchema = Type.Object(
   { kid: Type.String(), key: Type.String(), nonce: Type.String(), data: Type.String() },
   closed,
@@ -36,12 +36,12 @@ const tokensSchema = Type.Object(
   {
     accessToken: Type.String({ minLength: 1 }),
     refreshToken: orNull(Type.String()),
-    /** Milliseconds since the epoch; null: the provider does not say. */
+    /** Milliseconds since the epoch; null: unknown. */
     expiresAt: orNull(Type.Number()),
     /** Milliseconds since the epoch. */
     obtainedAt: Type.Number(),
     scopes: Type.Array(Type.String()),
-    /** What the identity provider knows the user by: from it the next token is got (grant `id-jag`); null for every other grant. */
+    /** Login tokens from which assertions are requested (grant `id-jag`); null for other grants. */
     login: orNull(Type.Object({ idToken: Type.String(), refreshToken: orNull(Type.String()) }, closed)),
   },
   closed,
@@ -62,24 +62,24 @@ export interface Owner {
   readonly provider: string
 }
 
-/** What may be told of an account. */
+/** The public part of an account. */
 export type Account = Readonly<Static<typeof accountSchema>>
 export type Sealed = Readonly<Static<typeof sealedSchema>>
-/** What may be told to nobody but the provider and the servers that it is for. */
+/** The secret part of an account, for the provider and the allowed servers only. */
 export type Tokens = Readonly<Static<typeof tokensSchema>>
 export type LoginTokens = NonNullable<Tokens['login']>
 
-/** What happened to one account, in the order of its journal key. */
+/** An event of one account. */
 export type VaultEvent = Static<typeof eventSchema>
-/** Why an account is gone: its user, an admin, a kill switch, or the provider said so. */
+/** Why an account was removed: by its user, an admin, a revocation, or the provider. */
 export type RemovedWhy = Extract<VaultEvent, { t: 'removed' }>['why']
 
-/** As a list in JSON the parts cannot be shifted into each other. */
+/** A JSON array, so that parts cannot run into each other. */
 export function ownerKey({ tenant, realm, user, provider }: Owner): string {
   return JSON.stringify([tenant, realm, user, provider])
 }
 
-/** The journal key of an account, and its name in the admin API: says nothing of whose it is. */
+/** Journal key and admin API id of an account. Does not reveal its owner. */
 export function accountId(owner: Owner): string {
   return hash('sha256', ownerKey(owner), 'base64url')
 }

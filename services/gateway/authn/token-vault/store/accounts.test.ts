@@ -33,7 +33,7 @@ async function keyFolder(): Promise<string> {
   return dir
 }
 
-/** The accounts of a folder, with keys by the names of their files. */
+/** Accounts in a folder, with keys named by file. */
 async function opened(dir: string, key = 'first', retired: readonly string[] = []) {
   const journal = await openFileJournal({ path: join(dir, 'vault.jsonl'), clock, decode: decodeEvent })
   const keys = { keyURI: join(dir, key), retiredKeyURIs: retired.map((name) => join(dir, name)) }
@@ -63,7 +63,7 @@ const kept = (accounts: Accounts, owner: Owner) => {
   return found
 }
 
-test('what is kept survives a restart, sealed: neither a token nor a key stands in the file', async () => {
+test('accounts survive a restart encrypted: the file contains neither tokens nor keys', async () => {
   const dir = await keyFolder()
   const first = await opened(dir)
   await first.accounts.connect(ada, tokens('secret-of-ada'))
@@ -78,7 +78,7 @@ test('what is kept survives a restart, sealed: neither a token nor a key stands 
   await second.close()
 })
 
-test('what is removed or replaced is not in the file any more, and comes back by no restart', async () => {
+test('removed and replaced tokens are deleted from the file and do not return after a restart', async () => {
   const dir = await keyFolder()
   const first = await opened(dir)
   await first.accounts.connect(ada, tokens('one'))
@@ -94,13 +94,13 @@ test('what is removed or replaced is not in the file any more, and comes back by
   await second.close()
 })
 
-test('what was got for an account that is gone changes nothing of the one that came after it', async () => {
+test('tokens for a removed account do not change its successor', async () => {
   const { accounts, stored, close } = await opened(await keyFolder())
   await accounts.connect(ada, tokens('one'))
   const gone = kept(accounts, ada)
   await accounts.remove(gone, 'disconnected')
-  // Once the journal is written anew the versions of the key begin anew.
-  await until(async () => !(await stored()).includes(gone.sealed.data), 'the journal to be written anew')
+  // After compaction the versions of the key restart.
+  await until(async () => !(await stored()).includes(gone.sealed.data), 'compaction of the journal')
   await accounts.connect(ada, tokens('two'))
   assert.equal(kept(accounts, ada).version, gone.version)
   assert.equal(await accounts.renew(gone, tokens('stale')), null)
@@ -150,7 +150,7 @@ test('a key that is missing refuses the start and says how many accounts need it
   await third.close()
 })
 
-test('every key that cannot be used is told, each by its field', async () => {
+test('every unusable key is reported by its field', async () => {
   const dir = await keyFolder()
   await writeFile(join(dir, 'short'), 'AAAA')
   const keys = { keyURI: join(dir, 'nothing'), retiredKeyURIs: [join(dir, 'first'), join(dir, 'short')] }
@@ -164,7 +164,7 @@ test('every key that cannot be used is told, each by its field', async () => {
   })
 })
 
-test('a journal with an event of another version refuses to open', () => {
+test('opening a journal with an event of another version fails', () => {
   for (const event of [
     { t: 'shared' },
     { t: 'removed', why: 'bored' },

@@ -12,28 +12,28 @@ import {
 } from './account.ts'
 import type { Envelope } from './envelope.ts'
 
-/** Events of the journal that no longer count before it is written anew. */
+/** Obsolete events after which the journal is compacted. */
 const COMPACT_AFTER_EVENTS = 1_000
 
 export interface AccountsParts {
   readonly journal: Journal<VaultEvent>
   readonly envelope: Envelope
-  /** The journal failed where nobody waits for the answer. */
+  /** Called when the journal fails and no caller waits for the result. */
   readonly onFault: (error: unknown) => void
   /** Called when a connection is refused. */
   readonly onRefused?: (bound: PoolBound) => void
 }
 
-/** An account as it stands. A new object with every change, so that what is remembered of one ends with it. */
+/** Current state of an account. Each change creates a new object, which invalidates caches keyed by it. */
 export interface StoredAccount {
   readonly id: string
   readonly account: Account
   readonly sealed: Sealed
-  /** Events of its journal key. */
+  /** Number of events of its journal key. */
   readonly version: number
 }
 
-/** No more accounts can be kept. */
+/** The bound of accounts is reached. */
 export class VaultFullError extends Error {}
 
 /**
@@ -48,7 +48,7 @@ export class Accounts {
   readonly #followers: (() => void)[] = []
   readonly #stop = new AbortController()
   #lastSeq = 0
-  /** In the journal, with those that no longer count. */
+  /** Events in the journal, including obsolete ones. */
   #events = 0
   #removed = false
   #compacting: Promise<void> | null = null
@@ -57,7 +57,7 @@ export class Accounts {
     this.#parts = parts
   }
 
-  /** Reads the journal. Rejects when it cannot be read, and for accounts that no key opens. */
+  /** Reads the journal. Rejects if it cannot be read, or if no key opens some account. */
   async open(): Promise<void> {
     const { journal, envelope, onFault } = this.#parts
     for await (const entry of journal.read(0)) this.#apply(entry)
@@ -72,7 +72,7 @@ export class Accounts {
     }
     const follow = (entry: JournalEntry<VaultEvent>) => {
       this.#apply(entry)
-      for (const tell of this.#followers) tell()
+      for (const notify of this.#followers) notify()
     }
     journal.follow(this.#lastSeq, follow, this.#stop.signal).catch(onFault)
     this.#compactIfDue()
@@ -90,28 +90,28 @@ export class Accounts {
     return this.#byId.size
   }
 
-  /** In the descending order of their ids. */
+  /** By descending id. */
   list(): StoredAccount[] {
     return [...this.#byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
-  /** Is told of every change from now on. */
-  follow(tell: () => void): void {
-    this.#followers.push(tell)
+  /** Calls `notify` after each change. */
+  follow(notify: () => void): void {
+    this.#followers.push(notify)
   }
 
   tokens({ account, sealed }: StoredAccount): Promise<Tokens | null> {
     return this.#parts.envelope.open(account, sealed)
   }
 
-  /** Whether the account is sealed with a key that is being retired. */
+  /** Whether the account is sealed with a retired key. */
   isStale({ sealed }: StoredAccount): boolean {
     return !this.#parts.envelope.isCurrent(sealed)
   }
 
-  /** Keeps the tokens that a user has consented to, in place of those before. Durable when it resolves. */
+  /** Stores the tokens of a consent and replaces earlier ones. Durable when it resolves. */
   async connect(owner: Owner, tokens: Tokens): Promise<void> {
-    // One user may connect an account for each tenant that a link names.
+    // A user may connect one account per tenant.
     const bound = this.get(ownerKey(owner)) === null ? this.#pool.boundFor(userOf(owner)) : null
     if (bound !== null) {
       this.#parts.onRefused?.(bound)
@@ -122,13 +122,13 @@ export class Accounts {
     await this.#keep(owner, tokens, tokens.obtainedAt)
   }
 
-  /** Keeps what was got for an account. Null: the account has changed meanwhile, and nothing was kept. */
+  /** Stores renewed tokens. Returns null without a change if the account has changed meanwhile. */
   async renew(kept: StoredAccount, tokens: Tokens): Promise<StoredAccount | null> {
     const { account } = kept
     return this.#keep(account, tokens, account.connectedAt, kept)
   }
 
-  /** False: it has changed meanwhile. */
+  /** Returns false if the account has changed meanwhile. */
   async remove(kept: StoredAccount, why: RemovedWhy): Promise<boolean> {
     const { id, version } = kept
     if (this.#byId.get(id) !== kept) return false
@@ -152,7 +152,7 @@ export class Accounts {
     const { scopes, expiresAt } = tokens
     const sealed = await this.#parts.envelope.seal(owner, tokens)
     const key = ownerKey(owner)
-    // The version alone would not tell: it begins anew when the journal is written anew.
+    // The version alone is ambiguous: it restarts at compaction.
     if (before !== undefined && this.get(key) !== before) return null
     const account = { tenant, realm, user, provider, scopes, expiresAt, connectedAt }
     const id = accountId(owner)
@@ -192,7 +192,7 @@ export class Accounts {
     const { journal, onFault } = this.#parts
     try {
       while (this.#isDue() && !this.#stop.signal.aborted) {
-        // Whoever removes many accounts at once shall have removed them before all is written anew.
+        // Lets a caller that removes many accounts finish before compaction.
         await Promise.resolve()
         const before = this.#events
         this.#removed = false

@@ -2,7 +2,7 @@ import type { Ids } from '@plat/core'
 import { type Cipher, openBytes, openCipher, sealBytes } from '@plat/keys'
 import { isTokens, type Owner, ownerKey, type Sealed, type Tokens } from './account.ts'
 
-/** Seals tokens: each account has a key of its own, which `keyURI` wraps. What is sealed for one account opens for no other. */
+/** Encrypts tokens. Each account has a data key, which `keyURI` wraps. Tokens sealed for one account cannot be opened for another. */
 export class Envelope {
   readonly #current: Cipher
   readonly #ciphers: ReadonlyMap<string, Cipher>
@@ -14,12 +14,12 @@ export class Envelope {
     this.#ids = ids
   }
 
-  /** Whether it has the key that wraps this. */
+  /** Whether it holds the wrapping key. */
   opens({ kid }: Sealed): boolean {
     return this.#ciphers.has(kid)
   }
 
-  /** Whether it is wrapped by the key that wraps everything new. */
+  /** Whether the wrapping key is the current one. */
   isCurrent({ kid }: Sealed): boolean {
     return kid === this.#current.kid
   }
@@ -29,7 +29,7 @@ export class Envelope {
     return sealBytes(Buffer.from(JSON.stringify(tokens)), { cipher: this.#current, context: contextOf(owner), random })
   }
 
-  /** Null for what was changed, what was sealed for another account, and what no key opens. */
+  /** Returns null for modified data, data of another account, and unknown keys. */
   async open(owner: Owner, sealed: Sealed): Promise<Tokens | null> {
     const cipher = this.#ciphers.get(sealed.kid)
     const plain = cipher === undefined ? null : await openBytes(sealed, cipher, contextOf(owner))
@@ -43,7 +43,7 @@ function contextOf(owner: Owner): string {
   return `plat/vault/v1 ${ownerKey(owner)}`
 }
 
-/** Opens the keys. Rejects with one line for each that cannot be used, each naming its field. */
+/** Opens the keys. Rejects with one line per unusable key that names its field. */
 export async function openEnvelope(
   { keyURI, retiredKeyURIs }: { readonly keyURI: string; readonly retiredKeyURIs: readonly string[] },
   ids: Ids,

@@ -5,14 +5,14 @@ import type { StoredAccount } from './accounts.ts'
 /** Characters of the name behind its prefix: 130 bits of a hash. */
 const NAME_CHARS = 26
 
-/** The ConnectedAccount that stands for an account in the cluster. */
+/** The ConnectedAccount that mirrors an account in the cluster. */
 export interface MirroredAccount {
   readonly namespace: string
   readonly name: string
   readonly spec: Readonly<Record<string, unknown>>
 }
 
-/** What may be told of an account: never a token. */
+/** Public members of an account, without tokens. */
 export function mirroredAccount({ id, account }: StoredAccount, namespace: string): MirroredAccount {
   const { user, provider, scopes, expiresAt } = account
   const name = base32(createHash('sha256').update(id).digest()).slice(0, NAME_CHARS)

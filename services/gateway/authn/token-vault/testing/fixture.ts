@@ -16,9 +16,9 @@ export const PUBLIC = 'https://gateway.example'
 const CONNECT = `${PUBLIC}/v1/connect`
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 
-/** What a call of the server for each user came to. */
+/** Result of a call to the per-user server. */
 export interface Called {
-  /** At the provider, of whoever's token the server saw; null: it was not called. */
+  /** User at the provider whose token the server received; null: it was not called. */
   readonly as: string | null
   readonly error: string | null
   readonly connectURL: string | null
@@ -26,27 +26,27 @@ export interface Called {
 }
 
 export interface VaultOptions {
-  /** Of the gateway at the hub; default `vault`. */
+  /** Client of the gateway at the hub; default `vault`. */
   readonly clientID?: string
-  /** Laid over `tokenVault.providers[0]`. */
+  /** Overrides of `tokenVault.providers[0]`. */
   readonly provider?: object
-  /** Laid over `tokenVault.login`. */
+  /** Overrides of `tokenVault.login`. */
   readonly login?: object
-  /** Laid over `tokenVault`. */
+  /** Overrides of `tokenVault`. */
   readonly vault?: object
-  /** Laid over gateway.json. */
+  /** Overrides of gateway.json. */
   readonly config?: object
   readonly auth?: AuthEntry
 }
 
-/** An identity provider where users log in, and a provider where they have accounts; each in a process of its own. */
+/** An identity provider where users log in, and a provider where they have accounts, each in a separate process. */
 export interface Providers {
   readonly idp: AccountsProvider
   readonly hub: AccountsProvider
   close(): Promise<unknown>
 }
 
-/** Starts both, for all tests of a file. Client `vault-brief` of the hub gets tokens that live for two seconds. */
+/** Starts both for all tests of a file. Tokens of the hub's client `vault-brief` expire after two seconds. */
 export async function startProviders(): Promise<Providers> {
   const idp = await startAccountsProvider({ clients: [clientOf('login', `${CONNECT}/callback`)] })
   const hub = await startAccountsProvider({ clients: hubClients(), brief: 'vault-brief' })
@@ -54,8 +54,8 @@ export async function startProviders(): Promise<Providers> {
 }
 
 /**
- * The same, where the identity provider vouches for its users at the hub (draft ID-JAG). Its ID tokens live for two seconds, so that
- * each assertion but the first needs the login's refresh token.
+ * The same with an identity provider that issues assertions for the hub (draft ID-JAG). Its ID tokens expire after two seconds, so that
+ * each assertion but the first needs the refresh token of the login.
  */
 export async function startVouchingProviders(): Promise<Providers> {
   const exchanges = { grant_types: ['authorization_code', 'refresh_token', TOKEN_EXCHANGE] }
@@ -78,7 +78,7 @@ function hubClients(more: object = {}) {
   return [clientOf('vault', redirect, post), clientOf('vault-brief', redirect, post), clientOf('vault-basic', redirect)]
 }
 
-/** One client of the providers of these tests. */
+/** A client of the test providers. */
 export function clientOf(id: string, redirect: string, more: object = {}): Readonly<Record<string, unknown>> {
   return {
     client_id: id,
@@ -94,8 +94,8 @@ function secretOf(id: string): string {
 }
 
 /**
- * A gateway with a vault, an identity provider `idp` where users log in, a provider `hub` where they have accounts, and a server
- * `notes` that asks the hub whose token it sees.
+ * A gateway with a vault, an identity provider `idp` where users log in, a provider `hub` where they have accounts, and a server `notes`
+ * that checks received tokens at the hub.
  */
 export class VaultFixture {
   readonly idp: AccountsProvider
@@ -172,7 +172,7 @@ export class VaultFixture {
     return join(this.dir, 'vault.key')
   }
 
-  /** Ends the gateway and starts it on the same files, with these keys laid over `tokenVault`. */
+  /** Restarts the gateway on the same files with these overrides of `tokenVault`. */
   async restart(vault: object, between: () => Promise<void> = async () => {}): Promise<void> {
     await this.#running.gateway.drain()
     await between()
@@ -180,7 +180,7 @@ export class VaultFixture {
     this.#running = await started(this.#t, config, true, { log: logTo(this.#lines) })
   }
 
-  /** Writes a file of the test; answers its path. */
+  /** Writes a file of the test. Returns its path. */
   file(name: string, text: string): Promise<string> {
     return written(this.dir, name, text)
   }
@@ -189,33 +189,33 @@ export class VaultFixture {
     return readFile(join(this.dir, 'vault.jsonl'), 'utf8')
   }
 
-  /** Everything that was logged and recorded so far. */
+  /** Everything logged and recorded so far. */
   async written(): Promise<string> {
     return this.#lines.join('\n') + (await readFile(join(this.dir, 'audit.jsonl'), 'utf8'))
   }
 
-  /** Every token that the server saw. */
+  /** Every token that the server received. */
   seen(): readonly string[] {
     return [...this.#server.tokens]
   }
 
-  /** The status of what the hub says to a token. */
+  /** Status of the hub's response to a token. */
   async askHub(token: string): Promise<number> {
     return (await fetch(`${this.hub.url}/me`, { headers: { authorization: `Bearer ${token}` } })).status
   }
 
-  /** A browser of somebody's own. */
+  /** A new browser. */
   browser(): Browser {
     return new Browser({ [PUBLIC]: this.url })
   }
 
-  /** Logs in as `user` and answers the page that asks whether to go on. */
+  /** Logs in as `user`. Returns the confirmation page. */
   async login(browser: Browser, user: string, provider = 'hub'): ReturnType<Browser['open']> {
     await browser.open(`${CONNECT}/${provider}`)
     return passAs(browser, this.idp, user)
   }
 
-  /** Connects the account that `user` has as `person` at the hub, up to the last page, or up to `stopAt`. */
+  /** Connects the account `person` at the hub for `user`, up to the last page or `stopAt`. */
   async connect(
     browser: Browser,
     user: string,
@@ -251,7 +251,7 @@ export class VaultFixture {
     }
   }
 
-  /** Asks the admin API. */
+  /** Calls the admin API. */
   async admin(
     method: string,
     path: string,
@@ -293,7 +293,7 @@ interface HubServer {
   readonly tokens: ReadonlySet<string>
 }
 
-/** A server that asks the hub whose token it sees, and refuses those that the hub does not know any more. */
+/** A server that checks received tokens at the hub and refuses unknown ones. */
 async function hubServer(t: TestContext, hub: string): Promise<HubServer> {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())

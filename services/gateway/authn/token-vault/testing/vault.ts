@@ -35,7 +35,7 @@ export const openRules: OwnerRules = {
   allowUnverifiedPrincipal: false,
 }
 
-/** A provider whose answers the test gives. */
+/** A provider with scripted responses. */
 export class ScriptedProvider implements VaultProvider {
   readonly name = 'hub'
   readonly title = 'Hub'
@@ -43,7 +43,7 @@ export class ScriptedProvider implements VaultProvider {
   readonly revoked: string[] = []
   servers = ['default/notes']
   namespaces = ['default']
-  /** The next answer to a renewal; null: tokens that live for an hour more. */
+  /** The next renewal result; null: tokens that are valid for another hour. */
   answer: Promise<Tokens | Refusal> | Refusal | null = null
   readonly #clock: TestClock
 
@@ -77,7 +77,7 @@ export class ScriptedProvider implements VaultProvider {
   }
 }
 
-/** Tokens that live for an hour from now. */
+/** Tokens that are valid for an hour. */
 export function tokensOf(clock: TestClock, own: Partial<Tokens> = {}): Tokens {
   const obtainedAt = clock.now()
   return {
@@ -91,7 +91,7 @@ export function tokensOf(clock: TestClock, own: Partial<Tokens> = {}): Tokens {
   }
 }
 
-/** A vault on a journal in memory, by a clock that the test moves. */
+/** A vault on an in-memory journal with a test clock. */
 export async function scriptedVault(rules: Partial<OwnerRules> = {}) {
   const clock = new TestClock()
   const ids = systemIds(clock)
