@@ -55,7 +55,7 @@ export interface ConfigBlock {
   readonly switchedOn?: (block: Record<string, unknown>) => boolean
 }
 
-/** What `defineBlock` is given: as `ConfigBlock`, with rules that receive the type of its schema. */
+/** Argument of `defineBlock`: like `ConfigBlock`, with rules that receive the type of its schema. */
 interface BlockDefinition<Path extends string, Schema extends TObject>
   extends Pick<ConfigBlock, 'feature' | 'switchedOn'> {
   readonly path: Path

@@ -63,7 +63,7 @@ export function uniqueNames(path: string, member = 'name'): Rule {
       return [
         {
           path: `${path}[${index}].${member}`,
-          message: `the ${member} is taken by an entry before`,
+          message: `duplicate ${member}`,
           severity: 'error',
         },
       ]

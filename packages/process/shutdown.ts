@@ -7,7 +7,7 @@ export type ShutdownReason = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'parent'
 const SECOND_SIGNAL_STATUS = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const
 
 /** npm and the terminal both deliver one Ctrl-C: signals this soon after the first count as the same request. In milliseconds. */
-const SAME_WISH_MS = 500
+const SAME_REQUEST_MS = 500
 
 /** Parent process, read early, so that a parent that ends before `onShutdown` is detected as well. */
 const PARENT = process.ppid
@@ -25,20 +25,20 @@ export function onShutdown(
   drain: (why: ShutdownReason) => Promise<void>,
   { clock = systemClock }: { clock?: Clock } = {},
 ): () => void {
-  let askedAt: number | null = null
+  let signalledAt: number | null = null
   const begin = (why: ShutdownReason) => {
-    askedAt = clock.monotonic()
+    signalledAt = clock.monotonic()
     drain(why).catch((error: unknown) => {
       process.stderr.write(`shutdown failed: ${error instanceof Error ? error.stack : String(error)}\n`)
       process.exit(1)
     })
   }
   const onSignal = (signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP') => {
-    if (askedAt === null) begin(signal)
-    else if (clock.monotonic() - askedAt > SAME_WISH_MS) process.exit(SECOND_SIGNAL_STATUS[signal])
+    if (signalledAt === null) begin(signal)
+    else if (clock.monotonic() - signalledAt > SAME_REQUEST_MS) process.exit(SECOND_SIGNAL_STATUS[signal])
   }
   const stopWatching = watchParent(clock, () => {
-    if (askedAt === null) begin('parent')
+    if (signalledAt === null) begin('parent')
   })
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal)
   return () => {

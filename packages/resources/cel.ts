@@ -16,7 +16,7 @@ export { BudgetExceededError, CostBudget }
 export interface CelRule {
   readonly rule: string
   readonly message: string
-  /** Field that is blamed, relative to the object: `.endpoint`. Default: the object. */
+  /** Field reported in the problem, relative to the object: `.endpoint`. Default: the object. */
   readonly fieldPath?: string
   /** `FieldValueRequired` reads `Required value`. Default: `Invalid value`. */
   readonly reason?: 'FieldValueRequired' | 'FieldValueInvalid'
@@ -27,26 +27,26 @@ export type CelVariables = { readonly [name: string]: CelInput }
 
 export interface Expression {
   /**
-   * The truth of the expression; `error` when it has none (missing member, wrong type, not a boolean), `budget` when its evaluation
-   * exceeded the cost budget, its own or what is left of the message's.
+   * Returns the result of the expression; `error` when it has none (missing member, wrong type, not a boolean), `budget` when the evaluation
+   * exceeded its cost budget, or the rest of the message's.
    */
   test(variables: CelVariables, budget?: CostBudget): boolean | 'error' | 'budget'
-  /** Which of the variables the expression names. */
+  /** Variables used in the expression. */
   readonly mentions: ReadonlySet<string>
 }
 
-/** Longest expression that is compiled, in characters. */
+/** Maximum length of an expression in characters. */
 export const EXPRESSION_MAX_CHARS = 4096
 
-/** The variables that callers fill, with as much as a request may hold. */
+/** Variables with data of callers, limited only by the size of a request. */
 const CALLER_VARIABLES = ['args', 'inputResponses', 'meta'] as const
 
 /** Names that CEL itself gives a meaning. */
 const TYPE_NAMES = ['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'null_type', 'type', 'google']
 
 /**
- * Compiles a CEL expression once. What can be known now is refused now: syntax, names that are no variable, functions
- * that do not exist. Answers the expression, or one line that says what is wrong.
+ * Compiles a CEL expression. Static errors are refused: syntax, unknown variables, unknown functions. Returns the expression, or one line that says
+ * what is wrong.
  */
 export function compileExpression(text: string, variables: readonly string[]): Expression | string {
   if (text.length > EXPRESSION_MAX_CHARS) return `longer than ${EXPRESSION_MAX_CHARS} characters`
@@ -80,7 +80,7 @@ interface Names {
   readonly functions: Set<string>
 }
 
-/** Two variables of the caller, of which one is gone through again for each element of the other. */
+/** Two variables of the caller, of which one is traversed for each element of the other. */
 interface Product {
   readonly outer: string
   readonly inner: string
@@ -129,7 +129,7 @@ function firstProduct(parts: readonly (Expr | undefined)[], outer: string | null
   return null
 }
 
-/** Walks the tree; names that a comprehension binds are not free inside it. */
+/** Walks the tree; names bound by a comprehension are not free inside it. */
 function collect(expr: Expr | undefined, bound: ReadonlySet<string>, names: Names): void {
   if (expr === undefined) return
   const kind = expr.exprKind
@@ -181,7 +181,7 @@ function firstUnknown(names: Names, variables: readonly string[]): string | null
   return null
 }
 
-/** Operators (`_==_`, `!_`, `@in`) are spelt with characters that no function name has; some are planned, not looked up. */
+/** Operators (`_==_`, `!_`, `@in`) contain characters that no function name has; some are compiled without a look-up. */
 function isOperator(name: string): boolean {
   return !/^[A-Za-z][A-Za-z0-9_.]*$/.test(name)
 }

@@ -2,11 +2,11 @@ import { closest } from '@plat/core'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { CelRule } from './cel.ts'
 
-/** One thing that is wrong with an object: `spec.profile` and `Unsupported value: "foo": supported values: …`. */
+/** A problem of an object: `spec.profile` and `Unsupported value: "foo": supported values: …`. */
 export interface FieldProblem {
   /** `spec.tools[0].name`, `spec.toolLabels[search].taints`; empty for the object itself. */
   readonly path: string
-  /** The words of the Kubernetes API server for the same fault, so that both worlds read alike. */
+  /** Message of the Kubernetes API server for the same problem. */
   readonly message: string
 }
 
@@ -37,12 +37,12 @@ export interface Node {
   readonly 'x-kubernetes-validations'?: readonly CelRule[]
 }
 
-/** Most problems of one value that are listed; a document of 1 MiB may have 100,000. */
+/** Maximum number of problems listed per value; a document of 1 MiB may have 100,000. */
 const MAX_PROBLEMS = 100
 
 /**
  * Checks a value against a structural schema: unknown fields, required fields, types, sizes, patterns, keys of list maps. Lists the first
- * `MAX_PROBLEMS`, and says in one more that there are others. Rules across fields are `checkRules`.
+ * `MAX_PROBLEMS`, then one problem for the others. Rules across fields are checked by `checkRules`.
  */
 export function checkStructure(schema: TSchema, value: unknown, path = ''): FieldProblem[] {
   const problems: FieldProblem[] = []
@@ -51,7 +51,7 @@ export function checkStructure(schema: TSchema, value: unknown, path = ''): Fiel
   return [...problems.slice(0, MAX_PROBLEMS), { path, message: `more than ${MAX_PROBLEMS} problems` }]
 }
 
-/** A map from any name to `schema`, written as Kubernetes wants it (`additionalProperties`, no `patternProperties`). */
+/** A map from any name to `schema`, in Kubernetes' form (`additionalProperties`, no `patternProperties`). */
 export function mapOf<T extends TSchema>(schema: T, options: object = {}) {
   return Type.Unsafe<Record<string, Static<T>>>({ type: 'object', additionalProperties: schema, ...options })
 }
@@ -61,7 +61,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The path of a member below `path`. */
+/** Returns the path of a member below `path`. */
 export function under(path: string, member: string): string {
   return path === '' ? member : `${path}.${member}`
 }
@@ -108,7 +108,7 @@ function checkText(node: Node, value: string, path: string, out: FieldProblem[])
   }
 }
 
-/** An API server counts code points, of which each may be two units of a text. */
+/** An API server counts code points, each of which may be two UTF-16 units. */
 function isLonger(text: string, maxLength: number): boolean {
   if (text.length <= maxLength) return false
   if (text.length > 2 * maxLength) return true
@@ -119,7 +119,7 @@ function isLonger(text: string, maxLength: number): boolean {
 
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
-/** RFC 3339, of a day that the calendar has. */
+/** RFC 3339 with a valid calendar date. */
 function isDateTime(text: string): boolean {
   if (!DATE_TIME.test(text) || Number.isNaN(Date.parse(text))) return false
   const [year = 0, month = 0, day = 0] = text.slice(0, 'YYYY-MM-DD'.length).split('-').map(Number)
@@ -213,7 +213,7 @@ function invalid(path: string, value: unknown, why: string): FieldProblem {
   return { path, message: `Invalid value: ${JSON.stringify(value)}: ${subject(path)} ${why}` }
 }
 
-/** Patterns come from our own schemas, never from users: the map is as large as the schemas are. */
+/** Patterns come from built-in schemas, never from users, so the map is bounded. */
 const patterns = new Map<string, RegExp>()
 
 function compiled(pattern: string): RegExp {

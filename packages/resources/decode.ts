@@ -7,9 +7,8 @@ import { checkStructure, type FieldProblem } from './check.ts'
 export type Decoded<T> = { readonly ok: true; readonly file: T } | { readonly ok: false; readonly problems: string[] }
 
 /**
- * Decodes a rendered file strictly: JSON without duplicate members, no unknown fields, every type and size as the schema
- * says. `unbuilt` names what the reader does not enforce yet; a file that uses it is refused as a whole, so that no rule
- * is ever read and then not kept.
+ * Decodes a rendered file strictly: JSON without duplicate members or unknown fields, with every type and size of the schema. `unbuilt` names fields
+ * that the reader does not enforce; a file that uses one is refused as a whole, so that no rule is accepted and then ignored.
  */
 export function decodeRendered<const T extends TSchema>(
   schema: T,
@@ -30,7 +29,7 @@ export function decodeRendered<const T extends TSchema>(
   return { ok: false, problems: paths.map((path) => `${path}: not built yet in this version`) }
 }
 
-/** `spec.tier: Required value`, or the message alone where no field is to blame. */
+/** `spec.tier: Required value`, or the message alone without a field. */
 export function problemLine({ path, message }: FieldProblem): string {
   return path === '' ? message : `${path}: ${message}`
 }

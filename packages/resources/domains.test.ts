@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { domainSet, isDomain } from './domains.ts'
 
-test('a domain is the host and everything below it, a star stands for what is below alone', () => {
+test('a domain covers the host and everything below it, a star only what is below', () => {
   const set = domainSet(['example.com', '*.wiki.example', 'Bücher.example', '192.0.2.7', '2001:DB8::1', 'one.'])
   const named = ['example.com', 'example.com.', 'a.b.example.com', 'en.wiki.example', 'xn--bcher-kva.example']
   for (const host of [...named, '192.0.2.7', '[2001:db8::1]', 'one', 'x.one']) assert.ok(set.has(host), host)
@@ -22,7 +22,7 @@ test('a domain is the host and everything below it, a star stands for what is be
   assert.ok(!domainSet([]).has('anything') && domainSet([]).isEmpty && !set.isEmpty)
 })
 
-test('what is more or less than a domain is none', () => {
+test('other text is not a domain', () => {
   const none = [
     '',
     '*.',
@@ -44,7 +44,7 @@ test('what is more or less than a domain is none', () => {
   }
 })
 
-test('no text is both refused and matched, and no host outside of a domain is in its set', () => {
+test('no text is both refused and matched, and no host outside a domain is in its set', () => {
   const label = fc.stringMatching(/^[a-z][a-z0-9]{0,5}$/)
   const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'))
   fc.assert(

@@ -7,8 +7,8 @@ const NAME = /^(?:[^\s/:@?#[\]\\*%]+|\[[0-9A-Fa-f:.]+\])$/
 const MAX_NAME = 253
 
 /**
- * Whether a text names domains (`Agent.spec.web`, `web.allowedDomains`): `example.com` is the host and everything below it, `*.example.com`
- * only what is below, `*` everything; an IP address is itself alone.
+ * Returns whether a text is a domain pattern (`Agent.spec.web`, `web.allowedDomains`): `example.com` covers the host and everything below it,
+ * `*.example.com` only what is below, `*` everything; an IP address covers itself.
  */
 export function isDomain(text: string): boolean {
   return text === '*' || nameOf(text.startsWith('*.') ? text.slice(2) : text) !== null
@@ -40,7 +40,7 @@ export function domainSet(domains: readonly string[]): DomainSet {
   }
 }
 
-/** Each name above a host is looked up: a list of any length costs as many look-ups as the name has dots. */
+/** Looks up each parent of a host: the cost depends on the dots in the name, not on the length of the list. */
 function isBelow(host: string, parents: ReadonlySet<string>): boolean {
   if (parents.size === 0 || isAddress(host)) return false
   for (let dot = host.indexOf('.'); dot !== -1; dot = host.indexOf('.', dot + 1)) {
@@ -49,12 +49,12 @@ function isBelow(host: string, parents: ReadonlySet<string>): boolean {
   return false
 }
 
-/** A name with the dot of the root at its end leads where the name without it does. */
+/** A trailing dot (the DNS root) does not change the target of a name. */
 function bare(host: string): string {
   return host.endsWith('.') ? host.slice(0, -1) : host
 }
 
-/** The host as a URL would have it; null: it is none. */
+/** Returns the host as in a URL; null when it is invalid. */
 function nameOf(text: string): string | null {
   const written = isIP(text) === 6 ? `[${text}]` : text
   if (!NAME.test(written) || written.length > MAX_NAME) return null
@@ -62,7 +62,7 @@ function nameOf(text: string): string | null {
   return url === null || url.hostname === '' ? null : bare(url.hostname)
 }
 
-/** An address has numbers for names: nothing is below it. */
+/** Nothing is below an address. */
 function isAddress(host: string): boolean {
   return host.startsWith('[') || isIP(host) !== 0
 }

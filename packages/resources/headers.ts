@@ -1,4 +1,4 @@
-/** Headers that the gateway or HTTP itself writes, or that no hop carries on: a secret of type `headerSecret` cannot stand in them. */
+/** Headers written by the gateway or by HTTP itself, and hop-by-hop headers: a `headerSecret` cannot use them. */
 const WRITTEN: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
@@ -20,7 +20,7 @@ const WRITTEN: ReadonlySet<string> = new Set([
   'user-agent',
 ])
 
-/** Whether `headerName` (docs/spec/crds.md, MCPServer `auth`) names a header that is not free for a secret. */
+/** Returns whether `headerName` (docs/spec/crds.md, MCPServer `auth`) is reserved. */
 export function isWrittenHeader(name: string): boolean {
   const lower = name.toLowerCase()
   return WRITTEN.has(lower) || lower.startsWith('mcp-')

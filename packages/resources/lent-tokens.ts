@@ -1,6 +1,6 @@
 import type { ModelEndpointEntry } from './rendered.ts'
 
-/** Where tokens of the gateway's own identity in a cloud may go, by the provider or `<provider>/<mode>` that takes them. */
+/** Domains that may receive tokens of the gateway's cloud identity, by provider or `<provider>/<mode>`. */
 const DOMAINS: Readonly<Record<string, readonly string[]>> = {
   vertex: ['googleapis.com'],
   'anthropic/vertex': ['googleapis.com'],

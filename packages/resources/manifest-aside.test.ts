@@ -7,7 +7,7 @@ const head = 'apiVersion: plat.dev/v1alpha1\nkind: ToolPolicy\nmetadata: {name: 
 const rules = (count: number) =>
   Array.from({ length: count }, (_, at) => `    - {name: r${at}, action: allow}\n`).join('')
 
-test('a long text reads the same on the thread', async () => {
+test('a long text parsed on the thread gives the same result', async () => {
   const texts = [
     `${head}  rules:\n${rules(400)}`,
     `${head}  rules:\n${rules(400)}    - {name: r1, action: allow}\n`,
@@ -23,7 +23,7 @@ test('a long text reads the same on the thread', async () => {
   assert.deepEqual(parseResource('ToolPolicy', texts[0] ?? '').problems, [])
 })
 
-test('the event loop goes on while a long text is read', async () => {
+test('the event loop continues while a long text is parsed', async () => {
   let turns = 0
   const turning = setInterval(() => turns++, 1)
   await readManifestAside('ToolPolicy', `${head}  rules:\n${rules(20_000)}`)

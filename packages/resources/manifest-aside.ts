@@ -3,9 +3,9 @@ import { systemClock } from '@plat/core'
 import type { Kind, Manifest } from './kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES, readManifest, type TextProblem } from './manifest.ts'
 
-/** Longest text that is read at once, in characters; each thousand may take a millisecond. */
+/** Longest text parsed synchronously, in characters; each thousand may take a millisecond. */
 const AT_ONCE_MAX_CHARS = 8 * 1024
-/** How long the thread may read one text, and how long it waits for the next, in milliseconds. */
+/** Deadline of the thread for one text, and its idle time, in milliseconds. */
 const READ_MS = 30_000
 const IDLE_MS = 10_000
 /** Heap of the thread in MiB: the nodes of a text of 1 MiB weigh a few hundred times as much. */
@@ -23,14 +23,14 @@ export interface ManifestQuestion {
   readonly text: string
 }
 
-/** As `readManifest`, but a long text is read on a thread, with a deadline: the parser of YAML cannot yield. */
+/** Like `readManifest`, but a long text is parsed on a thread, with a deadline: the YAML parser cannot yield. */
 export function readManifestAside(kind: Kind, text: string): Promise<ReadManifest> {
   if (text.length <= AT_ONCE_MAX_CHARS || text.length > MANIFEST_MAX_BYTES)
     return Promise.resolve(readManifest(kind, text))
   return thread.read({ kind, text })
 }
 
-/** The thread of the process, which reads one text after the other. Started when a text needs it. */
+/** The parser thread of the process, which handles one text at a time. Started on demand. */
 class ManifestThread {
   #worker: Worker | null = null
   #last: Promise<unknown> = Promise.resolve()
@@ -45,7 +45,7 @@ class ManifestThread {
   async #read(question: ManifestQuestion): Promise<ReadManifest> {
     this.#cancelIdle()
     const worker = this.#worker ?? this.#start()
-    // It keeps the process alive while it reads, and at no other time.
+    // Keeps the process alive only while it parses.
     worker.ref()
     const { promise, resolve } = Promise.withResolvers<ReadManifest | null>()
     const failed = () => resolve(null)
@@ -64,7 +64,7 @@ class ManifestThread {
   #start(): Worker {
     const worker = new Worker(new URL('./manifest-worker.ts', import.meta.url), {
       resourceLimits: THREAD_HEAP,
-      // Nothing of the process's environment concerns it.
+      // The thread needs no environment.
       env: {},
       execArgv: [],
     })

@@ -5,7 +5,7 @@ import { problemLine } from './decode.ts'
 import type { Kind, Manifest } from './kinds/kinds.ts'
 import { isManifest, validate, withDefaults } from './validate.ts'
 
-/** Largest resource file, in bytes: what an object of an API server may weigh. */
+/** Maximum size of a resource file in bytes, as for objects of an API server. */
 export const MANIFEST_MAX_BYTES = 1024 * 1024
 
 /** One problem of a text, with its line (from 1). */
@@ -23,15 +23,15 @@ export interface ParsedManifest<K extends Kind> {
 }
 
 /**
- * Reads one YAML (or JSON) document as an object of `kind`, strictly, defaults filled in. YAML is read as kubectl reads
- * it (`readYaml`): `yes` is a boolean and `012` is octal, so that a file means the same in both worlds.
+ * Parses one YAML (or JSON) document as an object of `kind`, strictly, with defaults filled in. YAML is parsed as by kubectl (`readYaml`): `yes` is
+ * a boolean and `012` is octal, so that a file has the same meaning.
  */
 export function parseResource<K extends Kind>(kind: K, text: string): ParsedManifest<K> {
   const { object, problems } = readManifest(kind, text)
   return { object, problems: problems.map(({ line, message }) => `${line}: ${message}`) }
 }
 
-/** As `parseResource`, with the problems in parts. */
+/** Like `parseResource`, with structured problems. */
 export function readManifest<K extends Kind>(
   kind: K,
   text: string,
@@ -55,7 +55,7 @@ function located(problem: FieldProblem, { document, lines }: YamlText): TextProb
   return { line: at === null ? 1 : lines.linePos(at).line, path: problem.path, message: problemLine(problem) }
 }
 
-/** Pairs by their keys: a search through a large map for each of many problems would be quadratic. */
+/** Pairs by key: searching a large map for each of many problems would be quadratic. */
 const pairs = new WeakMap<YAMLMap, ReadonlyMap<string, YAMLMap['items'][number]>>()
 
 function pairsOf(node: YAMLMap): ReadonlyMap<string, YAMLMap['items'][number]> {

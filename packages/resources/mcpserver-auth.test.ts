@@ -15,7 +15,7 @@ const refuses = (auth: string, problem: RegExp) => assert.match(problems(auth).j
 const SECRET = 'secretRef: {name: s, key: k}'
 const OAUTH = 'tokenURL: "https://t", clientIdRef: {name: s, key: i}, clientSecretRef: {name: s, key: k}'
 
-test('auth is none where it says nothing, and each type takes what it needs', () => {
+test('auth defaults to none, and each type accepts its fields', () => {
   // Shows D2.auth.type, D2.auth.type.default.
   assert.equal(parsed('').object?.spec.auth?.type, 'none')
   for (const auth of [
@@ -31,7 +31,7 @@ test('auth is none where it says nothing, and each type takes what it needs', ()
   refuses('type: basic', /auth.type: Unsupported value: "basic"/)
 })
 
-test('a type without what it requires is refused, and the field is named', () => {
+test('a type without a required field is refused, naming the field', () => {
   // Shows D2.error.validation.serverAuth.
   refuses('type: bearerSecret', /auth.secretRef: Required value: type bearerSecret requires secretRef/)
   refuses('type: headerSecret, headerName: X', /auth.secretRef: Required value/)

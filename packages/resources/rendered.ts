@@ -1,6 +1,6 @@
 /**
- * The files that the operator renders and the gateway reads (policyFile, upstreamsFile): one schema is the writer's type
- * and the reader's decoder. What a reader does not know it refuses.
+ * Files rendered by the operator and read by the gateway (policyFile, upstreamsFile): one schema gives the writer's type and the reader's decoder.
+ * Readers refuse unknown fields.
  */
 import { type Static, Type } from 'typebox'
 import { mapOf } from './check.ts'
@@ -87,7 +87,7 @@ export const policyFileSchema = Type.Object(
   closed,
 )
 
-/** Digests by tool name: of one tool any is right (MCPServer and ToolPolicy may name different ones). */
+/** Digests by tool name: any digest of a tool matches (MCPServer and ToolPolicy may name different ones). */
 const pinsSchema = Type.Object(
   {
     mode: Type.Enum(['learn', 'enforce'], { type: 'string' }),

@@ -4,8 +4,8 @@ import { type CelRule, compileExpression, type Expression } from './cel.ts'
 import { type FieldProblem, isRecord, type Node, under } from './check.ts'
 
 /**
- * Evaluates the rules across fields that a schema carries (`x-kubernetes-validations`), the same text that a CRD carries.
- * The value must have passed `checkStructure`.
+ * Evaluates the rules across fields of a schema (`x-kubernetes-validations`), which its CRD contains as well. The value must have passed
+ * `checkStructure`.
  */
 export function checkRules(schema: TSchema, value: unknown, path = ''): FieldProblem[] {
   const problems: FieldProblem[] = []
@@ -49,7 +49,7 @@ function toCel(node: Node, value: unknown): CelInput {
   return new Map(Object.entries(value).map(([name, item]) => [name, toCel(childOf(node, name) ?? {}, item)]))
 }
 
-/** Rules come from our own schemas: the map is as large as the schemas are. */
+/** Rules come from built-in schemas, so the map is bounded. */
 const expressions = new Map<string, Expression>()
 
 function compiled(rule: string): Expression {

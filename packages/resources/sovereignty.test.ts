@@ -20,7 +20,7 @@ test('an upstream must run in an allowed jurisdiction or in a part of one', () =
   assert.equal(fault({}, 'CH'), null)
 })
 
-test('a denied jurisdiction is denied whatever is allowed, with its parts and with every place that it may be a part of', () => {
+test('a denied jurisdiction is denied whatever is allowed, with its parts and every place that contains it', () => {
   const rules = { allowedJurisdictions: ['US', 'EU'], deniedJurisdictions: ['US-CA', 'HU'] }
   for (const at of ['US-CA', 'US-CA-1', 'US', 'HU', 'EU'])
     assert.equal(fault(rules, at), `runs in ${at}, which is denied`)
@@ -28,13 +28,13 @@ test('a denied jurisdiction is denied whatever is allowed, with its parts and wi
   assert.equal(fault({ deniedJurisdictions: ['EU'] }, 'SE'), 'runs in SE, which is denied')
 })
 
-test('who does not say where it runs is refused only where that is required', () => {
+test('an upstream without a jurisdiction is refused only if one is required', () => {
   assert.equal(fault({ allowedJurisdictions: ['DE'], deniedJurisdictions: ['US'] }, null), null)
   assert.equal(fault({ requireJurisdiction: true }, null), 'does not say where it runs, which is required')
   assert.equal(fault({ requireJurisdiction: true }, 'US'), null)
 })
 
-test('a class of data may be bound further, and passes its rules on to the higher classes that have none', () => {
+test('a data class may be restricted further, and passes its rules on to higher classes without rules', () => {
   const rules: Sovereignty = {
     allowedJurisdictions: ['EU', 'US'],
     dataClassRules: {
@@ -52,7 +52,7 @@ test('a class of data may be bound further, and passes its rules on to the highe
   assert.equal(fault({ dataClassRules: { restricted: { deniedJurisdictions: ['US'] } } }, 'US', 'confidential'), null)
 })
 
-test('one more rule never lets anything pass that was refused', () => {
+test('an additional rule never allows what was refused', () => {
   const code = fc.constantFrom('DE', 'DE-BY', 'FR', 'EU', 'US', 'US-CA', 'CH')
   const place = fc.record({ jurisdiction: fc.option(code), dataClass: fc.constantFrom(...DATA_CLASSES) })
   const rules = fc.record({

@@ -36,9 +36,9 @@ export const DATA_CLASSES: readonly DataClass[] = ['public', 'internal', 'confid
 /** Members of the European Union, which is itself a jurisdiction with the code EU. */
 const EU = new Set('at be bg hr cy cz dk ee fi fr de gr hu ie it lv lt lu mt nl pl pt ro sk si es se'.split(' '))
 
-/** Where an upstream says that it runs, and what it handles. */
+/** Stated location of an upstream, and its data class. */
 export interface UpstreamPlacement {
-  /** Null or empty: it does not say. */
+  /** Null or empty: not stated. */
   readonly jurisdiction: string | null | undefined
   readonly dataClass: DataClass
 }
@@ -76,7 +76,7 @@ function placeFault(rules: PlaceRules, at: string | null): string | null {
   return `${where}, which is not allowed`
 }
 
-/** Whether `part` lies within `whole`, in upper or lower case. */
+/** Returns whether `part` lies within `whole`, ignoring case. */
 export function covers(whole: string, part: string): boolean {
   if (whole === ANYWHERE) return true
   const one = whole.toLowerCase()

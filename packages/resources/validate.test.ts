@@ -20,7 +20,7 @@ function problemsOf(kind: Kind, spec: string): string[] {
 const agent = (more: string) => problemsOf('Agent', `  image: i\n  tier: t\n${more}`)
 const server = (more: string) => problemsOf('MCPServer', `  url: http://x\n${more}`)
 
-test('problems read like those of the Kubernetes API server', () => {
+test('problems have the messages of the Kubernetes API server', () => {
   assert.deepEqual(problemsOf('Agent', '  image: i\n'), ['spec.tier: Required value'])
   assert.deepEqual(agent('  profile: foo'), [
     'spec.profile: Unsupported value: "foo": supported values: "default", "browser", "codeInterpreter"',
@@ -33,7 +33,7 @@ test('problems read like those of the Kubernetes API server', () => {
   ])
 })
 
-test('unknown fields are refused at every depth, with the field that was meant', () => {
+test('unknown fields are refused at every depth, suggesting the intended field', () => {
   assert.deepEqual(agent('  polcyRef: p'), ['spec.polcyRef: unknown field, did you mean "policyRef"?'])
   assert.deepEqual(agent('  tools: [{name: a, serverref: {name: b}}]'), [
     'spec.tools[0].serverref: unknown field, did you mean "serverRef"?',
@@ -43,7 +43,7 @@ test('unknown fields are refused at every depth, with the field that was meant',
   ])
 })
 
-test('sizes, patterns, ranges and doubled keys of lists are checked', () => {
+test('sizes, patterns, ranges and duplicate list keys are checked', () => {
   const refused: string[][] = [
     agent(`  web: {allowedDomains: [${'a,'.repeat(257)}]}`),
     agent('  tools: [{name: A}]'),
@@ -72,7 +72,7 @@ test('sizes, patterns, ranges and doubled keys of lists are checked', () => {
   for (const [index, problems] of refused.entries()) assert.equal(problems.length, 1, `case ${index}: ${problems}`)
 })
 
-test('rules across fields hold', () => {
+test('rules across fields are enforced', () => {
   const secret = 'secretRef: {name: s, key: k}'
   const cases: [string[], string | null][] = [
     [agent('  a2a: {expose: true}'), 'spec.a2a.endpoint: Required value: expose requires endpoint'],
@@ -128,7 +128,7 @@ test('a rule that cannot be evaluated counts as violated', () => {
   assert.deepEqual(checkRules(schema, {}), [{ path: '', message: 'Invalid value: "object": no' }])
 })
 
-test('quantities are taken in every documented form', () => {
+test('quantities are accepted in every documented form', () => {
   for (const size of ['1', '1Gi', '1.5Gi', '500m', '1e3', '1E3', '100k', '2Ei', '5']) {
     assert.deepEqual(agent(`  workspace: {size: ${size}}`), [], size)
   }
@@ -136,7 +136,7 @@ test('quantities are taken in every documented form', () => {
     assert.equal(agent(`  workspace: {size: ${size}}`).length, 1, size)
 })
 
-test('defaults stand where nothing was written', () => {
+test('defaults are filled in', () => {
   const spec = parseResource(
     'Agent',
     `${head('Agent')}  image: i\n  tier: t\n  a2a: {expose: false}\n  workspace: {size: 1}`,
@@ -147,7 +147,7 @@ test('defaults stand where nothing was written', () => {
   assert.deepEqual(policy?.spec, { mode: 'enforce', defaultAction: 'deny' })
 })
 
-test('a text of another kind, version, or with a status is refused; so are doubled keys and bombs', () => {
+test('a text of another kind or version, or with a status, is refused; so are duplicate keys and bombs', () => {
   const good = `${head('MCPServer')}  url: http://x\n`
   assert.deepEqual(parseResource('MCPServer', good).problems, [])
   const bad = [
@@ -174,7 +174,7 @@ test('a name of the form of a number without digits before its exponent is text,
   }
 })
 
-test('no text makes the reader throw', () => {
+test('no text makes the parser throw', () => {
   const piece = fc.constantFrom(
     'a',
     ': ',
@@ -270,7 +270,7 @@ test('a SovereigntyPolicy names jurisdictions, address ranges and classes of dat
   assert.deepEqual(problems({ auditRetentionDays: -1 }), ['spec.auditRetentionDays'])
 })
 
-test('a TrustTier, a session and a revocation say what they need, and no more', () => {
+test('a TrustTier, a session and a revocation require their fields, and accept no others', () => {
   const lines = (kind: Kind, spec: object, namespace = 'default') =>
     validate(kind, withDefaults(kind, { apiVersion: API_VERSION, kind, metadata: { name: 'a', namespace }, spec })).map(
       ({ path, message }) => `${path}: ${message}`,
@@ -305,7 +305,7 @@ test('texts are counted in code points, have no lone surrogates, and times are a
     assert.ok(lines({ expiresAt }).includes('spec.expiresAt'), expiresAt)
 })
 
-test('of very many problems the first hundred are listed, each with its line', () => {
+test('the first hundred of very many problems are listed, each with its line', () => {
   const fields = (count: number) => Array.from({ length: count }, (_, at) => `  x${at}: 1\n`).join('')
   const problems = (count: number) => parseResource('ToolPolicy', head('ToolPolicy') + fields(count)).problems
   assert.equal(problems(100).length, 100)

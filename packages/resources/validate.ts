@@ -23,7 +23,7 @@ export function validate(kind: Kind, object: unknown): FieldProblem[] {
   return problems.length > 0 ? problems : checkRules(schema, object)
 }
 
-/** Problems of a status, with paths from `status`. */
+/** Returns the problems of a status, with paths from `status`. */
 export function validateStatus(kind: Kind, status: unknown): FieldProblem[] {
   return checkStructure(kinds[kind].status, status, 'status')
 }
@@ -38,8 +38,8 @@ export function isStatus<K extends Kind>(kind: K, value: unknown): value is Stat
 }
 
 /**
- * A copy of an object in which the defaults that the schema documents stand where nothing was written. They count before anything is
- * checked, as in Kubernetes: a required field that has one may be left out.
+ * Returns a copy of an object with the schema's defaults filled in. They apply before validation, as in Kubernetes: a required field with a default
+ * may be omitted.
  */
 export function withDefaults<T>(kind: Kind, object: T): T {
   const schema: TSchema = manifestSchemas[kind]

@@ -32,7 +32,7 @@ export interface Issued {
   readonly x5c: string
   readonly privateKey: KeyObject
   /** Issues a certificate below this one. */
-  issue(wish: CertificateOptions): Promise<Issued>
+  issue(overrides: CertificateOptions): Promise<Issued>
 }
 
 /** Options of a certificate. Absent members are those of a valid leaf. */
@@ -64,29 +64,29 @@ interface Pair {
 }
 
 /** Creates a root for tests. `now` in milliseconds since the epoch. */
-export function createAuthority({ now, ...wish }: CertificateOptions & { readonly now: number }): Promise<Issued> {
-  return issue({ ca: true, ...wish }, null, now)
+export function createAuthority({ now, ...overrides }: CertificateOptions & { readonly now: number }): Promise<Issued> {
+  return issue({ ca: true, ...overrides }, null, now)
 }
 
 let serial = 0
 
 const pairs = new WeakMap<Issued, webcrypto.CryptoKeyPair>()
 
-async function issue(wish: CertificateOptions, issuer: Pair | null, now: number): Promise<Issued> {
-  const algorithm = KEY_KINDS[wish.key ?? 'P-256']
-  const known = wish.keyOf && pairs.get(wish.keyOf)
+async function issue(overrides: CertificateOptions, issuer: Pair | null, now: number): Promise<Issued> {
+  const algorithm = KEY_KINDS[overrides.key ?? 'P-256']
+  const known = overrides.keyOf && pairs.get(overrides.keyOf)
   const keys = known ?? (await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']))
-  const issuerName = issuer?.certificate.subject ?? `CN=${wish.name}`
+  const issuerName = issuer?.certificate.subject ?? `CN=${overrides.name}`
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: (++serial).toString(16).padStart(4, '0'),
-    subject: `CN=${wish.name}`,
+    subject: `CN=${overrides.name}`,
     issuer: issuerName,
-    notBefore: new Date(wish.notBefore ?? now - HOUR_MS),
-    notAfter: new Date(wish.notAfter ?? now + HOUR_MS),
+    notBefore: new Date(overrides.notBefore ?? now - HOUR_MS),
+    notAfter: new Date(overrides.notAfter ?? now + HOUR_MS),
     publicKey: keys.publicKey,
     signingKey: issuer?.keys.privateKey ?? keys.privateKey,
     signingAlgorithm: issuer?.algorithm ?? algorithm,
-    extensions: [...extensionsOf(wish)],
+    extensions: [...extensionsOf(overrides)],
   })
   const der = Buffer.from(certificate.rawData)
   const pair = { keys, certificate, algorithm }
@@ -101,22 +101,22 @@ async function issue(wish: CertificateOptions, issuer: Pair | null, now: number)
   return issued
 }
 
-function* extensionsOf(wish: CertificateOptions): Generator<x509.Extension> {
+function* extensionsOf(overrides: CertificateOptions): Generator<x509.Extension> {
   const { KeyUsageFlags } = x509
-  const isCa = wish.ca !== undefined && wish.ca !== false
+  const isCa = overrides.ca !== undefined && overrides.ca !== false
   if (isCa) {
-    yield new x509.BasicConstraintsExtension(true, typeof wish.ca === 'number' ? wish.ca : undefined, true)
+    yield new x509.BasicConstraintsExtension(true, typeof overrides.ca === 'number' ? overrides.ca : undefined, true)
   }
   const usual = isCa ? KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign : KeyUsageFlags.digitalSignature
-  const usage = wish.keyUsage === undefined ? usual : wish.keyUsage
-  if (usage !== null) yield new x509.KeyUsagesExtension(usage, wish.keyUsageIsCritical ?? true)
-  if (wish.extKeyUsage !== undefined) yield new x509.ExtendedKeyUsageExtension([...wish.extKeyUsage])
+  const usage = overrides.keyUsage === undefined ? usual : overrides.keyUsage
+  if (usage !== null) yield new x509.KeyUsagesExtension(usage, overrides.keyUsageIsCritical ?? true)
+  if (overrides.extKeyUsage !== undefined) yield new x509.ExtendedKeyUsageExtension([...overrides.extKeyUsage])
   const names = [
-    ...(wish.uris ?? []).map((value) => ({ type: 'url' as const, value })),
-    ...(wish.dnsNames ?? []).map((value) => ({ type: 'dns' as const, value })),
+    ...(overrides.uris ?? []).map((value) => ({ type: 'url' as const, value })),
+    ...(overrides.dnsNames ?? []).map((value) => ({ type: 'dns' as const, value })),
   ]
   if (names.length > 0) yield new x509.SubjectAlternativeNameExtension(names)
-  for (const { oid, critical, value } of wish.extensions ?? []) {
+  for (const { oid, critical, value } of overrides.extensions ?? []) {
     yield new x509.Extension(oid, critical, new Uint8Array(value))
   }
 }
@@ -164,12 +164,12 @@ export { der, derOid } from '@plat/keys'
 const NULL = Buffer.from([0x05, 0x00])
 
 /** A CMS message (RFC 5652, SignedData with its content inside) of RSA signers. */
-export function signedMessage(wish: CmsOptions): Buffer {
-  const outer = wish.indefinite === true ? berOpen : der
-  const digest = der(0x30, derOid(wish.digestOid ?? OIDS.sha256), NULL)
-  const octets = wish.indefinite === true ? inPieces(wish.content) : der(0x04, wish.content)
-  const infos = wish.signers.map((signer) => signerInfo(signer, digest, wish))
-  const certificates = (wish.certificates ?? wish.signers).map((issued) => issued.der)
+export function signedMessage(overrides: CmsOptions): Buffer {
+  const outer = overrides.indefinite === true ? berOpen : der
+  const digest = der(0x30, derOid(overrides.digestOid ?? OIDS.sha256), NULL)
+  const octets = overrides.indefinite === true ? inPieces(overrides.content) : der(0x04, overrides.content)
+  const infos = overrides.signers.map((signer) => signerInfo(signer, digest, overrides))
+  const certificates = (overrides.certificates ?? overrides.signers).map((issued) => issued.der)
   const body = outer(
     0x30,
     der(0x02, Buffer.from([1])),
@@ -190,27 +190,27 @@ function inPieces(content: Uint8Array): Buffer {
   return berOpen(0x24, der(0x04, content.subarray(0, half)), der(0x04, content.subarray(half)))
 }
 
-function signerInfo(signer: Issued, digest: Buffer, wish: CmsOptions): Buffer {
-  const certificate = new x509.X509Certificate(new Uint8Array((wish.signerName ?? signer).der))
+function signerInfo(signer: Issued, digest: Buffer, overrides: CmsOptions): Buffer {
+  const certificate = new x509.X509Certificate(new Uint8Array((overrides.signerName ?? signer).der))
   const issuer = Buffer.from(certificate.issuerName.toArrayBuffer())
   const name = der(0x30, issuer, der(0x02, Buffer.from(certificate.serialNumber, 'hex')))
   const attributes = [
-    der(0x30, derOid(OIDS.contentType), der(0x31, derOid(wish.contentTypeOid ?? OIDS.data))),
+    der(0x30, derOid(OIDS.contentType), der(0x31, derOid(overrides.contentTypeOid ?? OIDS.data))),
     der(
       0x30,
       derOid(OIDS.messageDigest),
-      der(0x31, der(0x04, wish.messageDigest ?? hash('sha256', wish.content, 'buffer'))),
+      der(0x31, der(0x04, overrides.messageDigest ?? hash('sha256', overrides.content, 'buffer'))),
     ),
   ]
-  const withAttributes = wish.signedAttributes !== false
-  const signature = sign('sha256', withAttributes ? der(0x31, ...attributes) : wish.content, signer.privateKey)
+  const withAttributes = overrides.signedAttributes !== false
+  const signature = sign('sha256', withAttributes ? der(0x31, ...attributes) : overrides.content, signer.privateKey)
   return der(
     0x30,
     der(0x02, Buffer.from([1])),
     name,
     digest,
     ...(withAttributes ? [der(0xa0, ...attributes)] : []),
-    der(0x30, derOid(wish.signatureOid ?? OIDS.rsa), NULL),
+    der(0x30, derOid(overrides.signatureOid ?? OIDS.rsa), NULL),
     der(0x04, signature),
   )
 }

@@ -88,11 +88,11 @@ async function respond(
     return refuse(response, { status, message, type: 'server_error', param: null, code: null }, headers)
   }
   const options = body.stream_options
-  const usageAsked = typeof options === 'object' && options !== null && 'include_usage' in options
+  const usageRequested = typeof options === 'object' && options !== null && 'include_usage' in options
   const requested: ModelPrompt = {
     model: String(body.model),
     choices: Number(body.n ?? 1),
-    usageAsked: usageAsked && options.include_usage === true,
+    usageRequested: usageRequested && options.include_usage === true,
   }
   if (body.stream === true) return stream(answer, requested, response)
   response.writeHead(200, { 'content-type': 'application/json', 'x-request-id': 'req_testkit' })

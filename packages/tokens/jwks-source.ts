@@ -5,7 +5,7 @@ import { KeySet, type KeySource } from './keyset.ts'
 import { type DocumentKey, type KeyTenants, readKeyTenants } from './tenants/key-tenants.ts'
 
 /** docs/spec/broker-api.md, "Limits": minimum time between refreshes for unknown `kid`s, and between retries. Milliseconds. */
-const ASK_AT_MOST_EVERY_MS = 10_000
+const MIN_FETCH_INTERVAL_MS = 10_000
 /** Maximum size of a key document in bytes. */
 const MAX_JWKS_BYTES = 1024 * 1024
 /** Maximum number of keys in a document, including those of other uses. */
@@ -54,7 +54,7 @@ class JwksSource implements KeySource {
   readonly #options: JwksSourceOptions
   readonly #set: KeySet
   #asking: Promise<void> | null = null
-  #askedAt = Number.NEGATIVE_INFINITY
+  #fetchedAt = Number.NEGATIVE_INFINITY
   #answeredAt = Number.NEGATIVE_INFINITY
   #stop: () => void = () => {}
 
@@ -81,14 +81,14 @@ class JwksSource implements KeySource {
 
   refresh(): Promise<void> | null {
     if (this.#asking !== null) return this.#asking
-    if (this.#options.clock.monotonic() - this.#askedAt < ASK_AT_MOST_EVERY_MS) return null
+    if (this.#options.clock.monotonic() - this.#fetchedAt < MIN_FETCH_INTERVAL_MS) return null
     return this.#ask()
   }
 
   /** Resolves after the first fetch, successful or not: a broker that starts later is found by the next refresh. */
   async start(): Promise<void> {
     const { clock, refreshSeconds } = this.#options
-    this.#stop = clock.every(ASK_AT_MOST_EVERY_MS, () => {
+    this.#stop = clock.every(MIN_FETCH_INTERVAL_MS, () => {
       if (clock.monotonic() - this.#answeredAt >= refreshSeconds * 1000) this.refresh()
     })
     await this.#ask()
@@ -100,7 +100,7 @@ class JwksSource implements KeySource {
 
   #ask(): Promise<void> {
     const { url, clock, log } = this.#options
-    this.#askedAt = clock.monotonic()
+    this.#fetchedAt = clock.monotonic()
     this.#asking = this.#load()
       .catch((error: unknown) => log.warn({ url, error: String(error) }, 'keys not refreshed, the old keys stay'))
       .finally(() => {

@@ -126,8 +126,8 @@ function isEscaped(bytes: Uint8Array, start: number, end: number): boolean {
 const ASCII = /^[\x20-\x7e]*$/
 
 /**
- * What only equal names have in common: the UTF-8 of the unescaped name, a byte a character, which costs no decoding. A lone surrogate
- * has no UTF-8: such a name is its own key, and has a character that is no byte.
+ * Key shared by equal names only: the UTF-8 of the unescaped name, one byte per character, which costs no decoding. A lone surrogate has no UTF-8:
+ * such a name is its own key, and contains a character that is not a byte.
  */
 function keyOf(bytes: Uint8Array, start: number, end: number): string {
   const raw = bufferOf(bytes).toString('latin1', start, end)

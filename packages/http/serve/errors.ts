@@ -22,11 +22,11 @@ export const renderFault: RenderFault = (fault, requestId) => ({
 export const faults = {
   malformed: { status: 400, code: 'invalid_request', message: 'The request is not well-formed HTTP.' },
   notFound: { status: 404, code: 'not_found', message: 'There is nothing at this path.' },
-  method: { status: 405, code: 'method_not_allowed', message: 'This path does not take this method.' },
+  method: { status: 405, code: 'method_not_allowed', message: 'This path does not support this method.' },
   chunks: { status: 400, code: 'invalid_request', message: 'The request body comes in too many small chunks.' },
   timeout: { status: 408, code: 'request_timeout', message: 'The request did not arrive in time.' },
   tooLarge: { status: 413, code: 'body_too_large', message: 'The request body is too large.' },
-  mediaType: { status: 415, code: 'unsupported_media_type', message: 'This path does not take this content type.' },
+  mediaType: { status: 415, code: 'unsupported_media_type', message: 'This path does not support this content type.' },
   encoding: { status: 415, code: 'unsupported_media_type', message: 'The body must not be encoded: send it as it is.' },
   headTooLarge: { status: 431, code: 'invalid_request', message: 'The request head is too large.' },
   internal: { status: 500, code: 'internal', message: 'The request failed on our side.' },

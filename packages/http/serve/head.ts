@@ -39,7 +39,7 @@ export function headFault(request: IncomingMessage, maxHeaders: number): HttpFau
   if (rawHeaders.length > maxHeaders * 2) return faults.headTooLarge
   const coding = headers['transfer-encoding']
   if (coding !== undefined) {
-    if (coding !== 'chunked') return refused('The only transfer coding taken is "chunked".')
+    if (coding !== 'chunked') return refused('The only supported transfer coding is "chunked".')
     if (headers['content-length'] !== undefined)
       return refused('Content-Length and Transfer-Encoding exclude each other.')
   }
@@ -51,11 +51,11 @@ export function headFault(request: IncomingMessage, maxHeaders: number): HttpFau
   }
   const { httpVersion } = request
   // The parser also accepts 0.9 and 2.0 and frames them differently.
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refused('The only version taken is HTTP/1.1.')
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refused('The only supported version is HTTP/1.1.')
   if (headers.host === undefined && httpVersion !== '1.0') return refused('The header host is missing.')
   const { expect } = headers
   if (expect !== undefined && expect.toLowerCase() !== '100-continue')
-    return refused('The only expectation taken is "100-continue".')
+    return refused('The only supported expectation is "100-continue".')
   const twice = repeated(rawHeaders)
   if (twice !== null) return refused(`The header ${twice} must come once.`)
   const unsafe = unsafeHeader(request)

@@ -252,7 +252,7 @@ test('errors name a port in use and a malformed address', async () => {
     const options = { clock, ids: systemIds(clock), log: silentLog }
     await assert.rejects(
       listen({ ...options, address: `127.0.0.1:${port}` }),
-      /Cannot listen on 127\.0\.0\.1:\d+: the port is taken/,
+      /Cannot listen on 127\.0\.0\.1:\d+: the port is in use/,
     )
     await assert.rejects(listen({ ...options, address: 'localhost' }), /"localhost" is no address to listen on/)
   })

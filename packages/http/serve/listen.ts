@@ -103,7 +103,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 function bind(server: Server, text: string, at: { host: string | undefined; port: number }): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
+      const why = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message
       reject(new Error(`Cannot listen on ${text}: ${why}.`, { cause: error }))
     }
     server.once('error', failed)

@@ -17,7 +17,7 @@ const selectorSchema = Type.Object(
   { ...closed, description: 'Whose calls count. Inside a key OR, between keys AND; an absent key matches every call.' },
 )
 
-/** `BudgetPolicy.spec`: what all calls that it selects may cost together. */
+/** `BudgetPolicy.spec`: a cap on the total cost of the selected calls. */
 export const budgetPolicySpecSchema = Type.Object(
   {
     selector: Optional(selectorSchema),

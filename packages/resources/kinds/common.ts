@@ -1,6 +1,6 @@
 import { type TSchema, Type } from 'typebox'
 
-/** Objects take the fields that the schema lists and no others. */
+/** No fields beyond those of the schema. */
 export const closed = { additionalProperties: false } as const
 
 /** Names of objects in one namespace, of servers and of tools: a DNS label. */
@@ -19,7 +19,7 @@ const DURATION_PATTERN = '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$'
 
 const INT32_MAX = 2 ** 31 - 1
 
-/** Text with a limit: every string has one, so that rules over it stay cheap on every API server. */
+/** A bounded string: every string has a limit, so that rules over it stay cheap on every API server. */
 export const text = (description: string, options: object = {}) =>
   Type.String({ maxLength: 1024, description, ...options })
 export const label = (description: string) => Type.String({ maxLength: 63, pattern: LABEL_PATTERN, description })
@@ -41,7 +41,7 @@ export const dlpProfile = () =>
 export const duration = (description: string, options: object = {}) =>
   text(description, { maxLength: 64, pattern: DURATION_PATTERN, ...options })
 
-/** One of a few words. */
+/** One of several words. */
 export const oneOf = <const T extends string[]>(words: readonly [...T], description: string, options: object = {}) =>
   Type.Enum<T>(words, { type: 'string', description, ...options })
 

@@ -3,7 +3,7 @@ import { closed, conditions, longCount, text, texts } from './common.ts'
 
 const { Optional } = Type
 
-/** `ConnectedAccount.spec`: that a user has connected a provider. The gateway writes it, and never a token. */
+/** `ConnectedAccount.spec`: records that a user has connected a provider. Written by the gateway; never contains a token. */
 export const connectedAccountSpecSchema = Type.Object(
   {
     user: text('Whose account it is.', { minLength: 1 }),

@@ -5,20 +5,20 @@ import { test } from 'node:test'
 import { parse } from 'yaml'
 import { DEFINITIONS_DIR, definitionFiles, definitionOf } from './definitions.ts'
 
-test('deploy/crds is what the kinds say; node packages/resources/kinds/definitions.ts writes it again', () => {
+test('deploy/crds matches the kinds; node packages/resources/kinds/definitions.ts regenerates it', () => {
   const files = definitionFiles()
   assert.deepEqual(readdirSync(DEFINITIONS_DIR).toSorted(), [...files.keys()].toSorted())
   for (const [name, text] of files) assert.equal(readFileSync(path.join(DEFINITIONS_DIR, name), 'utf8'), text, name)
 })
 
-test('a definition reads the same in YAML as it was made, for kubectl too', () => {
+test('a definition written as YAML parses to itself, in both versions', () => {
   for (const version of ['1.1', '1.2'] as const) {
     const [, text = ''] = [...definitionFiles()].find(([name]) => name.startsWith('agents.')) ?? []
     assert.deepEqual(parse(text, { version }), JSON.parse(JSON.stringify(definitionOf('Agent'))))
   }
 })
 
-test('a definition has nothing that an API server refuses as not structural', () => {
+test('a definition is structural', () => {
   const text = [...definitionFiles().values()].join('')
   assert.doesNotMatch(text, /additionalProperties: false|\$ref|uniqueItems|oneOf|\(\?[=!<]/)
 })

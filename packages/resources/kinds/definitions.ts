@@ -15,7 +15,7 @@ export interface Definition {
   readonly spec: object
 }
 
-/** The schema of a kind as an API server takes it. */
+/** Returns the schema of a kind in the form of an API server. */
 export function structuralSchemaOf(kind: Kind) {
   const { spec, status }: { readonly spec: TSchema; readonly status: TSchema } = kinds[kind]
   const { name } = (isClusterKind(kind) ? clusterMetadataSchema : metadataSchema).properties
@@ -32,14 +32,14 @@ export function structuralSchemaOf(kind: Kind) {
   }
 }
 
-/** A column of the tables that an API server makes of a kind. */
+/** A column of the tables that an API server creates for a kind. */
 export interface Column {
   readonly name: string
   readonly type: string
   readonly jsonPath: string
 }
 
-/** The columns behind the name (docs/spec/crds.md). */
+/** Columns after the name (docs/spec/crds.md). */
 export function columnsOf(kind: Kind): readonly Column[] {
   const schema = structuralSchemaOf(kind)
   return kinds[kind].columns.map(([name, jsonPath]) => columnOf(schema, name, jsonPath))
@@ -104,10 +104,10 @@ function columnOf(schema: Node, name: string, jsonPath: string): Column {
   return { name, type, jsonPath }
 }
 
-/** As kubectl reads it (YAML 1.1), and nothing by reference. */
+/** For kubectl (YAML 1.1), without references. */
 const WRITING = { lineWidth: 120 }
 
-/** The files of `deploy/crds`, by name; run this file to write them again, a test compares. */
+/** Files of `deploy/crds`, by name; run this file to regenerate them. */
 export function definitionFiles(): ReadonlyMap<string, string> {
   const head =
     '# Written from packages/resources/kinds by `node packages/resources/kinds/definitions.ts`; do not edit.\n'
@@ -119,7 +119,7 @@ export function definitionFiles(): ReadonlyMap<string, string> {
   )
 }
 
-/** Where the definitions stand in the repository. */
+/** Folder of the definitions in the repository. */
 export const DEFINITIONS_DIR = path.resolve(import.meta.dirname, '../../../deploy/crds')
 
 if (import.meta.main) {

@@ -14,7 +14,7 @@ import { toolPolicySpecSchema, toolPolicyStatusSchema } from './toolpolicy.ts'
 
 export const API_VERSION = 'plat.dev/v1alpha1'
 
-/** One row per kind: what a CRD, a file tree and a table of `kubectl get` need to know. */
+/** One row per kind, for CRDs, file trees and tables of `kubectl get`. */
 export const kinds = {
   Agent: {
     plural: 'agents',
@@ -159,7 +159,7 @@ export const kinds = {
   },
 } as const
 
-/** Kinds that mean nothing on files, by plural, and why. */
+/** Kinds that require a cluster, by plural, with the reason. */
 export const CLUSTER_ONLY: Readonly<Record<string, string>> = {
   agentsessions: 'AgentSession: sandboxes need a cluster; here `plat run` starts sessions',
   agentrevocations: 'AgentRevocation: is read on a cluster; here `plat revoke` revokes',
@@ -197,13 +197,13 @@ export const metadataSchema = Type.Object(
   closed,
 )
 
-/** The same for a kind of cluster scope. */
+/** The same for a cluster-scoped kind. */
 export const clusterMetadataSchema = Type.Object(
   { ...metadataSchema.properties, namespace: Type.Enum([''], { type: 'string', default: '' }) },
   closed,
 )
 
-/** An object as people write it. */
+/** An object as written by users. */
 export interface Manifest<K extends Kind = Kind> {
   readonly apiVersion: string
   readonly kind: K
@@ -211,13 +211,13 @@ export interface Manifest<K extends Kind = Kind> {
   readonly spec: SpecOf<K>
 }
 
-/** An object as a store hands it out, defaults of the schema filled in. */
+/** An object as returned by a store, with defaults filled in. */
 export interface Resource<K extends Kind = Kind> extends Manifest<K> {
   readonly metadata: Static<typeof metadataSchema> & {
     readonly uid: string
     /** Opaque; changes with every write. */
     readonly resourceVersion: string
-    /** Grows by one when the spec changes, and on nothing else. */
+    /** Increases by one with each change of the spec. */
     readonly generation: number
     /** RFC 3339. */
     readonly creationTimestamp: string

@@ -54,7 +54,7 @@ const oauthSchema = Type.Object(
   closed,
 )
 
-/** `rule` says what must be there for one auth type, as Kubernetes would evaluate it. */
+/** `rule` states the required fields of one auth type, as evaluated by Kubernetes. */
 const needs = (type: string, field: string) => ({
   rule: `self.type != '${type}' || has(self.${field})`,
   message: `type ${type} requires ${field}`,

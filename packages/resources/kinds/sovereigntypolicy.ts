@@ -3,7 +3,7 @@ import { closed, conditions, flag, jurisdictionCodes, longCount, text } from './
 
 const { Optional } = Type
 
-/** Where data may be, for all data or for one class of it. */
+/** Allowed and denied places, for all data or for one class. */
 const placeFields = () => ({
   allowedJurisdictions: Optional(
     jurisdictionCodes('Where data may be: an upstream elsewhere is refused. Empty: anywhere.'),
@@ -14,7 +14,7 @@ const placeFields = () => ({
 
 const placeRules = (description: string) => Optional(Type.Object(placeFields(), { ...closed, description }))
 
-/** Written beside the rules of everything: a class without an entry inherits that of the next lower class. */
+/** In addition to the general rules: a class without an entry inherits that of the next lower class. */
 const dataClassRulesSchema = Type.Object(
   {
     public: placeRules('For upstreams that handle public data.'),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { jurisdictionOf, jurisdictionOfRegion, placeContradictions } from './place.ts'
 import { REGIONS } from './table.ts'
 
-test('each region of the table maps to its country, and none is listed twice', () => {
+test('each region of the table maps to its country, and none is duplicated', () => {
   const seen = new Set<string>()
   for (const countries of Object.values(REGIONS)) {
     for (const [country, names] of Object.entries(countries)) {
@@ -67,7 +67,7 @@ test('a model of Bedrock widens the region to what its inference profile guarant
   }
 })
 
-test('the region that a URL of a cloud names counts, whatever the provider', () => {
+test("the region in a cloud's URL wins, whatever the provider", () => {
   const cases = {
     'https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1': 'US',
     'https://vpce-1.bedrock-runtime.eu-west-3.vpce.amazonaws.com/openai/v1': 'FR',
@@ -84,7 +84,7 @@ test('the region that a URL of a cloud names counts, whatever the provider', () 
   }
 })
 
-test('a stated jurisdiction counts only where region and model do not contradict it', () => {
+test('a stated jurisdiction is used only if region and model do not contradict it', () => {
   assert.equal(jurisdictionOf(bedrock('eu-central-1', 'EU'), null), 'DE')
   assert.equal(jurisdictionOf(bedrock('us-west-1', 'US-CA'), null), 'US-CA')
   assert.equal(jurisdictionOf(bedrock('us-east-1', 'DE'), null), 'US')
@@ -92,7 +92,7 @@ test('a stated jurisdiction counts only where region and model do not contradict
   assert.equal(jurisdictionOf(bedrock('eu-central-99', 'DE'), null), 'DE')
 })
 
-test('what contradicts region, URL or model is named by its key', () => {
+test('contradictions of region, URL or model are named by key', () => {
   const said = (...args: Parameters<typeof placeContradictions>) =>
     placeContradictions(...args).map(([key, message]) => `${key} ${message}`)
   assert.deepEqual(said(bedrock('eu-central-1', 'EU'), null), [])

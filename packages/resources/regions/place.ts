@@ -1,4 +1,4 @@
-/** The jurisdiction of a model endpoint: what its region, its URL and the requested model guarantee, and what it states itself. */
+/** Jurisdiction of a model endpoint: what its region, its URL and the requested model guarantee, and what it states. */
 import { covers } from '../sovereignty.ts'
 import { ANYWHERE, MULTI_REGIONS, PROFILES, REGIONS } from './table.ts'
 
@@ -8,7 +8,7 @@ export interface EndpointPlace {
   readonly mode?: string | undefined
   readonly upstream?: string | undefined
   readonly region?: string | undefined
-  /** As stated; empty: not stated. */
+  /** Empty: not stated. */
   readonly jurisdiction?: string | undefined
 }
 
@@ -26,7 +26,7 @@ const SINGLE_REGIONS: ReadonlyMap<string, string> = new Map(
   ),
 )
 
-/** The jurisdiction of a region, `anywhere` for a region that spans the world; null for one that is not in the table. */
+/** Returns the jurisdiction of a region, `anywhere` for a global one; null when it is not in the table. */
 export function jurisdictionOfRegion(region: string): string | null {
   return regionReach(region)?.code ?? null
 }

@@ -35,20 +35,20 @@ export interface ResourceApiOptions {
 export { RestError } from './error.ts'
 export { JSON_TYPE, type RestCaller, type RestRequest, type RestResponse } from './rest.ts'
 
-/** The part of the Kubernetes API that clients of our kinds need, over any store. */
+/** The part of the Kubernetes API that clients of these kinds need, over any store. */
 export interface ResourceApi {
-  /** Answers every request, with a Status where it is refused; never rejects. */
+  /** Handles every request, with a Status for refusals; never rejects. */
   handle(request: RestRequest): Promise<RestResponse>
 }
 
-/** Random bytes of a name that the server makes up. */
+/** Random bytes of a generated name. */
 const NAME_BYTES = 5
 
 export function createResourceApi(options: ResourceApiOptions): ResourceApi {
   return new Api(options)
 }
 
-/** A refusal as an answer. */
+/** Returns the response for a refusal. */
 export function refusal(fault: RestError): RestResponse {
   return answered(fault.body(), { status: fault.status })
 }

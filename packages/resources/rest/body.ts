@@ -7,19 +7,19 @@ import { invalid, RestError } from './error.ts'
 import { JSON_TYPE, type RestRequest } from './rest.ts'
 import type { Target } from './route.ts'
 
-/** The media type of a body, without parameters. */
+/** Returns the media type of a body, without parameters. */
 export function mediaTypeOf({ contentType }: Pick<RestRequest, 'contentType'>): string {
   return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }
 
-/** The value of a JSON body. Throws 415 and 400. */
+/** Parses a JSON body. Throws 415 and 400. */
 export function readValue(request: Pick<RestRequest, 'contentType' | 'body'>): unknown {
   const type = mediaTypeOf(request)
   if (type === '' || type === JSON_TYPE) return readJson(request.body)
   throw new RestError(415, `the body of the request was in an unknown format: send ${JSON_TYPE}`)
 }
 
-/** The value of a body that is JSON by whatever name. Throws 400. */
+/** Parses a JSON body of any media type. Throws 400. */
 export function readJson(body: Uint8Array): unknown {
   try {
     return parseStrict(body)
@@ -28,13 +28,13 @@ export function readJson(body: Uint8Array): unknown {
   }
 }
 
-/** An object as somebody sent it, read against its kind. */
+/** A received object, decoded as its kind. */
 export interface Sent {
-  /** Name and namespace are there, unknown fields are gone, and defaults stand where nothing was written. */
+  /** With name and namespace, without unknown fields, defaults filled in. */
   readonly object: Record<string, unknown>
   readonly name: string
   readonly namespace: string
-  /** Preconditions that the object carries. */
+  /** Preconditions in the object. */
   readonly uid: string | null
   readonly revision: string | null
   readonly status: unknown
@@ -42,7 +42,7 @@ export interface Sent {
   readonly warnings: readonly string[]
 }
 
-/** Members of the metadata that the store writes: what clients send of them is what they read before. */
+/** Metadata written by the store: clients send back what they read. */
 const OF_STORE = [
   'uid',
   'resourceVersion',
@@ -126,7 +126,7 @@ function refuseNotKept(kind: Kind, name: string, metadata: Record<string, unknow
   if (problems.length > 0) throw invalid(kind, name, problems)
 }
 
-/** The members of an object of a kind. */
+/** Returns the schema of an object of a kind. */
 function schemaOf(kind: Kind): Node {
   const text: Node = {}
   const metadata: Node = {
@@ -137,7 +137,7 @@ function schemaOf(kind: Kind): Node {
   return { properties: { apiVersion: text, kind: text, metadata, spec }, additionalProperties: false }
 }
 
-/** A value without the fields that its schema does not have; their paths are put into `unknown`. */
+/** Returns a value without unknown fields, whose paths are added to `unknown`. */
 function pruned(node: Node, value: unknown, path: string, unknown: string[]): unknown {
   if (Array.isArray(value)) {
     const { items } = node
@@ -158,10 +158,10 @@ function pruned(node: Node, value: unknown, path: string, unknown: string[]): un
 }
 
 /** Maximum number of warnings about unknown fields. */
-const TOLD_MAX = 20
+const WARNINGS_MAX = 20
 
 function judged(unknown: readonly string[], fieldValidation: string | null): readonly string[] {
-  const reported = unknown.slice(0, TOLD_MAX).map((path) => `unknown field "${path}"`)
+  const reported = unknown.slice(0, WARNINGS_MAX).map((path) => `unknown field "${path}"`)
   if (fieldValidation === 'Ignore') return []
   if (fieldValidation !== 'Strict' || reported.length === 0) return reported
   throw new RestError(400, `strict decoding error: ${reported.join(', ')}`)

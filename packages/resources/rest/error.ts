@@ -31,7 +31,7 @@ export interface FaultMore {
   readonly details?: object
 }
 
-/** A refusal of the resource API, answered as a Status of Kubernetes. */
+/** A refusal of the resource API, sent as a Kubernetes Status. */
 export class RestError extends Error {
   readonly status: RestStatus
   readonly #more: FaultMore
@@ -73,14 +73,14 @@ export function alreadyExists(kind: Kind, name: string): RestError {
   })
 }
 
-/** `why`: what does not hold any more. */
+/** `why`: the violated precondition. */
 export function conflicting(kind: Kind, name: string, why: string): RestError {
   const { plural } = kinds[kind]
   const message = `Operation cannot be fulfilled on ${plural}.${GROUP} "${name}": ${why}`
   return new RestError(409, message, { details: { name, group: GROUP, kind: plural } })
 }
 
-/** Everything that is wrong with an object, with a cause for each field. */
+/** Returns the error for an invalid object, with a cause for each field. */
 export function invalid(kind: Kind, name: string, problems: readonly FieldProblem[]): RestError {
   const lines = problems.map(({ path, message }) => `${path || '<nil>'}: ${message}`)
   const reported = lines.length === 1 ? lines.join() : `[${lines.join(', ')}]`
@@ -94,7 +94,7 @@ export function invalid(kind: Kind, name: string, problems: readonly FieldProble
   })
 }
 
-/** The beginnings of our messages, which are those of Kubernetes. */
+/** Beginnings of messages, which are those of Kubernetes. */
 const CAUSES: readonly (readonly [beginning: string, reason: string])[] = [
   ['Required value', 'FieldValueRequired'],
   ['Unsupported value', 'FieldValueNotSupported'],

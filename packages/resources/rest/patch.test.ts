@@ -6,7 +6,7 @@ import { jsonPatch } from './patch.ts'
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at)
 const repeated = (count: number, operation: object) => numbers(count).map(() => operation)
 
-/** The answer to a patch that is refused. */
+/** Returns the error of a refused patch. */
 function refusal(target: unknown, patch: readonly object[]): string {
   try {
     jsonPatch(target, patch)
@@ -28,7 +28,7 @@ test('elements of lists are added, removed, replaced and moved', () => {
   assert.deepEqual(jsonPatch({ a: [1, 2, 3] }, patch), { a: [[1], 3, 0] })
 })
 
-test('a replacement needs something to replace', () => {
+test('a replacement requires an existing target', () => {
   assert.deepEqual(jsonPatch({ a: 1 }, [{ op: 'replace', path: '', value: 2 }]), 2)
   assert.match(refusal({}, [{ op: 'replace', path: '/a', value: 1 }]), /^422 .*there is no "a"/)
   assert.match(refusal({ a: [1] }, [{ op: 'replace', path: '/a/1', value: 1 }]), /^422 .*"1" is no place/)
@@ -73,7 +73,7 @@ test('names in pointers are unescaped in one pass', () => {
   }
   for (const [written, name] of Object.entries(names))
     assert.deepEqual(jsonPatch({}, [{ op: 'add', path: `/${written}`, value: 1 }]), { [name]: 1 }, written)
-  // Code units that only look like those of an escape, and half a pair.
+  // Code units that resemble those of an escape, and lone surrogates.
   for (const name of ['\u007e\u0131', '\u7e00\u3100', '\u317e', '~\ud800', '\ud800~'])
     assert.deepEqual(jsonPatch({}, [{ op: 'add', path: `/${name}`, value: 1 }]), { [name]: 1 })
 })

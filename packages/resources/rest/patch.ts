@@ -1,7 +1,7 @@
 import { isRecord } from '../check.ts'
 import { RestError } from './error.ts'
 
-/** Most operations of one JSON patch, as many as Kubernetes takes. */
+/** Maximum number of operations in a JSON patch, as in Kubernetes. */
 const OPERATIONS_MAX = 10_000
 
 /** Maximum total size of the copies of one JSON patch, in characters of JSON: a patch cannot grow by doubling. */
@@ -13,13 +13,13 @@ const COPIES_MAX_CHARS = 1024 * 1024
  */
 const COST_MAX = 5_000_000
 
-/** A test of an object lists its members, which takes as long as moving so many elements for each. */
+/** A test of an object lists its members, which costs as much as moving this many elements for each. */
 const MEMBER_COST = 40
 
-/** Deepest place that a patch may name or hold. */
+/** Maximum depth of a path or value in a patch. */
 const DEPTH_MAX = 64
 
-/** A JSON merge patch (RFC 7386) applied to a value; nothing that came is changed. */
+/** Applies a JSON merge patch (RFC 7386); the inputs are not modified. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch
   const merged = new Map(isRecord(target) ? Object.entries(target) : [])
@@ -30,7 +30,7 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged)
 }
 
-/** A JSON patch (RFC 6902) applied to a copy. Throws 400 for what is no patch, 422 for what does not fit the object. */
+/** Applies a JSON patch (RFC 6902) to a copy. Throws 400 when it is malformed, 422 when it does not fit the object. */
 export function jsonPatch(target: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw new RestError(400, 'a JSON patch is a list of operations')
   if (patch.length > OPERATIONS_MAX) {
@@ -67,7 +67,7 @@ function apply(root: Root, operation: unknown, at: string): void {
   } else throw new RestError(400, `${at}: op: there are add, remove, replace, move, copy and test`)
 }
 
-/** A JSON pointer (RFC 6901) in its steps. */
+/** Splits a JSON pointer (RFC 6901) into steps. */
 function pointer(text: unknown, at: string): readonly string[] {
   if (typeof text !== 'string' || (text !== '' && !text.startsWith('/'))) {
     throw new RestError(400, `${at}: is no JSON pointer, such as /spec/tier`)
@@ -130,7 +130,7 @@ function add(root: Root, path: readonly string[], value: unknown, at: string): v
   else throw unfit(`${at}: "${last}" would stand in what is neither object nor list`)
 }
 
-/** `__proto__` is a name like any other here. */
+/** `__proto__` is an ordinary name here. */
 function define(parent: Record<string, unknown>, name: string, value: unknown): void {
   Object.defineProperty(parent, name, { value, enumerable: true, configurable: true, writable: true })
 }
@@ -176,7 +176,7 @@ function indexOf(step: string, max: number, at: string): number {
   return index
 }
 
-/** Equal as JSON values: the order of members does not matter. Calls `spend` for what it reads of `a`. */
+/** Compares JSON values, ignoring the order of members. Calls `spend` for the cost of reading `a`. */
 function same(a: unknown, b: unknown, spend: (cost: number) => void): boolean {
   if (Array.isArray(a)) {
     return Array.isArray(b) && a.length === b.length && a.every((item, index) => same(item, b[index], spend))

@@ -15,13 +15,13 @@ export interface ReadParts {
   readonly problems: () => readonly string[]
 }
 
-/** How an answer is written: objects as they are, or a table. */
+/** Form of a response: objects, or a table. */
 export type Form = 'objects' | { readonly includeObject: IncludeObject }
 
 const TABLE = /^application\/json\b(?=.*;\s*as=table\b)(?=.*;\s*v=v1\s*(?:;|$))(?=.*;\s*g=meta\.k8s\.io\b)/i
 const PLAIN = /^(?:application\/json|application\/\*|\*\/\*)\s*(?:;\s*(?:q|charset)=[^;]*)*$/i
 
-/** The first form of the `accept` header that there is. Throws 406. */
+/** Returns the first supported form of the `accept` header. Throws 406. */
 export function formOf({ accept, query }: Pick<RestRequest, 'accept' | 'query'>): Form {
   for (const type of accept === '' ? ['*/*'] : accept.split(',').map((one) => one.trim())) {
     if (PLAIN.test(type)) return 'objects'
@@ -53,7 +53,7 @@ export async function getOne({ store, clock }: ReadParts, target: Target, reques
 /** Maximum number of problems shown for one list. */
 const WARNINGS_MAX = 5
 
-/** A list: selectors, pages, and what does not load as warnings. */
+/** Returns a list: selectors, pages, and problems as warnings. */
 export async function list(parts: ReadParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const form = formOf(request)
   const { query } = request
@@ -92,7 +92,7 @@ function placeOf({ namespace, name }: { readonly namespace: string; readonly nam
   return `${namespace}/${name}`
 }
 
-/** A whole number of the query, 0 where there is none. Throws 400. */
+/** Returns a whole number of the query, default 0. Throws 400. */
 export function countOf(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? ''
   if (text === '') return 0
@@ -100,14 +100,14 @@ export function countOf(query: URLSearchParams, name: string): number {
   throw new RestError(400, `${name}: Invalid value: "${text}": must be a whole number`)
 }
 
-/** Only the present can be listed. */
+/** Only the present state can be listed. */
 function expectRevision(query: URLSearchParams, revision: string): void {
   const requested = query.get('resourceVersion') ?? ''
   if (query.get('resourceVersionMatch') !== 'Exact' || requested === revision) return
   throw new RestError(410, `the resourceVersion ${requested} is not kept: list without resourceVersionMatch=Exact`)
 }
 
-/** Where the next page goes on. */
+/** State of a paged list. */
 interface Continue {
   /** Of the first page. */
   readonly revision: string
@@ -131,7 +131,7 @@ function continueOf(text: string): Continue | null {
   throw new RestError(400, 'continue key is not valid: list again without it')
 }
 
-/** The namespaces that somebody may read in: those that objects stand in, and `default`. */
+/** Returns the namespaces that the caller may read: those with objects, and `default`. */
 export async function namespaces(
   { store }: ReadParts,
   { caller }: RestRequest,

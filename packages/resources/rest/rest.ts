@@ -5,11 +5,11 @@ export interface RestCaller {
   /** As in the ledger: `user:ada`. */
   readonly name: string
   readonly groups: readonly string[]
-  /** May the caller read or write objects of this namespace? null: of all namespaces, and of cluster scope. */
+  /** Returns whether the caller may read or write objects of this namespace; null: of all namespaces, and cluster-scoped ones. */
   may(what: 'read' | 'write', namespace: string | null): boolean
 }
 
-/** One request, whatever brought it. */
+/** A request, from any transport. */
 export interface RestRequest {
   readonly method: string
   /** Without the query, as sent. */
@@ -18,18 +18,18 @@ export interface RestRequest {
   /** The header; empty: everything is accepted. */
   readonly accept: string
   readonly contentType: string
-  /** Empty where there is none. */
+  /** Empty without a body. */
   readonly body: Uint8Array
   readonly caller: RestCaller
   /** Ends a watch. */
   readonly signal: AbortSignal
 }
 
-/** One answer: a JSON value, or lines of a watch. */
+/** A response: a JSON value, or lines of a watch. */
 export interface RestResponse {
   readonly status: number
   readonly contentType: string
-  /** Sent as `Warning` headers (RFC 9111 had them; clients of Kubernetes print them). */
+  /** Sent as `Warning` headers (RFC 9111; printed by Kubernetes clients). */
   readonly warnings: readonly string[]
   readonly body: object | AsyncIterable<string>
   /** The attempted change, such as `PATCH agents/:name`; null for a read, or a successful dry run. */
@@ -42,7 +42,7 @@ export function answered(body: object, more: Partial<RestResponse> = {}): RestRe
   return { status: 200, contentType: JSON_TYPE, warnings: [], change: null, body, ...more }
 }
 
-/** An object as clients see it: those of cluster scope have no namespace. */
+/** Returns an object as sent to clients: cluster-scoped ones have no namespace. */
 export function wireOf({ apiVersion, kind, metadata, spec, status }: Resource): Record<string, unknown> {
   const { namespace, ...rest } = metadata
   return {
@@ -54,7 +54,7 @@ export function wireOf({ apiVersion, kind, metadata, spec, status }: Resource): 
   }
 }
 
-/** The list of these objects. */
+/** Returns the list of these objects. */
 export function listOf(kind: string, items: readonly Resource[], metadata: object): object {
   return { apiVersion: API_VERSION, kind: `${kind}List`, metadata, items: items.map(wireOf) }
 }

@@ -4,7 +4,7 @@ import { RestError } from './error.ts'
 /** Objects of a kind, or one of them. */
 export interface Target {
   readonly kind: Kind
-  /** Empty: every namespace, or a kind of cluster scope. */
+  /** Empty: every namespace, or a cluster-scoped kind. */
   readonly namespace: string
   /** Null: the collection. */
   readonly name: string | null
@@ -36,7 +36,7 @@ const REVIEW = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
 const NAMESPACES = /^\/api\/v1\/namespaces(?:\/([^/]+))?$/
 const OBJECTS = new RegExp(`^/apis/${API_VERSION}(?:/namespaces/([^/]+))?/([^/]+)(?:/([^/]+)(?:/([^/]+))?)?$`)
 
-/** Which object, list or document a path names. Throws 404 and 400. */
+/** Returns the object, list or document of a path. Throws 404 and 400. */
 export function routeOf(sent: string): Route {
   const path = decoded(sent)
   if (isDocument(path)) return { to: 'document', document: DOCUMENTS[path] }

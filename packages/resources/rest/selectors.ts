@@ -9,7 +9,7 @@ export interface Selected {
   }
 }
 
-/** Does a selector choose an object? */
+/** Returns whether a selector matches an object. */
 export type Selector = (object: Selected) => boolean
 
 /** Longest selector that is read, in characters. */
@@ -22,17 +22,14 @@ const EQUALS = new RegExp(`^(${NAME})\\s*(==|=|!=)\\s*(${VALUE})$`)
 const AMONG = new RegExp(`^(${NAME})\\s+(in|notin)\\s*\\(([^()]*)\\)$`)
 const IS_VALUE = new RegExp(`^${VALUE}$`)
 
-/**
- * Reads a label selector: `a=b`, `a!=b`, `a in (b, c)`, `a notin (b)`, `a`, `!a`, joined by commas. Empty chooses
- * everything. Throws 400.
- */
+/** Parses a label selector: `a=b`, `a!=b`, `a in (b, c)`, `a notin (b)`, `a`, `!a`, joined by commas. An empty one matches everything. Throws 400. */
 export function labelSelector(text: string): Selector {
   if (text.length > SELECTOR_MAX_CHARS) throw refused('label', `longer than ${SELECTOR_MAX_CHARS} characters`)
   const terms = termsOf(text).map(labelTerm)
   return (object) => terms.every((term) => term(object.metadata.labels ?? {}))
 }
 
-/** Parts between commas that are not in parentheses. */
+/** Splits at commas outside parentheses. */
 function termsOf(text: string): readonly string[] {
   if (text.trim() === '') return []
   const terms: string[] = []
@@ -67,7 +64,7 @@ function labelTerm(term: string): (labels: Labels) => boolean {
   return among(name, new Set(values), operator === 'in')
 }
 
-/** A label that is not there is not among anything. */
+/** A missing label is in no set. */
 function among(name: string, values: ReadonlySet<string>, wanted: boolean): (labels: Labels) => boolean {
   return (labels) => {
     const value = Object.hasOwn(labels, name) ? labels[name] : undefined
@@ -77,7 +74,7 @@ function among(name: string, values: ReadonlySet<string>, wanted: boolean): (lab
 
 const FIELD = /^([^=!]+)(==|=|!=)(.*)$/s
 
-/** Reads a field selector over `metadata.name` and `metadata.namespace`. Throws 400 for any other field. */
+/** Parses a field selector over `metadata.name` and `metadata.namespace`. Throws 400 for any other field. */
 export function fieldSelector(text: string): Selector {
   if (text.length > SELECTOR_MAX_CHARS) throw refused('field', `longer than ${SELECTOR_MAX_CHARS} characters`)
   const terms = text === '' ? [] : text.split(',').map(fieldTerm)

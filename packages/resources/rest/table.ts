@@ -8,13 +8,13 @@ export type IncludeObject = 'None' | 'Metadata' | 'Object'
 
 export interface TableOptions {
   readonly includeObject: IncludeObject
-  /** Of the list that it shows. */
+  /** Metadata of the list. */
   readonly metadata: object
   /** Milliseconds since the epoch; ages are computed from it. */
   readonly now: number
 }
 
-/** Objects as the table that `kubectl get` prints (docs/spec/crds.md, "Columns"). */
+/** Returns objects as the table printed by `kubectl get` (docs/spec/crds.md, "Columns"). */
 export function tableOf(kind: Kind, objects: readonly Resource[], options: TableOptions): object {
   const columns = columnsOf(kind)
   return {
@@ -58,7 +58,7 @@ function cellOf(object: unknown, { type, jsonPath }: Column, now: number): unkno
 
 const STEP = /\.([A-Za-z0-9_-]+)|\[\?\(@\.([A-Za-z]+)=="([^"]*)"\)\]/g
 
-/** The part of JSONPath that our columns use: members, and the entry of a list that has a member of this value. */
+/** The part of JSONPath that the columns use: members, and the list entry whose member has a value. */
 function valueAt(object: unknown, jsonPath: string): unknown {
   let at = object
   for (const [, name, key, wanted] of jsonPath.matchAll(STEP)) {
@@ -76,7 +76,7 @@ const HOUR_S = 60 * MINUTE_S
 const DAY_S = 24 * HOUR_S
 const YEAR_S = 365 * DAY_S
 
-/** An age as kubectl writes it: two units where one alone would say too little. */
+/** Formats an age as kubectl does: with a second unit where one is imprecise. */
 export function ageOf(ms: number): string {
   const seconds = Math.floor(ms / SECOND_MS)
   if (seconds < -1) return '<invalid>'

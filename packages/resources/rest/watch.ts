@@ -7,9 +7,9 @@ import type { Target } from './route.ts'
 import { fieldSelector, labelSelector, type Selector } from './selectors.ts'
 import { tableOf } from './table.ts'
 
-/** How long a watch stays open where the client does not say, in seconds. */
+/** Default duration of a watch in seconds. */
 const WATCH_SECONDS = 1800
-/** Longest that a client can keep it open; it begins again then. In seconds. */
+/** Maximum duration of a watch in seconds; then the client starts another one. */
 const MAX_WATCH_SECONDS = 3600
 
 /** Parameters of a watch. */
@@ -25,7 +25,7 @@ interface WatchRequest {
   readonly fields: Selector
 }
 
-/** Changes as they happen, one JSON object a line, until the client leaves or its time is over. */
+/** Yields changes, one JSON object per line, until the client disconnects or time is up. */
 export async function watch(parts: ReadParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const { query } = request
   const requested: WatchRequest = {
@@ -41,7 +41,7 @@ export async function watch(parts: ReadParts, target: Target, request: RestReque
   return answered({}, { body: lines(parts, requested, request.signal, seconds) })
 }
 
-/** Is a switch of the query on? */
+/** Returns whether a switch of the query is on. */
 export function isOn(query: URLSearchParams, name: string): boolean {
   const text = query.get(name)
   return text === 'true' || text === '1'
@@ -89,7 +89,7 @@ async function* lines(
   }
 }
 
-/** An object at a revision: one that was deleted has that of its end. */
+/** Returns an object at a revision: a deleted one has that of its deletion. */
 function shown({ target, form }: WatchRequest, object: Resource, resourceVersion: string, now: number): object {
   const there = { ...object, metadata: { ...object.metadata, resourceVersion } }
   return form === 'objects'
@@ -108,22 +108,22 @@ type Change = Exclude<WatchEvent<Resource['kind']>, { type: 'BOOKMARK' | 'GONE' 
 
 /** View of a client through its selectors: an object whose labels begin to match is added, one whose labels cease to match is deleted. */
 class View {
-  readonly #asked: WatchRequest
+  readonly #request: WatchRequest
   /** Whether an object matched when it was last sent, by uid. */
   readonly #chosen = new Map<string, boolean>()
 
   constructor(requested: WatchRequest) {
-    this.#asked = requested
+    this.#request = requested
   }
 
   /** Returns the event type of a change for this client; null when it is not sent. */
   typeOf({ type, object }: Change): Change['type'] | null {
-    const { namespace } = this.#asked.target
+    const { namespace } = this.#request.target
     const { metadata } = object
-    if ((namespace !== '' && metadata.namespace !== namespace) || !this.#asked.fields(object)) return null
-    const is = this.#asked.labels(object)
-    // Of an object from before the beginning of this watch the client knows more than we do.
-    const was = this.#chosen.get(metadata.uid) ?? (this.#asked.from === null || type === 'ADDED' ? false : null)
+    if ((namespace !== '' && metadata.namespace !== namespace) || !this.#request.fields(object)) return null
+    const is = this.#request.labels(object)
+    // The client may know objects from before this watch.
+    const was = this.#chosen.get(metadata.uid) ?? (this.#request.from === null || type === 'ADDED' ? false : null)
     if (type === 'DELETED') {
       this.#chosen.delete(metadata.uid)
       return (was ?? is) ? 'DELETED' : null

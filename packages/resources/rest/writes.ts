@@ -11,13 +11,13 @@ import { fieldSelector, labelSelector } from './selectors.ts'
 
 export interface WriteParts {
   readonly store: ResourceStore
-  /** The end of a name that the server makes up. */
+  /** Returns the suffix of a generated name. */
   readonly freshName: () => string
 }
 
 const CREATED = 201
 
-/** A collection's POST. */
+/** POST of a collection. */
 export async function create(parts: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const sent = readSent(readValue(request), target, request.query, parts.freshName)
   const manifest = manifestOf(target.kind, sent)
@@ -31,7 +31,7 @@ export async function create(parts: WriteParts, target: Target, request: RestReq
   return written(target, request, objectOf(target.kind, sent.name, applied), { status: CREATED, sent })
 }
 
-/** An object's PUT. */
+/** PUT of an object. */
 export async function replace(parts: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const sent = readSent(readValue(request), target, request.query, parts.freshName)
   const held = await heldBy(parts, target)
@@ -43,10 +43,10 @@ export async function replace(parts: WriteParts, target: Target, request: RestRe
   return put(parts, target, request, { held, sent })
 }
 
-/** How often a patch is tried on an object that changes meanwhile. */
+/** Maximum number of attempts to patch an object that changes meanwhile. */
 const PATCH_TRIES = 5
 
-/** An object's PATCH. */
+/** PATCH of an object. */
 export async function patch(parts: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const change = patching(request)
   for (let left = PATCH_TRIES; ; left -= 1) {
@@ -63,7 +63,7 @@ export async function patch(parts: WriteParts, target: Target, request: RestRequ
   }
 }
 
-/** The types of patches that there are; strategic ones need merge rules that only kinds of Kubernetes have. */
+/** Supported patch types; strategic ones need merge rules that only built-in kinds have. */
 function patching(request: RestRequest): (object: unknown) => unknown {
   const type = mediaTypeOf(request)
   const value = () => readJson(request.body)
@@ -99,7 +99,7 @@ async function put(
   return written(target, request, objectOf(kind, sent.name, applied), { status: 200, sent })
 }
 
-/** An object's DELETE. */
+/** DELETE of an object. */
 export async function remove({ store }: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const { kind, namespace } = target
   const name = target.name ?? ''
@@ -117,7 +117,7 @@ export async function remove({ store }: WriteParts, target: Target, request: Res
   return answered(body, { change: dryRun ? null : changeOf(target, request) })
 }
 
-/** A collection's DELETE: every object that the selectors choose. */
+/** DELETE of a collection: every object that the selectors match. */
 export async function removeAll({ store }: WriteParts, target: Target, request: RestRequest): Promise<RestResponse> {
   const { kind, namespace } = target
   const { query } = request
@@ -184,7 +184,7 @@ export function changeOf({ kind, name, subresource }: Target, { method }: RestRe
   return `${method} ${kinds[kind].plural}${one}${subresource === null ? '' : '/status'}`
 }
 
-/** Longest name of a writer that is kept, in characters. */
+/** Maximum length of an owner's name in characters. */
 const OWNER_MAX_CHARS = 128
 
 /** Returns the owner of a write: the client's field manager, such as `kubectl-client-side-apply`, or the caller. */
@@ -202,7 +202,7 @@ function dryRunOf(values: readonly unknown[]): boolean {
   throw new RestError(422, `dryRun: Unsupported value: ${JSON.stringify(other)}: supported values: "All"`)
 }
 
-/** DeleteOptions, of which there need be none. */
+/** Parses DeleteOptions, which are optional. */
 function deletionOf(request: RestRequest) {
   const value = request.body.length === 0 ? {} : readValue(request)
   if (!isRecord(value)) throw new RestError(400, 'the body is no DeleteOptions')

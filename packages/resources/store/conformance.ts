@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { API_VERSION, type Manifest } from '../kinds/kinds.ts'
 import type { ResourceStore, WatchEvent } from './store.ts'
 
-/** An empty store, and what must be undone after the test. */
+/** An empty store, and its clean-up. */
 export interface Opened {
   readonly store: ResourceStore
   close(): Promise<void>

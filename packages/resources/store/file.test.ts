@@ -57,7 +57,7 @@ const manifest = (name: string, spec: string) =>
 const good = (name: string) => manifest(name, `  url: http://${name}.example/mcp`)
 const key = (name: string) => ({ namespace: 'default', name })
 
-test('a broken file is a line with path, line and field, and the other files load', () =>
+test('an invalid file gives a line with path, line and field, and the other files load', () =>
   inFolder(async ({ open, put }) => {
     await put('mcpservers/default/a.yaml', good('a'))
     await put('mcpservers/default/b.yaml', manifest('b', '  url: http://b\n  trusted: yes'))
@@ -87,12 +87,12 @@ test('a broken file is a line with path, line and field, and the other files loa
     ])
   }))
 
-test('a folder that does not exist holds nothing', () =>
+test('a missing folder is an empty store', () =>
   inFolder(async ({ open }) => {
     assert.deepEqual((await open().list('Agent', {})).items, [])
   }))
 
-test('identity, generation and status survive a restart; an edit by hand counts as a new generation', () =>
+test('identity, generation and status survive a restart; a manual edit increments the generation', () =>
   inFolder(async ({ open, put }) => {
     await put('mcpservers/default/a.yaml', good('a'))
     const first = open()
@@ -106,7 +106,7 @@ test('identity, generation and status survive a restart; an edit by hand counts 
     assert.deepEqual(after?.status, { observedTools: 4 })
   }))
 
-test('a file that is broken for a moment is gone meanwhile and keeps its identity', () =>
+test('a file that is invalid for a moment is hidden meanwhile and keeps its identity', () =>
   inFolder(async ({ open, put }) => {
     await put('mcpservers/default/a.yaml', good('a'))
     const store = open()
@@ -147,7 +147,7 @@ test('a manual edit is detected by the timer, without a request', () =>
     assert.equal((await seen)?.type, 'ADDED')
   }))
 
-test('what a person wrote by hand is taken over only by force', () =>
+test('an object written by hand is replaced only by force', () =>
   inFolder(async ({ open, put }) => {
     await put('mcpservers/default/a.yaml', good('a'))
     const store = open()
@@ -164,7 +164,7 @@ test('what a person wrote by hand is taken over only by force', () =>
     assert.equal((await store.apply(manifestOnly, { owner: 'plat', force: true })).kind, 'applied')
   }))
 
-test('files are written whole, for their owner alone', () =>
+test('files are written atomically, with access for their owner only', () =>
   inFolder(async ({ open, dir }) => {
     const spec = { url: 'http://a.example/mcp' }
     const object = { apiVersion: 'plat.dev/v1alpha1', kind: 'MCPServer' as const, metadata: key('a'), spec }

@@ -24,13 +24,13 @@ import type {
 } from './store.ts'
 import { FILES_MAX, pathOf, readTree } from './tree.ts'
 
-/** How often the folder is looked at, in milliseconds. */
+/** Poll interval of the folder, in milliseconds. */
 const POLL_MS = 1000
 
 export interface FileStoreOptions {
   /** Folder with `<plural>/<namespace>/<name>.yaml`. */
   readonly dir: string
-  /** Folder for what the files do not say: uid, generation, status. Default: `.plat/state/resources` beside `dir`. */
+  /** Folder for data that is not in the files: uid, generation, status. Default: `.plat/state/resources` beside `dir`. */
   readonly stateDir?: string
   readonly clock: Clock
   readonly ids?: Ids
@@ -40,11 +40,11 @@ export interface FileStoreOptions {
 export interface FileStore extends ResourceStore {
   /** One line for each file that does not load: `agents/default/x.yaml:4: spec.tier: Required value`. */
   problems(): readonly string[]
-  /** Looks at the folder now. */
+  /** Polls the folder now. */
   check(): Promise<void>
 }
 
-/** A store over YAML files that people edit; the folder is looked at each second and before every answer. */
+/** Creates a store over YAML files that people edit; the folder is polled each second and before every operation. */
 export function createFileStore(options: FileStoreOptions): FileStore {
   return new YamlFiles(options)
 }
@@ -64,10 +64,10 @@ class YamlFiles implements FileStore {
   /** By path below the folder. */
   #held = new Map<string, Held>()
   #problems: readonly string[] = []
-  /** Paths of all files when the folder was last looked at, the broken ones too. */
+  /** Paths of all files at the last poll, including invalid ones. */
   #files: ReadonlySet<string> = new Set()
   #opened = false
-  /** Looks and writes follow one another. */
+  /** Polls and writes run one after the other. */
   #queue: Promise<void> = Promise.resolve()
   readonly #stopPolling: () => void
 
@@ -243,14 +243,14 @@ class YamlFiles implements FileStore {
     this.#opened = true
     this.#files = tree.files
     for (const [path, held] of [...this.#held]) {
-      // A file that is broken for a moment keeps its identity and its status.
+      // A file that is invalid for a moment keeps its identity and its status.
       if (!found.has(path)) await this.#drop(path, held, tree.files.has(path) ? 'broken' : 'removed')
     }
     for (const [path, manifest] of found) await this.#meet(path, manifest)
     this.#tell(tree.problems)
   }
 
-  /** Takes in what a file says; a file that says the same as before changes nothing. */
+  /** Applies the content of a file; an unchanged file has no effect. */
   async #meet(path: string, manifest: Manifest): Promise<void> {
     const held = this.#held.get(path)
     if (held !== undefined && sameManifest(held.object, manifest)) return
@@ -311,7 +311,7 @@ function conflict(reason: string) {
   return { kind: 'conflict', reason } as const
 }
 
-/** As people write it: an object without a namespace does not say so. */
+/** Formats an object as people write it: without an empty namespace. */
 function textOf({ metadata: { namespace, ...metadata }, ...manifest }: Manifest): string {
   const { apiVersion, kind, spec } = manifest
   const named = namespace === '' ? metadata : { ...metadata, namespace }

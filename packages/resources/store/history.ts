@@ -1,16 +1,16 @@
 import type { Kind, Resource } from '../kinds/kinds.ts'
 import type { WatchEvent } from './store.ts'
 
-/** Events that a watch may resume from; older revisions are GONE. */
+/** Number of events from which a watch may resume; older revisions are GONE. */
 const HISTORY_MAX = 1024
 
-/** Digits of a UUIDv7 that hold the time, and some of its chance. */
+/** Digits of a UUIDv7 with the time, and some of its random bits. */
 const OPENING_HEX_DIGITS = 18
 
-/** Below them an opening has room for its events. */
+/** Bits for the events of one opening. */
 const EVENT_BITS = 40n
 
-/** Decimal, as the API of Kubernetes promises it to clients that compare. */
+/** Decimal, as the Kubernetes API promises to clients that compare. */
 const REVISION = /^\d{1,40}$/
 
 type Change = { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Resource }
@@ -48,7 +48,7 @@ export class History {
     for (const wake of this.#waiting) wake()
   }
 
-  /** Position of a revision; null when it is of another opening, not yet reached, or no longer remembered. */
+  /** Returns the position of a revision; null when it is of another opening, not yet reached, or no longer kept. */
   position(revision: string): number | null {
     if (!REVISION.test(revision)) return null
     const at = Number(BigInt(revision) - this.#opening)

@@ -21,19 +21,19 @@ export function pathOf(kind: Kind, { namespace, name }: Key): string {
   return `${collection(kind, namespace)}/${encodeURIComponent(name)}`
 }
 
-/** The names of an object as it came. */
+/** Returns the names of a received object. */
 export function keyOf(found: Members): Key {
   const metadata = member(found, 'metadata')
   return { namespace: textOf(metadata, 'namespace'), name: textOf(metadata, 'name') }
 }
 
-/** The part of the metadata that people write; the server keeps more there. */
+/** Returns the metadata written by users; the server adds more. */
 function writtenMetadata(found: Members): object {
   const { labels, annotations } = member(found, 'metadata')
   return { ...keyOf(found), ...(isMembers(labels) && { labels }), ...(isMembers(annotations) && { annotations }) }
 }
 
-/** An object as its kind is here, defaults filled in; or everything that is wrong with it. */
+/** Decodes a received object with defaults filled in; returns all its problems when it is invalid. */
 export function readObject<K extends Kind>(kind: K, found: Members): Resource<K> | FieldProblem[] {
   const metadata = member(found, 'metadata')
   const manifest = withDefaults(kind, {
@@ -59,10 +59,10 @@ export function readObject<K extends Kind>(kind: K, found: Members): Resource<K>
   }
 }
 
-/** Annotations that tools of the cluster keep for themselves. */
+/** Annotations of cluster tools. */
 const OF_TOOLS = 'kubectl.kubernetes.io/'
 
-/** An object without what tools of the cluster note in it. */
+/** Returns an object without the annotations of cluster tools. */
 export function withoutTools<K extends Kind>(object: Manifest<K>): Manifest<K> {
   const { annotations, ...metadata } = object.metadata
   const own = Object.entries(annotations ?? {}).filter(([name]) => !name.startsWith(OF_TOOLS))
@@ -81,7 +81,7 @@ function managedFieldsOf(found: Members): readonly Members[] {
   return Array.isArray(managedFields) ? managedFields.filter(isMembers) : []
 }
 
-/** The whole object anew, on the version that was read. What other managers had written of the spec is the owner's from now on. */
+/** Returns the replacement of an object, at the version that was read. The owner takes over fields of other managers. */
 export function replacing(found: Members, { apiVersion, kind, metadata, spec }: Manifest, owner: string): object {
   const ofStatus = managedFieldsOf(found).filter((entry) => entry.subresource !== undefined)
   const mine = { manager: owner, operation: 'Update', apiVersion, fieldsType: 'FieldsV1', fieldsV1: { 'f:spec': {} } }
@@ -102,7 +102,7 @@ export function replacing(found: Members, { apiVersion, kind, metadata, spec }: 
   }
 }
 
-/** Why the API server refused an object. */
+/** Returns why the API server refused an object. */
 export function problemsOf({ causes, message }: KubernetesApiError): FieldProblem[] {
   if (causes.length === 0) return [{ path: '', message }]
   return causes.map(({ field, message: why }) => ({ path: field, message: why }))

@@ -36,9 +36,9 @@ import type {
   WatchEvent,
 } from './store.ts'
 
-/** Objects of one answer to a list; longer lists are read in pages. */
+/** Page size of lists. */
 const PAGE_ITEMS = 250
-/** How long the API server keeps a watch open, in seconds; then it goes on where it was. */
+/** Duration of one watch request in seconds; then it is resumed. */
 const WATCH_SECONDS = 290
 /** Maximum number of stored problems with invalid objects. */
 const MAX_PROBLEMS = 1000
@@ -51,18 +51,18 @@ const INVALID = 422
 
 export interface KubernetesStoreOptions {
   readonly api: KubernetesApi
-  /** The only namespace that is looked at; absent: all of them. Kinds of cluster scope are always seen. */
+  /** The only visible namespace; absent: all. Cluster-scoped kinds are always visible. */
   readonly namespace?: string
   /** Manager of status writes in `managedFields`. */
   readonly statusOwner: string
 }
 
 export interface KubernetesStore extends ResourceStore {
-  /** One line for each object that is not as its kind is here, such as one of an older definition: it is left out. */
+  /** One line for each invalid object, such as one of an older definition: it is omitted. */
   problems(): readonly string[]
 }
 
-/** The resources of a cluster. Everything that the API server refuses or leaves unanswered is thrown as an `KubernetesApiError`. */
+/** Creates a store over a cluster. Refusals and failures of the API server are thrown as KubernetesApiError. */
 export function createKubernetesStore(options: KubernetesStoreOptions): KubernetesStore {
   return new ClusterObjects(options)
 }
@@ -128,7 +128,7 @@ class ClusterObjects implements KubernetesStore {
     }
   }
 
-  /** One watch, to its end. Answers where the next goes on; null: the revision is gone. */
+  /** Follows one watch to its end. Returns where the next one resumes; null when the revision is gone. */
   async *#follow<K extends Kind>(
     kind: K,
     from: string,
@@ -147,7 +147,7 @@ class ClusterObjects implements KubernetesStore {
           const read = this.#resource(kind, object)
           if (type === 'DELETED') this.#problems.delete(pathOf(kind, keyOf(object)))
           if (read !== null) yield { type, object: read, revision }
-          // It may have been one before: a new list is without it.
+          // It may have been valid before: a new list omits it.
           else if (type === 'MODIFIED') return null
         }
         if (signal.aborted) break
@@ -198,7 +198,7 @@ class ClusterObjects implements KubernetesStore {
     const held = await this.get(kind, key)
     if (held === null) return null
     if (canonicalJson(held.status ?? {}) === canonicalJson(status)) return { kind: 'applied', object: held }
-    // Of another object that has taken the name by now this says nothing.
+    // The event is not about another object that has the name by now.
     const metadata = {
       name: key.name,
       uid: held.metadata.uid,
@@ -249,7 +249,7 @@ class ClusterObjects implements KubernetesStore {
     }
   }
 
-  /** A write whose refusal may be what is expected. */
+  /** Sends a write whose refusal may be expected. */
   async #written<K extends Kind>(kind: K, request: ApiRequest): Promise<Applied<K>> {
     try {
       const { body } = await this.#options.api.ask(request)

@@ -1,7 +1,7 @@
 import { canonicalJson } from '@plat/core'
 import type { Manifest } from '../kinds/kinds.ts'
 
-/** Do two objects say the same, apart from what the store adds? */
+/** Returns whether two objects are equal, except for members that the store adds. */
 export function sameManifest(held: Manifest, given: Manifest): boolean {
   return canonicalJson(written(held)) === canonicalJson(written(given))
 }

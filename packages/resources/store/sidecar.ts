@@ -18,8 +18,8 @@ const sidecarSchema = Type.Object({
 export type Sidecar = Static<typeof sidecarSchema>
 
 /**
- * Keeps what the store knows beyond the YAML files, one JSON file an object, so that people's files stay theirs: identity,
- * generation and status survive restarts. A lost or broken sidecar costs exactly those.
+ * Stores metadata beside the YAML files, one JSON file per object, so that the files contain only what people wrote: identity, generation and status
+ * survive restarts. A lost or damaged sidecar loses exactly these.
  */
 export class Sidecars {
   readonly #dir: string
@@ -67,7 +67,7 @@ export class Sidecars {
   }
 }
 
-/** Writes a file whole or not at all: beside it under a hidden name, then renamed. Modes 0700 and 0600. */
+/** Writes a file atomically: under a hidden name, then renamed. Modes 0700 and 0600. */
 export async function writeWhole(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = temporaryOf(path)
@@ -84,7 +84,7 @@ export async function writeDurably(path: string, text: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** A renamed or removed entry survives power loss only once its folder was synced. */
+/** A new or removed entry survives a power failure only after its folder was synced. */
 export async function syncFolder(folder: string): Promise<void> {
   await using handle = await open(folder, 'r')
   await handle.sync()

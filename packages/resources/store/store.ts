@@ -1,7 +1,7 @@
 import type { FieldProblem } from '../check.ts'
 import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
 
-/** Names one object. */
+/** Identifies an object. */
 export interface Key {
   readonly namespace: string
   readonly name: string
@@ -10,18 +10,18 @@ export interface Key {
 export interface ListOptions {
   /** Absent: every namespace. */
   readonly namespace?: string
-  /** Labels that must all be there with these values. */
+  /** Required labels with their values. */
   readonly labels?: Readonly<Record<string, string>>
-  /** Most items of one page; absent: all of them. */
+  /** Maximum number of items per page; default: all. */
   readonly limit?: number
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly cursor?: string
 }
 
 export interface Page<K extends Kind> {
   /** Sorted by namespace and name. */
   readonly items: readonly Resource<K>[]
-  /** Where a watch goes on. */
+  /** Revision from which a watch continues. */
   readonly revision: string
   /** Null on the last page. */
   readonly next: string | null
@@ -38,11 +38,11 @@ export interface ApplyOptions {
   /** Owner of the write. An object written by another owner is a conflict, unless forced. */
   readonly owner: string
   readonly force?: boolean
-  /** Answers what would be, and writes nothing. */
+  /** Returns the result without writing. */
   readonly dryRun?: boolean
-  /** The object must stand at this revision; anything else is a conflict. */
+  /** Required revision of the object; any other is a conflict. */
   readonly revision?: string
-  /** There must be no such object; one that is there is a conflict, whatever it says. */
+  /** Fails with a conflict when the object exists. */
   readonly create?: boolean
 }
 
@@ -60,8 +60,8 @@ export interface RemoveOptions {
 }
 
 /**
- * Where resources live: YAML files, or the Kubernetes API. Spec and status are two writes; `generation` grows with the
- * spec only; revisions are decimal and otherwise opaque; an apply that changes nothing writes nothing.
+ * Store of resources: YAML files, or the Kubernetes API. Spec and status are separate writes; `generation` increases with the spec only; revisions
+ * are decimal and otherwise opaque; an apply without a change writes nothing.
  */
 export interface ResourceStore {
   get<K extends Kind>(kind: K, key: Key): Promise<Resource<K> | null>
@@ -69,14 +69,14 @@ export interface ResourceStore {
   /** From a revision, or from null: then every object is first sent as ADDED, followed by a BOOKMARK. */
   watch<K extends Kind>(kind: K, from: string | null, signal: AbortSignal): AsyncIterable<WatchEvent<K>>
   apply<K extends Kind>(object: Manifest<K>, options: ApplyOptions): Promise<Applied<K>>
-  /** Null: no such object. */
+  /** Returns null when the object does not exist. */
   applyStatus<K extends Kind>(
     kind: K,
     key: Key,
     status: StatusOf<K>,
     options?: StatusOptions,
   ): Promise<Applied<K> | null>
-  /** Removing what is not there is no error. */
+  /** Removing a missing object is not an error. */
   remove(kind: Kind, key: Key, options?: RemoveOptions): Promise<'removed' | 'missing' | Conflict>
   close(): void
 }

@@ -5,7 +5,7 @@ import { CLUSTER_ONLY, isClusterKind, isKind, type Kind, kinds, type Manifest } 
 import { MANIFEST_MAX_BYTES } from '../manifest.ts'
 import { readManifestAside } from '../manifest-aside.ts'
 
-/** Most resource files that are read; more are a problem line, not a slow gateway. */
+/** Maximum number of resource files; more give a problem line. */
 export const FILES_MAX = 20_000
 
 /** Content of a resource folder: the valid objects, and a line for each problem. */
@@ -13,18 +13,18 @@ export interface Tree {
   readonly objects: readonly Manifest[]
   /** `agents/default/x.yaml:4: spec.tier: Required value`, sorted. */
   readonly problems: readonly string[]
-  /** Paths of all files, the broken ones too. */
+  /** Paths of all files, including invalid ones. */
   readonly files: ReadonlySet<string>
 }
 
-/** Path of an object below the folder; one of cluster scope has no folder of its namespace. */
+/** Returns the path of an object below the folder; cluster-scoped objects have no namespace folder. */
 export function pathOf(kind: Kind, { namespace, name }: { namespace: string; name: string }): string {
   return join(kinds[kind].plural, namespace, `${name}.yaml`)
 }
 
 /**
- * Reads `<dir>/<plural>/<namespace>/<name>.yaml`, one object a file. A broken file is a problem line; the others load.
- * A folder that does not exist holds nothing.
+ * Reads `<dir>/<plural>/<namespace>/<name>.yaml`, one object per file. An invalid file gives a problem line; the others load. A missing folder is
+ * empty.
  */
 export async function readTree(dir: string): Promise<Tree> {
   const reading: Reading = { dir, objects: [], problems: [], files: new Set() }
@@ -80,7 +80,7 @@ function named({ metadata: { namespace, name } }: Manifest): string {
   return namespace === '' ? name : `${namespace}/${name}`
 }
 
-/** Null: gone since the folder was listed. */
+/** Returns null when the file is gone since the folder was listed. */
 async function readText(path: string): Promise<string | null | { fault: string }> {
   try {
     const bytes = await readFile(path)

@@ -44,7 +44,7 @@ export class Election implements Leadership {
   #client: Client | null = null
   #busy: Promise<void> | null = null
   #closed = false
-  #toldAway = false
+  #isAwayReported = false
 
   constructor(options: ElectionOptions) {
     this.#options = options
@@ -91,11 +91,11 @@ export class Election implements Leadership {
         if (job.term !== null) await this.#look(client, job, job.term.epoch)
         else await this.#stand(client, job)
       }
-      if (this.#toldAway) warn('the connection for leadership and notices is back')
-      this.#toldAway = false
+      if (this.#isAwayReported) warn('the connection for leadership and notices is back')
+      this.#isAwayReported = false
     } catch (error) {
-      if (!this.#toldAway) warn(`this replica leads nothing: ${reasonOf(error)}`)
-      this.#toldAway = true
+      if (!this.#isAwayReported) warn(`this replica leads nothing: ${reasonOf(error)}`)
+      this.#isAwayReported = true
       this.#lose(this.#client)
     }
   }

@@ -20,7 +20,7 @@ export interface ModelReply {
 export interface ModelPrompt {
   readonly model: string
   readonly choices: number
-  readonly usageAsked: boolean
+  readonly usageRequested: boolean
 }
 
 function usageOf({ text, usage }: ModelReply) {
@@ -50,9 +50,9 @@ export function completion(answer: ModelReply, requested: ModelPrompt): string {
 }
 
 /** Returns the events of a streamed response. If requested, `usage` is in every chunk, and in a separate chunk at the end. */
-export function events(answer: ModelReply, { model, usageAsked }: ModelPrompt): string[] {
+export function events(answer: ModelReply, { model, usageRequested }: ModelPrompt): string[] {
   const chunk = (choices: unknown[], usage: unknown) => {
-    const withUsage = usageAsked ? { usage } : {}
+    const withUsage = usageRequested ? { usage } : {}
     return `data: ${JSON.stringify({ ...FIXED, object: 'chat.completion.chunk', model, choices, ...withUsage })}\n\n`
   }
   const choice = (delta: object, finish: string | null) => [{ index: 0, delta, logprobs: null, finish_reason: finish }]
@@ -60,7 +60,7 @@ export function events(answer: ModelReply, { model, usageAsked }: ModelPrompt): 
     chunk(choice({ role: 'assistant', content: '', refusal: null }, null), null),
     ...answer.text.map((content) => chunk(choice({ content }, null), null)),
     chunk(choice({}, 'stop'), null),
-    ...(usageAsked ? [chunk([], usageOf(answer))] : []),
+    ...(usageRequested ? [chunk([], usageOf(answer))] : []),
     ...(answer.truncated ? [] : ['data: [DONE]\n\n']),
   ]
 }

@@ -28,9 +28,9 @@ export interface SnpOptions {
 }
 
 /** An attestation report of SEV-SNP over a nonce, as the firmware of a machine makes it, and the certificate of its chip. */
-export async function snpReport(wish: SnpOptions): Promise<{ readonly report: Buffer; readonly x5c: string }> {
-  const vcek = await chip(wish)
-  return { report: reportOf(vcek.privateKey, wish), x5c: vcek.x5c }
+export async function snpReport(overrides: SnpOptions): Promise<{ readonly report: Buffer; readonly x5c: string }> {
+  const vcek = await chip(overrides)
+  return { report: reportOf(vcek.privateKey, overrides), x5c: vcek.x5c }
 }
 
 /** A chip's certificate, made as AMD makes them: for one chip at one patch level. */

@@ -48,8 +48,8 @@ function platformExtension(svn: number): Buffer {
 }
 
 /** A quote, made as the quoting enclave of a platform makes it, and the certificate of the platform. */
-export async function tdxQuote(wish: TdxOptions): Promise<{ readonly quote: Buffer; readonly platform: Issued }> {
-  const { by, above = [], nonce, key = 'P-256', copies = 1, notAfter, svn = 5, quote, enclave } = wish
+export async function tdxQuote(overrides: TdxOptions): Promise<{ readonly quote: Buffer; readonly platform: Issued }> {
+  const { by, above = [], nonce, key = 'P-256', copies = 1, notAfter, svn = 5, quote, enclave } = overrides
   const extensions = [{ oid: SGX, critical: false, value: platformExtension(svn) }]
   const platform = await by.issue({ name: 'PCK', key, extensions, ...(notAfter !== undefined && { notAfter }) })
   const attestation = generateKeyPairSync('ec', { namedCurve: 'P-256' })

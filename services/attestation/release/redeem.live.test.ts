@@ -75,8 +75,10 @@ test('each reason why evidence releases nothing is returned, counted and recorde
     403,
   )
   assert.equal((await refused('invalid_nonce', () => workload.redeem(used)))[0], 403)
-  const evidence = async (wish: Parameters<typeof workload.prove>[0], reason: RegExp) => {
-    const [status, message] = await refused('evidence_refused', async () => workload.redeem(await workload.prove(wish)))
+  const evidence = async (overrides: Parameters<typeof workload.prove>[0], reason: RegExp) => {
+    const [status, message] = await refused('evidence_refused', async () =>
+      workload.redeem(await workload.prove(overrides)),
+    )
     assert.equal(status, 403)
     assert.match(message, reason)
   }

@@ -94,7 +94,7 @@ export function useNonce({ challenges }: ReleaseParts, { nonce, releaseId, check
 async function refuseRevokedToken({ broker, log }: ReleaseParts, { token, jti }: Minted): Promise<void> {
   const fault = refuseRevoked(await broker.verify(token))
   if (fault === null) return
-  log.error({ jti, fault }, 'the broker does not take the token that it minted')
+  log.error({ jti, fault }, 'the broker refuses the token that it minted')
   throw new CodedRefusalError(503, 'unavailable', 'the identity broker cannot answer: try again', {
     'retry-after': '5',
   })

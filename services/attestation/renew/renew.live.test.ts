@@ -108,14 +108,14 @@ test('a faulty request is refused, and the renewal continues', async (t) => {
 test('a verdict against the platform ends the renewal', async (t) => {
   const fixture = await startFixture(t, parties)
   const cases = {
-    evidence_refused: { wish: { by: parties.stranger }, digests: [] },
-    measurement_refused: { wish: { measurement: OTHER }, digests: undefined },
-    platform_changed: { wish: { measurement: OTHER }, digests: [] },
+    evidence_refused: { overrides: { by: parties.stranger }, digests: [] },
+    measurement_refused: { overrides: { measurement: OTHER }, digests: undefined },
+    platform_changed: { overrides: { measurement: OTHER }, digests: [] },
   }
-  for (const [reason, { wish, digests }] of Object.entries(cases)) {
+  for (const [reason, { overrides, digests }] of Object.entries(cases)) {
     const session = reason.replace('_', '-')
     const { workload, token, releaseId } = await redeemed(fixture, session, digests === undefined ? {} : { digests })
-    const { status, body } = await workload.renew(token, await workload.prove(wish))
+    const { status, body } = await workload.renew(token, await workload.prove(overrides))
     assert.deepEqual([status, body.error], [403, reason], JSON.stringify(body))
     assert.equal(await fixture.metric(failures(reason)), 1)
     const state = await fixture.post('/v1/releases/state', { releaseId })

@@ -75,8 +75,8 @@ export interface AttestationFixture {
 export interface Workload {
   readonly prover: TestProver
   challenge(check?: string): Promise<AttestationResponse>
-  /** A proof over a nonce, or over a fresh one. A wish changes the evidence. */
-  prove(wish?: Partial<SnpOptions>): Promise<Members>
+  /** A proof over a nonce, or over a fresh one. `overrides` changes the evidence. */
+  prove(overrides?: Partial<SnpOptions>): Promise<Members>
   redeem(proof?: Members): Promise<AttestationResponse>
   renew(token: string, proof?: Members): Promise<AttestationResponse>
 }
@@ -168,11 +168,11 @@ function workload({ fixture, post, url, prover }: Parts, releaseId: string): Wor
       ...(token !== null && { authorization: `DPoP ${token}` }),
     })
   const challenge = (check = 'tee') => ask('/v1/challenge', { releaseId, check })
-  const prove: Workload['prove'] = async (wish = {}) => {
-    const nonce = wish.nonce ?? (await ownNonce(challenge, prover.jkt))
+  const prove: Workload['prove'] = async (overrides = {}) => {
+    const nonce = overrides.nonce ?? (await ownNonce(challenge, prover.jkt))
     const now = systemClock.now()
     const machine = { by: fixture.vendor, measurement: GOOD, now, certificate: { notAfter: now + HOUR_MS } }
-    const { report, x5c } = await snpReport({ ...machine, ...wish, nonce })
+    const { report, x5c } = await snpReport({ ...machine, ...overrides, nonce })
     const evidence = { kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }
     return { check: 'tee', nonce, evidence }
   }

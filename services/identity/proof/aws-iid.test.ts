@@ -51,9 +51,12 @@ function raw(change: object = {}, key = region.privateKey) {
 }
 
 /** The same in its form `rsa2048`. */
-function message(wish: Partial<CmsOptions> = {}, change: object = {}) {
+function message(overrides: Partial<CmsOptions> = {}, change: object = {}) {
   const content = Buffer.from(documentOf(change))
-  return { format: 'rsa2048', signature: signedMessage({ content, signers: [region], ...wish }).toString('base64') }
+  return {
+    format: 'rsa2048',
+    signature: signedMessage({ content, signers: [region], ...overrides }).toString('base64'),
+  }
 }
 
 const refused = (reason: RegExp, ask: () => Attempt) => ({ reason, ask })

@@ -42,7 +42,7 @@ const issuerAt = (url: string) => ({
   value: der(0x30, der(0x30, derOid('1.3.6.1.5.5.7.48.2'), der(0x86, Buffer.from(url)))),
 })
 
-const wish = {
+const overrides = {
   name: 'metadata',
   key: 'RSA',
   dnsNames: ['metadata.azure.com', 'westeurope.metadata.azure.com'],
@@ -53,8 +53,8 @@ const circle = await createAuthority({
   now: NOW,
   extensions: [issuerAt(`${origin}/circle.crt`)],
 })
-const signer = await middle.issue(wish)
-const other = await middle.issue({ ...wish, name: 'other' })
+const signer = await middle.issue(overrides)
+const other = await middle.issue({ ...overrides, name: 'other' })
 
 const content = (change: object = {}) =>
   Buffer.from(
@@ -85,11 +85,11 @@ function attempt({ fields, rootsFile = roots, subscriptions, ...message }: Chang
 
 const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attempt(change) })
 const strangerRoot = await createAuthority({ name: 'root', key: 'RSA', now: NOW })
-const stranger = await strangerRoot.issue(wish)
-const namedElse = await middle.issue({ ...wish, dnsNames: ['metadata.azure.com.evil.example'] })
+const stranger = await strangerRoot.issue(overrides)
+const namedElse = await middle.issue({ ...overrides, dnsNames: ['metadata.azure.com.evil.example'] })
 const both = keyUsage.digitalSignature | keyUsage.keyCertSign
-const authority = await middle.issue({ ...wish, name: 'ca', ca: true, keyUsage: both })
-const forKeys = await middle.issue({ ...wish, keyUsage: keyUsage.keyEncipherment })
+const authority = await middle.issue({ ...overrides, name: 'ca', ca: true, keyUsage: both })
+const forKeys = await middle.issue({ ...overrides, keyUsage: keyUsage.keyEncipherment })
 
 proofCheckSuite({
   name: 'azure-imds',
@@ -140,7 +140,7 @@ test('azure-imds: the digest by the name that Azure writes is SHA-256', async ()
 
 test('azure-imds: an issuer that is not in the message is fetched from the one allowed origin, once, without redirects', async () => {
   const at = async (url: string) => {
-    const leaf = await middle.issue({ ...wish, extensions: [issuerAt(url)] })
+    const leaf = await middle.issue({ ...overrides, extensions: [issuerAt(url)] })
     return attempt({ signers: [leaf], certificates: [leaf] })
   }
   const kind = async ({ check, proof }: Attempt) => (await check.verify(proof, context)).kind
@@ -154,7 +154,7 @@ test('azure-imds: an issuer that is not in the message is fetched from the one a
 })
 
 test('azure-imds: an issuer that says it is its own is not followed without end', async () => {
-  const leaf = await circle.issue({ ...wish, extensions: [issuerAt(`${origin}/circle.crt`)] })
+  const leaf = await circle.issue({ ...overrides, extensions: [issuerAt(`${origin}/circle.crt`)] })
   const { check, proof } = attempt({ signers: [leaf], certificates: [leaf] })
   assert.deepEqual(await check.verify(proof, context), {
     kind: 'failed',

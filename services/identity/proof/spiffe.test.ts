@@ -40,8 +40,8 @@ async function setUp({ bundle = true }: { readonly bundle?: boolean } = {}) {
       { sub: ID, aud: ['plat-identity'], exp: now + 300, ...claims },
       key.privateKey,
     )
-  const svid = async (wish: Partial<CertificateOptions> = {}, by = authority): Promise<Attempt> => {
-    const leaf = await by.issue({ name: 'runner', uris: [ID], ...wish })
+  const svid = async (overrides: Partial<CertificateOptions> = {}, by = authority): Promise<Attempt> => {
+    const leaf = await by.issue({ name: 'runner', uris: [ID], ...overrides })
     return { check, proof: held(leaf, {}) }
   }
   return {

@@ -48,8 +48,8 @@ interface SnpChange extends Pick<SnpOptions, 'certificate' | 'report'> {
   readonly after?: (bytes: Buffer) => void
 }
 
-async function snp({ by = amd, after: edit = () => {}, ...wish }: SnpChange = {}, options = {}) {
-  const { report, x5c } = await snpReport({ by, nonce: NONCE, measurement: MEASUREMENT, now: NOW, ...wish })
+async function snp({ by = amd, after: edit = () => {}, ...overrides }: SnpChange = {}, options = {}) {
+  const { report, x5c } = await snpReport({ by, nonce: NONCE, measurement: MEASUREMENT, now: NOW, ...overrides })
   edit(report)
   return ask({ kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }, options)
 }

@@ -53,7 +53,7 @@ export const SESSION_PHASES = [
 
 const ENDS: ReadonlySet<string> = new Set(['Succeeded', 'Failed', 'Expired', 'Revoked', 'Cancelled'])
 
-/** Is the session over? */
+/** Returns whether the session has ended. */
 export function isTerminal(phase: string | undefined): boolean {
   return phase !== undefined && ENDS.has(phase)
 }
@@ -65,7 +65,7 @@ const reference = (description: string) =>
     { ...closed, description },
   )
 
-/** `AgentSession.status`: `podRef`, and for claimed pods `spiffeId` and `jti`, are the broker's; the rest is the operator's. */
+/** `AgentSession.status`: the broker writes `podRef`, and for claimed pods `spiffeId` and `jti`; the operator writes the rest. */
 export const agentSessionStatusSchema = Type.Object(
   {
     phase: Optional(oneOf([...SESSION_PHASES], 'Where the session is.')),

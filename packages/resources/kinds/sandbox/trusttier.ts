@@ -16,7 +16,7 @@ import {
 
 const { Optional } = Type
 
-/** A part of a pod as Kubernetes has it: the API server that makes the pod judges what is in it. */
+/** A part of a pod in Kubernetes' form, validated by the API server that creates the pod. */
 const native = (description: string) =>
   Type.Unsafe<Readonly<Record<string, unknown>>>({
     type: 'object',

@@ -11,15 +11,15 @@ export interface FaceResponse {
 
 export interface AskOptions {
   readonly body?: unknown
-  /** Media type of the body; JSON where none is named. */
+  /** Media type of the body; default: JSON. */
   readonly type?: string
   readonly accept?: string
 }
 
-/** An API that serves our kinds, without objects of them. */
+/** An API without objects of these kinds. */
 export interface Face {
   ask(method: string, path: string, options?: AskOptions): Promise<FaceResponse>
-  /** Objects of a watch, one for each line, until the loop over them ends. */
+  /** Yields the objects of a watch until the loop over them ends. */
   watch(path: string): AsyncIterable<unknown>
   close(): Promise<void>
 }
@@ -40,7 +40,7 @@ export function server(name: string, more: object = {}, metadata: object = {}): 
   }
 }
 
-/** A member deep in a value: `at(body, 'metadata', 'name')`. */
+/** Returns a nested member: `at(body, 'metadata', 'name')`. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>(
     (deep, step) => (Array.isArray(deep) || isRecord(deep) ? Object(deep)[step] : undefined),

@@ -17,7 +17,7 @@ export function coreVersions(): object {
   return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] }
 }
 
-/** `/api/v1`: of the kinds of Kubernetes itself, only the namespaces that our objects stand in. */
+/** `/api/v1`: of the built-in kinds, only namespaces. */
 export function coreResources(): object {
   const namespaces = { name: 'namespaces', singularName: 'namespace', namespaced: false, kind: 'Namespace' }
   return {
@@ -59,7 +59,7 @@ export function resources(): object {
 /** Media type of the aggregated form, in request and response. */
 export const AGGREGATED_TYPE = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
 
-/** `/api` and `/apis` with everything below them, in one answer. */
+/** `/api` and `/apis` with everything below them, in one response. */
 export function aggregated(which: 'core' | 'groups'): object {
   const item = which === 'core' ? coreItem() : groupItem()
   return { kind: 'APIGroupDiscoveryList', apiVersion: 'apidiscovery.k8s.io/v2', metadata: {}, items: [item] }
@@ -102,7 +102,7 @@ function coreItem(): object {
   }
 }
 
-/** `/version`: the version of Kubernetes whose protocol is spoken. */
+/** `/version`: the Kubernetes version of the protocol. */
 export function version(plat: string): object {
   return { major: '1', minor: '34', gitVersion: `v1.34.0+plat-${plat}`, goVersion: '', platform: '' }
 }

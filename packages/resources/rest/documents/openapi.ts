@@ -6,18 +6,18 @@ import { GROUP, VERSION } from '../error.ts'
 const DOCUMENT_PATH = `apis/${API_VERSION}`
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'
 
-/** The OpenAPI documents that `kubectl explain` and clients that check before they send read. Made on first use. */
+/** OpenAPI documents for `kubectl explain` and for clients that validate before sending. Created on first use. */
 export class OpenApi {
   #document: object | null = null
   #hash = ''
 
-  /** `/openapi/v3`: where the documents are. */
+  /** `/openapi/v3`: the index of the documents. */
   index(): object {
     this.document()
     return { paths: { [DOCUMENT_PATH]: { serverRelativeURL: `/openapi/v3/${DOCUMENT_PATH}?hash=${this.#hash}` } } }
   }
 
-  /** The document of our group. */
+  /** The document of this API group. */
   document(): object {
     if (this.#document === null) {
       this.#document = documentOf(Object.keys(kinds).filter(isKind))
@@ -105,7 +105,7 @@ const LISTING = [
 interface Operation {
   readonly action: string
   readonly parameters: readonly object[]
-  /** Media types of the body; none: it takes none. */
+  /** Accepted media types of the body; absent: no body. */
   readonly takes?: readonly string[]
   readonly answers?: string
 }

@@ -71,7 +71,7 @@ test('a provider needs allowed servers, a client and endpoints', () => {
     else assert.match(told, problem, JSON.stringify(more))
   }
   const twice = problems({ ...good, providers: [hub, hub] }).join('\n')
-  assert.match(twice, /providers\[1\].name: the name is taken/)
+  assert.match(twice, /providers\[1\].name: duplicate name/)
 })
 
 test('keys, addresses and issuers that are unusable are reported by field', () => {

@@ -275,7 +275,7 @@ test('an unsupported or meaningless key of a route is an error that names it', (
     ],
     [
       { provider: 'azure-openai' },
-      "upstream: must be https below azure.com or azure.us or azure.cn, since the gateway's own token goes there; else give the endpoint a key of its own",
+      "upstream: must be https below azure.com or azure.us or azure.cn, since the gateway's own token goes there; otherwise set a separate key for the endpoint",
     ],
     [{ auth: { type: 'oci' } }, 'auth.type: has no meaning for the provider openai'],
     [{ auth: { type: 'azure-entra' } }, 'auth.type: has no meaning for the provider openai'],

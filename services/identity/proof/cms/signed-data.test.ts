@@ -7,13 +7,13 @@ import { readSignedData } from './signed-data.ts'
 const NOW = Date.UTC(2026, 0, 1)
 const content = Buffer.from('what was signed')
 const signer = await createAuthority({ name: 'signer', key: 'RSA', now: NOW })
-const message = (wish: Partial<CmsOptions> = {}) =>
-  readSignedData(signedMessage({ content, signers: [signer], ...wish }))
+const message = (overrides: Partial<CmsOptions> = {}) =>
+  readSignedData(signedMessage({ content, signers: [signer], ...overrides }))
 
 /** Does a message of these wishes count as signed by its signer? Null: it cannot be read. */
-function isSigned(wish: Partial<CmsOptions> = {}, by = signer): boolean | null {
+function isSigned(overrides: Partial<CmsOptions> = {}, by = signer): boolean | null {
   const { x509 } = readCertificate(by.der) ?? assert.fail('the signer cannot be read')
-  return message({ ...wish, signers: [by] })?.signedBy(x509) ?? null
+  return message({ ...overrides, signers: [by] })?.signedBy(x509) ?? null
 }
 
 test('RSA of 2048 bits and SHA-256 sign, and nothing weaker or else', async () => {

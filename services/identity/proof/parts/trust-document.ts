@@ -8,7 +8,7 @@ const FRESH_MS = 5 * 60 * 1000
 /** While its origin does not respond, a document is used for this long after its last successful fetch, in milliseconds. */
 const STALE_MS = 60 * 60 * 1000
 /** Minimum time between fetches for something unknown, in milliseconds (docs/spec/broker-api.md, "Limits": JWKS refresh on unknown `kid`). */
-const ASK_AT_MOST_EVERY_MS = 10_000
+const MIN_FETCH_INTERVAL_MS = 10_000
 /** Largest document, in bytes. */
 const MAX_BYTES = 1024 * 1024
 /** Deadline of one fetch, in milliseconds. */
@@ -26,7 +26,7 @@ export class TrustDocument<T> {
   readonly #parse: (bytes: Uint8Array) => T
   readonly #parts: TrustParts
   #value: T | null = null
-  #askedAt = Number.NEGATIVE_INFINITY
+  #fetchedAt = Number.NEGATIVE_INFINITY
   #answeredAt = Number.NEGATIVE_INFINITY
   #asking: Promise<void> | null = null
 
@@ -57,8 +57,8 @@ export class TrustDocument<T> {
   async #ask(): Promise<void> {
     if (this.#asking === null) {
       const now = this.#parts.clock.monotonic()
-      if (now - this.#askedAt < ASK_AT_MOST_EVERY_MS) return
-      this.#askedAt = now
+      if (now - this.#fetchedAt < MIN_FETCH_INTERVAL_MS) return
+      this.#fetchedAt = now
       this.#asking = this.#load()
         .catch((error: unknown) => {
           this.#parts.log.warn({ location: this.#location, error: String(error) }, 'trust anchors not read')

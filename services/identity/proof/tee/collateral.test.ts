@@ -55,8 +55,8 @@ const certificateOf = (issued: Issued) => readCertificate(issued.der) ?? assert.
 const utc = (ms: number) => der(0x17, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`))
 
 /** A revocation list of an issuer, in DER. */
-function crlOf(issuer: Issued, wish: CrlOptions = {}): string {
-  const { revoked = [], issuedAt = NOW - HOUR_MS, nextUpdate = NOW + DAY_MS, signedBy = issuer, critical } = wish
+function crlOf(issuer: Issued, overrides: CrlOptions = {}): string {
+  const { revoked = [], issuedAt = NOW - HOUR_MS, nextUpdate = NOW + DAY_MS, signedBy = issuer, critical } = overrides
   const isRsa = issuer.privateKey.asymmetricKeyType === 'rsa'
   const algorithm = der(0x30, derOid(isRsa ? '1.2.840.113549.1.1.11' : '1.2.840.10045.4.3.2'))
   const entries = revoked.map((one) => {
@@ -96,15 +96,15 @@ async function verdictOf(evidence: object, { collateral, ...change }: Change): P
   return verdict.kind === 'established' ? 'established' : `${verdict.kind}: ${verdict.reason}`
 }
 
-async function snp(change: Change, wish: Partial<SnpOptions> = {}): Promise<string> {
-  const { report, x5c } = await snpReport({ by: ask, nonce: NONCE, measurement: MEASUREMENT, now: NOW, ...wish })
+async function snp(change: Change, overrides: Partial<SnpOptions> = {}): Promise<string> {
+  const { report, x5c } = await snpReport({ by: ask, nonce: NONCE, measurement: MEASUREMENT, now: NOW, ...overrides })
   return verdictOf({ kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }, change)
 }
 
 const machine = { by: platformCa, above: [platformCa], nonce: NONCE }
 
-async function tdx(change: Change, wish: Partial<TdxOptions> = {}): Promise<string> {
-  const { quote } = await tdxQuote({ ...machine, ...wish })
+async function tdx(change: Change, overrides: Partial<TdxOptions> = {}): Promise<string> {
+  const { quote } = await tdxQuote({ ...machine, ...overrides })
   return verdictOf({ kind: 'tdx', quote: quote.toString('base64') }, change)
 }
 
@@ -176,7 +176,7 @@ test('a list that is missing, expired, too old, from the future, unsigned or of 
 
 const chainFile = fileOf(signer.pem)
 
-function withInfo(wish: Partial<TcbInfoOptions> = {}, change: Partial<CollateralSettings> = {}): Change {
+function withInfo(overrides: Partial<TcbInfoOptions> = {}, change: Partial<CollateralSettings> = {}): Change {
   const dates = { issuedAt: NOW - HOUR_MS, nextUpdate: NOW + DAY_MS }
   const info = tcbInfo({
     signer,
@@ -185,7 +185,7 @@ function withInfo(wish: Partial<TcbInfoOptions> = {}, change: Partial<Collateral
       [5, 'UpToDate'],
       [3, 'OutOfDate'],
     ],
-    ...wish,
+    ...overrides,
   })
   return { collateral: { tcbInfos: [fileOf(info)], tcbSigner: chainFile, ...change } }
 }
