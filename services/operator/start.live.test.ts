@@ -17,10 +17,10 @@ async function metrics({ url }: Operator): Promise<string> {
 test('before every kind is listed nothing is rendered and no replica is ready', async (t) => {
   const { server, start, rendered } = await setUpOperators(t)
   server.put(SERVER, spec('a'))
-  const fault = { request: /^GET \/apis\/plat\.dev\/v1alpha1\/toolpolicies$/, status: 403, reason: 'Forbidden' }
-  server.faults.push(fault)
+  const problem = { request: /^GET \/apis\/plat\.dev\/v1alpha1\/toolpolicies$/, status: 403, reason: 'Forbidden' }
+  server.faults.push(problem)
   const operator = await start()
-  const listed = () => server.seen.filter((asked) => fault.request.test(asked)).length
+  const listed = () => server.seen.filter((asked) => problem.request.test(asked)).length
   await until(() => listed() >= 3, 'the kind to be listed again')
   assert.equal((await fetch(`${operator.url}/readyz`)).status, 503)
   assert.equal(operator.leads(), false)

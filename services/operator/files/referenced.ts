@@ -4,7 +4,7 @@ import { readText } from '@plat/config'
 import { type Manifest, writeWhole } from '@plat/resources'
 import { bundleOf, credentialFiles } from '../render/auth.ts'
 import type { ReferencedTexts } from '../render/declared.ts'
-import { serverFaults } from '../render/unbuilt.ts'
+import { serverProblems } from '../validate/server.ts'
 
 /** Largest key of a Secret or ConfigMap, in bytes; a cluster allows 1 MiB for all keys together. */
 const MAX_VALUE_BYTES = 1024 * 1024
@@ -31,7 +31,7 @@ export async function readReferenced(
   servers: readonly Manifest<'MCPServer'>[],
   { secretsDir, configMapsDir }: ReferencedDirs,
 ): Promise<Referenced> {
-  const good = servers.filter((server) => serverFaults(server).length === 0)
+  const good = servers.filter((server) => serverProblems(server).length === 0)
   const secrets = good.flatMap((server) => credentialFiles(server).map(({ from }) => from))
   const bundles = good.map(bundleOf).filter((from) => from !== null)
   return { secrets: await readAll(secretsDir, secrets), bundles: await readAll(configMapsDir, bundles) }

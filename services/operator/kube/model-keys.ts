@@ -2,7 +2,7 @@ import { type Declared, keyOf, type ReferencedTexts } from '../render/declared.t
 import { type ModelKey, modelKeys } from '../render/models.ts'
 import { CONFIG_MAP_BYTES } from '../render/size/packed.ts'
 import { OVER_SHARE, piecesOverShare } from '../render/size/shares.ts'
-import { faultLine } from '../render/unbuilt.ts'
+import { problemLine } from '../validate/problem.ts'
 
 /** `<namespace>.<agent>.<place>`: neither namespaces nor agents have dots in their names. */
 export function fileOfKey({ namespace, agent, place }: ModelKey): string {
@@ -39,7 +39,7 @@ export function renderModelKeys(declared: Declared, { texts, withheld }: Referen
       const why = isOver ? OVER_SHARE : withheld.get(from)
       const cause = why === undefined ? `no Secret ${from}` : `Secret ${from} ${why}`
       refused.push(
-        faultLine(agent, { path: `${path}.apiKeySecretRef`, why: `${cause}: calls of this endpoint are refused` }),
+        problemLine(agent, { path: `${path}.apiKeySecretRef`, why: `${cause}: calls of this endpoint are refused` }),
       )
     }
   }

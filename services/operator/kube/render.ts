@@ -10,7 +10,7 @@ import { hasCedar } from '../render/everything.ts'
 import { type ModelKey, modelKeys } from '../render/models.ts'
 import { renderWithinShares } from '../render/size/fit.ts'
 import { CONFIG_MAP_BYTES, readPacked } from '../render/size/packed.ts'
-import { serverFaults } from '../render/unbuilt.ts'
+import { serverProblems } from '../validate/server.ts'
 import type { Mirror } from './mirror.ts'
 import { fileOfKey, renderModelKeys, secretOf } from './model-keys.ts'
 import { configMapOf, type Outputs } from './outputs.ts'
@@ -135,7 +135,7 @@ async function declaredNow({ references, mirror, currency, namespace }: RenderPa
   const sovereignty = mirror.list('SovereigntyPolicy')
   const tiers = mirror.list('TrustTier')
   // A refused server is not read for: its names may lead anywhere.
-  const good = servers.filter((server) => serverFaults(server).length === 0)
+  const good = servers.filter((server) => serverProblems(server).length === 0)
   const wanted = [
     ...good.flatMap((server) => credentialFiles(server).map(({ from }) => from)),
     ...modelKeys({ agents, currency, home: namespace }).map(secretOf),

@@ -34,7 +34,7 @@ export async function meterBillableNodes(options: BillableNodesOptions, signal: 
   const { registry, everyMs, clock, log } = options
   const gauge = registry.gauge('plat_billable_nodes')
   let peaks: Peaks | null | undefined
-  let fault: string | null = null
+  let problem: string | null = null
   while (!signal.aborted) {
     try {
       // Whatever the leader before has seen of this month counts.
@@ -46,11 +46,11 @@ export async function meterBillableNodes(options: BillableNodesOptions, signal: 
       gauge.set({ period: 'month' }, peaks.monthNodes)
       const packed = await packFile(KEY, JSON.stringify(peaks))
       if (peaks.monthNodes > 0) await options.outputs.configMap(CONFIG_MAP, packed, signal)
-      fault = null
+      problem = null
     } catch (error) {
       const reason = reasonOf(error)
-      if (!signal.aborted && reason !== fault) log.warn({ error: reason }, 'billable nodes cannot be counted or kept')
-      fault = reason
+      if (!signal.aborted && reason !== problem) log.warn({ error: reason }, 'billable nodes cannot be counted or kept')
+      problem = reason
     }
     await pause(clock, everyMs, signal)
   }

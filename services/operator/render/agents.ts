@@ -1,8 +1,8 @@
 import type { Manifest } from '@plat/resources'
 import type { AgentEntry, AgentsFile } from '@plat/resources/rendered'
+import { agentProblems } from '../validate/agent.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { tiersByName } from './limits/provider-tools.ts'
-import { agentFaults } from './unbuilt.ts'
 
 /**
  * `Agent.spec.a2a` as the gateway's `a2a.routesFile`: every exposed agent. Problems of an Agent are reported when its
@@ -13,7 +13,7 @@ export function renderAgents(declared: Declared): { file: AgentsFile } {
   const tiers = tiersByName(declared.tiers)
   for (const agent of sorted(declared.agents)) {
     const { a2a } = agent.spec
-    if (a2a?.expose !== true || a2a.endpoint === undefined || agentFaults(agent, declared).length > 0) continue
+    if (a2a?.expose !== true || a2a.endpoint === undefined || agentProblems(agent, declared).length > 0) continue
     const jurisdiction = tiers.get(agent.spec.tier)?.spec.jurisdiction
     agents[keyOf(agent)] = { ...exposed(a2a, a2a.endpoint), ...(jurisdiction !== undefined && { jurisdiction }) }
   }

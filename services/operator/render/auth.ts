@@ -1,8 +1,9 @@
 import type { Manifest } from '@plat/resources'
 import type { AuthEntry } from '@plat/resources/rendered'
+import { problemLine } from '../validate/problem.ts'
+import { serverProblems } from '../validate/server.ts'
 import { type ReferencedTexts, sorted } from './declared.ts'
 import { OVER_SHARE, piecesOverShare } from './size/shares.ts'
-import { faultLine, serverFaults } from './unbuilt.ts'
 
 type Server = Manifest<'MCPServer'>
 
@@ -70,7 +71,7 @@ export function renderCredentials(
 ): { files: ReadonlyMap<string, string>; refused: string[] } {
   const files = new Map<string, string>()
   const refused: string[] = []
-  const good = sorted(servers).filter((server) => serverFaults(server).length === 0)
+  const good = sorted(servers).filter((server) => serverProblems(server).length === 0)
   const wanted = good.flatMap((server) => credentialFiles(server).map((file) => ({ server, ...file })))
   const pieces = wanted.map(({ server, file, from }) => ({
     key: file,
@@ -83,7 +84,7 @@ export function renderCredentials(
     const why = over.has(file) ? OVER_SHARE : withheld.get(from)
     const cause = why === undefined ? `no Secret ${from}` : `Secret ${from} ${why}`
     if (text !== undefined && !over.has(file)) files.set(file, text)
-    else refused.push(faultLine(server, { path, why: `${cause}: calls of this server are refused` }))
+    else refused.push(problemLine(server, { path, why: `${cause}: calls of this server are refused` }))
   }
   return { files, refused }
 }

@@ -1,8 +1,10 @@
 import { quantityToMicros } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { BudgetEntry, BudgetsFile } from '@plat/resources/rendered'
+import { agentProblems } from '../validate/agent.ts'
+import { budgetProblems, selectorProblems } from '../validate/budget.ts'
+import { type Problem, problemLine, shareProblems } from '../validate/problem.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
-import { agentFaults, budgetFaults, type Fault, faultLine, selectorFaults, shareFaults } from './unbuilt.ts'
 
 /** Whose policies may select agents of other namespaces: who writes there runs the platform. */
 const PLATFORM_NAMESPACE = 'plat-system'
@@ -26,17 +28,17 @@ export function renderBudgets(declared: Declared): { file: BudgetsFile; refused:
   const exceeding = new Set<string>()
   for (const agent of sorted(declared.agents)) {
     const { namespace, name } = agent.metadata
-    if (shareFaults(agent, declared).length > 0) exceeding.add(namespace)
-    else if (agentFaults(agent, declared).length === 0) budgets.push(...agentBudgets(agent))
+    if (shareProblems(agent, declared).length > 0) exceeding.add(namespace)
+    else if (agentProblems(agent, declared).length === 0) budgets.push(...agentBudgets(agent))
     else if (agent.spec.budget !== undefined)
       budgets.push(...nothing(`Agent/${keyOf(agent)}`, { namespaces: [namespace], agents: [name] }))
   }
   for (const policy of sorted(declared.budgets)) {
-    const foreign = foreignFaults(policy)
-    const share = shareFaults(policy, declared)
-    const faults = [...share, ...foreign, ...selectorFaults(policy.spec), ...budgetFaults(policy.spec, currency)]
-    refused.push(...faults.map((fault) => faultLine(policy, fault)))
-    if (faults.length === 0) budgets.push(...policyBudgets(policy))
+    const foreign = foreignProblems(policy)
+    const share = shareProblems(policy, declared)
+    const problems = [...share, ...foreign, ...selectorProblems(policy.spec), ...budgetProblems(policy.spec, currency)]
+    refused.push(...problems.map((problem) => problemLine(policy, problem)))
+    if (problems.length === 0) budgets.push(...policyBudgets(policy))
     else if (share.length > 0) exceeding.add(policy.metadata.namespace)
     else if (foreign.length === 0) budgets.push(...nothing(sourceOf(policy), matchOf(policy)))
   }
@@ -46,7 +48,7 @@ export function renderBudgets(declared: Declared): { file: BudgetsFile; refused:
 }
 
 /** A policy restrains its own namespace. */
-function foreignFaults({ metadata, spec }: Manifest<'BudgetPolicy'>): Fault[] {
+function foreignProblems({ metadata, spec }: Manifest<'BudgetPolicy'>): Problem[] {
   const { namespace } = spec.selector ?? {}
   if (namespace === undefined || namespace === metadata.namespace) return []
   if (metadata.namespace === PLATFORM_NAMESPACE) return []

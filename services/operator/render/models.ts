@@ -1,9 +1,9 @@
 import { withoutTrailing } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { ModelEndpointEntry, ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
+import { agentProblems } from '../validate/agent.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { allowedTools, tiersByName } from './limits/provider-tools.ts'
-import { agentFaults } from './unbuilt.ts'
 
 /** A key that an Agent names for its model. */
 export interface ModelKey {
@@ -48,7 +48,7 @@ function routedModel(
   declared: Pick<Declared, 'currency' | 'home'>,
 ): (Model & { endpoint: string }) | null {
   const { model } = agent.spec
-  if (model?.endpoint === undefined || agentFaults(agent, declared).length > 0) return null
+  if (model?.endpoint === undefined || agentProblems(agent, declared).length > 0) return null
   return { ...model, endpoint: model.endpoint }
 }
 

@@ -1,7 +1,7 @@
 import type { Manifest } from '@plat/resources'
 import type { PinsEntry } from '@plat/resources/rendered'
+import type { Problem } from '../validate/problem.ts'
 import { keyOf } from './declared.ts'
-import type { Fault } from './unbuilt.ts'
 
 type ToolPins = NonNullable<Manifest<'MCPServer'>['spec']['toolPins']>
 
@@ -13,8 +13,8 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/
 
 const isDigest = ([, digest]: readonly [tool: string, digest: string]) => DIGEST.test(digest)
 
-/** Returns a fault for each pin that is no digest. */
-export function pinFaults(path: string, { pins = {} }: ToolPins): Fault[] {
+/** Returns a problem for each pin that is no digest. */
+export function pinProblems(path: string, { pins = {} }: ToolPins): Problem[] {
   return Object.entries(pins)
     .filter((pin) => !isDigest(pin))
     .map(([tool]) => ({ path: `${path}.pins[${tool}]`, why: 'must read sha256:<64 hex digits>' }))

@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { PolicyEntry, PolicyFile, RuleEntry } from '@plat/resources/rendered'
+import { agentProblems } from '../validate/agent.ts'
+import { policyProblems } from '../validate/policy.ts'
+import { checked, type Problem, problemLine, shareProblems } from '../validate/problem.ts'
 import { type Declared, keyOf, objectKey, objectKeyOf, sorted } from './declared.ts'
 import { OVER_SHARE } from './size/shares.ts'
-import { agentFaults, checked, type Fault, faultLine, policyFaults, shareFaults } from './unbuilt.ts'
 
 /**
  * Agents and ToolPolicies as the gateway's policyFile. What cannot be enforced becomes a policy that denies everything
@@ -19,7 +21,7 @@ export function renderPolicies(
   const entries: PolicyEntry[] = []
   const governed = new Map<string, string[]>(declared.policies.map((policy) => [keyOf(policy), []]))
   for (const agent of sorted(declared.agents)) {
-    const lines = agentFaults(agent, declared).map((fault) => faultLine(agent, fault))
+    const lines = agentProblems(agent, declared).map((problem) => problemLine(agent, problem))
     refused.push(...lines)
     // An omitted policy takes no space: an agent without a policy is denied.
     if (isOversized(agent, declared)) continue
@@ -29,14 +31,16 @@ export function renderPolicies(
   }
   for (const policy of sorted(declared.policies)) {
     const agents = governed.get(keyOf(policy)) ?? []
-    const share = shareFaults(policy, declared)
-    refused.push(...share.map((fault) => faultLine(policy, fault)))
+    const share = shareProblems(policy, declared)
+    refused.push(...share.map((problem) => problemLine(policy, problem)))
     if (share.length > 0) continue
-    const lines = policyFaults(policy).map((fault) => faultLine(policy, fault))
+    const lines = policyProblems(policy).map((problem) => problemLine(policy, problem))
     refused.push(...lines)
     if (lines.length > 0) entries.push(denying(keyOf(policy), policy.metadata.namespace, agents, lines))
     else {
-      refused.push(...checked(() => cedarFaults(policy, declared.cedar)).map((fault) => faultLine(policy, fault)))
+      refused.push(
+        ...checked(() => cedarProblems(policy, declared.cedar)).map((problem) => problemLine(policy, problem)),
+      )
       entries.push(entryOf(policy, agents))
     }
   }
@@ -56,19 +60,19 @@ function govern(
   { oversized }: Pick<Declared, 'oversized'>,
 ): string[] {
   const { policyRef } = agent.spec
-  if (policyRef === undefined) return [faultLine(agent, { path: 'policyRef', why: 'missing: the agent is denied' })]
+  if (policyRef === undefined) return [problemLine(agent, { path: 'policyRef', why: 'missing: the agent is denied' })]
   const key = `${agent.metadata.namespace}/${policyRef}`
   const agents = governed.get(key)
   if (agents === undefined) {
-    return [faultLine(agent, { path: 'policyRef', why: `no ToolPolicy ${key}: the agent is denied` })]
+    return [problemLine(agent, { path: 'policyRef', why: `no ToolPolicy ${key}: the agent is denied` })]
   }
   agents.push(agent.metadata.name)
   if (oversized?.has(objectKey('ToolPolicy', key)) !== true) return []
-  return [faultLine(agent, { path: 'policyRef', why: `ToolPolicy ${key} ${OVER_SHARE}: the agent is denied` })]
+  return [problemLine(agent, { path: 'policyRef', why: `ToolPolicy ${key} ${OVER_SHARE}: the agent is denied` })]
 }
 
 /** A Cedar text that is none goes on as it is: the gateway denies by it, and counts it. */
-function cedarFaults({ spec: { cedar = '' } }: Manifest<'ToolPolicy'>, engine: Declared['cedar']): Fault[] {
+function cedarProblems({ spec: { cedar = '' } }: Manifest<'ToolPolicy'>, engine: Declared['cedar']): Problem[] {
   const compiled = cedar === '' ? null : engine?.compile(cedar)
   return typeof compiled === 'string' ? [{ path: 'cedar', why: `${compiled}: the policy denies` }] : []
 }

@@ -1,8 +1,8 @@
 import { isAddressRange } from '@plat/http'
 import type { Manifest } from '@plat/resources'
 import type { Sovereignty } from '@plat/resources/sovereignty'
+import { type Problem, problemLine } from '../validate/problem.ts'
 import { type Declared, sorted } from './declared.ts'
-import { type Fault, faultLine } from './unbuilt.ts'
 
 /** Refuses every upstream: ISO 3166 never assigns ZZ, and upstreams without a jurisdiction are refused as well. */
 const NOWHERE: Sovereignty = { version: 1, requireJurisdiction: true, allowedJurisdictions: ['ZZ'] }
@@ -28,8 +28,10 @@ export function renderSovereignty({ sovereignty, tiers }: Pick<Declared, 'sovere
 function renderRules({ sovereignty }: Pick<Declared, 'sovereignty'>): { file: Sovereignty; refused: string[] } {
   const [only, ...others] = sorted(sovereignty)
   if (only === undefined) return { file: { version: 1 }, refused: [] }
-  const faults = others.length > 0 ? severalFaults(sovereignty) : rangeFaults(only)
-  return faults.length > 0 ? { file: NOWHERE, refused: faults } : { file: { version: 1, ...only.spec }, refused: [] }
+  const problems = others.length > 0 ? severalProblems(sovereignty) : rangeProblems(only)
+  return problems.length > 0
+    ? { file: NOWHERE, refused: problems }
+    : { file: { version: 1, ...only.spec }, refused: [] }
 }
 
 /** The rules for upstreams in the format of the file; null if there are none. */
@@ -37,16 +39,16 @@ export function sovereigntyInForce(declared: Pick<Declared, 'sovereignty'>): Sov
   return declared.sovereignty.length === 0 ? null : renderRules(declared).file
 }
 
-function severalFaults(all: Declared['sovereignty']): string[] {
+function severalProblems(all: Declared['sovereignty']): string[] {
   const why = 'there is more than one SovereigntyPolicy: every upstream is refused until there is one'
-  return sorted(all).map((policy) => faultLine(policy, { path: 'metadata.name', why }))
+  return sorted(all).map((policy) => problemLine(policy, { path: 'metadata.name', why }))
 }
 
-function rangeFaults(policy: Manifest<'SovereigntyPolicy'>): string[] {
-  const faults: Fault[] = (policy.spec.allowedCIDRs ?? []).flatMap((range, index) =>
+function rangeProblems(policy: Manifest<'SovereigntyPolicy'>): string[] {
+  const problems: Problem[] = (policy.spec.allowedCIDRs ?? []).flatMap((range, index) =>
     isAddressRange(range)
       ? []
       : [{ path: `allowedCIDRs[${index}]`, why: 'not an address range: every upstream is refused' }],
   )
-  return faults.map((fault) => faultLine(policy, fault))
+  return problems.map((problem) => problemLine(policy, problem))
 }

@@ -1,19 +1,19 @@
 import { X509Certificate } from 'node:crypto'
 import type { Manifest } from '@plat/resources'
 import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
+import { agentProblems } from '../validate/agent.ts'
+import {
+  type Problem,
+  problemLine,
+  RESERVED_PREFIX,
+  reservedName,
+  shareProblems,
+  urlProblem,
+} from '../validate/problem.ts'
+import { serverProblems } from '../validate/server.ts'
 import { authEntry, bundleOf } from './auth.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { pinsOf, policyPins } from './pins.ts'
-import {
-  agentFaults,
-  type Fault,
-  faultLine,
-  RESERVED_PREFIX,
-  reservedName,
-  serverFaults,
-  shareFaults,
-  urlFault,
-} from './unbuilt.ts'
 
 /**
  * MCPServers and the tools of Agents as the gateway's upstreamsFile. The name of a refused server is unknown everywhere: it
@@ -31,19 +31,19 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   }
   const good: Manifest<'MCPServer'>[] = []
   for (const server of sorted(declared.servers)) {
-    const faults = [
-      ...shareFaults(server, declared),
-      ...serverFaults(server),
-      ...bundleFaults(server, declared.bundles),
+    const problems = [
+      ...shareProblems(server, declared),
+      ...serverProblems(server),
+      ...bundleProblems(server, declared.bundles),
     ]
-    rendering.refused.push(...faults.map((fault) => faultLine(server, fault)))
-    if (faults.length === 0) good.push(server)
+    rendering.refused.push(...problems.map((problem) => problemLine(server, problem)))
+    if (problems.length === 0) good.push(server)
     else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
   }
   for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared.bundles)
   const agentWeb: UpstreamsFile['agentWeb'] = {}
   for (const agent of sorted(declared.agents)) {
-    if (agentFaults(agent, declared).length > 0) continue
+    if (agentProblems(agent, declared).length > 0) continue
     renderTools(rendering, agent)
     if (agent.spec.web !== undefined || agent.spec.browser !== undefined) agentWeb[keyOf(agent)] = webOf(agent.spec)
   }
@@ -111,7 +111,7 @@ function serverEntry(
 }
 
 /** Without its bundle a server could not be verified or reached. */
-function bundleFaults(server: Manifest<'MCPServer'>, { texts, withheld }: Declared['bundles']): Fault[] {
+function bundleProblems(server: Manifest<'MCPServer'>, { texts, withheld }: Declared['bundles']): Problem[] {
   const from = bundleOf(server)
   if (from === null) return []
   const bundle = texts.get(from)
@@ -136,7 +136,7 @@ function renderTools(rendering: Rendering, agent: Manifest<'Agent'>): void {
   const { namespace, name } = agent.metadata
   for (const [index, tool] of (agent.spec.tools ?? []).entries()) {
     const at = `tools[${index}]`
-    const refuse = (fault: Fault) => rendering.refused.push(faultLine(agent, fault))
+    const refuse = (problem: Problem) => rendering.refused.push(problemLine(agent, problem))
     if (tool.name.startsWith(RESERVED_PREFIX)) refuse(reservedName(`${at}.name`))
     else if (tool.serverRef !== undefined) {
       const key = `${tool.serverRef.namespace ?? namespace}/${tool.serverRef.name}`
@@ -146,7 +146,8 @@ function renderTools(rendering: Rendering, agent: Manifest<'Agent'>): void {
       if (why !== null) refuse({ path: `${at}.serverRef`, why })
     } else if (tool.upstreamURL !== undefined) {
       const path = `${at}.upstreamURL`
-      const why = urlFault(path, tool.upstreamURL)?.why ?? renderImplicit(rendering, agent, tool.name, tool.upstreamURL)
+      const why =
+        urlProblem(path, tool.upstreamURL)?.why ?? renderImplicit(rendering, agent, tool.name, tool.upstreamURL)
       if (why !== null) refuse({ path, why })
     }
   }

@@ -81,10 +81,10 @@ export function sovereignFinding(
     const message = 'there is no SovereigntyPolicy'
     return said ? { type, status: 'Unknown', reason: 'NoSovereigntyPolicy', message } : null
   }
-  const faults = relied.flatMap(([field, place]) => {
-    const fault = residencyFault(rules, place)
-    return fault === null ? [] : [field === '' ? fault : `${field}: ${fault}`]
+  const problems = relied.flatMap(([field, place]) => {
+    const problem = residencyFault(rules, place)
+    return problem === null ? [] : [field === '' ? problem : `${field}: ${problem}`]
   })
-  if (faults.length === 0) return { type, status: 'True', reason: 'Compliant', message: '' }
-  return { type, status: 'False', reason: 'NotCompliant', message: faults.join('; ') }
+  if (problems.length === 0) return { type, status: 'True', reason: 'Compliant', message: '' }
+  return { type, status: 'False', reason: 'NotCompliant', message: problems.join('; ') }
 }

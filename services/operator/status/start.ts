@@ -64,13 +64,13 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
     refused: refused(),
     pinReport: (server) => reports.get(keyOf(server)) ?? null,
   })
-  const faults: string[] = []
+  const problems: string[] = []
   for (const page of [agents, policies, budgets, memory, sovereignty, tiers, servers]) {
     for (const object of page.items) {
       await statuses.write(store, object, rfc3339(clock.now())).catch((error: unknown) => {
-        faults.push(`${object.kind} ${keyOf(object)}: ${reasonOf(error)}`)
+        problems.push(`${object.kind} ${keyOf(object)}: ${reasonOf(error)}`)
       })
     }
   }
-  if (faults.length > 0) throw new Error(faults.join('; '))
+  if (problems.length > 0) throw new Error(problems.join('; '))
 }

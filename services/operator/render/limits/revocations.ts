@@ -1,9 +1,9 @@
 import { rfc3339 } from '@plat/core'
 import type { Resource } from '@plat/resources'
+import { problemLine } from '../../validate/problem.ts'
 import { keyOf } from '../declared.ts'
 import { CONFIG_MAP_BYTES, isWithinLimits, type PackedFile, packFile, roomOf } from '../size/packed.ts'
 import { exceededShares, OVER_SHARE } from '../size/shares.ts'
-import { faultLine } from '../unbuilt.ts'
 
 /** Format `revocationsFile`: who may not call. */
 export interface RevocationsFile {
@@ -47,7 +47,7 @@ export function renderRevocations(
     if (reaches(revocation, home)) entries.push(entryOf(revocation))
     else {
       const why = `reaches beyond ${revocation.metadata.namespace}: put it into the namespace ${home}`
-      refused.push(faultLine(revocation, { path: 'target', why }))
+      refused.push(problemLine(revocation, { path: 'target', why }))
     }
   }
   return { file: { version: 1, revocations: [...entries, ...ended] }, refused }
@@ -72,7 +72,7 @@ export async function renderRevocationsWithinShares(
   }
   const why = `the revocations of the namespace exceed its share: the whole namespace is suspended until they fit`
   const affected = revocations.filter(({ metadata }) => suspended.has(metadata.namespace))
-  return { packed, refused: [...refused, ...affected.map((one) => faultLine(one, { path: 'metadata.name', why }))] }
+  return { packed, refused: [...refused, ...affected.map((one) => problemLine(one, { path: 'metadata.name', why }))] }
 }
 
 function pack(revocations: readonly RevocationEntry[]): Promise<PackedFile> {

@@ -1,8 +1,8 @@
 import { type Members, member, textOf } from '@plat/kubernetes'
 import { type AgentSpec, grantsOf, type Resource, type TrustTierSpec } from '@plat/resources'
 import { MAX_ENDED_PER_NAMESPACE } from '../../render/limits/ended.ts'
-import { agentFaults } from '../../render/unbuilt.ts'
-import { volumeFault } from '../pod/pod.ts'
+import { agentProblems } from '../../validate/agent.ts'
+import { volumeProblem } from '../pod/pod.ts'
 import type { SandboxSettings } from '../settings.ts'
 import { inheritedTaints } from './taints.ts'
 
@@ -56,10 +56,11 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
   const { session, agent, tier, settings, template } = parts
   const { agentRef } = session.spec
   if (agent === undefined) return { reason: 'AgentNotFound', message: `there is no Agent ${agentRef}` }
-  const [fault] = agentFaults(agent, parts)
-  if (fault !== undefined) return { reason: 'AgentRefused', message: `Agent ${agentRef} ${fault.path}: ${fault.why}` }
+  const [problem] = agentProblems(agent, parts)
+  if (problem !== undefined)
+    return { reason: 'AgentRefused', message: `Agent ${agentRef} ${problem.path}: ${problem.why}` }
   if (tier === undefined) return { reason: 'TierNotFound', message: `there is no TrustTier ${agent.spec.tier}` }
-  const refused = tierFault(agent.spec, tier) ?? profileFault(agent.spec, settings)
+  const refused = tierProblem(agent.spec, tier) ?? profileProblem(agent.spec, settings)
   if (refused !== null) return refused
   const granted = grantsOf(agent.metadata, agent.spec).scopes
   const scopes = session.spec.scopes ?? granted
@@ -75,7 +76,7 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
   }
   const mode = session.status?.mode ?? (isWarm(agent.spec, tier.spec, template) ? 'claim' : 'direct')
   return (
-    proofFault(tier.spec, mode) ?? {
+    proofProblem(tier.spec, mode) ?? {
       mode,
       agent: agent.spec,
       tier,
@@ -115,17 +116,17 @@ export function isPlan(answer: Plan | Hindrance): answer is Plan {
   return 'mode' in answer
 }
 
-function tierFault(agent: AgentSpec, { metadata, spec }: Resource<'TrustTier'>): Hindrance | null {
+function tierProblem(agent: AgentSpec, { metadata, spec }: Resource<'TrustTier'>): Hindrance | null {
   const { profile = 'default' } = agent
   if (spec.allowedProfiles !== undefined && !spec.allowedProfiles.includes(profile)) {
     return { reason: 'ProfileNotAllowed', message: `TrustTier ${metadata.name} does not allow the profile ${profile}` }
   }
   const keys = [agent.model, ...(agent.model?.fallbacks ?? [])].flatMap((one) => one?.apiKeySecretRef?.name ?? [])
-  const fault = volumeFault(spec, new Set(keys))
-  return fault === null ? null : { reason: 'TierRefused', message: `TrustTier ${metadata.name} ${fault}` }
+  const problem = volumeProblem(spec, new Set(keys))
+  return problem === null ? null : { reason: 'TierRefused', message: `TrustTier ${metadata.name} ${problem}` }
 }
 
-function profileFault({ profile }: AgentSpec, settings: SandboxSettings): Hindrance | null {
+function profileProblem({ profile }: AgentSpec, settings: SandboxSettings): Hindrance | null {
   const missing = (flag: string) => ({ reason: 'ProfileNotServed', message: `profile ${profile}: set ${flag}` })
   if (profile === 'browser' && settings.browserImage === '') return missing('-browser-image')
   if (profile === 'codeInterpreter' && settings.codeInterpreterImage === '') return missing('-code-interpreter-image')
@@ -150,7 +151,7 @@ function isWarm(
 }
 
 /** The broker knows where a warm pod runs; for a dedicated pod there is no proof when its token is minted. */
-function proofFault({ requireProof = [], attested }: TrustTierSpec, mode: Mode): Hindrance | null {
+function proofProblem({ requireProof = [], attested }: TrustTierSpec, mode: Mode): Hindrance | null {
   if (attested === true) return null
   const unmet = requireProof.find((check) => mode === 'direct' || check !== 'kubernetes')
   if (unmet === undefined) return null

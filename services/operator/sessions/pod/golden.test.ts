@@ -6,7 +6,7 @@ import { isMembers, type Members, member } from '@plat/kubernetes'
 import { parse } from 'yaml'
 import type { SandboxSettings } from '../settings.ts'
 import { resource } from '../testing/resource.ts'
-import { podTemplateOf, volumeFault } from './pod.ts'
+import { podTemplateOf, volumeProblem } from './pod.ts'
 import { claimOf, heldTokenOf, poolOf, sandboxOf, tokenSecret } from './sandbox.ts'
 
 const FIXTURES = path.join(import.meta.dirname, 'fixtures')
@@ -108,13 +108,13 @@ test('a sandbox gets the URL of its model, and never the key', () => {
   assert.doesNotMatch(JSON.stringify(made('everything')), /llm\.example|api\.key|"second"/)
   const keys = new Set(['llm'])
   const tier = (volume: object) => ({ podDefaults: { volumes: [{ name: 'v', ...volume }] } })
-  assert.match(volumeFault(tier({ secret: { secretName: 'llm' } }), keys) ?? '', /never reaches a sandbox/)
+  assert.match(volumeProblem(tier({ secret: { secretName: 'llm' } }), keys) ?? '', /never reaches a sandbox/)
   assert.match(
-    volumeFault(tier({ projected: { sources: [{ secret: { name: 'llm' } }] } }), keys) ?? '',
+    volumeProblem(tier({ projected: { sources: [{ secret: { name: 'llm' } }] } }), keys) ?? '',
     /never reaches/,
   )
-  assert.equal(volumeFault(tier({ secret: { secretName: 'other' } }), keys), null)
-  assert.match(volumeFault(tier({ name: 'session' }), keys) ?? '', /is the operator's/)
+  assert.equal(volumeProblem(tier({ secret: { secretName: 'other' } }), keys), null)
+  assert.match(volumeProblem(tier({ name: 'session' }), keys) ?? '', /is the operator's/)
 })
 
 test('a workspace is a volume of the session, of its size and class, where the Agent wants it', () => {

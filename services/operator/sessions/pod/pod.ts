@@ -111,7 +111,7 @@ export function volumeClaimsOf({ workspace }: AgentSpec): readonly object[] {
 }
 
 /** The problem of a tier's volumes, or null. */
-export function volumeFault({ podDefaults }: TrustTierSpec, modelSecrets: ReadonlySet<string>): string | null {
+export function volumeProblem({ podDefaults }: TrustTierSpec, modelSecrets: ReadonlySet<string>): string | null {
   for (const [index, volume] of (podDefaults?.volumes ?? []).entries()) {
     const where = `podDefaults.volumes[${index}]`
     if (volume.name === WORKSPACE || volume.name === SESSION)

@@ -1,0 +1,64 @@
+import type { Manifest } from '@plat/resources'
+import { isWrittenHeader } from '@plat/resources/rendered'
+import { pinProblems } from '../render/pins.ts'
+import { checked, fileNames, type Problem, RESERVED_PREFIX, reservedName, urlProblem } from './problem.ts'
+
+export function serverProblems(server: Manifest<'MCPServer'>): Problem[] {
+  return checked(() => problemsOfServer(server))
+}
+
+function problemsOfServer({ metadata, spec }: Manifest<'MCPServer'>): Problem[] {
+  const problems: Problem[] = []
+  if (metadata.name.startsWith(RESERVED_PREFIX)) problems.push(reservedName('metadata.name'))
+  const url = urlProblem('url', spec.url)
+  if (url !== null) problems.push(url)
+  if (spec.auth !== undefined) problems.push(...authProblems(spec.auth, spec.url))
+  if (spec.caBundleRef !== undefined) problems.push(...fileNames('caBundleRef', spec.caBundleRef))
+  if (spec.toolPins !== undefined) problems.push(...pinProblems('toolPins', spec.toolPins))
+  problems.push(...labelProblems(spec.toolLabels ?? {}))
+  for (const [index, namespace] of (spec.allowedNamespaces ?? []).entries()) {
+    if (spec.shared === true && !NAMESPACE.test(namespace))
+      problems.push({ path: `allowedNamespaces[${index}]`, why: 'must be the name of a namespace' })
+  }
+  return problems
+}
+
+const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
+
+/** Tokens carry labels separated by spaces; and what every label stands for is no label itself. */
+const LABEL = /^(?!\*$)[\x21-\x7e]+$/
+
+function labelProblems(toolLabels: NonNullable<Manifest<'MCPServer'>['spec']['toolLabels']>): Problem[] {
+  const problems: Problem[] = []
+  for (const [tool, { taints = [], clearTaints = [], sinks = [] }] of Object.entries(toolLabels)) {
+    const told = { taints, clearTaints: clearTaints.filter((label) => label !== '*'), sinks }
+    for (const [part, labels] of Object.entries(told)) {
+      const why = 'a label is printable ASCII without spaces, and * stands for all only in clearTaints'
+      if (!labels.every((label) => LABEL.test(label))) problems.push({ path: `toolLabels[${tool}].${part}`, why })
+    }
+  }
+  return problems
+}
+
+type Auth = NonNullable<Manifest<'MCPServer'>['spec']['auth']>
+
+/** Problems of `auth` that the schema cannot express and the gateway would refuse. */
+function authProblems({ type, secretRef, headerName, oauth, mtls }: Auth, url: string): Problem[] {
+  const problems: Problem[] = []
+  if (headerName !== undefined && isWrittenHeader(headerName)) {
+    problems.push({ path: 'auth.headerName', why: 'the gateway writes this header itself' })
+  }
+  if (type === 'mtls' && !url.startsWith('https://')) {
+    problems.push({ path: 'auth.type', why: 'mtls needs a url that begins with https://' })
+  }
+  if (secretRef !== undefined) problems.push(...fileNames('auth.secretRef', secretRef))
+  if (mtls !== undefined) problems.push(...fileNames('auth.mtls.certSecretRef', mtls.certSecretRef))
+  if (oauth === undefined) return problems
+  const tokenURL = urlProblem('auth.oauth.tokenURL', oauth.tokenURL)
+  return [
+    ...problems,
+    ...(tokenURL === null ? [] : [tokenURL]),
+    ...fileNames('auth.oauth.clientIdRef', oauth.clientIdRef),
+    ...fileNames('auth.oauth.clientSecretRef', oauth.clientSecretRef),
+  ]
+}
