@@ -60,7 +60,7 @@ const confirmation = async (here: ApprovalFixture, id: string) => {
 }
 
 describe('confirmation by the user', { concurrency: true }, () => {
-  test('the user confirms on a device what is done in his name, by a code that the approval shows as well', async (t) => {
+  test('the user confirms a call on a device, with a code that the approval shows as well', async (t) => {
     // Shows D3.approvals.quorum.userConfirmation, D3.ciba.enabled, D3.ciba.issuer, D3.ciba.clientID, D3.ciba.clientSecretFile,
     // D3.ciba.requestedExpirySeconds, D3.ciba.bindingMessagePrefix.
     const here = await withCiba(t)
@@ -71,7 +71,11 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.ok(Number(requested_expiry) > 0 && Number(requested_expiry) <= 300)
     await until(async () => (await confirmation(here, id)).state === 'asked', 'the question in the approval')
     assert.deepEqual(await confirmation(here, id), { state: 'asked', code: binding_message })
-    assert.equal((await here.admin('POST', `/v1/approvals/${id}/approve`, {})).body.state, 'pending', 'nobody else can')
+    assert.equal(
+      (await here.admin('POST', `/v1/approvals/${id}/approve`, {})).body.state,
+      'pending',
+      'approvers alone cannot',
+    )
     await basic.answer('allow ann')
     assert.match(await answer, /deleted/)
     const { state, quorum } = await shown(here, id)
@@ -80,7 +84,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.equal(basic.count('ann'), 1)
   })
 
-  test('a user who says no ends it', async (t) => {
+  test('a refusal by the user ends the approval', async (t) => {
     const here = await withCiba(t)
     const { answer } = await here.hold('a', 'bob')
     await basic.question('bob')
@@ -91,7 +95,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     )
   })
 
-  test('what another user confirms counts for nothing', async (t) => {
+  test('a confirmation by another user does not count', async (t) => {
     const here = await withCiba(t)
     const { answer } = await here.hold('a', 'cid')
     await basic.question('cid')
@@ -99,7 +103,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.match(await answer, /approval_denied/)
   })
 
-  test('an approver is needed as well where the quorum says so, in whatever order they come', async (t) => {
+  test('an approver is needed as well if the quorum requires one, in any order', async (t) => {
     const here = await withCiba(t, { quorum: { default: { minApprovers: 1, userConfirmation: 'ciba' } } })
     const { id, answer } = await here.hold('a', 'dan')
     await basic.question('dan')
@@ -110,7 +114,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.match(await answer, /deleted/)
   })
 
-  test('a user who cannot be asked: approvers decide alone, one at least, or the call is denied', async (t) => {
+  test('if the user cannot be prompted, at least one approver decides, or the call is denied', async (t) => {
     // Shows D3.ciba.fallback.approvers, D3.ciba.fallback.deny.
     // Shows D3.ciba.fallback.
     const here = await withCiba(t)
@@ -123,7 +127,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.match(await strict.call('a', 'nobody'), /user confirmation failed: unknown_user_id/)
   })
 
-  test('assurance, scopes, claim and addresses are those of the configuration', async (t) => {
+  test('assurance, scopes, claim and endpoints are configurable', async (t) => {
     // Shows D3.ciba.acrValues, D3.ciba.scopes, D3.ciba.userClaim, D3.ciba.clientAuth, D3.ciba.tokenEndpoint, D3.ciba.jwksURL,
     // D3.ciba.backchannelAuthenticationEndpoint.
     const ciba = {
@@ -150,7 +154,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.match(await weak.answer, /approval_denied/)
   })
 
-  test('a provider behind an authority of its own is believed by caFile alone', async (t) => {
+  test('a provider with a private CA is trusted only through caFile', async (t) => {
     // Shows D3.ciba.caFile.
     const { url, caFile } = await tlsFront(t, basic.url)
     const places = { backchannelAuthenticationEndpoint: `${url}/backchannel`, tokenEndpoint: `${url}/token` }
@@ -164,7 +168,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
     assert.match(await denied, /user confirmation failed: the provider gave no answer/)
   })
 
-  test('nobody is worn out: of many questions to one user three are open at once', async (t) => {
+  test('at most three questions to a user are open at once', async (t) => {
     const here = await withCiba(t)
     for (const name of ['a', 'b', 'c', 'd', 'e']) await here.hold(name, 'gus')
     await until(() => basic.count('gus') === 3, 'three questions')
@@ -173,7 +177,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
   })
 })
 
-/** The same provider behind TLS, under an authority that nobody knows. */
+/** The same provider behind TLS with an unknown CA. */
 async function tlsFront(t: TestContext, target: string): Promise<{ readonly url: string; readonly caFile: string }> {
   const authority = await createAuthority({ name: 'authority of the test', now: Date.now() })
   const leaf = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })

@@ -17,25 +17,25 @@ import {
 } from '@plat/tokens'
 import type { CibaOptions } from './index.ts'
 
-/** Deadline of one request: connection, head and body, in milliseconds. */
+/** Timeout of one request (connect, headers and body), in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000
-/** Largest answer of the provider, in bytes. */
+/** Maximum response of the provider, in bytes. */
 const ANSWER_MAX_BYTES = 64 * 1024
-/** Largest file with the client's secret, in bytes. */
+/** Maximum size of the client secret file, in bytes. */
 const SECRET_MAX_BYTES = 64 * 1024
-/** How often keys are fetched anew, in seconds. */
+/** Interval between fetches of the keys, in seconds. */
 const REFRESH_SECONDS = 300
-/** Skew granted on the times of ID tokens, in seconds. */
+/** Leeway for times of ID tokens, in seconds. */
 const LEEWAY_SECONDS = 60
-/** CIBA Core, section 7.3: where the provider does not say how often it may be asked. */
+/** CIBA Core, section 7.3: default poll interval. */
 const INTERVAL_SECONDS = 5
-/** Letters of the code that a user compares: 40 bits, which nobody guesses in the life of an approval. */
+/** Length of the code that a user compares: 40 bits, not guessable during an approval. */
 const CODE_CHARS = 8
-/** Error codes of OAuth; whatever else a provider says is not repeated. */
+/** OAuth error codes. Other texts of a provider are never repeated. */
 const ERROR_CODE = /^[a-z0-9_]{1,64}$/
 const GRANT = 'urn:openid:params:grant-type:ciba'
 
-/** A question that the provider has taken. */
+/** An accepted authentication request. */
 export interface PendingAuthentication {
   readonly requestId: string
   readonly code: string
@@ -44,14 +44,14 @@ export interface PendingAuthentication {
   readonly intervalMs: number
 }
 
-/** The user cannot be asked; `again`: perhaps a moment later. */
+/** The user cannot be prompted. `again`: a retry may succeed. */
 export interface Unavailable {
   readonly kind: 'unavailable'
   readonly why: string
   readonly again: boolean
 }
 
-/** The user was asked, or was to be asked, and has not agreed: no fallback applies. `byUser`: the user said so. */
+/** The user has not agreed; no fallback applies. `byUser`: an explicit refusal. */
 export interface NotAgreed {
   readonly kind: 'notAgreed'
   readonly why: string
@@ -59,8 +59,8 @@ export interface NotAgreed {
 }
 
 /**
- * Errors of the backchannel endpoint (CIBA Core, section 13) which say that this user cannot be asked. Of the others
- * `access_denied` is a refusal, and the rest is a fault of the configuration, which must not replace the user's consent.
+ * Errors of the backchannel endpoint (CIBA Core, section 13) that mean that this user cannot be prompted. Of the others `access_denied`
+ * is a refusal, and the rest are configuration errors, which must not replace the user's consent.
  */
 const CANNOT_BE_ASKED: ReadonlySet<string> = new Set([
   'unknown_user_id',
@@ -69,12 +69,12 @@ const CANNOT_BE_ASKED: ReadonlySet<string> = new Set([
   'invalid_user_code',
 ])
 
-/** Asks users to confirm what is done for them, on a device of theirs (OpenID Connect CIBA Core 1.0, poll mode). */
+/** Prompts users on their devices to confirm a call (OpenID Connect CIBA Core 1.0, poll mode). */
 export interface Ciba {
   readonly fallback: 'approvers' | 'deny'
-  /** Asks this user; the question is over after so many milliseconds. Never rejects. */
+  /** Prompts this user for at most `leftMs` milliseconds. Never rejects. */
   prompt(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed>
-  /** Returns the state of a question that was asked. Silence and errors are no agreement. Never rejects. */
+  /** Returns the state of a prompt. Timeouts and errors are not agreement. Never rejects. */
   poll(asked: PendingAuthentication, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
   close(): void
 }
@@ -84,7 +84,7 @@ interface Confirmed extends TimedClaims {
   readonly acr: unknown
 }
 
-/** Fetches the provider's keys; when that fails it is tried again. Rejects when `caFile` cannot be read. */
+/** Fetches the provider's keys; a failed fetch is retried. Rejects if `caFile` cannot be read. */
 export async function openCiba(options: CibaOptions): Promise<Ciba> {
   const { config, clock, log, dialer, extraCA } = options
   const { issuer, jwksURL, clientID, caFile, userClaim: claim } = config.ciba
@@ -151,7 +151,7 @@ class Client implements Ciba {
     const { clock, log } = this.#parts
     if (clock.now() >= until) return notAgreed('the user did not answer in time')
     const answer = await this.#post('tokenEndpoint', { grant_type: GRANT, auth_req_id: requestId })
-    // Until its time is over the question is open, whatever keeps the provider from saying so.
+    // The prompt remains open until it expires, even if the provider is unreachable.
     if ('kind' in answer) return 'pending'
     const error = answer.status === 200 ? null : errorIn(answer)
     if (error === 'authorization_pending') return 'pending'
@@ -167,11 +167,11 @@ class Client implements Ciba {
   #notAsked(user: string, error: string): Unavailable | NotAgreed {
     if (CANNOT_BE_ASKED.has(error)) return unavailable(error)
     if (error === 'access_denied') return { ...notAgreed('the user did not confirm it'), byUser: true }
-    this.#parts.log.error({ user, error }, 'the identity provider refuses to ask users: check block ciba')
+    this.#parts.log.error({ user, error }, 'the identity provider refuses to prompt users: check block ciba')
     return notAgreed(`the provider refused the request: ${error}`)
   }
 
-  /** Null: this user has confirmed, with the assurance that is asked for. */
+  /** Returns null if this user has confirmed with the required assurance. */
   async #faultOf(token: unknown, user: string): Promise<string | null> {
     const { verifier, config } = this.#parts
     const { acrValues } = config.ciba
@@ -214,7 +214,7 @@ class Client implements Ciba {
     }
   }
 
-  /** Null: a public client. Read for each request, so that a new secret counts at once. */
+  /** Returns null for a public client. Read for each request, so that a new secret applies at once. */
   async #secret(): Promise<string | null> {
     const { clientSecretFile } = this.#parts.config.ciba
     if (clientSecretFile === '') return null

@@ -6,9 +6,7 @@ export const cibaBlock = defineBlock({
   path: 'ciba',
   feature: 'ciba',
   schema: Type.Object({
-    enabled: key.flag(
-      'Users confirm on a device of theirs what is done for them, where a quorum has `userConfirmation`.',
-    ),
+    enabled: key.flag('Users confirm calls made for them on a device if a quorum has `userConfirmation`.'),
     issuer: key.url('Required when enabled.'),
     backchannelAuthenticationEndpoint: key.url('Default discovery.'),
     tokenEndpoint: key.url('Default discovery.'),
@@ -16,24 +14,20 @@ export const cibaBlock = defineBlock({
     clientID: key.text('Required when enabled.'),
     clientSecretFile: key.file('Its secret; read for each request.'),
     clientAuth: Type.Enum(['basic', 'post'], { default: 'basic', description: 'How the client authenticates.' }),
-    caFile: key.file('PEM CA bundle trusted for the provider beside the system’s.', 'error'),
-    scopes: key.texts('Scopes that are asked for beside `openid`.'),
-    acrValues: key.texts('Assurance that is asked for; the ID token must have one of them.'),
+    caFile: key.file('PEM CA bundle trusted for the provider in addition to the system’s.', 'error'),
+    scopes: key.texts('Scopes requested in addition to `openid`.'),
+    acrValues: key.texts('Requested assurance; the ID token must have one of them.'),
     userClaim: key.text(
       'Claim that must name the user of the session; default `preferred_username`, then `email`, then `sub`.',
     ),
-    requestedExpirySeconds: key.seconds(
-      'How long the user may take; default the remaining life of the approval.',
-      0,
-      0,
-    ),
+    requestedExpirySeconds: key.seconds('Time limit for the user; default the remaining life of the approval.', 0, 0),
     fallback: Type.Enum(['approvers', 'deny'], {
       default: 'approvers',
       description:
-        'When the user cannot be asked (unknown to the provider, no device, no provider): approvers decide alone, one at least, or the call is denied. A user who was asked and did not answer has not agreed: denied.',
+        'When the user cannot be prompted (unknown to the provider, no device, no provider): approvers decide alone, one at least, or the call is denied. A prompted user who did not respond has not agreed: denied.',
     }),
     bindingMessagePrefix: key.text(
-      'Begins what the user reads; a code follows, which the approval shows as well.',
+      'Begin of the text that the user reads; followed by a code that the approval shows as well.',
       'PLAT',
       '^[a-zA-Z0-9._+/!?#-]{0,11}$',
     ),

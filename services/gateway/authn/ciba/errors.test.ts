@@ -7,7 +7,7 @@ import { type Ciba, openCiba } from './client.ts'
 const ISSUER = 'https://login.example'
 const GOOD_ASK = { auth_req_id: 'r', expires_in: 120, interval: 5 }
 
-/** A client whose provider answers the two endpoints with these. */
+/** A client of a provider with scripted endpoints. */
 async function clientOf(answers: {
   ask?: ProviderResponse
   poll?: ProviderResponse
@@ -44,7 +44,7 @@ async function clientOf(answers: {
 }
 
 interface ProviderResponse {
-  /** 0: no connection. */
+  /** 0: connection failure. */
   readonly status: number
   readonly body: object
 }
@@ -53,12 +53,12 @@ const error = (status: number, code: string): ProviderResponse => ({ status, bod
 
 const ASKING: readonly (readonly [
   ProviderResponse,
-  'cannot be asked' | 'try again' | 'not agreed' | 'refused by the user',
+  'cannot be prompted' | 'try again' | 'not agreed' | 'refused by the user',
 ])[] = [
-  [error(400, 'unknown_user_id'), 'cannot be asked'],
-  [error(400, 'expired_login_hint_token'), 'cannot be asked'],
-  [error(400, 'missing_user_code'), 'cannot be asked'],
-  [error(400, 'invalid_user_code'), 'cannot be asked'],
+  [error(400, 'unknown_user_id'), 'cannot be prompted'],
+  [error(400, 'expired_login_hint_token'), 'cannot be prompted'],
+  [error(400, 'missing_user_code'), 'cannot be prompted'],
+  [error(400, 'invalid_user_code'), 'cannot be prompted'],
   [error(403, 'access_denied'), 'refused by the user'],
   [error(400, 'invalid_request'), 'not agreed'],
   [error(400, 'invalid_scope'), 'not agreed'],
@@ -72,7 +72,7 @@ const ASKING: readonly (readonly [
   [{ status: 0, body: {} }, 'try again'],
 ]
 
-test('each error of the backchannel endpoint: the fallback is for users who cannot be asked, and for them alone', async () => {
+test('each error of the backchannel endpoint: the fallback applies only to users who cannot be prompted', async () => {
   // Shows D3.ciba.fallback.
   for (const [ask, expected] of ASKING) {
     const { ciba } = await clientOf({ ask })
@@ -81,7 +81,7 @@ test('each error of the backchannel endpoint: the fallback is for users who cann
       !('kind' in result) || result.kind === 'unavailable'
         ? 'kind' in result && result.again
           ? 'try again'
-          : 'cannot be asked'
+          : 'cannot be prompted'
         : result.byUser
           ? 'refused by the user'
           : 'not agreed'
@@ -111,7 +111,7 @@ const POLLING: readonly (readonly [
   [{ status: 0, body: {} }, 'pending'],
 ]
 
-test('each error of the token endpoint: a user who was asked and does not say yes has not agreed', async () => {
+test('each error of the token endpoint: a prompted user who does not confirm has not agreed', async () => {
   for (const [poll, expected] of POLLING) {
     const { ciba, clock } = await clientOf({ poll })
     const asked = await ciba.prompt('uma', 60_000)
@@ -121,7 +121,7 @@ test('each error of the token endpoint: a user who was asked and does not say ye
     assert.equal(found, expected, JSON.stringify(poll))
     await clock.advance(60_000)
     const late = await ciba.poll(asked, 'uma')
-    assert.ok(typeof late !== 'string' && /did not answer in time/.test(late.why), 'the time is over')
+    assert.ok(typeof late !== 'string' && /did not answer in time/.test(late.why), 'the prompt has expired')
     ciba.close()
   }
 })

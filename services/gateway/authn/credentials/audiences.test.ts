@@ -37,7 +37,7 @@ test('a server of another namespace gets an exchanged token only for an audience
   const open = credentialsWith({})
   assert.equal(await passes(open, server('team/notes'), 'team'), true)
   assert.equal(await passes(open, server('evil/notes'), 'team'), false)
-  assert.equal(asked.length, 1, 'the broker is not asked for what is refused')
+  assert.equal(asked.length, 1, 'refused calls send no request to the broker')
   const listed = credentialsWith({ tools: ['reports'], team: [] })
   assert.equal(await passes(listed, server('tools/notes'), 'team'), true)
   assert.equal(await passes(listed, server('tools/notes', 'payroll'), 'team'), false)

@@ -4,7 +4,7 @@ import { fuzzTarget } from '../../../../test/fuzz/target.ts'
 import { askToken } from './endpoint.ts'
 import { type FiledAuth, secretOf } from './secret.ts'
 
-/** What a header can carry (RFC 9110, section 5.5). */
+/** Valid header values (RFC 9110, section 5.5). */
 const SENDABLE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/
 
 const text = fc.oneof(
@@ -31,7 +31,7 @@ const answer = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 60 }),
 )
 
-/** Files of any content are a secret that can be sent, or a complaint that quotes nothing of them. */
+/** Files of any content are a valid secret, or a problem that quotes none of it. */
 const files = fc.property(auth, text, text, (one, first, second) => {
   const secret = secretOf(one, [first, second])
   if (typeof secret === 'string') assert.ok(first.length < 8 || !secret.includes(first))
@@ -39,7 +39,7 @@ const files = fc.property(auth, text, text, (one, first, second) => {
   else assert.ok(secret.id !== '' && secret.secret !== '')
 })
 
-/** Whatever a token endpoint answers is a token that can be sent and lives, or a complaint in our own words. */
+/** Any response of a token endpoint gives a valid unexpired token, or a problem without text of the endpoint. */
 const answers = fc.asyncProperty(fc.constantFrom(200, 201, 302, 400, 401, 500), answer, async (status, body) => {
   const dialer = { fetchBytes: async () => ({ status, headers: {}, bytes: Buffer.from(body) }) }
   const grant = await askToken(dialer, { url: 'https://t', form: new URLSearchParams(), client: null, caPEM: null })
@@ -52,7 +52,7 @@ const answers = fc.asyncProperty(fc.constantFrom(200, 201, 302, 400, 401, 500), 
   assert.ok(grant.expiresInSeconds === null || grant.expiresInSeconds > 0)
 })
 
-/** No secret and no answer makes a credential that cannot be sent. */
+/** No secret and no response gives a credential that cannot be sent. */
 export const target = fuzzTarget('gateway: upstream credentials', {
   'credential files': files,
   'token endpoints': answers,

@@ -16,7 +16,7 @@ import { setUpRegistry } from '../../testing/registered.ts'
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
-/** An MCP server that lets in whom `admits` says, and answers everybody else 401. */
+/** An MCP server that responds 401 unless `admits` returns true. */
 async function guarded(t: TestContext, admits: (request: Received) => boolean): Promise<ScriptedUpstream> {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -27,7 +27,7 @@ async function guarded(t: TestContext, admits: (request: Received) => boolean): 
   return upstream
 }
 
-test('a bearer secret is shown to its server, and the caller’s own token to nobody', async (t) => {
+test('a bearer secret is sent to its server, and the token of the caller to no server', async (t) => {
   // Shows D2.auth.bearerSecret, D2.server.auth, D3.registry.auth and D3.mcp.upstreamCredentialsDir.
   const upstream = await guarded(t, ({ headers }) => headers.authorization === 'Bearer of-the-gateway')
   const fixture = await setUpRegistry(t, {
@@ -46,7 +46,7 @@ test('a bearer secret is shown to its server, and the caller’s own token to no
   assert.doesNotMatch(await fixture.written(), /of-the-gateway/)
 })
 
-test('a header secret stands in its header, and a caller cannot put its own there', async (t) => {
+test('a header secret is sent in its header, and a caller cannot override it', async (t) => {
   // Shows D2.auth.headerSecret, D2.auth.headerSecret.headerName and D2.auth.none.
   const upstream = await guarded(t, ({ headers }) => headers['x-api-key'] === 'Key of the gateway')
   const fixture = await setUpRegistry(t, {
@@ -62,7 +62,7 @@ test('a header secret stands in its header, and a caller cannot put its own ther
   assert.equal(upstream.received[0]?.headers.authorization, undefined)
 })
 
-test('without a usable credential a call is refused before anything is sent, and goes once there is one', async (t) => {
+test('without a usable credential a call is refused before anything is sent, and passes once there is one', async (t) => {
   const upstream = await guarded(t, () => true)
   const key = { credentialKey: 'default.notes' }
   const fixture = await setUpRegistry(t, {
@@ -85,7 +85,7 @@ test('without a usable credential a call is refused before anything is sent, and
   await until(async () => (await fixture.call('notes')).error === 'upstream_credential', 'the credential to be gone')
 })
 
-test('a secret is replaced under load and no call fails, even when the server takes the old one no more', async (t) => {
+test('a secret is rotated under load without a failed call, even after the server rejects the old one', async (t) => {
   const taken = new Set(['Bearer secret-0'])
   const upstream = await guarded(t, ({ headers }) => taken.has(headers.authorization ?? ''))
   const fixture = await setUpRegistry(t, {
@@ -103,7 +103,7 @@ test('a secret is replaced under load and no call fails, even when the server ta
     }
   })
   for (let rotation = 1; rotation <= 5; rotation++) {
-    // As in every rotation the server takes both for a moment; the gateway has not looked at the file again when that ends.
+    // The server accepts both for a moment, as in every rotation. The gateway has not reread the file when that ends.
     taken.add(`Bearer secret-${rotation}`)
     await fixture.secret('default.notes.token', `secret-${rotation}`)
     taken.delete(`Bearer secret-${rotation - 1}`)
@@ -115,7 +115,7 @@ test('a secret is replaced under load and no call fails, even when the server ta
   assert.deepEqual(failed, [])
 })
 
-test('a list that the gateway asks for itself goes with the newer secret as well', async (t) => {
+test('a list that the gateway requests itself uses the newer secret as well', async (t) => {
   let wanted = 'secret-0'
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
@@ -134,7 +134,7 @@ test('a list that the gateway asks for itself goes with the newer secret as well
   const fixture = await setUpRegistry(t, {
     servers: { notes: { url: upstream.url, pins, auth } },
     secrets: { 'default.notes.token': wanted },
-    // Files are not looked at while the test lasts: only the server's refusal says that there is something new.
+    // Files are not reread during the test: only the refusal of the server reveals the new secret.
     config: { policyReloadSeconds: 3600 },
   })
   wanted = 'secret-1'
@@ -148,7 +148,7 @@ test('a list that the gateway asks for itself goes with the newer secret as well
   ])
 })
 
-/** A server over TLS whose certificate `server` has issued; it takes clients of `clients` alone and answers with their name. */
+/** A TLS server with a certificate of `server`. It accepts only clients of `clients` and returns their name. */
 async function mutual(t: TestContext, leaf: Issued, clients: readonly Issued[]) {
   const server = createServer(
     {
@@ -179,7 +179,7 @@ function tlsOf(socket: object): TLSSocket {
 
 const keyOf = (issued: Issued) => String(issued.privateKey.export({ format: 'pem', type: 'pkcs8' }))
 
-test('a server’s own CA bundle is trusted for it alone, and a client certificate is shown and replaced without a failed call', async (t) => {
+test('a server’s own CA bundle is trusted for it alone, and a client certificate is rotated without a failed call', async (t) => {
   // Shows D2.auth.mtls and D3.registry.caPEM.
   const now = systemClock.now()
   const servers = await createAuthority({ name: 'servers', now })
@@ -205,7 +205,7 @@ test('a server’s own CA bundle is trusted for it alone, and a client certifica
     while (going) seen.push((await fixture.call('shown')).text)
   })
   await fixture.secret('default.shown.crt', second.pem)
-  // A certificate without its key is no pair: until the key comes, the one before is shown.
+  // A certificate without its key is unusable: until the key arrives, the previous one is used.
   await until(async () => (await fixture.written()).includes('are no certificate'), 'the half of the pair to be seen')
   await fixture.secret('default.shown.key', keyOf(second))
   await until(() => seen.at(-1)?.includes('"second"') === true, 'the new certificate')
@@ -225,7 +225,7 @@ async function keysAt(url: string): Promise<ReadonlyMap<string, KeyObject>> {
   return found
 }
 
-/** The claims of a token that one of these keys has signed (ES256 or EdDSA); null: none has. */
+/** Returns the claims of a token signed by one of these keys (ES256 or EdDSA), or null. */
 function verified(token: string, keys: ReadonlyMap<string, KeyObject>) {
   const [header = '', payload = '', signature = ''] = token.split('.')
   const read = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString())
@@ -238,7 +238,7 @@ function verified(token: string, keys: ReadonlyMap<string, KeyObject>) {
   return good ? read(payload) : null
 }
 
-test('the grant of a certified OpenID provider is for the resource and scopes of the server, and serves many calls', async (t) => {
+test('the grant of a certified OpenID provider is for the resource and scopes of the server, and is reused by many calls', async (t) => {
   // Shows D2.auth.oauthClientCredentials, D2.auth.oauth.tokenURL, D2.auth.oauth.resource and D2.auth.oauth.scopes.
   const provider = await startOidcProvider(['read', 'write'])
   t.after(() => provider.close())
@@ -279,7 +279,7 @@ test('the grant of a certified OpenID provider is for the resource and scopes of
   for (const secret of [provider.clientSecret, 'not-the-secret', ...tokens]) assert.ok(!written.includes(secret))
 })
 
-test('each session gets a token of its own from the broker, for the server’s audience, that names the user', async (t) => {
+test('each session gets a separate broker token for the audience of the server that names the user', async (t) => {
   // Shows D2.auth.tokenExchange, D2.auth.tokenExchange.actSub, D2.auth.tokenExchange.audience and D3.mcp.tokenExchangeURL.
   const exchangeConfig = join(tempFolder(), 'exchange.json')
   const reports = { allowedScopes: ['tools:notes', 'tools:other'], allowedNamespaces: ['default'] }
@@ -327,7 +327,7 @@ test('each session gets a token of its own from the broker, for the server’s a
     { ...same, user: 'user:bob', session: 's2' },
   ])
   const tokens = shown.map(({ token }) => String(token))
-  assert.equal(tokens[0], tokens[1], 'a token of a session is used again')
+  assert.equal(tokens[0], tokens[1], 'a token of a session is reused')
   assert.ok(!tokens.includes(ada) && !tokens.includes(bob))
   const written = await fixture.written()
   assert.match(written, /the token endpoint answered 400: invalid_target/)

@@ -15,7 +15,7 @@ interface EndpointRequest {
   readonly form: Readonly<Record<string, string>>
 }
 
-/** A token endpoint that answers what the test says. */
+/** A scripted token endpoint. */
 async function endpoint(t: TestContext) {
   const asked: EndpointRequest[] = []
   let answer: { status: number; body: string; location?: string } = { status: 500, body: '' }
@@ -40,7 +40,7 @@ async function endpoint(t: TestContext) {
 
 const token = (text: string) => ({ access_token: text, token_type: 'bearer', expires_in: 300 })
 
-test('a grant names its audience, resource and scopes, and the client shows itself as RFC 6749 writes it', async (t) => {
+test('a grant names its audience, resource and scopes, and the client authenticates according to RFC 6749', async (t) => {
   // Shows D2.auth.oauth.audience.
   const { url, asked, dialer, answers } = await endpoint(t)
   answers(token('abc'))
@@ -72,7 +72,7 @@ test('a grant names its audience, resource and scopes, and the client shows itse
   assert.equal(shown, 'plat%3Agateway:%C3%A4+%2B%26%3D%25')
 })
 
-test('a grant outlives a new registry and a new secret, and ends with another client, scope or bundle', async (t) => {
+test('a grant is reused with a new registry or secret, but not with another client, scope or bundle', async (t) => {
   const { url, asked, dialer, answers } = await endpoint(t)
   answers(token('abc'))
   let client = { id: 'plat', secret: 'one' }
@@ -106,7 +106,7 @@ test('a grant outlives a new registry and a new secret, and ends with another cl
   assert.equal(await get(authOf(['write'])), 4)
 })
 
-test('what an exchange gives is kept for one session token, and goes with it', async (t) => {
+test('an exchanged token is cached for one session token and expires with it', async (t) => {
   const { url, asked, dialer, answers } = await endpoint(t)
   answers({ ...token('abc'), expires_in: 3600 })
   const clock = new TestClock()
@@ -133,7 +133,7 @@ test('what an exchange gives is kept for one session token, and goes with it', a
   assert.equal(new TokenSources({ ...parts, tokenExchangeURL: '' }).exchanged(server, 'x', caller('j1'), 't'), null)
 })
 
-test('whatever else an endpoint answers gives no token, and nothing that it says is repeated', async (t) => {
+test('other responses give no token, and no text of them is repeated', async (t) => {
   const { url, asked, dialer, answers } = await endpoint(t)
   const ask = () => askToken(dialer, { url, form: new URLSearchParams({ a: 'b' }), client: null, caPEM: null })
   const cases: [object, string][] = [

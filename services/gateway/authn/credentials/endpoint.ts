@@ -3,31 +3,31 @@ import { type Dialer, dialFault } from '@plat/http'
 import type { Credential } from '../../call/index.ts'
 import { bearer, type OAuthClient } from './secret.ts'
 
-/** Deadline of one request to a token endpoint: connection, head and body, in milliseconds. */
+/** Timeout of one request to a token endpoint (connect, headers and body), in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000
-/** Largest answer of a token endpoint, in bytes. */
+/** Maximum response of a token endpoint, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
-/** Error codes of RFC 6749 and its kin; whatever else a server says is not repeated. */
+/** Error codes of RFC 6749 and related standards. Other texts of a server are never repeated. */
 const ERROR_CODE = /^[a-z_]{1,64}$/
 
-/** Whom to ask for a token, and for what. */
+/** A request to a token endpoint. */
 export interface TokenRequest {
   readonly url: string
   readonly form: URLSearchParams
-  /** Shows itself by HTTP Basic (RFC 6749, section 2.3.1); null: the form says it all. */
+  /** Client for HTTP Basic (RFC 6749, section 2.3.1); null: the form contains everything. */
   readonly client: OAuthClient | null
-  /** CA certificates trusted beside the system's; null: none. */
+  /** CA certificates trusted in addition to the system's; null: none. */
   readonly caPEM: string | null
 }
 
-/** A token, ready to be shown. */
+/** A token with its credential. */
 export interface Grant {
   readonly credential: Credential
-  /** Counted from before the request; null: the answer does not say. */
+  /** Lifetime from before the request; null: unknown. */
   readonly expiresInSeconds: number | null
 }
 
-/** Asks a token endpoint. A string says what went wrong in words that hold no secret, no token and nothing that the endpoint says freely. */
+/** Requests a token. Returns a text with the problem on failure, without secrets, tokens or free text of the endpoint. */
 export async function askToken(dialer: Pick<Dialer, 'fetchBytes'>, request: TokenRequest): Promise<Grant | string> {
   try {
     const { status, bytes } = await dialer.fetchBytes(request.url, 'jwks', {
@@ -54,7 +54,7 @@ function basic({ id, secret }: OAuthClient): string {
   return `Basic ${Buffer.from(`${formEncoded(id)}:${formEncoded(secret)}`).toString('base64')}`
 }
 
-/** As `application/x-www-form-urlencoded` writes one value. */
+/** Encodes one value as `application/x-www-form-urlencoded`. */
 function formEncoded(text: string): string {
   return new URLSearchParams({ x: text }).toString().slice('x='.length)
 }

@@ -44,7 +44,7 @@ test('a credential is the same object until its content changes', async (t) => {
   assert.equal(credentials.credential('a.b'), null)
 })
 
-test('the symlink swap of a mounted Secret is seen', async (t) => {
+test('the symlink swap of a mounted Secret is detected', async (t) => {
   const { dir, put, log } = await folder(t)
   const version = async (name: string, text: string) => {
     await mkdir(join(dir, name))
@@ -61,7 +61,7 @@ test('the symlink swap of a mounted Secret is seen', async (t) => {
   assert.equal(credentials.credential('a.b')?.headers.authorization, 'Bearer two')
 })
 
-test('unusable content leaves the credential before it, a missing file takes it, and each is told once without its content', async (t) => {
+test('unusable content leaves the previous credential, a missing file removes it, and each is logged once without its content', async (t) => {
   const { dir, put, errors, log } = await folder(t)
   const credentials = new CredentialFolder(dir, log)
   await put('a.b.token', 'good')
@@ -79,7 +79,7 @@ test('unusable content leaves the credential before it, a missing file takes it,
   assert.doesNotMatch(errors.join('\n'), /hidden|good/)
 })
 
-test('a client is a client alone, and needs both of its files', async (t) => {
+test('a client credential needs both of its files and is no server credential', async (t) => {
   const { dir, put, log } = await folder(t)
   const credentials = new CredentialFolder(dir, log)
   const oauth = { tokenURL: 'https://login.example/token', audience: null, resource: null, scopes: [] }
@@ -98,7 +98,7 @@ test('a client is a client alone, and needs both of its files', async (t) => {
   assert.equal(credentials.client('a.b'), null, 'a file beyond the limit')
 })
 
-test('a certificate counts only with its own private key', async (t) => {
+test('a certificate is valid only with its private key', async (t) => {
   const { dir, put, log } = await folder(t)
   const authority = await createAuthority({ name: 'clients', now: Date.now() })
   const [one, two] = [await authority.issue({ name: 'one' }), await authority.issue({ name: 'two' })]

@@ -4,56 +4,56 @@ import type { Log } from '@plat/process'
 import type { Credential } from '../../call/index.ts'
 import { type FiledAuth, type OAuthClient, type Secret, SUFFIXES, secretOf } from './secret.ts'
 
-/** Largest credential file, in bytes; chains of certificates are the longest ones. */
+/** Maximum size of a credential file, in bytes; certificate chains are the largest. */
 const MAX_FILE_BYTES = 256 * 1024
 
 interface Held {
-  /** For which `auth` it was made, as JSON. */
+  /** The `auth` that it was made for, as JSON. */
   readonly of: string
-  /** The texts of its files, as JSON. */
+  /** The contents of its files, as JSON. */
   readonly from: string
   readonly secret: Secret
 }
 
 /**
- * The credential files of `upstreamCredentialsDir`, held in memory. A file that is gone takes its secret with it; content that cannot
- * be used, such as a file half written or a certificate without its key, leaves the secret before it in force.
+ * The credential files of `upstreamCredentialsDir`, cached in memory. A missing file removes its secret; unusable content, such as a
+ * partly written file or a certificate without its key, leaves the previous secret in force.
  */
 export class CredentialFolder {
   readonly #dir: string
   readonly #log: Log
   readonly #held = new Map<string, Held>()
-  /** Complaints that were told. */
-  readonly #told = new Map<string, string>()
+  /** Reported problems by key. */
+  readonly #reported = new Map<string, string>()
   #auths: ReadonlyMap<string, FiledAuth> = new Map()
-  /** Reads come one after the other, so that none brings back what a later one has replaced. */
+  /** Reads are serialized, so that none restores what a later one has replaced. */
   #reading: Promise<void> = Promise.resolve()
-  /** Reads that have not begun, by key: whoever asks meanwhile waits for the same. */
+  /** Queued reads by key, shared by concurrent callers. */
   readonly #waiting = new Map<string, Promise<void>>()
 
-  /** An empty `dir` holds nothing. */
+  /** An empty `dir` disables credentials. */
   constructor(dir: string, log: Log) {
     this.#dir = dir
     this.#log = log
   }
 
-  /** Null: there is none that can be used. */
+  /** Returns null if there is no usable one. */
   credential(key: string): Credential | null {
     const secret = this.#held.get(key)?.secret
     return secret !== undefined && 'headers' in secret ? secret : null
   }
 
-  /** Null: there is none that can be used. */
+  /** Returns null if there is no usable one. */
   client(key: string): OAuthClient | null {
     const secret = this.#held.get(key)?.secret
     return secret !== undefined && 'secret' in secret ? secret : null
   }
 
-  /** Reads what these servers need, and forgets everything else. */
+  /** Reads the credentials of these servers and drops all others. */
   async follow(auths: readonly FiledAuth[]): Promise<void> {
     this.#auths = new Map(auths.map((auth) => [auth.credentialKey, auth]))
     for (const key of this.#held.keys()) if (!this.#auths.has(key)) this.#held.delete(key)
-    for (const key of this.#told.keys()) if (!this.#auths.has(key)) this.#told.delete(key)
+    for (const key of this.#reported.keys()) if (!this.#auths.has(key)) this.#reported.delete(key)
     await this.refresh()
   }
 
@@ -62,7 +62,7 @@ export class CredentialFolder {
     for (const key of this.#auths.keys()) await this.read(key)
   }
 
-  /** Reads the files of one server again, from now on: a read that has begun may have seen what stood there before. */
+  /** Starts a new read of the files of one server: a read in progress may have seen the old content. */
   read(key: string): Promise<void> {
     const waiting = this.#waiting.get(key)
     if (waiting !== undefined) return waiting
@@ -79,28 +79,28 @@ export class CredentialFolder {
     const auth = this.#auths.get(key)
     if (auth === undefined) return
     const texts = await this.#texts(auth)
-    // Other servers were published meanwhile: what was read is not what is wanted.
+    // The server's `auth` has changed during the read.
     if (this.#auths.get(key) !== auth) return
     if (typeof texts === 'string') {
       this.#held.delete(key)
-      return this.#tell(key, texts)
+      return this.#report(key, texts)
     }
     const [of, from] = [JSON.stringify(auth), JSON.stringify(texts)]
     const held = this.#held.get(key)
     const isSame = held?.of === of && held.from === from
     const secret = isSame ? held.secret : secretOf(auth, texts)
     if (typeof secret === 'string') {
-      // What was made for another `auth` is not what this server shall see.
+      // A secret made for another `auth` must not be sent.
       if (held?.of !== of) this.#held.delete(key)
-      return this.#tell(key, secret)
+      return this.#report(key, secret)
     }
-    this.#told.delete(key)
+    this.#reported.delete(key)
     if (isSame) return
     this.#held.set(key, { of, from, secret })
     this.#log.info({ credential: key }, 'upstream credential read')
   }
 
-  /** A string says which file is missing. */
+  /** Returns a text that names a missing file. */
   async #texts({ type, credentialKey }: FiledAuth): Promise<readonly string[] | string> {
     if (this.#dir === '') return 'upstreamCredentialsDir is not set'
     const texts: string[] = []
@@ -113,10 +113,12 @@ export class CredentialFolder {
     return texts
   }
 
-  #tell(key: string, problem: string): void {
-    if (this.#told.get(key) === problem) return
-    this.#told.set(key, problem)
-    const consequence = this.#held.has(key) ? 'the credential before it stays' : 'calls of its server are refused'
+  #report(key: string, problem: string): void {
+    if (this.#reported.get(key) === problem) return
+    this.#reported.set(key, problem)
+    const consequence = this.#held.has(key)
+      ? 'the previous credential remains in force'
+      : 'calls of its server are refused'
     this.#log.error({ credential: key, problem }, `no usable upstream credential: ${consequence}`)
   }
 }

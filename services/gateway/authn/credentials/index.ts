@@ -21,48 +21,48 @@ export interface CredentialsOptions {
   readonly config: {
     readonly upstreamCredentialsDir: string
     readonly tokenExchangeURL: string
-    /** By namespace of the server; default: none is listed. */
+    /** Audiences by namespace of the server; default: none. */
     readonly tokenExchangeAudiences?: Readonly<Record<string, readonly string[]>>
     readonly policyReloadSeconds: number
   }
   readonly pools?: PoolObservers<'exchanged_tokens'>
-  /** CA bundle for every server; null: none. */
+  /** Additional CA bundle for every server; null: none. */
   readonly extraCA: string | null
-  /** The tokens that users have connected; null: `tokenVault` is off. */
+  /** Tokens of connected accounts; null: `tokenVault` is off. */
   readonly userTokens?: UserTokens | null
-  /** The token that a caller has shown; null: it is not one of the broker's. */
+  /** Returns the broker token that a caller presented, or null for other issuers. */
   readonly sessionToken: (identity: Identity) => string | null
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Users' own tokens, by `<ns>/<name>` of the server and provider. */
+/** Tokens of users, by server `<ns>/<name>` and provider. */
 export interface UserTokens {
   missing(server: string, provider: string, identity: Identity): Denial | null
   of(server: string, provider: string, identity: Identity): Credential | Denial | Promise<Credential | Denial>
   renewed(server: string, provider: string, identity: Identity, refused: Credential): Promise<Credential | Denial>
 }
 
-/** What the gateway shows its servers (docs/spec/crds.md, MCPServer `auth`). The caller's own token is never among it. */
+/** Credentials that the gateway sends to its servers (docs/spec/crds.md, MCPServer `auth`), never the caller's token. */
 export interface Credentials {
-  /** Reads what these servers need, and forgets everything else. */
+  /** Reads the credentials of these servers and drops all others. */
   follow(auths: readonly UpstreamAuth[]): Promise<void>
-  /** Why it is plain already that this caller can make no call of the server; null: nothing is known against it. */
+  /** Returns why no call of this caller to the server can succeed, or null if no reason is known. */
   missing(server: Pick<CredentialTarget, 'key' | 'auth'>, identity: Identity): Denial | null
-  /** What a call shows its server: a plain value when it is known, `upstream_credential` when there is none. */
+  /** Returns the credential of a call, synchronously if cached, or `upstream_credential` if there is none. */
   of(server: CredentialTarget, identity: Identity): Credential | Denial | Promise<Credential | Denial>
-  /** What to show instead of what the server has just refused; null: there is nothing else; a denial says what its user can do. */
+  /** Returns a credential to replace one that the server refused, null if there is no other, or a denial with a remedy for the user. */
   renewed(server: CredentialTarget, identity: Identity, refused: Credential): Promise<Credential | Denial | null>
   close(): void
 }
 
-/** Builds what holds credentials; files are read again every `policyReloadSeconds`. */
+/** Creates the credentials feature. Files are reread every `policyReloadSeconds`. */
 export function createCredentials(options: CredentialsOptions): Credentials {
   return new UpstreamCredentials(options)
 }
 
-/** Types whose credential is a token that is fetched. */
+/** Types whose credential is a fetched token. */
 type Fetched = Extract<UpstreamAuth, { type: 'oauthClientCredentials' | 'tokenExchange' }>
 
 class UpstreamCredentials implements Credentials {
@@ -135,7 +135,7 @@ class UpstreamCredentials implements Credentials {
     if (auth.type === 'none' || auth.type === 'mtls') return null
     if (isFetched(auth)) return (await this.#token(server, auth, identity)?.renewed(refused)) ?? null
     const key = auth.credentialKey
-    // Somebody else may have read it since.
+    // A concurrent call may have reread it.
     if (this.#folder.credential(key) === refused) await this.#folder.read(key)
     const next = this.#folder.credential(key)
     return next === refused ? null : next
@@ -162,8 +162,8 @@ class UpstreamCredentials implements Credentials {
   }
 
   /**
-   * Whoever may create an MCPServer chooses its URL and its audience: without this check a server of one namespace could collect tokens for the
-   * APIs of another. Returns null where the server may receive the token.
+   * Returns a denial unless the server may receive a token for this audience. Anyone who can create an MCPServer chooses its URL and
+   * audience: without this check a server of one namespace could collect tokens for the APIs of another.
    */
   #refusedAudience(server: string, audience: string, caller: Identity): Denial | null {
     const namespace = server.slice(0, server.indexOf('/'))
@@ -185,12 +185,12 @@ class UpstreamCredentials implements Credentials {
 
 type PerUser = Extract<UpstreamAuth, { type: 'perUser' }>
 
-/** What of it stands in files. */
+/** Returns the part that is read from files. */
 function withoutUser(auth: UpstreamAuth): Exclude<UpstreamAuth, PerUser> | null {
   return auth.type === 'perUser' ? auth.mtls : auth
 }
 
-const noVault = deny('upstream_credential', 'the gateway keeps no accounts of users: tokenVault.enabled is off')
+const noVault = deny('upstream_credential', 'the gateway stores no accounts of users: tokenVault.enabled is off')
 const noCredential = deny('upstream_credential', 'the gateway has no usable credential for this server')
 
 function isFetched(auth: UpstreamAuth): auth is Fetched {

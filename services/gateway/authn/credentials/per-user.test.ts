@@ -17,7 +17,7 @@ const server = (auth: UpstreamAuth) => ({ key: 'default/notes', auth, caPEM: nul
 const plain = server({ type: 'perUser', provider: 'hub', mtls: null })
 const mutual = server({ type: 'perUser', provider: 'hub', mtls })
 
-/** Credentials over a vault that answers as the test says, and a folder that is read once. */
+/** Credentials over a scripted vault and a folder that is read once. */
 async function setUp(t: TestContext, userTokens: UserTokens | null) {
   const clock = new TestClock()
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
@@ -26,7 +26,7 @@ async function setUp(t: TestContext, userTokens: UserTokens | null) {
     extraCA: null,
     userTokens,
     sessionToken: () => null,
-    dialer: { fetchBytes: () => Promise.reject(new Error('nobody is asked')) },
+    dialer: { fetchBytes: () => Promise.reject(new Error('no request expected')) },
     clock,
     log: silentLog,
   })
@@ -44,7 +44,7 @@ async function setUp(t: TestContext, userTokens: UserTokens | null) {
   return { credentials, certify }
 }
 
-/** A vault with one answer to everything. */
+/** A vault with one result for all calls. */
 function vaultOf(answer: Credential | Denial, next: Credential | Denial = answer): UserTokens & { asked: string[] } {
   const asked: string[] = []
   const note = (key: string, provider: string) => void asked.push(`${key} ${provider}`)
@@ -65,7 +65,7 @@ function vaultOf(answer: Credential | Denial, next: Credential | Denial = answer
   }
 }
 
-test('a server for each user sees what the vault has for its caller, and its caller is refused as the vault says', async (t) => {
+test('a per-user server gets the caller’s credential of the vault, and denials of the vault reach the caller', async (t) => {
   const connected = vaultOf(token('ada’s'), token('ada’s next'))
   const { credentials } = await setUp(t, connected)
   assert.equal(credentials.missing(plain, testIdentity), null)
@@ -78,7 +78,7 @@ test('a server for each user sees what the vault has for its caller, and its cal
   assert.equal(await refused.credentials.renewed(plain, testIdentity, token('old')), notConnected)
 })
 
-test('with mtls the gateway’s certificate goes along, and without one nothing goes', async (t) => {
+test('with mtls the certificate of the gateway is sent as well, and without one the call is refused', async (t) => {
   // Shows D2.auth.perUser.type.
   const { credentials, certify } = await setUp(t, vaultOf(token('ada’s')))
   const isRefused = (answer: Credential | Denial | null) => answer !== null && isDenial(answer) && answer.data === null

@@ -1,16 +1,16 @@
 import { createSecureContext } from 'node:tls'
 import type { Credential, UpstreamAuth } from '../../call/index.ts'
 
-/** The client that asks a token endpoint. */
+/** Client of a token endpoint. */
 export interface OAuthClient {
   readonly id: string
   readonly secret: string
 }
 
-/** How a server is told who the gateway is, where that stands in files. */
+/** Authentication by files. */
 export type FiledAuth = Extract<UpstreamAuth, { credentialKey: string }>
 
-/** What the files of one server say: what is shown to it, or to the token endpoint before it. */
+/** Content of the files of one server: a credential for the server, or a client for the token endpoint. */
 export type Secret = Credential | OAuthClient
 
 /** Files `<credentialKey><suffix>` of one server. */
@@ -23,12 +23,12 @@ export const SUFFIXES: Readonly<Record<FiledAuth['type'], readonly string[]>> = 
 
 /** A bearer token (RFC 6750): visible ASCII without spaces. */
 const BEARER = /^[\x21-\x7e]+$/
-/** What a header can carry. */
+/** Valid header values. */
 const HEADER_VALUE = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/
-/** Longest value of a header, in characters: servers take few more, and nothing else in a head is as long. */
+/** Maximum length of a header value, in characters: most servers accept little more. */
 const MAX_VALUE_CHARS = 16 * 1024
 
-/** A string says what is wrong with the content; it never quotes it. */
+/** Returns the secret, or a text with the problem that never quotes the content. */
 export function secretOf(auth: FiledAuth, [first = '', second = '']: readonly string[]): Secret | string {
   switch (auth.type) {
     case 'bearerSecret':
@@ -54,7 +54,7 @@ function shown(headers: Credential['headers']): Credential {
   return { headers, clientCert: null }
 }
 
-/** What is shown to a server that takes a bearer token; null: the text can stand in no header. */
+/** Returns the credential of a bearer token, or null if the token is not a valid header value. */
 export function bearer(token: string): Credential | null {
   return fits(token, BEARER) ? shown({ authorization: `Bearer ${token}` }) : null
 }

@@ -8,30 +8,30 @@ import { Token } from './tokens.ts'
 
 /** docs/spec/crds.md, `oauthClientCredentials`: tokens are cached until expiry minus 60 s. */
 const OAUTH_MARGIN_MS = 60_000
-/** The same for exchanged tokens, in milliseconds: they live for minutes. */
+/** The same margin for exchanged tokens, in milliseconds: they live for minutes. */
 const EXCHANGE_MARGIN_MS = 10_000
 
 /** RFC 8693. */
 const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 
-/** A server, as far as it concerns what it is shown. */
+/** The parts of a server that credentials depend on. */
 export interface CredentialTarget {
   /** `<ns>/<name>` */
   readonly key: string
   readonly auth: UpstreamAuth
-  /** PEM bundle trusted beside the system roots. */
+  /** PEM bundle trusted in addition to the system roots. */
   readonly caPEM: string | null
 }
 
 type OAuth = Extract<UpstreamAuth, { type: 'oauthClientCredentials' }>
 
 export interface SourcesOptions {
-  /** docs/spec/gateway.md, `tokenExchangeURL`; empty: nothing is exchanged. */
+  /** docs/spec/gateway.md, `tokenExchangeURL`; empty: token exchange is off. */
   readonly tokenExchangeURL: string
-  /** CA bundle for every server; null: none. */
+  /** Additional CA bundle for every server; null: none. */
   readonly extraCA: string | null
-  /** As its files say now; null: they cannot be used. */
+  /** Returns the current client, or null if its files are unusable. */
   readonly client: (credentialKey: string) => OAuthClient | null
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly pools?: PoolObservers<'exchanged_tokens'> | undefined
@@ -42,12 +42,12 @@ export interface SourcesOptions {
 interface Granted {
   readonly auth: OAuth
   readonly clientId: string
-  /** What is asked for, by whom, and whom it trusts. */
+  /** Cache key: client, grant parameters and trust. */
   readonly grant: string
   readonly token: Token
 }
 
-/** The tokens that the gateway fetches for its servers. */
+/** Tokens that the gateway fetches for its servers. */
 export class TokenSources {
   readonly #options: SourcesOptions
   /** By credential key. */
@@ -63,18 +63,18 @@ export class TokenSources {
     })
   }
 
-  /** Forgets every grant but these. */
+  /** Drops all other grants. */
   keep(credentialKeys: ReadonlySet<string>): void {
     for (const key of this.#granted.keys()) if (!credentialKeys.has(key)) this.#granted.delete(key)
   }
 
-  /** The token of a client credentials grant (RFC 6749, section 4.4), shared by all calls; null: there is no client. */
+  /** Returns the token of a client credentials grant (RFC 6749, section 4.4), shared by all calls; null if there is no client. */
   granted({ key, caPEM }: CredentialTarget, auth: OAuth): Token | null {
     const client = this.#options.client(auth.credentialKey)
     if (client === null) return null
     const held = this.#granted.get(auth.credentialKey)
     if (held !== undefined && held.auth === auth && held.clientId === client.id) return held.token
-    // A registry that was read again says the same in new objects, and a new secret of the same client ends no token.
+    // A reloaded registry has new but equal objects, and a new secret of the same client does not invalidate a token.
     const grant = JSON.stringify([client.id, auth, caPEM])
     const ask = () => this.#askGrant(key, auth, caPEM)
     const token = held?.grant === grant ? held.token : this.#token(OAUTH_MARGIN_MS, ask)
@@ -82,7 +82,7 @@ export class TokenSources {
     return token
   }
 
-  /** The token that the broker gives for a session's (RFC 8693); null: there is no broker to ask. */
+  /** Returns the token exchanged at the broker for a session's token (RFC 8693); null if there is no broker. */
   exchanged({ key: server }: CredentialTarget, audience: string, identity: Identity, subject: string): Token | null {
     const { tokenExchangeURL: url, extraCA: caPEM } = this.#options
     if (url === '') return null
@@ -93,7 +93,7 @@ export class TokenSources {
     const form = { grant_type: EXCHANGE_GRANT, subject_token: subject, subject_token_type: JWT, audience }
     const request = { url, form: new URLSearchParams(form), client: null, caPEM }
     const token = this.#token(EXCHANGE_MARGIN_MS, () => this.#ask(server, request))
-    // It lives no longer than the session token that it comes from.
+    // It does not outlive the session token that it was exchanged for.
     this.#exchanged.insert(key, token, expiresAt, agentOf(identity))
     return token
   }
@@ -115,7 +115,7 @@ export class TokenSources {
 
   async #ask(server: string, request: TokenRequest): Promise<Grant | string> {
     const answer = await askToken(this.#options.dialer, request)
-    if (typeof answer === 'string') this.#options.log.warn({ server, problem: answer }, 'no token for an upstream')
+    if (typeof answer === 'string') this.#options.log.warn({ server, problem: answer }, 'no upstream token')
     return answer
   }
 }

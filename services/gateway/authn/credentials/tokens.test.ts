@@ -4,7 +4,7 @@ import { TestClock } from '@plat/core'
 import type { Grant } from './endpoint.ts'
 import { Token } from './tokens.ts'
 
-/** A token whose endpoint answers what the test says, when it says so. */
+/** A token with a scripted endpoint. */
 function tokenOf(marginMs = 60_000) {
   const clock = new TestClock()
   const asked: ((answer: Grant | string) => void)[] = []
@@ -14,7 +14,7 @@ function tokenOf(marginMs = 60_000) {
     count++
     return { credential: { headers: { authorization: `Bearer ${count}` }, clientCert: null }, expiresInSeconds }
   }
-  /** Asks, and lets the endpoint answer. */
+  /** Requests the token and completes the request. */
   const fetched = async (answer: Grant | string) => {
     const waiting = token.get()
     assert.ok(waiting instanceof Promise)
@@ -24,7 +24,7 @@ function tokenOf(marginMs = 60_000) {
   return { clock, token, asked, grant, fetched }
 }
 
-test('a token is used until 60 s before it expires, counted from before it was asked for, and costs no await', async () => {
+test('a token is used until 60 s before it expires, counted from before the request, and is returned synchronously', async () => {
   // Shows D2.auth.oauthClientCredentials.cached.
   const { clock, token, asked, grant } = tokenOf()
   const first = grant(300)
@@ -39,7 +39,7 @@ test('a token is used until 60 s before it expires, counted from before it was a
   assert.equal(asked.length, 2)
 })
 
-test('calls that need the same token wait for one question, and a token that lives less than the margin serves those alone', async () => {
+test('concurrent calls share one request, and a token that lives less than the margin serves only those', async () => {
   const { token, asked, grant } = tokenOf()
   const waiting = [token.get(), token.get(), token.get()]
   assert.equal(asked.length, 1)
@@ -50,7 +50,7 @@ test('calls that need the same token wait for one question, and a token that liv
   assert.equal(asked.length, 2)
 })
 
-test('a life that the endpoint does not tell is taken as five minutes', async () => {
+test('a token without expires_in is used for five minutes', async () => {
   const { clock, token, fetched, grant } = tokenOf()
   const untold = grant(null)
   assert.equal(await fetched(untold), untold.credential)
@@ -60,7 +60,7 @@ test('a life that the endpoint does not tell is taken as five minutes', async ()
   assert.ok(token.get() instanceof Promise)
 })
 
-test('after a refusal the endpoint has a second of peace', async () => {
+test('after a failure there is no request for one second', async () => {
   const { clock, token, asked, fetched, grant } = tokenOf()
   assert.equal(await fetched('no'), 'no')
   assert.equal(token.get(), 'no')
@@ -70,7 +70,7 @@ test('after a refusal the endpoint has a second of peace', async () => {
   assert.equal(asked.length, 2)
 })
 
-test('a refused token is replaced once it has an age, and never by itself', async () => {
+test('a refused token is replaced only after a minimum age, and never by itself', async () => {
   const { clock, token, asked, fetched, grant } = tokenOf()
   const first = grant(300)
   await fetched(first)
@@ -81,7 +81,7 @@ test('a refused token is replaced once it has an age, and never by itself', asyn
   const second = grant(300)
   asked[1]?.(second)
   assert.deepEqual(await Promise.all(renewing), [second.credential, second.credential])
-  assert.equal(await token.renewed(first.credential), second.credential, 'somebody else has renewed it')
+  assert.equal(await token.renewed(first.credential), second.credential, 'another call has renewed it')
   await clock.advance(10_000)
   const failing = token.renewed(second.credential)
   asked[2]?.('no')

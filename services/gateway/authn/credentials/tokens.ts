@@ -2,22 +2,22 @@ import type { Clock } from '@plat/core'
 import type { Credential } from '../../call/index.ts'
 import type { Grant } from './endpoint.ts'
 
-/** A token whose life the endpoint does not tell is taken to live this long, in seconds. */
+/** Assumed lifetime of a token without `expires_in`, in seconds. */
 const UNTOLD_LIFE_SECONDS = 300
-/** After a refusal nobody asks again for this long, in milliseconds: a broken endpoint is not asked once a call. */
+/** Delay before the next request after a failure, in milliseconds, so that calls do not overload a broken endpoint. */
 const ASK_AGAIN_MS = 1_000
-/** A token younger than this, in milliseconds, is not replaced because a server refuses it: the next one would be refused as well. */
+/** Minimum age of a token that is replaced because a server refused it, in milliseconds: its successor would be refused as well. */
 const LEAST_AGE_MS = 10_000
 
 export interface TokenOptions {
   readonly clock: Clock
-  /** Before it expires, a token is not used any more; in milliseconds. */
+  /** A token is not used this long before it expires, in milliseconds. */
   readonly marginMs: number
-  /** Fetches the next one; a string says why there is none. Never rejects. */
+  /** Fetches the next token. Returns a text with the problem on failure. Never rejects. */
   readonly ask: () => Promise<Grant | string>
 }
 
-/** One token that many calls use and one of them fetches. */
+/** A token shared by calls, one of which fetches it. */
 export class Token {
   readonly #options: TokenOptions
   #held: { readonly credential: Credential; readonly askedAt: number; readonly usableUntil: number } | null = null
@@ -28,7 +28,7 @@ export class Token {
     this.#options = options
   }
 
-  /** A plain value when the token is in hand, or was refused a moment ago; a string says why there is none. */
+  /** Synchronous if the token is cached or just failed. Returns a text with the problem on failure. */
   get(): Credential | string | Promise<Credential | string> {
     const now = this.#options.clock.now()
     if (this.#held !== null && now < this.#held.usableUntil) return this.#held.credential
@@ -40,7 +40,7 @@ export class Token {
     return this.#asking
   }
 
-  /** A server has refused `credential`. Null: there is no other to be had. */
+  /** Returns another credential after a server refused this one, or null if there is none. */
   async renewed(credential: Credential): Promise<Credential | null> {
     const held = this.#held
     if (held?.credential === credential) {

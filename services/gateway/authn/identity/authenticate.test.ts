@@ -50,7 +50,7 @@ test('the keys of the broker are fetched again every jwksRefreshSeconds', async 
   assert.ok(count() > 1)
 })
 
-test('a token seen twice before gives the same identity at once, until the memory is cleared', async (t) => {
+test('a token seen twice before gives the same identity synchronously, until the cache is cleared', async (t) => {
   const { issuer, auth } = await setUp(t)
   const headers = bearer(issuer.token())
   auth.authenticate(wire({ ...headers }))
@@ -61,7 +61,7 @@ test('a token seen twice before gives the same identity at once, until the memor
   assert.notEqual(auth.authenticate(wire({ ...headers })), again)
 })
 
-test('credentials are gone from the request, whatever the answer', async (t) => {
+test('credentials are removed from the request, whatever the result', async (t) => {
   const { issuer, auth } = await setUp(t)
   for (const token of [issuer.token(), 'bad']) {
     const request = wire({ ...bearer(token), dpop: 'x', cookie: 'x', 'proxy-authorization': 'x', accept: 'a' })
@@ -70,7 +70,7 @@ test('credentials are gone from the request, whatever the answer', async (t) => 
   }
 })
 
-test('the request of node:http keeps no credentials either', async (t) => {
+test('credentials are removed from the node:http request as well', async (t) => {
   const { issuer, auth } = await setUp(t)
   const request = new IncomingMessage(new Socket())
   Object.assign(request.headers, { ...bearer(issuer.token()), dpop: 'x', cookie: 'x', accept: 'a' })
@@ -81,7 +81,7 @@ test('the request of node:http keeps no credentials either', async (t) => {
 test('every kind of invalid token is a 401 that is counted for its reason and challenges', async (t) => {
   // Shows D3.metric.plat_gateway_auth_failures_total.
   const { issuer, answer, failed } = await setUp(t)
-  // The gateway is told no trust domain, and an empty token is no credential at all.
+  // No trust domain is configured here, and an empty token is a missing credential.
   const cases = issuer.invalid().filter(({ name }) => name !== 'sub of another trust domain' && name !== 'empty')
   for (const { name, token, reason } of cases) {
     const denial = await answer(bearer(token))
@@ -91,7 +91,7 @@ test('every kind of invalid token is a 401 that is counted for its reason and ch
       String(denial.data?.challenge),
       /^Bearer realm="plat", error="invalid_token", error_description="[^"]+"$/,
     )
-    // What is outside the alphabet of a token is refused before it is read as one.
+    // Characters outside the alphabet of a token are refused before parsing.
     assert.equal(failed.pop(), reason, name)
   }
 })
@@ -111,11 +111,11 @@ test('a request without a token, with two, or with another scheme is refused', a
   ]) {
     assert.ok('code' in (await answer({ authorization })), authorization)
   }
-  // The fifth is a token that is bound to no key, in a scheme for those that are.
+  // The fifth is an unbound token with the scheme for bound ones.
   assert.deepEqual(failed, ['missing', 'malformed', 'malformed', 'malformed', 'binding', 'malformed'])
 })
 
-test('a token that is bound to a key is worth nothing as a bearer token', async (t) => {
+test('a token that is bound to a key is refused as a bearer token', async (t) => {
   const { issuer, answer, failed } = await setUp(t)
   const denial = await answer(bearer(issuer.token({ cnf: { jkt: issuer.signer.kid } })))
   assert.ok('code' in denial)
@@ -146,14 +146,14 @@ test('failures are logged at most once a second per reason, with no trace of the
   assert.ok(!JSON.stringify(lines).includes(token.slice(0, 20)))
 })
 
-test('an identity lives as long as the verifier would take its token', async (t) => {
+test('an identity expires when the verifier would reject its token', async (t) => {
   const { clock, issuer, answer } = await setUp(t)
   const identity = await answer(bearer(issuer.token()))
   assert.ok('expiresAt' in identity)
   assert.equal(identity.expiresAt, clock.now() + (900 + 30) * 1000)
 })
 
-test('without a configured issuer iss is not asked', async (t) => {
+test('without a configured issuer iss is not checked', async (t) => {
   // Shows D3.identity.issuer.
   const { issuer, answer } = await setUp(t, { issuer: '' })
   assert.ok('namespace' in (await answer(bearer(issuer.token({ iss: 'anybody' })))))
@@ -162,7 +162,7 @@ test('without a configured issuer iss is not asked', async (t) => {
   assert.deepEqual(strict.failed, ['issuer'])
 })
 
-test('ML-DSA tokens are taken by the keys of their own files, and only when they are enabled', async (t) => {
+test('ML-DSA tokens are accepted with the keys of their files, and only when enabled', async (t) => {
   // Shows D3.identity.acceptMLDSA, D3.identity.mldsaPublicKeyFiles.
   const dir = tempFolder()
   const signer = ephemeralSigner('ML-DSA-65')
@@ -178,12 +178,12 @@ test('ML-DSA tokens are taken by the keys of their own files, and only when they
   await assert.rejects(setUp(t, { publicKeyFiles: [file] }), /holds a key for ML-DSA-65; only keys for EdDSA/)
 })
 
-test('a key file that cannot be used stops the start', async (t) => {
+test('an unusable key file stops the start', async (t) => {
   const dir = tempFolder()
   await assert.rejects(setUp(t, { jwksURL: '', publicKeyFiles: [path.join(dir, 'none.pem')] }), /none\.pem: missing/)
 })
 
-test('key files are read again: a new key counts, one that is gone does not, and what it verified is forgotten', async (t) => {
+test('key files are reread: new keys are accepted, removed ones rejected with their cached tokens', async (t) => {
   // Shows D3.identity.publicKeyFiles.
   const dir = tempFolder()
   const file = path.join(dir, 'pub.pem')

@@ -28,7 +28,7 @@ import { type AuthMetrics, createAuthMetrics } from './metrics.ts'
 import { Resources } from './resource.ts'
 import { TokenVerifiers, type Vouched } from './token-verifiers.ts'
 
-/** The keys of block `identity` (docs/spec/gateway.md) that authentication reads. */
+/** Keys of block `identity` (docs/spec/gateway.md) used by authentication. */
 export interface AuthenticatorConfig {
   readonly publicKeyFiles: readonly string[]
   readonly jwksURL: string
@@ -37,7 +37,7 @@ export interface AuthenticatorConfig {
   readonly issuer: string
   readonly audience: string
   readonly leewaySeconds: number
-  /** Off: ML-DSA tokens are refused, whatever keys there are. */
+  /** False: ML-DSA tokens are refused with any key. */
   readonly acceptMLDSA: boolean
   readonly mldsaPublicKeyFiles: readonly string[]
   readonly resourceBaseURL: string
@@ -47,7 +47,7 @@ export interface AuthenticatorConfig {
 export interface AuthenticatorOptions {
   readonly config: AuthenticatorConfig
   readonly dpop: DpopConfig
-  /** Whether `sessionToken` is asked for; default: no. */
+  /** Whether `sessionToken` is used; default: no. */
   readonly keepsTokens?: boolean
   readonly dialer: KeyFetcher
   readonly clock: Clock
@@ -56,33 +56,32 @@ export interface AuthenticatorOptions {
   readonly pools?: PoolObservers<'dpop_proofs'> | undefined
 }
 
-/** Says who is calling. */
+/** Authenticates callers. */
 export interface Authenticator {
   /**
-   * Reads the credentials of a request and takes them out of `wire.headers`, whatever the answer. A plain value when the
-   * token's key is known and no proof is asked for. A 401 denial carries `data.challenge` (the whole `WWW-Authenticate` value)
-   * and `data.reason`.
+   * Reads the credentials of a request and removes them from `wire.headers`, whatever the result. Synchronous if the token's key is
+   * known and no proof is required. A 401 denial has `data.challenge` (the whole `WWW-Authenticate` value) and `data.reason`.
    */
   authenticate(wire: WireRequest): Identity | Denial | Promise<Identity | Denial>
-  /** The broker's token that a caller has shown, for exchange at the broker alone; null: another issuer's. */
+  /** Returns the broker token that a caller presented, only for exchange at the broker; null for other issuers. */
   sessionToken(identity: Identity): string | null
-  /** A caller as its session token names it, `act` as it stands there; null: another issuer's. */
+  /** Returns the caller as in its session token, with `act` unchanged; null for other issuers. */
   subject(identity: Identity): { readonly id: string; readonly act: unknown } | null
-  /** The tenant of a namespace, as the broker's keys name it; empty without tenants. */
+  /** Returns the tenant of a namespace from the broker's keys; empty without tenants. */
   tenantOf(namespace: string): string
-  /** Which scopes a call needs, by who vouches for its caller. */
+  /** Scopes that calls need, by the issuer of the caller. */
   readonly scopes: ScopeRules
   /** The metadata of the protected resources (RFC 9728). */
   readonly metadata: RawRoute
-  /** Forgets verified tokens, so that each is verified again. */
+  /** Clears the cache of verified tokens. */
   clear(): void
   close(): void
 }
 
-/** How often the gauge of trusted keys follows the key sources, in milliseconds. */
+/** Interval of updates of the trusted keys gauge, in milliseconds. */
 const COUNT_KEYS_EVERY_MS = 10_000
 
-/** Starts the key sources of the configuration. Rejects when a key file cannot be used; a JWKS address may come up later. */
+/** Starts the configured key sources. Rejects if a key file is unusable; a JWKS address may become available later. */
 export async function createAuthenticator(options: AuthenticatorOptions): Promise<Authenticator> {
   const { config, clock, dialer, log } = options
   const metrics = createAuthMetrics(options.metrics)
@@ -215,7 +214,7 @@ class TokenAuthenticator implements Authenticator {
     this.#failures.note(reason, wire.remote)
   }
 
-  /** The scope that a token for this server needs, where its issuers write it alike: a client asks for it at once. */
+  /** Returns the scope for this server if all of its issuers write it alike, so that a client can request it at once. */
   #wanted(wire: WireRequest): Pick<ChallengeParameters, 'scope'> {
     const server = this.#parts.resources.server(wire.path)
     if (server === null) return {}
@@ -231,16 +230,16 @@ class TokenAuthenticator implements Authenticator {
   }
 }
 
-/** Copies what is not secret: an object that loses members takes three times the room, and is slower to read ever after. */
+/** Copies the other headers: an object with deleted members takes three times the memory and is slower to read. */
 function stripCredentials(wire: WireRequest): void {
   const rest: WireRequest['headers'] = {}
   for (const name in wire.headers) if (!isSecret(name)) rest[name] = wire.headers[name]
   wire.headers = rest
-  // A body is the request of `node:http`, which holds the headers too.
+  // A body is the request of `node:http`, which has the headers too.
   if ('headers' in wire.body) wire.body.headers = rest
 }
 
-/** Names of headers are one text each, so that to compare four costs less than to look one up. */
+/** Header names are interned, so four comparisons cost less than a lookup. */
 function isSecret(header: string): boolean {
   return header === 'authorization' || header === 'dpop' || header === 'cookie' || header === 'proxy-authorization'
 }

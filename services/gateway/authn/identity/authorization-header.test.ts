@@ -6,7 +6,7 @@ import { signJws } from '@plat/tokens'
 import { Credentials } from './authorization-header.ts'
 import { startAuthenticator, wire } from './testing/fixture.ts'
 
-/** Requests that come over one connection. */
+/** Requests on one connection. */
 function connection() {
   const socket = {}
   const body = () => Object.assign(Readable.from([]), { socket })
@@ -23,7 +23,7 @@ async function connected(t: TestContext) {
   return { ...rest, auth, ask }
 }
 
-test('what a connection shows again is taken apart once, and what another one shows apart from it', () => {
+test('a repeated header is parsed once per connection, separately for each connection', () => {
   const credentials = new Credentials()
   const [one, other] = [connection(), connection()]
   const text = `Bearer ${'a'.repeat(700)}`
@@ -34,7 +34,7 @@ test('what a connection shows again is taken apart once, and what another one sh
   assert.notEqual(credentials.read(text, Readable.from([])), shown)
 })
 
-test('a connection that shows another token, scheme or nothing readable is not known by what it showed before', () => {
+test('another token, another scheme or an invalid header on a connection never gives the cached result', () => {
   const credentials = new Credentials()
   const { body } = connection()
   const read = (text: string) => {
@@ -48,7 +48,7 @@ test('a connection that shows another token, scheme or nothing readable is not k
   assert.equal(read('Bearer one'), 'bearer one 7692c3')
 })
 
-test('each request of a connection is who its own token says', async (t) => {
+test('each request of a connection has the identity of its token', async (t) => {
   const { issuer, ask } = await connected(t)
   const [ada, bob] = [issuer.token({ jti: 'ada' }), issuer.token({ jti: 'bob' })]
   const answers = []
@@ -56,7 +56,7 @@ test('each request of a connection is who its own token says', async (t) => {
   assert.deepEqual(answers, ['ada', 'ada', 'ada', 'bob', 'bob', 'ada', 'signature', 'ada'])
 })
 
-test('a token that a connection has shown before is asked for its expiry, its keys and its memory like any other', async (t) => {
+test('a token repeated on a connection is checked for expiry, keys and cache like any other', async (t) => {
   const { clock, issuer, auth, ask } = await connected(t)
   const token = issuer.token({ jti: 'ada' })
   for (let n = 0; n < 3; n++) assert.equal(await ask(token), 'ada')

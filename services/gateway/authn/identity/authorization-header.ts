@@ -1,10 +1,10 @@
 import { PresentedToken } from '@plat/tokens'
 import type { WireRequest } from '../../call/index.ts'
 
-/** Exactly one token in the alphabet of a compact JWS; the scheme's case does not matter (RFC 9110 section 11.1). */
+/** Exactly one token in the alphabet of a compact JWS. The scheme is case-insensitive (RFC 9110 section 11.1). */
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9_.-]+)$/i
 
-/** The header `Authorization`, taken apart. */
+/** The parsed header `Authorization`. */
 export interface AuthorizationHeader {
   readonly scheme: 'bearer' | 'dpop'
   readonly token: PresentedToken
@@ -15,14 +15,14 @@ interface LastAuthorization extends AuthorizationHeader {
 }
 
 /**
- * Reads the header `Authorization`. Most connections show one token with every request, and reading and hashing it again costs more
- * than all stages together: the last one of each connection is kept taken apart. Only what its text says is kept, no verdict, and it
- * is compared with nobody else's, so that how long the comparison takes tells nothing.
+ * Parses the header `Authorization`. Most connections send one token with every request, and parsing and hashing it costs more than all
+ * stages together, so the last parsed header of each connection is cached. The cache holds only the parsed text, no verdict, and is
+ * never compared across connections, so timing reveals nothing about other callers.
  */
 export class Credentials {
   readonly #last = new WeakMap<object, LastAuthorization>()
 
-  /** Null: not one token in a scheme that is known. */
+  /** Returns null unless the header has exactly one token with a known scheme. */
   read(authorization: string, body: WireRequest['body']): AuthorizationHeader | null {
     const connection = connectionOf(body)
     const last = connection === null ? undefined : this.#last.get(connection)
@@ -39,7 +39,7 @@ export class Credentials {
   }
 }
 
-/** What a body comes over; null where it came another way. */
+/** Returns the connection of a body, or null if it has none. */
 function connectionOf(body: object): object | null {
   const socket = 'socket' in body ? body.socket : null
   return typeof socket === 'object' ? socket : null

@@ -1,11 +1,11 @@
 import { DPOP_ALGORITHMS } from '@plat/tokens'
 
-/** Members of a `WWW-Authenticate` challenge beside its realm. */
+/** Parameters of a `WWW-Authenticate` challenge in addition to its realm. */
 export interface ChallengeParameters {
-  /** RFC 6750 section 3.1; absent when the caller sent no credentials at all. */
+  /** RFC 6750 section 3.1; absent if the request had no credentials. */
   readonly error?: 'invalid_token' | 'invalid_dpop_proof'
   readonly error_description?: string
-  /** What the resource needs, for a client that has no token yet. */
+  /** Scope that the resource needs, for clients without a token. */
   readonly scope?: string
   /** RFC 9728 section 5.1. */
   readonly resource_metadata?: string

@@ -7,7 +7,7 @@ const someKey: Rule = ({ publicKeyFiles, jwksURL }) =>
     ? []
     : [{ path: 'identity', message: 'publicKeyFiles or jwksURL is required', severity: 'error' }]
 
-/** The tokens of these keys are refused: whoever lists them should know. */
+/** Warns that the tokens of these keys are refused. */
 const mldsaFilesAreRead: Rule = ({ mldsaPublicKeyFiles, acceptMLDSA }) =>
   acceptMLDSA === true || !isFilled(mldsaPublicKeyFiles)
     ? []
@@ -23,13 +23,13 @@ function isFilled(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0
 }
 
-/** Without it no access token can say that it is for this gateway. */
+/** Without a resource no access token can be issued for this gateway. */
 const issuersNeedResource: Rule = ({ trustedIssuers, resourceBaseURL }) =>
   resourceBaseURL !== '' || !isFilled(trustedIssuers)
     ? []
     : [{ path: 'identity.resourceBaseURL', message: 'is required with identity.trustedIssuers', severity: 'error' }]
 
-/** `iss` says whose rules a token is read by, so it must say one. */
+/** `iss` selects the rules for a token, so issuers must be distinct. */
 const issuersDiffer: Rule = ({ trustedIssuers, issuer: own }) => {
   const names = Array.isArray(trustedIssuers) ? trustedIssuers.map(nameOf) : []
   return names.flatMap((name, index) => {
@@ -44,17 +44,21 @@ function nameOf(issuer: unknown): string {
   return typeof issuer === 'object' && issuer !== null && 'issuer' in issuer ? String(issuer.issuer) : ''
 }
 
-/** A name that fits into a SPIFFE ID and a Kubernetes resource. */
+/** A name that is valid in a SPIFFE ID and a Kubernetes resource. */
 const DNS_LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'
 
-/** RFC 6749, appendix A.4: what a scope is written with. */
+/** RFC 6749, appendix A.4: characters of a scope. */
 const SCOPE = '^[!#-[\\]-~]+$'
 
 const trustedIssuer = Type.Object({
   issuer: Type.String({ minLength: 1, format: 'http-url', description: 'Exact `iss`.' }),
   namespace: Type.String({ pattern: DNS_LABEL, description: 'Namespace of its callers.' }),
   jwksURL: Type.String({ default: '', format: 'http-url', description: 'Its key document; default discovery.' }),
-  caFile: Type.String({ default: '', file: 'error', description: 'PEM CA bundle trusted for it beside the system’s.' }),
+  caFile: Type.String({
+    default: '',
+    file: 'error',
+    description: 'PEM CA bundle trusted in addition to the system’s.',
+  }),
   algorithms: Type.Array(Type.Enum(['RS256', 'ES256', 'EdDSA']), {
     default: ['RS256', 'ES256', 'EdDSA'],
     minItems: 1,
@@ -64,7 +68,7 @@ const trustedIssuer = Type.Object({
     default: 300,
     minimum: 1,
     maximum: LONGEST_SECONDS,
-    description: 'How often its keys are fetched again.',
+    description: 'Interval between fetches of its keys.',
   }),
   leewaySeconds: Type.Optional(
     Type.Integer({ minimum: 0, description: 'Skew on `exp` and `nbf`; default `identity.leewaySeconds`.' }),
@@ -91,7 +95,7 @@ const trustedIssuer = Type.Object({
   scopePrefix: Type.String({ default: '', description: 'Stripped from scopes; scopes without it are ignored.' }),
   servers: Type.Array(Type.String({ minLength: 1 }), {
     default: [],
-    description: 'Globs of the servers that its tokens are taken for; default all.',
+    description: 'Globs of the servers that accept its tokens; default all.',
   }),
   stepUpScopes: Type.Record(Type.String({ pattern: '^[^/]+/.+$' }), Type.Array(Type.String({ pattern: SCOPE })), {
     default: {},
@@ -116,7 +120,7 @@ export const identityBlock = defineBlock({
       default: 300,
       minimum: 1,
       maximum: LONGEST_SECONDS,
-      description: 'How often the JWKS is fetched again.',
+      description: 'Interval between fetches of the JWKS.',
     }),
     issuer: Type.String({ default: '', description: 'Expected `iss`.' }),
     audience: Type.String({ default: 'plat-gateway', minLength: 1, description: 'Expected `aud`.' }),
@@ -143,7 +147,7 @@ export const identityBlock = defineBlock({
   rules: [someKey, mldsaFilesAreRead, issuersNeedResource, issuersDiffer],
 })
 
-/** A proof names the URL that the agent called; a Host header is the caller's own word. */
+/** A proof names the URL that the agent called. A Host header would be controlled by the caller. */
 const urlIsKnown: Rule = ({ require, publicURL }, file) => {
   const { identity } = file
   const base =
@@ -159,7 +163,7 @@ const urlIsKnown: Rule = ({ require, publicURL }, file) => {
       ]
 }
 
-/** Longest life of a proof, in seconds (docs/spec/gateway.md, "Limits"). */
+/** Maximum lifetime of a proof, in seconds (docs/spec/gateway.md, "Limits"). */
 const MAX_PROOF_SECONDS = 600
 
 /** Proof of possession at the gateway (docs/spec/gateway.md; RFC 9449). */

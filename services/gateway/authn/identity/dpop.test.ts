@@ -8,12 +8,12 @@ import { startAuthenticator, type TestAuthenticatorSetup } from './testing/fixtu
 
 const URL_OF_NOTES = 'https://gateway.example/mcp/notes'
 
-/** A session whose token is bound to a key, at a gateway that knows its address. */
+/** A session with a key-bound token, at a gateway with a public URL. */
 async function setUp(t: TestContext, dpop: TestAuthenticatorSetup['dpop'] = {}) {
   const fixture = await startAuthenticator(t, { dpop: { publicURL: 'https://gateway.example', ...dpop } })
   const prover = testProver({ clock: fixture.clock })
   const token = fixture.issuer.token({ cnf: { jkt: prover.jkt } })
-  /** The code of the refusal; null when the request was let in. */
+  /** Returns the code of the refusal, or null if the request passed. */
   const code = async (proof: string | undefined, scheme = 'DPoP') => {
     const answer = await fixture.answer({
       authorization: `${scheme} ${token}`,
@@ -24,7 +24,7 @@ async function setUp(t: TestContext, dpop: TestAuthenticatorSetup['dpop'] = {}) 
   return { ...fixture, prover, token, code }
 }
 
-test('a bound token is taken with a proof by its key for this very request', async (t) => {
+test('a bound token is accepted with a proof by its key for this request', async (t) => {
   // Shows D3.dpop.publicURL.
   const { prover, token, code, proven, failed } = await setUp(t)
   assert.equal(await code(prover.proof(URL_OF_NOTES, token)), null)
@@ -32,7 +32,7 @@ test('a bound token is taken with a proof by its key for this very request', asy
   assert.deepEqual([proven, failed], [['bound', 'bound'], []])
 })
 
-test('a proof is refused for whatever is not as it should be, and each is counted', async (t) => {
+test('invalid proofs are refused and counted', async (t) => {
   const { prover, token, code, proven, failed, clock } = await setUp(t)
   const proof = (change: Parameters<typeof prover.proof>[2]) => prover.proof(URL_OF_NOTES, token, change)
   assert.equal(await code(undefined), 'invalid_dpop_proof')
@@ -55,7 +55,7 @@ test('a proof is refused for whatever is not as it should be, and each is counte
   }
 })
 
-test('a proof counts once, for as long as it would be taken', async (t) => {
+test('a proof is accepted once during its lifetime', async (t) => {
   const { prover, token, code, proven, clock } = await setUp(t)
   const proof = prover.proof(URL_OF_NOTES, token)
   assert.equal(await code(proof), null)
@@ -64,7 +64,7 @@ test('a proof counts once, for as long as it would be taken', async (t) => {
   assert.deepEqual(proven, ['bound', 'replayed'])
 })
 
-test('of two equal proofs at the same time one is taken', async (t) => {
+test('only one of two concurrent equal proofs is accepted', async (t) => {
   const { prover, token, code } = await setUp(t)
   const proof = prover.proof(URL_OF_NOTES, token)
   assert.deepEqual((await Promise.all([code(proof), code(proof)])).sort(), ['invalid_dpop_proof', null])
@@ -87,7 +87,7 @@ test('maxAgeSeconds is the age of proofs, also when it is 0', async (t) => {
   assert.equal(Default(dpopBlock.schema.properties.maxAgeSeconds, undefined), 60)
 })
 
-test('a bound token is no bearer token, whatever is required, and a proof beside it changes nothing', async (t) => {
+test('a bound token is never accepted as a bearer token, not even with a proof', async (t) => {
   const { prover, token, code, answer, proven } = await setUp(t)
   assert.equal(await code(undefined, 'Bearer'), 'dpop_required')
   assert.equal(await code(prover.proof(URL_OF_NOTES, token), 'Bearer'), 'dpop_required')
@@ -97,7 +97,7 @@ test('a bound token is no bearer token, whatever is required, and a proof beside
   assert.match(String(denial.data?.challenge), /^DPoP algs="EdDSA ES256", error="invalid_token", error_description="/)
 })
 
-test('an unbound token is taken as bearer token alone, and not at all where proofs are required', async (t) => {
+test('an unbound token is accepted only as a bearer token, and not where proofs are required', async (t) => {
   // Shows D3.dpop.require, D3.metric.plat_gateway_dpop_requests_total.
   for (const require of [false, true]) {
     const { issuer, answer, proven, failed } = await setUp(t, { require })
@@ -113,12 +113,12 @@ test('an unbound token is taken as bearer token alone, and not at all where proo
   }
 })
 
-test('a required proof is taken', async (t) => {
+test('a required proof is accepted', async (t) => {
   const { prover, token, code } = await setUp(t, { require: true })
   assert.equal(await code(prover.proof(URL_OF_NOTES, token)), null)
 })
 
-test('without a public address no proof can be judged: a caller chooses its Host header', async (t) => {
+test('without a public URL every proof is refused, because callers choose the Host header', async (t) => {
   const { prover, token, code } = await setUp(t, { publicURL: '' })
   assert.equal(await code(prover.proof(URL_OF_NOTES, token)), 'invalid_dpop_proof')
 })

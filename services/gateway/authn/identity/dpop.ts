@@ -9,19 +9,19 @@ export type DpopOutcome = 'bound' | 'unbound' | 'missing' | 'invalid' | 'replaye
 export interface DpopConfig {
   readonly require: boolean
   readonly maxAgeSeconds: number
-  /** As agents address the gateway; empty: `identity.resourceBaseURL`. */
+  /** Public URL of the gateway; empty: `identity.resourceBaseURL`. */
   readonly publicURL: string
 }
 
-/** What came with a request. */
+/** Credentials of a request. */
 export interface Presented {
   readonly token: string
   readonly scheme: 'bearer' | 'dpop'
-  /** The header `DPoP`, as it came. */
+  /** The header `DPoP` as received. */
   readonly proof: string | undefined
 }
 
-/** Why a token is not taken without (another) proof. */
+/** Refusal of a token without a valid proof. */
 export interface DpopRefusal {
   readonly code: 'dpop_required' | 'invalid_dpop_proof' | 'unauthenticated'
   /** `error` of the challenge (RFC 9449, section 7.1). */
@@ -37,10 +37,10 @@ export interface DpopGateOptions {
   readonly observer?: PoolObserver | undefined
 }
 
-/** Asks for proof of possession where a token is bound to a key, and everywhere with `dpop.require` (RFC 9449, section 7). */
+/** Requires proof of possession for tokens bound to a key, and for all tokens with `dpop.require` (RFC 9449, section 7). */
 export class DpopGate {
   readonly #require: boolean
-  /** Without a slash at its end; empty: not known, and then no proof can be judged, for a caller chooses its Host header. */
+  /** Without a trailing slash. Empty: unknown, so no proof can be checked, because callers choose the Host header. */
   readonly #publicURL: string
   readonly #proofs: ProofVerifier
   readonly #counted: DpopGateOptions['counted']
@@ -56,7 +56,7 @@ export class DpopGate {
     this.#counted = counted
   }
 
-  /** Null: the token may be used for this request. At once for a token that is not bound. */
+  /** Returns null if the token may be used for this request. Synchronous for unbound tokens. */
   ask(wire: WireRequest, presented: Presented, identity: Identity): DpopRefusal | null | Promise<DpopRefusal | null> {
     const { jkt } = identity
     if (jkt === null) return this.#unbound(wire, presented)
@@ -76,7 +76,7 @@ export class DpopGate {
     return proof.jkt === jkt ? this.#use(proof, identity) : this.#refuse('invalid', anotherKey)
   }
 
-  /** A browser cannot prove anything to its proxy, so there alone unbound tokens are taken whatever is required elsewhere. */
+  /** Browsers cannot send proofs to their proxy, so the egress proxy accepts unbound tokens even if proofs are required. */
   #unbound({ method }: WireRequest, { scheme }: Presented): DpopRefusal | null {
     this.#counted('unbound')
     if (this.#require && method !== 'CONNECT') return mustBeBound
@@ -100,7 +100,7 @@ function badProof(message: string): DpopRefusal {
   return { code: 'invalid_dpop_proof', error: 'invalid_dpop_proof', message }
 }
 
-/** A token that is bound to a key is worth nothing as a bearer token: whoever shows it may have stolen it. */
+/** A bound token is refused as a bearer token: it may be stolen. */
 const boundAsBearer: DpopRefusal = {
   code: 'dpop_required',
   error: 'invalid_token',
@@ -110,7 +110,7 @@ const boundAsBearer: DpopRefusal = {
 const anotherKey: DpopRefusal = {
   code: 'invalid_dpop_proof',
   error: 'invalid_token',
-  message: 'the proof is by another key than the one that the token is bound to',
+  message: 'the key of the proof is not the key that the token is bound to',
 }
 
 const mustBeBound: DpopRefusal = {

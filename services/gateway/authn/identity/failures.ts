@@ -2,10 +2,10 @@ import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { AuthReason } from '@plat/tokens'
 
-/** One line per reason in this time, in milliseconds: a flood of bad tokens must not fill the disk. */
+/** At most one line per reason in this time, in milliseconds, so that a flood of bad tokens cannot fill the disk. */
 const LINE_EVERY_MS = 1000
 
-/** Writes failed authentications to the log, sampled. Nothing of the token or of its claims is written. */
+/** Logs failed authentications, sampled. Writes nothing of the token or its claims. */
 export interface FailureLog {
   note(reason: AuthReason, remote: string): void
 }

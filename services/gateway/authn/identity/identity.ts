@@ -1,7 +1,7 @@
 import { ancestryOf, type SessionClaims } from '@plat/tokens'
 import type { Identity } from '../../call/index.ts'
 
-/** Who is calling, from verified claims. `expiresAt` includes the leeway: until then the verifier takes the token. */
+/** Returns the identity of verified claims. `expiresAt` includes the leeway, so it ends when the verifier would reject the token. */
 export function identityOf(claims: SessionClaims, leewaySeconds: number): Identity {
   const { delegators, forkedFrom } = ancestryOf(claims)
   return {
@@ -28,7 +28,7 @@ export function identityOf(claims: SessionClaims, leewaySeconds: number): Identi
   }
 }
 
-/** Revoking any token that this one came from revokes this one (docs/spec/broker-api.md, `plat_parent_jti`, `plat_delegator_jti`). */
+/** Revoking any token that this one derives from revokes this one (docs/spec/broker-api.md, `plat_parent_jti`, `plat_delegator_jti`). */
 function ancestorsOf({ parentJti, delegatorJti, delegationJtis }: SessionClaims): readonly string[] {
   return [...new Set([parentJti, delegatorJti, ...delegationJtis].filter((jti) => jti !== null))]
 }

@@ -4,7 +4,7 @@ import { DPOP_ALGORITHMS } from '@plat/tokens'
 import type { TrustedIssuers } from './issuers/issuers.ts'
 import { type Resources, WELL_KNOWN } from './resource.ts'
 
-/** How long a client may keep the metadata, in seconds. */
+/** Cache lifetime of the metadata for clients, in seconds. */
 const MAX_AGE_SECONDS = 300
 
 export interface MetadataOptions {
@@ -15,8 +15,8 @@ export interface MetadataOptions {
 }
 
 /**
- * Metadata of protected resources (RFC 9728), one document per MCP server: who gives tokens for it, and which scopes it may ask for.
- * It needs no token, so it is the same for servers that do not exist.
+ * Metadata of protected resources (RFC 9728), one document per MCP server: its authorization servers and scopes. Served without a token,
+ * so it is the same for servers that do not exist.
  */
 export function createMetadataRoute(options: MetadataOptions): RawRoute {
   return { prefix: WELL_KNOWN, handle: (exchange) => answer(exchange, options) }
@@ -38,7 +38,7 @@ function answer({ id, request, response }: Exchange, options: MetadataOptions): 
     return
   }
   response.setHeader('cache-control', `public, max-age=${MAX_AGE_SECONDS}`)
-  // Clients in browsers read it from any page; it is public.
+  // Public, so that clients in browsers can read it from any page.
   response.setHeader('access-control-allow-origin', '*')
   response.end(JSON.stringify(documentOf(server, resource, options)))
 }

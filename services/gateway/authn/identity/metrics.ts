@@ -2,7 +2,7 @@ import type { AuthReason } from '@plat/tokens'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { DpopOutcome } from './dpop.ts'
 
-/** What authentication counts. */
+/** Metrics of authentication. */
 export interface AuthMetrics {
   /** `plat_gateway_auth_failures_total{reason}` */
   failed(reason: AuthReason): void

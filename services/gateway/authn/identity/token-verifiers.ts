@@ -12,7 +12,7 @@ import { identityOf } from './identity.ts'
 import type { TrustedIssuers } from './issuers/issuers.ts'
 import type { Resources } from './resource.ts'
 
-/** Who is calling, or why a token proves nothing. */
+/** The identity of a caller, or why its token is refused. */
 export type Vouched = Identity | TokenFault
 
 export interface VouchersOptions {
@@ -20,14 +20,14 @@ export interface VouchersOptions {
   readonly leewaySeconds: number
   readonly issuers: TrustedIssuers
   readonly resources: Resources
-  /** Session tokens are exchanged for servers, so they are kept as long as their verified claims. */
+  /** Session tokens are exchanged for servers, so they are cached together with their verified claims. */
   readonly keepsTokens?: boolean | undefined
 }
 
-/** Asks whoever a token claims to be of: the broker, or a customer's identity provider. */
+/** Verifies a token with the issuer that it names: the broker, or an external identity provider. */
 export class TokenVerifiers {
   readonly #options: VouchersOptions
-  /** A remembered token has its identity ready. */
+  /** Cached identities of cached claims. */
   readonly #identities = new WeakMap<SessionClaims, Identity>()
   readonly #claims = new WeakMap<Identity, SessionClaims>()
   readonly #tokens = new WeakMap<Identity, string>()
@@ -36,7 +36,7 @@ export class TokenVerifiers {
     this.#options = options
   }
 
-  /** A plain value when the token's key is known. `path` is what the request asks for. */
+  /** Synchronous if the token's key is known. `path`: path of the request. */
   identify(token: PresentedToken, path: string): Vouched | Promise<Vouched> {
     const { issuers, resources, sessions } = this.#options
     const issuer = issuers.claimed(token)
@@ -52,17 +52,17 @@ export class TokenVerifiers {
       : this.#session(answer, token.text)
   }
 
-  /** The broker's token that this caller has shown; null: another issuer's, or tokens are not kept. */
+  /** Returns the broker token that this caller presented, or null for other issuers and if tokens are not retained. */
   sessionToken(identity: Identity): string | null {
     return this.#tokens.get(identity) ?? null
   }
 
-  /** The claims of the broker's token that this caller has shown; null: another issuer's. */
+  /** Returns the claims of the broker token that this caller presented, or null for other issuers. */
   claims(identity: Identity): SessionClaims | null {
     return this.#claims.get(identity) ?? null
   }
 
-  /** Forgets verified tokens, so that each is verified again. */
+  /** Clears the cache of verified tokens. */
   clear(): void {
     this.#options.sessions.clear()
     for (const issuer of this.#options.issuers.all()) issuer.clear()

@@ -33,7 +33,7 @@ after(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** A gateway that takes the broker's tokens, in front of the agent `default/helper`. */
+/** A gateway that accepts the broker's tokens, in front of the agent `default/helper`. */
 async function start(mode: string, more: object = {}): Promise<GatewayProcess> {
   const txnTokens = { mode, signingKey, audience: 'plat.local', ...more }
   return startGatewayProcess({
@@ -68,7 +68,7 @@ async function mint(name: string, scopes: readonly string[]): Promise<Minted> {
   return JSON.parse(await response.text())
 }
 
-/** Agent `assistant` sends a message to agent `helper`; what reached it. */
+/** Agent `assistant` sends a message to agent `helper`. Returns the request that `helper` received. */
 async function call(gateway: GatewayProcess, { token }: Minted): Promise<Reached> {
   const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] }
   const response = await fetch(`${gateway.url}/a2a/default/helper`, {
@@ -77,7 +77,7 @@ async function call(gateway: GatewayProcess, { token }: Minted): Promise<Reached
       authorization: `Bearer ${token}`,
       'content-type': 'application/json',
       'a2a-version': '1.0',
-      // Nobody but the gateway says who calls.
+      // Set by the gateway only.
       'txn-token': 'forged',
       'x-plat-user': 'root',
     },
@@ -89,7 +89,7 @@ async function call(gateway: GatewayProcess, { token }: Minted): Promise<Reached
   return reached
 }
 
-/** As the called agent checks it: by the keys that the gateway publishes, with a library that is not ours. */
+/** Verifies as the called agent does: with the published keys of the gateway and an independent library. */
 async function checked(gateway: GatewayProcess, { headers }: Reached): Promise<JWTPayload> {
   const keys = createRemoteJWKSet(new URL(`${gateway.url}/.well-known/txn-token-jwks.json`))
   const { payload } = await jwtVerify(String(headers['txn-token']), keys, {
@@ -113,7 +113,7 @@ async function delegate(subject: string, actor: string): Promise<{ status: numbe
   return { status: response.status, text: await response.text() }
 }
 
-test('mode add: the called agent checks who called it, and acts for the caller with what the broker gives for it', async (t) => {
+test('mode add: the called agent verifies its caller, and acts for it with a token exchanged at the broker', async (t) => {
   // Shows D3.txnTokens.mode.add.
   const gateway = await start('add', { ttlSeconds: 120 })
   t.after(() => gateway.close())
@@ -144,7 +144,7 @@ test('mode add: the called agent checks who called it, and acts for the caller w
   const told = decodeJwt(JSON.parse(delegated.text).access_token)
   assert.deepEqual(told.act, { sub: claims.sub, act: { sub: 'user:ada' } })
   assert.deepEqual(told.plat_delegation_jtis, [caller.jti, helper.jti])
-  // Each call is a transaction of its own; the broker takes each once.
+  // Each call is a separate transaction; the broker accepts each once.
   const again = await call(gateway, caller)
   assert.notEqual((await checked(gateway, again)).txn, claims.txn)
   assert.equal((await delegate(String(again.headers['txn-token']), helper.token)).status, 200)
@@ -153,7 +153,7 @@ test('mode add: the called agent checks who called it, and acts for the caller w
   assert.ok(!records.includes(String(reached.headers['txn-token'])))
 })
 
-test('a transaction token opens nothing at the gateway, and nothing at the broker for another agent', async (t) => {
+test('a transaction token is refused by the gateway, and by the broker for another agent', async (t) => {
   const gateway = await start('add')
   t.after(() => gateway.close())
   const reached = await call(gateway, await mint('assistant', ['agents:helper']))
@@ -169,7 +169,7 @@ test('a transaction token opens nothing at the gateway, and nothing at the broke
   assert.deepEqual([refused.status, JSON.parse(refused.text).error], [400, 'invalid_target'])
 })
 
-test('mode replace: the token stands alone, and says all that the plain headers would', async (t) => {
+test('mode replace: the token replaces the plain headers and has all of their content', async (t) => {
   // Shows D3.txnTokens.mode.replace.
   const gateway = await start('replace')
   t.after(() => gateway.close())
@@ -180,7 +180,7 @@ test('mode replace: the token stands alone, and says all that the plain headers 
   assert.deepEqual(act, { sub: 'user:ada' })
 })
 
-test('mode off: the agent hears names alone, and there is no key to fetch', async (t) => {
+test('mode off: the agent gets only the plain headers, and no key is published', async (t) => {
   const gateway = await start('off')
   t.after(() => gateway.close())
   const reached = await call(gateway, await mint('assistant', ['agents:helper']))

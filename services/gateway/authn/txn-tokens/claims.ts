@@ -1,7 +1,7 @@
 import { parseSessionSpiffeId, sessionSpiffeId } from '@plat/core'
 import type { Call } from '../../call/index.ts'
 
-/** The caller as its session token says: what the facts of a call leave out. */
+/** The caller by its session token, with members that the facts of a call lack. */
 export interface Subject {
   /** SPIFFE ID of the calling session. */
   readonly id: string
@@ -9,7 +9,7 @@ export interface Subject {
   readonly act: unknown
 }
 
-/** What the configuration and the time say of a token. Times are Unix seconds. */
+/** Configuration and time of a token. Times are Unix seconds. */
 export interface Terms {
   readonly issuer: string
   readonly audience: string
@@ -38,7 +38,7 @@ export function transactionClaims(
     iss: issuer,
     aud: audience,
     iat: issuedAt,
-    // It does not outlive the session that it speaks for.
+    // A token does not outlive the session of its caller.
     exp: Math.min(issuedAt + lifetimeSeconds, Math.floor(identity.expiresAt / 1000)),
     txn: id,
     sub,
@@ -54,7 +54,7 @@ export function transactionClaims(
   }
 }
 
-/** As session tokens write lists of words; absent when empty. */
+/** Joins lists as session tokens do; undefined if empty. */
 function listed(words: readonly string[]): string | undefined {
   return words.length === 0 ? undefined : words.join(' ')
 }

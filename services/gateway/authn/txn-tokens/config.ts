@@ -2,10 +2,10 @@ import { defineBlock, key, type Rule, requires } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
-/** docs/spec/gateway.md, "Limits": a transaction token lives at most this long, in seconds. */
+/** docs/spec/gateway.md, "Limits": maximum lifetime of a transaction token, in seconds. */
 const MAX_TTL_SECONDS = 300
 
-/** `aud` is the name of a trust domain, not a URL, and the default of `workloadID` is made of it. */
+/** `aud` is a trust domain, not a URL, and the default of `workloadID` is derived from it. */
 const audienceIsTrustDomain: Rule = ({ mode, audience }) =>
   mode === 'off' || audience === '' || (typeof audience === 'string' && isTrustDomain(audience))
     ? []
@@ -17,7 +17,7 @@ const audienceIsTrustDomain: Rule = ({ mode, audience }) =>
         },
       ]
 
-/** Only agents are shown transaction tokens. */
+/** Transaction tokens are sent to agents only. */
 const agentsAreExposed: Rule = ({ mode }, { a2a }) => {
   const routes = typeof a2a === 'object' && a2a !== null && 'routesFile' in a2a ? a2a.routesFile : ''
   return mode === 'off' || routes !== ''
@@ -33,7 +33,7 @@ export const txnTokensBlock = defineBlock({
     mode: key.choice(
       ['off', 'add', 'replace'],
       'off',
-      'What a called agent hears of its caller: `off`: `X-Plat-*` headers; `add`: Txn-Token plus `X-Plat-*` headers; `replace`: Txn-Token alone.',
+      'Caller information sent to called agents: `off`: `X-Plat-*` headers; `add`: Txn-Token plus `X-Plat-*` headers; `replace`: Txn-Token alone.',
     ),
     signingKey: key.text('URI of an Ed25519 key; required unless off.'),
     issuer: key.text('`iss`.', 'plat-gateway'),

@@ -6,31 +6,31 @@ import { type Call, type Denial, deny, type Identity } from '../../call/index.ts
 import { type Subject, transactionClaims } from './claims.ts'
 import type { TxnTokensConfig } from './config.ts'
 
-/** Where the public key is found, beside the address that agents use. */
+/** Path of the public keys at the address that agents use. */
 const KEYS_PATH = '/.well-known/txn-token-jwks.json'
-/** How long others may keep it, in seconds. */
+/** Cache lifetime of the keys for clients, in seconds. */
 const KEYS_MAX_AGE_SECONDS = 300
 
 export interface TxnTokensOptions {
   readonly config: { readonly txnTokens: TxnTokensConfig }
-  /** Who the caller is to the broker; null: the broker does not know it. */
+  /** Returns the caller as known to the broker, or null. */
   readonly subjectOf: (identity: Identity) => Subject | null
-  /** The taint labels of a caller now. */
+  /** Returns the current taint labels of a caller. */
   readonly labelsOf: (identity: Identity) => readonly string[]
   readonly clock: Clock
 }
 
-/** Tells a called agent, under the gateway's signature, who calls it and for whom (docs/spec/gateway.md, `txnTokens`). */
+/** Signed information about the caller for called agents (docs/spec/gateway.md, `txnTokens`). */
 export interface TxnTokens {
-  /** Mode `replace`: the token stands instead of the `x-plat-*` headers, not beside them. */
+  /** Mode `replace`: the token is sent instead of the `x-plat-*` headers. */
   readonly replaces: boolean
-  /** The value of header `Txn-Token` for this call. Each call has its own: a transaction is good once (docs/spec/broker-api.md). */
+  /** Returns the value of header `Txn-Token` for this call. Each call gets a separate token, usable once (docs/spec/broker-api.md). */
   token(call: Pick<Call<'identity' | 'target'>, 'id' | 'facts'>): string | Denial
   /** Serves the public key as a JWK set, for the broker (`-txn-token-keys`) and for agents. */
   pages(app: FastifyInstance): void
 }
 
-/** Null when `txnTokens.mode` is off. Rejects when the key cannot be used. */
+/** Null if `txnTokens.mode` is off. Rejects if the key is unusable. */
 export async function createTxnTokens(options: TxnTokensOptions): Promise<TxnTokens | null> {
   const { mode, signingKey } = options.config.txnTokens
   if (mode === 'off') return null
@@ -82,5 +82,5 @@ class SignedTransactions implements TxnTokens {
   }
 }
 
-/** No verifier takes it for a session token (docs/spec/broker-api.md, "Session token"). */
+/** Never accepted as a session token (docs/spec/broker-api.md, "Session token"). */
 const HEADER = { typ: 'txntoken+jwt' }

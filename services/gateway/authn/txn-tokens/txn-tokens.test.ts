@@ -59,7 +59,7 @@ async function start({ config = {}, subject = planner, taints = [] }: Setup = {}
   return made ?? assert.fail('the mode is not off')
 }
 
-/** What an agent reads that trusts the gateway's key, by a library that is not ours. */
+/** Reads a token as an agent that trusts the gateway's key, with an independent library. */
 async function read(tokens: TxnTokens, identity: Partial<Identity> = {}, id = 'call-1'): Promise<JWTPayload> {
   const target = { ...unresolved, kind: 'a2a', server: 'a2a/team/helper', key: 'a2a/team/helper' } as const
   const token = tokens.token({ id, facts: { identity: { ...caller, ...identity }, target } })
@@ -75,7 +75,7 @@ async function read(tokens: TxnTokens, identity: Partial<Identity> = {}, id = 'c
   return payload
 }
 
-test('a called agent reads who called it, for whom and for which call', async () => {
+test('a called agent reads the caller, its user and the call', async () => {
   // Shows D3.txnTokens.signingKey, D3.txnTokens.issuer, D3.txnTokens.audience, D3.txnTokens.workloadID and D3.limit.txnTokenLifetime.
   const tokens = await start({ taints: ['secret', 'document'] })
   const groups = ['staff', 'on-call']
@@ -99,7 +99,7 @@ test('a called agent reads who called it, for whom and for which call', async ()
   })
 })
 
-test('what is configured stands in the token, and nothing that there is none of', async () => {
+test('the token has the configured claims and no empty ones', async () => {
   // Shows D3.txnTokens.ttlSeconds.
   const config = { issuer: 'edge-gateway', workloadID: 'spiffe://plat.local/edge', ttlSeconds: 300 }
   const tokens = await start({ config, subject: { id: planner.id, act: undefined } })
@@ -119,19 +119,19 @@ test('what is configured stands in the token, and nothing that there is none of'
   }
 })
 
-test('a transaction token does not outlive the session that it speaks for', async () => {
+test('a transaction token does not outlive the session of its caller', async () => {
   const { exp } = await read(await start(), { expiresAt: clock.now() + 20_500 })
   assert.equal(exp, Math.floor((clock.now() + 20_500) / 1000))
 })
 
-test('each call has a transaction of its own', async () => {
+test('each call is a separate transaction', async () => {
   const tokens = await start()
   const { txn: first } = await read(tokens, {}, 'call-1')
   const { txn: second } = await read(tokens, {}, 'call-2')
   assert.deepEqual([first, second], ['call-1', 'call-2'])
 })
 
-test('a caller that is no session of the broker gets none, and the call is refused', async () => {
+test('a call is refused if its caller is not a session of the broker', async () => {
   const tokens = await start({ subject: null })
   const answer = tokens.token({ id: 'c', facts: { identity: caller, target: unresolved } })
   assert.equal(isDenial(answer) && answer.code, 'internal')

@@ -21,7 +21,7 @@ const names = [
   'realm',
 ]
 const payload = fc.dictionary(fc.constantFrom(...names), fc.jsonValue(), { maxKeys: names.length })
-/** What every token has, so that some are taken. */
+/** Required claims of every token, so that some are accepted. */
 const usual = { iss: 'https://login.example', sub: 'u', aud: 'a', exp: 1 }
 const token = fc.tuple(payload, fc.boolean()).map(([members, whole]) => (whole ? { ...members, ...usual } : members))
 const claim = fc.constantFrom('', 'sub', 'realm.agent', 'email', '__proto__')
@@ -58,5 +58,5 @@ const property = fc.property(token, claim, fc.constantFrom('', 'p/'), (members, 
   assert.ok(Number.isSafeInteger(claims.expiresAt) && claims.scopes.every((scope) => scope !== ''))
 })
 
-/** Whatever a provider signs becomes a well-formed identity or a fault, and never an error. */
+/** Any signed claims become a well-formed identity or a fault, never an exception. */
 export const target = fuzzTarget('gateway: claims of trusted issuers', { 'external claims': property })

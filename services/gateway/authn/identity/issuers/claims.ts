@@ -19,31 +19,31 @@ import {
 } from '@plat/tokens'
 import type { TrustedIssuerConfig } from '../config.ts'
 
-/** Groups that an identity provider may name in one token. Dropping some could drop the one that a rule denies. */
+/** Maximum number of groups in a token. Truncation could drop a group that a rule denies. */
 const MAX_GROUPS = 512
-/** Characters of the session of an external caller behind `ext-`. */
+/** Length of an external caller's session name after `ext-`. */
 const SESSION_CHARS = 26
 
-/** Who an access token of a trusted issuer says is calling (RFC 9068, docs/spec/gateway.md `trustedIssuers`). */
+/** Claims of an access token of a trusted issuer (RFC 9068, docs/spec/gateway.md `trustedIssuers`). */
 export interface ExternalClaims extends TimedClaims {
-  /** `jti`; without one, a name made from what was signed, so that a revocation can name the token. */
+  /** `jti`, or a name derived from the signed content, so that a revocation can name the token. */
   readonly jti: string
   readonly agent: string
-  /** `ext-` and 26 characters of base32: one per login (`sid`), or per subject and client where tokens name no login. */
+  /** `ext-` and 26 characters of base32: one per login (`sid`), or per subject and client if tokens name no login. */
   readonly session: string
   readonly user: string
   readonly groups: readonly string[]
-  /** Without the issuer's prefix; scopes that lack it are not here. */
+  /** Without the issuer's prefix. Scopes without the prefix are left out. */
   readonly scopes: readonly string[]
   /** Thumbprint of the DPoP key that the token is bound to. */
   readonly jkt: string | null
 }
 
-/** Whom the token of a person names. */
+/** Claims of a token that names a person. */
 export interface PersonClaims extends TimedClaims {
-  /** `sub`; null: the token has none. */
+  /** `sub`; null: absent. */
   readonly subject: string | null
-  /** Every name that the token gives the person. */
+  /** All names of the person in the token. */
   readonly names: readonly string[]
   readonly user: string
   readonly groups: readonly string[]
@@ -55,7 +55,7 @@ export function decodePerson(
   { usernameClaim, groupsClaim }: Pick<TrustedIssuerConfig, 'usernameClaim' | 'groupsClaim'>,
 ): PersonClaims | TokenFault {
   return readingClaims(() => {
-    // A token that only its key may use is nothing here: nobody checks proofs.
+    // Key-bound tokens are refused here: no proof is checked.
     if (payload.cnf !== undefined) throw new InvalidClaimError('the token is bound to a key')
     const user = userClaim(payload, usernameClaim)
     const subject = optionalClaim(payload, 'sub')
@@ -75,7 +75,7 @@ export function namesOf(payload: Members, user: string): readonly string[] {
   return [...new Set([user, preferred, email, upn, sub].filter(isText))]
 }
 
-/** Reads the claims of a verified token as this issuer is configured to be read. */
+/** Reads the claims of a verified token by the configuration of its issuer. */
 export function decodeExternal({ payload, input }: Jws, config: TrustedIssuerConfig): ExternalClaims | TokenFault {
   return readingClaims(() => {
     const timed = timedClaims(payload)
@@ -96,8 +96,8 @@ export function decodeExternal({ payload, input }: Jws, config: TrustedIssuerCon
 }
 
 /**
- * Stays the same when the client refreshes its token: else taints, budgets and rates of the session would begin anew. As a list in JSON the
- * parts cannot be shifted into each other.
+ * Stable across token refreshes: otherwise taints, budgets and rates of the session would restart. A JSON array, so that parts cannot
+ * run into each other.
  */
 function sessionOf(issuer: string, subject: string, payload: Members): string {
   const login = optionalClaim(payload, 'sid')
@@ -106,10 +106,10 @@ function sessionOf(issuer: string, subject: string, payload: Members): string {
   return `ext-${base32(digest).slice(0, SESSION_CHARS)}`
 }
 
-/** Claims in which identity providers name the client, the first that is there: RFC 9068, OpenID Connect, Entra ID (v1), Okta. */
+/** Claims that name the client, in order of precedence: RFC 9068, OpenID Connect, Entra ID (v1), Okta. */
 const CLIENT_CLAIMS = ['client_id', 'azp', 'appid', 'cid'] as const
 
-/** Empty when the token names no client: all clients of the subject share one session then. */
+/** Returns an empty text if the token names no client: all clients of the subject then share a session. */
 function clientOf(payload: Members): string {
   for (const name of CLIENT_CLAIMS) {
     const client = optionalClaim(payload, name)
@@ -125,10 +125,10 @@ function agentOf(payload: Members, { agent, agentClaim }: TrustedIssuerConfig): 
   return label
 }
 
-/** Longest DNS label. */
+/** Maximum length of a DNS label. */
 const LABEL_CHARS = 63
 
-/** Lower-case letters, digits and single dashes inside: `My Agent/2` is `my-agent-2`. */
+/** Returns lower-case letters, digits and single inner dashes: `My Agent/2` becomes `my-agent-2`. */
 export function dnsLabel(text: string): string {
   const dashed = text.toLowerCase().replace(/[^a-z0-9]+/g, '-')
   return dashed.replace(/^-/, '').slice(0, LABEL_CHARS).replace(/-$/, '')
@@ -144,7 +144,7 @@ function groupsOf(payload: Members, groupsClaim: string): readonly string[] {
   return groups.map((group) => plainClaim(group, groupsClaim))
 }
 
-/** `scope` of RFC 9068, or `scp` as some providers write it: separated by spaces, or a list. */
+/** `scope` of RFC 9068, or `scp` of some providers: separated by spaces, or a list. */
 function scopesOf(payload: Members, prefix: string): readonly string[] {
   const value = payload.scope ?? payload.scp ?? []
   const scopes = typeof value === 'string' ? value.split(' ') : value

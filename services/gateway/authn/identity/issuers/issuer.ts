@@ -17,21 +17,21 @@ import type { Identity } from '../../../call/index.ts'
 import type { TrustedIssuerConfig } from '../config.ts'
 import { decodeExternal, type ExternalClaims } from './claims.ts'
 
-/** Access tokens (RFC 9068), and what providers that are older than it write. */
+/** Types of access tokens (RFC 9068), and those of older providers. */
 export const ACCESS_TOKEN_TYPES: ReadonlySet<string | null> = new Set([null, 'jwt', 'at+jwt'])
 
 export interface IssuerOptions {
   readonly config: TrustedIssuerConfig
-  /** `identity.leewaySeconds`, for issuers without a leeway of their own. */
+  /** `identity.leewaySeconds`, the default of issuers. */
   readonly leewaySeconds: number
-  /** Tenant of a namespace, from the broker's keys; empty without tenants. */
+  /** Returns the tenant of a namespace from the broker's keys; empty without tenants. */
   readonly tenantOf: (namespace: string) => string
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Verifies the access tokens of one customer's identity provider. */
+/** Verifies the access tokens of one external identity provider. */
 export class TrustedIssuer {
   readonly config: TrustedIssuerConfig
   readonly keys: KeySource
@@ -40,7 +40,7 @@ export class TrustedIssuer {
   readonly #tenantOf: (namespace: string) => string
   readonly #servers: readonly ((name: string) => boolean)[]
   readonly #stepUps: readonly StepUp[]
-  /** A remembered token has its identity ready. */
+  /** Cached identities of cached claims. */
   readonly #identities = new WeakMap<ExternalClaims, Identity>()
 
   constructor(options: IssuerOptions, caPEM: string | null) {
@@ -64,18 +64,18 @@ export class TrustedIssuer {
     this.#stepUps = stepUpsOf(config.stepUpScopes)
   }
 
-  /** Whether its tokens are taken for this server at all. */
+  /** Whether its tokens are accepted for this server. */
   serves(server: string): boolean {
     return this.#servers.length === 0 || this.#servers.some((matches) => matches(server))
   }
 
-  /** RFC 8707: the token must be for this very resource, `<resourceBaseURL>/mcp/<server>`. */
+  /** RFC 8707: the token must be for exactly this resource, `<resourceBaseURL>/mcp/<server>`. */
   identify(
     token: PresentedToken,
     server: string,
     resource: string,
   ): Identity | TokenFault | Promise<Identity | TokenFault> {
-    if (!this.serves(server)) return fault('issuer', 'tokens of this issuer are not taken for this server')
+    if (!this.serves(server)) return fault('issuer', 'tokens of this issuer are not accepted for this server')
     const answer = this.#verifier.verify(token)
     if (answer instanceof Promise) return answer.then((verified) => this.#judge(verified, resource))
     return this.#judge(answer, resource)
@@ -85,13 +85,13 @@ export class TrustedIssuer {
     this.#verifier.clear()
   }
 
-  /** Every scope that this call needs, without prefix (`stepUpScopes` are for calls of tools). */
+  /** Returns every scope that this call needs, without prefix (`stepUpScopes` apply to tool calls). */
   scopesFor(server: string, tool: string | null): readonly string[] {
     const more = tool === null ? [] : this.#stepUps.filter((one) => one.server === server && one.matches(tool))
     return [...new Set([`tools:${server}`, ...more.flatMap((one) => one.scopes)])]
   }
 
-  /** Every scope that something at this server may need, without prefix. */
+  /** Returns every scope that calls of this server may need, without prefix. */
   scopesOf(server: string): readonly string[] {
     const more = this.#stepUps.filter((one) => one.server === server)
     return [...new Set([`tools:${server}`, ...more.flatMap((one) => one.scopes)])]
@@ -110,7 +110,7 @@ export class TrustedIssuer {
   }
 }
 
-/** Reads the CA file. Rejects when it cannot be read. */
+/** Reads the CA file. Rejects if it cannot be read. */
 export async function openTrustedIssuer(options: IssuerOptions): Promise<TrustedIssuer> {
   const { caFile } = options.config
   return new TrustedIssuer(options, caFile === '' ? null : await readFile(caFile, 'utf8'))
@@ -122,7 +122,7 @@ interface StepUp {
   readonly scopes: readonly string[]
 }
 
-/** Keys are `<server>/<tool glob>`; names of servers have no slash. */
+/** Keys are `<server>/<tool glob>`; server names contain no slash. */
 function stepUpsOf(config: TrustedIssuerConfig['stepUpScopes']): readonly StepUp[] {
   return Object.entries(config).map(([key, scopes]) => {
     const slash = key.indexOf('/')
@@ -142,7 +142,7 @@ function externalIdentity(
     session: claims.session,
     user: claims.user,
     groups: claims.groups,
-    // Words of docs/spec/broker-api.md for how the broker learned of a user; it did not.
+    // How the broker verified a user (docs/spec/broker-api.md); not applicable.
     verified: null,
     tier: '',
     scopes: new Set(claims.scopes),

@@ -18,7 +18,7 @@ const RESOURCE = 'https://gateway.example/mcp/notes'
 const METADATA = `${ISSUER}/.well-known/openid-configuration`
 const KEYS = 'https://login.example/keys'
 
-/** As the tables fill it in. */
+/** A configuration with all defaults. */
 const least: TrustedIssuerConfig = {
   issuer: ISSUER,
   namespace: 'partners',
@@ -86,7 +86,7 @@ test('an access token of a trusted issuer becomes an identity of its namespace',
   assert.equal(trusted(), 2, 'its key and that of the broker')
 })
 
-test('a refreshed token stays in its session, and another subject, client or login is in another one', async (t) => {
+test('a refreshed token stays in its session, and another subject, client or login gets another one', async (t) => {
   const { who } = await setUp(t)
   const first = await who({ jti: 'a', client_id: 'app' })
   assert.equal((await who({ jti: 'b', client_id: 'app', exp: 1e10 })).session, first.session)
@@ -102,7 +102,7 @@ test('a refreshed token stays in its session, and another subject, client or log
   assert.equal(new Set([first.session, ...sessions]).size, others.length + 1)
 })
 
-test('tokens of one login share a session, others do not, and a token without an id is named by what was signed', async (t) => {
+test('tokens of one login share a session, others do not, and a token without jti is named by its signed content', async (t) => {
   const { who, clock } = await setUp(t)
   const first = await who({ sid: 'login', jti: 'a' })
   assert.equal((await who({ sid: 'login', jti: 'b' })).session, first.session)
@@ -129,10 +129,10 @@ test('a token is for the one server that its audience names', async (t) => {
   assert.deepEqual(failed, ['audience', 'audience', 'audience', 'audience', 'audience'])
 })
 
-test('a remembered token is still asked for the server of each request', async (t) => {
+test('a cached token is still checked for the server of each request', async (t) => {
   const { auth, token, ask } = await setUp(t)
   const text = token()
-  // It is remembered when it comes again.
+  // It is cached when it comes again.
   await ask(text)
   const first = await ask(text)
   assert.equal(await ask(text), first)
@@ -141,7 +141,7 @@ test('a remembered token is still asked for the server of each request', async (
   assert.notEqual(await ask(text), first)
 })
 
-test('what is wrong with a token is told by its reason', async (t) => {
+test('each invalid token is refused with its reason', async (t) => {
   const { ask, token, claims, failed, clock } = await setUp(t)
   const now = Math.floor(clock.now() / 1000)
   const cases: readonly (readonly [string, string])[] = [
@@ -158,7 +158,7 @@ test('what is wrong with a token is told by its reason', async (t) => {
     [token({}, { typ: 'dpop+jwt' }), 'typ'],
     [signJws(es256(), {}, claims()), 'kid'],
     [signJws(ephemeralSigner('ML-DSA-44'), {}, claims()), 'signature'],
-    // The broker's own words: whoever is named by `iss` must have signed.
+    // The broker's issuer: the issuer named by `iss` must have signed.
     [signJws(ephemeralSigner(), {}, claims({ iss: 'plat-identity' })), 'kid'],
     [token({ iss: 'https://login.example' }), 'signature'],
   ]
@@ -177,7 +177,7 @@ test('a trusted issuer cannot mint a session of ours', async (t) => {
   assert.deepEqual(failed, ['audience'])
 })
 
-test('keys come from discovery, a new one at once and the rest on time', async (t) => {
+test('keys come from discovery, new ones at once and refreshes on time', async (t) => {
   // Shows D3.trustedIssuers.jwksRefreshSeconds.
   const { fetched, clock, rotate, who } = await setUp(t, { jwksRefreshSeconds: 20 })
   const ours = () => fetched.filter(({ url }) => url.startsWith('https://login.example')).map(({ url }) => url)
@@ -185,9 +185,9 @@ test('keys come from discovery, a new one at once and the rest on time', async (
   await clock.advance(10_000)
   rotate()
   await who()
-  assert.equal(ours().length, 4, 'asked for the unknown kid')
+  assert.equal(ours().length, 4, 'fetched for the unknown kid')
   await clock.advance(30_000)
-  assert.ok(ours().length > 4, 'asked again after its refresh time')
+  assert.ok(ours().length > 4, 'fetched again after its refresh time')
 })
 
 test('a key document can be named, with the CA that its address is behind', async (t) => {
@@ -201,7 +201,7 @@ test('a key document can be named, with the CA that its address is behind', asyn
   await assert.rejects(setUp(t, { caFile: path.join(dir, 'none.pem') }), /none\.pem/)
 })
 
-test('metadata of another issuer or without keys gives no keys, and RFC 8414 is asked second', async (t) => {
+test('metadata of another issuer or without keys gives no keys, and RFC 8414 is requested second', async (t) => {
   for (const [documents, taken] of [
     [{ [METADATA]: () => ({ issuer: 'https://evil.example', jwks_uri: KEYS }) }, false],
     [{ [METADATA]: () => ({ issuer: ISSUER, jwks_uri: 'http://login.example/keys' }) }, false],
@@ -227,7 +227,7 @@ test('metadata of another issuer or without keys gives no keys, and RFC 8414 is 
   }
 })
 
-test('only the algorithms of an issuer are taken, RS256 among the default ones', async (t) => {
+test('only the algorithms of an issuer are accepted, RS256 among the default ones', async (t) => {
   // Shows D3.trustedIssuers.algorithms.
   const rsa = signerOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey, 'test key')
   for (const [algorithms, taken] of [
@@ -272,11 +272,7 @@ test('the user is the first usual claim, or the configured one alone', async (t)
   const email = 'ada@example'
   assert.equal((await who({ preferred_username: 'ada', email })).user, 'ada')
   assert.equal((await who({ email })).user, email)
-  assert.equal(
-    (await who({ email, email_verified: false })).user,
-    'u-1',
-    'an address that nobody verified names nobody',
-  )
+  assert.equal((await who({ email, email_verified: false })).user, 'u-1', 'an unverified address names no user')
   assert.equal((await who()).user, 'u-1')
   const chosen = await setUp(t, { usernameClaim: 'upn' })
   assert.equal((await chosen.who({ upn: 'eve', preferred_username: 'ada' })).user, 'eve')
@@ -294,14 +290,14 @@ test('groups come from the configured claim, also from inside another', async (t
   assert.deepEqual((await who({ realm_access: null })).groups, [])
 })
 
-test('scopes lose their prefix, and those without it count for nothing', async (t) => {
+test('scopes lose their prefix, and those without it are ignored', async (t) => {
   // Shows D3.trustedIssuers.scopePrefix.
   const { who } = await setUp(t, { scopePrefix: 'plat/' })
   assert.deepEqual([...(await who({ scope: 'openid plat/tools:notes tools:other plat/' })).scopes], ['tools:notes'])
   assert.deepEqual([...(await who({ scope: undefined, scp: ['plat/tools:notes'] })).scopes], ['tools:notes'])
 })
 
-test('an issuer is taken only at the servers that it is trusted for', async (t) => {
+test('tokens of an issuer are accepted only at its servers', async (t) => {
   // Shows D3.trustedIssuers.servers.
   const { ask, token, failed } = await setUp(t, { servers: ['web-*', 'mail'] })
   assert.ok(isDenial(await ask(token())))
@@ -309,7 +305,7 @@ test('an issuer is taken only at the servers that it is trusted for', async (t) 
   assert.ok(!isDenial(await ask(token({ aud: 'https://gateway.example/mcp/web-search' }), '/mcp/web-search')))
 })
 
-test('calls of a tool may need further scopes, and a challenge names all of them as the issuer writes them', async (t) => {
+test('tool calls may need additional scopes, and a challenge names all of them as the issuer writes them', async (t) => {
   // Shows D3.trustedIssuers.stepUpScopes.
   const stepUpScopes = {
     'notes/delete_*': ['notes:delete', 'notes:write'],
@@ -330,7 +326,7 @@ test('calls of a tool may need further scopes, and a challenge names all of them
   assert.equal(missing(session, 'web', null), 'tools:web')
 })
 
-test('a caller without a token is told where to get one, and for which scope', async (t) => {
+test('the challenge of a request without a token names metadata and scope', async (t) => {
   const { answer } = await setUp(t, { scopePrefix: 'p/' })
   const denial = await answer({})
   assert.ok(isDenial(denial))

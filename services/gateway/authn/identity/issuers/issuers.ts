@@ -2,7 +2,7 @@ import type { PresentedToken } from '@plat/tokens'
 import type { Identity } from '../../../call/index.ts'
 import { type IssuerOptions, openTrustedIssuer, type TrustedIssuer } from './issuer.ts'
 
-/** The customers' identity providers (docs/spec/gateway.md, `identity.trustedIssuers`). */
+/** External identity providers (docs/spec/gateway.md, `identity.trustedIssuers`). */
 export class TrustedIssuers {
   readonly #issuers: ReadonlyMap<string, TrustedIssuer>
 
@@ -14,18 +14,18 @@ export class TrustedIssuers {
     return [...this.#issuers.values()]
   }
 
-  /** Those whose tokens are taken for a server. */
+  /** Returns the issuers whose tokens are accepted for a server. */
   serving(server: string): readonly TrustedIssuer[] {
     return this.all().filter((issuer) => issuer.serves(server))
   }
 
-  /** Whose token this claims to be; null: none of these, so the broker's. Nothing is trusted yet: who is named must verify it. */
+  /** Returns the issuer that the unverified token names, or null for none of these, that is the broker. The issuer must then verify it. */
   claimed(token: PresentedToken): TrustedIssuer | null {
     if (this.#issuers.size === 0 || token.claimedIssuer === null) return null
     return this.#issuers.get(token.claimedIssuer) ?? null
   }
 
-  /** Who vouched for this caller; null: the broker. */
+  /** Returns the issuer of this caller, or null for the broker. */
   of(identity: Pick<Identity, 'issuer'>): TrustedIssuer | null {
     return this.#issuers.get(identity.issuer) ?? null
   }

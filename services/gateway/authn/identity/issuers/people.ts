@@ -17,7 +17,7 @@ export interface PeopleConfig {
   readonly leewaySeconds: number
 }
 
-/** A person whom an identity provider names. */
+/** A person authenticated by an identity provider. */
 export interface Person {
   readonly known: {
     readonly names: readonly string[]
@@ -27,7 +27,7 @@ export interface Person {
   readonly groups: readonly string[]
 }
 
-/** Tells people by the bearer tokens of one provider. */
+/** Identifies people by the bearer tokens of one provider. */
 export interface People {
   identify(token: string): Person | TokenFault | Promise<Person | TokenFault>
   close(): void
@@ -37,7 +37,7 @@ function knownOf({ issuer, subject, names }: PersonClaims): Person['known'] {
   return { names, subject: subject === null ? null : { issuer, subject } }
 }
 
-/** Reads the CA file and fetches the keys. Rejects when the file cannot be read; keys that cannot be fetched are tried again. */
+/** Reads the CA file and fetches the keys. Rejects if the file cannot be read; failed fetches are retried. */
 export async function openPeople(
   config: PeopleConfig,
   { dialer, clock, log }: Pick<IssuerOptions, 'dialer' | 'clock' | 'log'>,

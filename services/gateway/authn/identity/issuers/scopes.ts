@@ -1,16 +1,16 @@
 import type { Identity } from '../../../call/index.ts'
 import type { TrustedIssuers } from './issuers.ts'
 
-/** Which scopes a call of an MCP server needs of its caller. */
+/** Scopes that calls of an MCP server need. */
 export interface ScopeRules {
   /**
-   * Null: the caller has them all. Else every scope of this call, as the caller's issuer writes them, for the challenge
-   * (RFC 6750, section 3.1): a client asks for all of them at once.
+   * Returns null if the caller has all scopes, otherwise every scope of this call as the caller's issuer writes them, for the challenge
+   * (RFC 6750, section 3.1): a client requests them together.
    */
   missing(identity: Identity, server: string, tool: string | null): string | null
 }
 
-/** `tools:<name>`, and the step-up scopes of the issuer that vouches for the caller. */
+/** `tools:<name>`, and the step-up scopes of the caller's issuer. */
 export function createScopeRules(issuers: TrustedIssuers): ScopeRules {
   return {
     missing(identity, server, tool) {

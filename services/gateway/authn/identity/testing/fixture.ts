@@ -8,27 +8,27 @@ import type { Denial, Identity, WireRequest } from '../../../call/index.ts'
 import { recordedMetrics } from '../../../testing/metrics.ts'
 import { type Authenticator, type AuthenticatorConfig, createAuthenticator } from '../index.ts'
 
-/** An authenticator in a world of its own: its clock, its broker, and documents at addresses. */
+/** An authenticator with a test clock, a test broker and documents by URL. */
 export interface TestAuthenticator {
   readonly clock: TestClock
   readonly issuer: TestIssuer
   readonly auth: Authenticator
-  /** What a request with these headers is answered; the path is `/mcp/notes` unless told. */
+  /** Authenticates a request with these headers; default path `/mcp/notes`. */
   answer(headers: IncomingHttpHeaders, path?: string): Promise<Identity | Denial>
   /** Reasons of refusals, in order. */
   readonly failed: string[]
   readonly proven: string[]
   readonly lines: { fields: object; message: string }[]
-  /** Addresses that were fetched. */
+  /** Fetched URLs. */
   readonly fetched: { url: string; caPEM: string | undefined }[]
-  /** The gauge of trusted keys. */
+  /** Value of the trusted keys gauge. */
   trusted(): number
 }
 
 export interface TestAuthenticatorSetup {
   readonly config?: Partial<AuthenticatorConfig>
   readonly dpop?: Partial<Parameters<typeof createAuthenticator>[0]['dpop']>
-  /** By address; the broker's keys are always there. Any other address answers 404. */
+  /** Documents by URL, in addition to the broker's keys. Other URLs respond with 404. */
   readonly documents?: Readonly<Record<string, () => object>>
 }
 
