@@ -7,17 +7,17 @@ import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
 import { createDialer } from '../dial/dialer.ts'
 import { dialFault } from '../dial/errors.ts'
-import { answered, ask, clientOf, get, HEADERS_MS, IDLE_MS, ok, plain, serve, until } from './testing/answers.ts'
+import { ask, clientOf, get, HEADERS_MS, IDLE_MS, ok, plain, responseText, serve, until } from './testing/answers.ts'
 
 const SHARE = poolTable.upstream_connections.shares[0].max
 
 test('a connection serves one request after the other, and connections are opened up to the limit', async (t) => {
   const { sockets, url } = await serve(t, (socket, text) => socket.write(ok(text.split('\r\n')[0] ?? '')))
   const client = clientOf(t, url)
-  assert.equal(await answered(client), '200 POST /x HTTP/1.1')
-  assert.equal(await answered(client, get), '200 GET /x HTTP/1.1')
+  assert.equal(await responseText(client), '200 POST /x HTTP/1.1')
+  assert.equal(await responseText(client, get), '200 GET /x HTTP/1.1')
   assert.equal(sockets.length, 1)
-  await Promise.all([answered(client), answered(client)])
+  await Promise.all([responseText(client), responseText(client)])
   assert.equal(sockets.length, 2)
 })
 
@@ -29,7 +29,7 @@ test('one origin carries a thousand open streams, and further calls', async (t) 
   const client = clientOf(t, url)
   const streams = Array.from({ length: 1000 }, () => ask(client, { ...get, headersTimeoutMs: 0 }))
   await Promise.all(streams.map(({ answer }) => answer.head))
-  assert.equal(await answered(client), '200 beside')
+  assert.equal(await responseText(client), '200 beside')
   assert.equal(sockets.length, 1001)
   for (const { sending } of streams) sending.abort(new Error('enough'))
 })
@@ -45,12 +45,12 @@ test('a caller at its connection limit is refused while another is served', asyn
   const stream = { ...get, headersTimeoutMs: 0, caller: 'greedy' }
   const streams = Array.from({ length: SHARE }, () => ask(client, stream))
   await Promise.all(streams.map(({ answer }) => answer.head))
-  assert.equal(await answered(client, { ...plain, caller: 'greedy' }), 'busy')
+  assert.equal(await responseText(client, { ...plain, caller: 'greedy' }), 'busy')
   assert.deepEqual(refused, ['share'])
-  assert.equal(await answered(client, { ...plain, caller: 'other' }), '200 beside')
+  assert.equal(await responseText(client, { ...plain, caller: 'other' }), '200 beside')
   // Every way to end releases the slot.
   streams[0]?.sending.abort(new Error('enough'))
-  assert.equal(await answered(client, { ...plain, caller: 'greedy' }), '200 beside')
+  assert.equal(await responseText(client, { ...plain, caller: 'greedy' }), '200 beside')
   assert.equal(sockets.length, SHARE + 1)
   for (const { sending } of streams) sending.abort(new Error('enough'))
 })
@@ -64,7 +64,7 @@ test('a connection is not reused when the server says close, or sends too much',
     const { sockets, url } = await serve(t, (socket) => socket.write(reply))
     const client = clientOf(t, url)
     for (const connections of [1, 2]) {
-      assert.equal(await answered(client), '200 x')
+      assert.equal(await responseText(client), '200 x')
       assert.equal(sockets.length, connections, reply)
     }
   }
@@ -73,10 +73,10 @@ test('a connection is not reused when the server says close, or sends too much',
 test('an unsolicited response ends a connection', async (t) => {
   const { sockets, url } = await serve(t, (socket) => socket.write(ok('x')))
   const client = clientOf(t, url)
-  await answered(client)
+  await responseText(client)
   sockets[0]?.write(ok('a lie'))
   await until(() => sockets[0]?.destroyed === true)
-  assert.equal(await answered(client), '200 x')
+  assert.equal(await responseText(client), '200 x')
   assert.equal(sockets.length, 2)
 })
 
@@ -89,10 +89,10 @@ test('a read-only request is retried once when its idle connection was closed; a
     else socket.resetAndDestroy()
   })
   const client = clientOf(t, url)
-  await answered(client, get)
-  assert.equal(await answered(client, get), '200 x')
+  await responseText(client, get)
+  assert.equal(await responseText(client, get), '200 x')
   assert.equal(sockets.length, 2)
-  assert.equal(await answered(client), 'lost')
+  assert.equal(await responseText(client), 'lost')
   assert.deepEqual(seen, ['GET ', 'GET ', 'GET ', 'POST'])
 })
 
@@ -105,12 +105,12 @@ test('a call is sent again once when the connection ended before the write, or t
       socket.write(ok(`from ${nth}`))
     })
     const client = clientOf(t, url, { clock })
-    assert.equal(await answered(client), '200 from 0')
+    assert.equal(await responseText(client), '200 from 0')
     await clock.advance(idleMs)
     // Both happen in one turn: the kernel has the end when the call arrives, but it was not read yet.
     await new Promise((resolve) => setImmediate(resolve))
     sockets[0]?.resetAndDestroy()
-    assert.equal(await answered(client), '200 from 1', `idle for ${idleMs} ms`)
+    assert.equal(await responseText(client), '200 from 1', `idle for ${idleMs} ms`)
     assert.deepEqual(seen, ['0 POST', '1 POST'])
   }
 })
@@ -124,8 +124,8 @@ test('a call is not sent a third time, nor when its connection was closed after 
     else socket.end()
   })
   const client = clientOf(t, url)
-  assert.equal(await answered(client), '200 x')
-  assert.equal(await answered(client), 'lost')
+  assert.equal(await responseText(client), '200 x')
+  assert.equal(await responseText(client), 'lost')
   assert.deepEqual(seen, ['0 POST', '0 POST'])
 })
 
@@ -137,9 +137,9 @@ test('an idle connection is closed after 4 s without a server limit, and after 3
     const clock = new TestClock()
     const { sockets, url } = await serve(t, (socket) => socket.write(ok('x', lines)))
     const client = clientOf(t, url, { clock })
-    await answered(client)
+    await responseText(client)
     await clock.advance(keptMs - 1)
-    await answered(client)
+    await responseText(client)
     assert.equal(sockets.length, 1)
     await clock.advance(keptMs)
     await until(() => sockets[0]?.destroyed === true)
@@ -153,9 +153,9 @@ test('a request is not retried on a new connection, nor after a byte of a respon
     return socket.end('HTTP')
   })
   const client = clientOf(t, url)
-  assert.equal(await answered(client, get), 'lost')
-  await answered(client, get)
-  assert.equal(await answered(client, get), 'lost')
+  assert.equal(await responseText(client, get), 'lost')
+  await responseText(client, get)
+  assert.equal(await responseText(client, get), 'lost')
   assert.equal(sockets.length, 2)
 })
 
@@ -163,9 +163,9 @@ test('an idle connection is closed before the server closes it', async (t) => {
   const clock = new TestClock()
   const { sockets, url } = await serve(t, (socket) => socket.write(ok('x', 'Keep-Alive: timeout=5\r\n')))
   const client = clientOf(t, url, { clock })
-  await answered(client)
+  await responseText(client)
   await clock.advance(3999)
-  await answered(client)
+  await responseText(client)
   assert.equal(sockets.length, 1)
   await clock.advance(4000)
   await until(() => sockets[0]?.destroyed === true)
@@ -245,14 +245,14 @@ test('a large body arrives whole; a response before the end of the request is ac
     bytes += text.length
     if (bytes > body.length) socket.write(ok(String(bytes - text.indexOf('\r\n\r\n') > body.length)))
   })
-  assert.match(await answered(clientOf(t, whole.url), { ...plain, body }), /^200 /)
+  assert.match(await responseText(clientOf(t, whole.url), { ...plain, body }), /^200 /)
   const hasty = await serve(t, (socket) => {
     socket.pause()
     socket.write(ok('too large'))
   })
   const client = clientOf(t, hasty.url)
-  assert.equal(await answered(client, { ...plain, body }), '200 too large')
-  assert.equal(await answered(client), '200 too large')
+  assert.equal(await responseText(client, { ...plain, body }), '200 too large')
+  assert.equal(await responseText(client), '200 too large')
   assert.equal(hasty.sockets.length, 2)
 })
 
@@ -272,8 +272,8 @@ test('addresses are checked for every connection, as names and literals', async 
   const dialer = createDialer({ log: silentLog, lookup })
   t.after(() => dialer.close())
   for (const origin of [url, url.replace('127.0.0.1', 'inside.example'), 'http://[::1]:1'])
-    assert.equal(await answered(dialer.client(origin, 'web')), 'blocked', origin)
-  assert.equal(await answered(dialer.client('http://127.0.0.1:1', 'mcp')), 'refused')
+    assert.equal(await responseText(dialer.client(origin, 'web')), 'blocked', origin)
+  assert.equal(await responseText(dialer.client('http://127.0.0.1:1', 'mcp')), 'refused')
   assert.equal(sockets.length, 0)
 })
 
@@ -312,8 +312,8 @@ test('over TLS the certificate is checked for the name, and the client certifica
   const clientCert = { certPEM: own.pem, keyPEM }
   const url = `https://tools.example:${port}`
   const trusting = dialer.client(url, 'mcp', { caPEM: root.pem, clientCert })
-  assert.equal(await answered(trusting), '200 http/1.1 gateway')
-  assert.equal(await answered(trusting), '200 http/1.1 gateway')
-  assert.equal(await answered(dialer.client(url, 'mcp')), 'tls')
-  assert.equal(await answered(dialer.client(url.replace('tools', 'other'), 'mcp', { caPEM: root.pem })), 'tls')
+  assert.equal(await responseText(trusting), '200 http/1.1 gateway')
+  assert.equal(await responseText(trusting), '200 http/1.1 gateway')
+  assert.equal(await responseText(dialer.client(url, 'mcp')), 'tls')
+  assert.equal(await responseText(dialer.client(url.replace('tools', 'other'), 'mcp', { caPEM: root.pem })), 'tls')
 })

@@ -14,7 +14,7 @@ const TRUE: ReadonlySet<string> = new Set(['y', 'Y', 'yes', 'Yes', 'YES', 'true'
 const FALSE: ReadonlySet<string> = new Set(['n', 'N', 'no', 'No', 'NO', 'false', 'False', 'FALSE', 'off', 'Off', 'OFF'])
 const NOT_FINITE = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/
 
-/** Longest integer or float, in characters: a longer one has no use, and the conversion is not linear. */
+/** Maximum length of an integer or float in characters: the conversion is not linear. */
 const MAX_NUMBER_CHARS = 1024
 
 const INT64_MIN = -(2n ** 63n)
@@ -22,8 +22,8 @@ const INT64_MAX = 2n ** 63n - 1n
 const UINT64_MAX = 2n ** 64n - 1n
 
 /**
- * Reads a plain scalar as the Go libraries of Kubernetes read it (sigs.k8s.io/yaml): YAML 1.1 without its base 60 numbers,
- * with the integers of Go. Dates are strings. Infinity and NaN are floats here, which JSON cannot express.
+ * Parses a plain scalar as the Go libraries of Kubernetes do (sigs.k8s.io/yaml): YAML 1.1 without base 60 numbers, with the integers of Go. Dates
+ * are strings. Infinity and NaN are floats here, which JSON cannot represent.
  */
 export function readPlain(text: string): PlainScalar {
   if (NULLS.has(text)) return { type: 'null', value: null }
@@ -34,7 +34,7 @@ export function readPlain(text: string): PlainScalar {
 }
 
 function readNumber(text: string): PlainScalar | null {
-  // A leading point allows no underscores: Go removes them from what starts with a digit or a sign only.
+  // A leading point allows no underscores: Go removes them only from text that starts with a digit or a sign.
   if (text.startsWith('.')) return readFloat(text)
   if (!/^[-+0-9]/.test(text)) return null
   const plain = text.replaceAll('_', '')
@@ -42,7 +42,7 @@ function readNumber(text: string): PlainScalar | null {
   return value === null ? readFloat(plain) : { type: 'integer', value }
 }
 
-/** Null where it is no integer, or more than 64 bits can hold. */
+/** Returns null for text that is not an integer, or exceeds 64 bits. */
 function readInteger(text: string): bigint | null {
   const {
     sign,

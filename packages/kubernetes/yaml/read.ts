@@ -19,7 +19,7 @@ import { BAD_CHARACTER, readPlain } from './plain.ts'
 /** Largest integer that may be a key. */
 const MAX_KEY = 2n ** 63n - 1n
 
-/** Most nodes that aliases may add to a document: repeated anchors can make a text exponentially larger. */
+/** Maximum number of nodes that aliases may add to a document: repeated anchors can expand a text exponentially. */
 const MAX_ALIASED_NODES = 10_000
 
 /** A problem of a text, with its line (from 1). */
@@ -29,21 +29,21 @@ export interface YamlProblem {
 }
 
 export interface YamlText {
-  /** Null where there are problems. */
+  /** Null when there are problems. */
   readonly value: unknown
   readonly problems: readonly YamlProblem[]
-  /** For the positions of fields; null where the text could not be parsed. */
+  /** For the positions of fields; null when the text could not be parsed. */
   readonly document: Document.Parsed | null
   readonly lines: LineCounter
 }
 
-/** Deepest nesting: the parser and what reads its result are recursive. */
+/** Maximum nesting: the parser and the readers of its result are recursive. */
 const MAX_DEPTH = 200
 
 /**
- * Reads one YAML or JSON document as the strict reader of sigs.k8s.io/yaml does, which kubectl and Kubernetes controllers
- * use: the value is JSON, keys are strings, and duplicate keys are refused. It refuses more: a second document, tags other
- * than those of JSON types, floats as keys, keys that only differ before they become strings, and plain `?x`.
+ * Parses one YAML or JSON document like the strict parser of sigs.k8s.io/yaml, used by kubectl and Kubernetes controllers: the value is JSON, keys
+ * are strings, and duplicate keys are refused. Also refuses a second document, tags other than those of JSON types, floats as keys, keys that only
+ * differ before they become strings, and plain `?x`.
  */
 export function readYaml(text: string): YamlText {
   const lines = new LineCounter()
@@ -59,12 +59,12 @@ export function readYaml(text: string): YamlText {
 }
 
 function parseText(text: string, lines: LineCounter): Document.Parsed {
-  // The schema without types: the reader decides. The library's own check of unique keys is quadratic.
+  // A schema without types: this reader decides. The library's check of unique keys is quadratic.
   const composer = new Composer({ schema: 'failsafe', version: '1.1', uniqueKeys: false })
   const [document, second] = composer.compose(tokensOf(text, lines), true, text.length)
   if (document === undefined) throw new YamlError(0, 'no document')
   const { errors, warnings, directives } = document
-  // Tags are left to the reader: the schema knows none.
+  // Tags are left to this reader: the schema has none.
   const [problem] = [...errors, ...warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED')]
   if (problem !== undefined) throw new YamlError(problem.pos[0], problem.message)
   if (second !== undefined) throw new YamlError(second.range[0], 'more than one document')
@@ -101,7 +101,7 @@ interface Anchor {
   readonly nodes: number
 }
 
-/** Makes the JSON value of a document, in the order of its text. */
+/** Builds the JSON value of a document, in the order of its text. */
 class Reader {
   readonly #anchors = new Map<string, Anchor | 'open'>()
   #nodes = 0
@@ -156,7 +156,7 @@ class Reader {
     return Object.fromEntries(members)
   }
 
-  /** The name of a member; Kubernetes makes strings of integers and booleans. */
+  /** Returns the name of a member; Kubernetes converts integers and booleans to strings. */
   #key(key: ParsedNode, offset: number): string {
     if (isScalar(key) && key.anchor === undefined && key.tag === undefined && key.type === 'PLAIN') {
       const { type, value } = readPlain(key.source)
@@ -169,7 +169,7 @@ class Reader {
   }
 }
 
-/** Throws `YamlError` if a collection has a tag other than that of its JSON type. */
+/** Throws YamlError when a collection has a tag other than that of its JSON type. */
 function checkTag({ tag, range }: { tag?: string; range: readonly [number, number, number] }, expected: string): void {
   if (tag !== undefined && tag !== '!' && tag !== expected) throw new YamlError(range[0], `unsupported tag ${tag}`)
 }
@@ -178,7 +178,7 @@ function isMergeKey(key: ParsedNode): boolean {
   return isScalar(key) && key.source === '<<' && key.type === 'PLAIN' && key.tag === undefined
 }
 
-/** The members that a merge key adds. */
+/** Returns the members that a merge key adds. */
 function mergedMembers(value: unknown, offset: number): [string, unknown][] {
   return (Array.isArray(value) ? value : [value]).flatMap((source: unknown) => {
     if (typeof source !== 'object' || source === null || Array.isArray(source))
@@ -187,7 +187,7 @@ function mergedMembers(value: unknown, offset: number): [string, unknown][] {
   })
 }
 
-/** Tags that may be written out, with the types of values that they accept. */
+/** Explicit tags with the value types that they accept. */
 const SCALAR_TAGS: Readonly<Record<string, readonly string[]>> = {
   'tag:yaml.org,2002:int': ['integer'],
   'tag:yaml.org,2002:float': ['integer', 'float'],

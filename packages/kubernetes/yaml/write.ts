@@ -1,7 +1,7 @@
 import { type ScalarTag, stringify, type ToStringOptions } from 'yaml'
 import { BAD_CHARACTER, readPlain } from './plain.ts'
 
-/** Matches plain scalars that `readYaml` does not read as strings, so that a string of that form is written in quotes. */
+/** Matches plain scalars that `readYaml` does not parse as strings, so that such strings are quoted. */
 class NotString extends RegExp {
   override test(text: string): boolean {
     return text.startsWith('?') || readPlain(text).type !== 'string'
@@ -10,7 +10,7 @@ class NotString extends RegExp {
 
 const notString: ScalarTag = { tag: 'not-a-string', default: true, test: new NotString(''), resolve: (text) => text }
 
-/** YAML from which `readYaml`, and every reader of YAML 1.1 or 1.2, reads the same value. */
+/** Writes YAML that `readYaml`, and every parser of YAML 1.1 or 1.2, reads as the same value. */
 export function writeYaml(value: unknown, options: ToStringOptions = {}): string {
   const written = write(value, options)
   if (!BAD_CHARACTER.test(written)) return written

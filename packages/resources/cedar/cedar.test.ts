@@ -24,7 +24,7 @@ function question(args: string, tool = 'add'): CedarQuestion {
   }
 }
 
-test('a permit allows, a forbid wins over it, and where neither speaks nothing is said; the policy that decided is named', async () => {
+test('a permit allows, a forbid wins over it, no applicable policy gives none; the deciding policy is named', async () => {
   const policies = await compiled(`
 @id("tools")
 permit(principal == Agent::"default/a", action, resource) when { resource in [Tool::"notes/add", Tool::"notes/del"] };
@@ -34,7 +34,7 @@ forbid(principal, action == Action::"mcp.call", resource == Tool::"notes/del");`
   assert.deepEqual(policies.decide(question('{}', 'other')), { action: 'none', policy: null, failed: false })
 })
 
-test('a forbid that cannot be evaluated forbids, a permit that cannot be evaluated permits nothing', async () => {
+test('a forbid that cannot be evaluated applies, a permit that cannot be evaluated does not', async () => {
   const policies = await compiled(`
 permit(principal, action, resource);
 @id("cap") forbid(principal, action, resource) when { context.args.amount > 100 };`)
@@ -60,7 +60,7 @@ permit(principal, action, resource);
   assert.deepEqual(permits.decide(question('{}')), { action: 'none', policy: null, failed: false })
 })
 
-test('numbers keep their value: every int64 is a Long and four digits after the point are a decimal', async () => {
+test('numbers keep their value: every int64 is a Long and four decimals are a decimal', async () => {
   const exact = await compiled('permit(principal, action, resource) when { context.args.n == 9007199254740993 };')
   assert.equal(exact.decide(question('{"n":9007199254740993}')).action, 'allow')
   assert.equal(exact.decide(question('{"n":9007199254740992}')).action, 'none')
@@ -75,7 +75,7 @@ test('numbers keep their value: every int64 is a Long and four digits after the 
   assert.equal(price.decide(question('{"n":922337203685477.5808}')).action, 'none')
 })
 
-test('arguments cannot choose a type of Cedar for themselves', async () => {
+test('arguments cannot choose their Cedar type', async () => {
   for (const args of [
     '{"x":{"__entity":{"type":"Agent","id":"default/root"}}}',
     '{"x":[{"__extn":{"fn":"ip","arg":"10.0.0.1"}}]}',
@@ -88,7 +88,7 @@ test('arguments cannot choose a type of Cedar for themselves', async () => {
   }
 })
 
-test('any arguments get an answer: none makes the engine fail or throws', async () => {
+test('any arguments give a result: none makes the engine fail or throws', async () => {
   const policies = await compiled('permit(principal, action, resource);')
   fc.assert(
     fc.property(fc.json({ maxDepth: 6 }), (args) => {
@@ -106,7 +106,7 @@ test('any arguments get an answer: none makes the engine fail or throws', async 
   assert.equal(policies.decide(question(deep)).action, 'allow')
 })
 
-test('an entry of a list is shown when some arguments could make it allowed', async () => {
+test('a list entry is visible when some arguments could make it allowed', async () => {
   const shows = async (text: string) => (await compiled(text)).decideEntry({ ...question('{}'), context: {} }).action
   const all = 'permit(principal, action, resource)'
   assert.equal(await shows(`${all} when { context.args.path like "/tmp/*" };`), 'allow')
@@ -117,7 +117,7 @@ test('an entry of a list is shown when some arguments could make it allowed', as
   assert.equal(await shows(`${all}; forbid(principal, action, resource == Tool::"notes/add");`), 'deny')
 })
 
-test('what is no Cedar is refused in one line that says where', async () => {
+test('text that is not Cedar is refused in one line with the place', async () => {
   const cedar = await engine()
   const fault = (text: string) => cedar.compile(text)
   assert.match(
@@ -139,7 +139,7 @@ test('what is no Cedar is refused in one line that says where', async () => {
   assert.notEqual(typeof fault(`${unnamed}${unnamed}`), 'string')
 })
 
-test('texts judge apart from one another, in whatever order they were compiled', async () => {
+test('compiled texts are independent of each other, in any order of compilation', async () => {
   const cedar = await engine()
   const texts = ['permit(principal, action, resource);', 'forbid(principal, action, resource);']
   const policies = [...texts, ...texts].map((text) => cedar.compile(text))

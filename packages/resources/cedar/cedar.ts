@@ -1,7 +1,4 @@
-/**
- * Cedar texts of policies, by the engine of the language's makers. It is WebAssembly of some megabytes, so it is loaded only
- * when somebody has a Cedar text.
- */
+/** Cedar policies, evaluated by the official engine. It is several megabytes of WebAssembly, so it is loaded only when a policy uses Cedar. */
 import type { CedarValueJson, DetailedError, PolicyJson, Response } from '@cedar-policy/cedar-wasm/nodejs'
 import { forLists } from './lists.ts'
 
@@ -24,13 +21,13 @@ export interface CedarResult {
   readonly action: 'allow' | 'deny' | 'none'
   /** The deciding policy: its `@id`, else its place (`line 3:1`); null without one. */
   readonly policy: string | null
-  /** The policy could not be evaluated, which counts as if it forbade. */
+  /** Whether a policy could not be evaluated, which counts as forbid. */
   readonly failed: boolean
 }
 
-/** A text made ready. */
+/** A compiled text. */
 export interface CedarPolicies {
-  /** Judges one call. Policies that fail count for the stricter side: a `permit` does not permit, a `forbid` forbids. */
+  /** Decides on one call. Policies that fail count as the stricter result: a `permit` does not permit, a `forbid` forbids. */
   decide(question: CedarQuestion): CedarResult
   /**
    * Decides on a list entry, whose arguments are unknown: a `permit` applies if some arguments could satisfy it, a `forbid` with conditions on
@@ -41,13 +38,13 @@ export interface CedarPolicies {
 
 /** The engine. */
 export interface Cedar {
-  /** A text made ready, or one line that says what is wrong with it. */
+  /** Compiles a text; returns one line that says what is wrong. */
   compile(text: string): CedarPolicies | string
 }
 
 let loading: Promise<Cedar | null> | null = null
 
-/** The engine, loaded once; null: it cannot be loaded here. */
+/** Loads the engine once; null when it cannot be loaded here. */
 export function loadCedar(): Promise<Cedar | null> {
   loading ??= import('@cedar-policy/cedar-wasm/nodejs').then(
     (wasm) => new WasmCedar(wasm),
@@ -56,7 +53,7 @@ export function loadCedar(): Promise<Cedar | null> {
   return loading
 }
 
-/** Whether the engine is there to be loaded, without loading it. */
+/** Returns whether the engine is installed, without loading it. */
 export function cedarInstalled(): boolean {
   try {
     import.meta.resolve('@cedar-policy/cedar-wasm/nodejs')
@@ -144,7 +141,7 @@ class WasmPolicies implements CedarPolicies {
     return this.#answered(answer.response)
   }
 
-  /** Cedar leaves out what it cannot evaluate; a `forbid` that was left out must not let anything pass. */
+  /** Cedar omits policies that it cannot evaluate; an omitted `forbid` must not let a call pass. */
   #answered({ decision, diagnostics: { reason, errors } }: Response): CedarResult {
     const failed = errors.find(({ policyId }) => this.#compiled.forbidding.has(policyId))
     if (decision === 'allow' && failed !== undefined) return { action: 'deny', policy: failed.policyId, failed: true }
@@ -156,10 +153,10 @@ class WasmPolicies implements CedarPolicies {
   }
 }
 
-/** A set that the engine keeps, under the name that it has there. */
+/** A set parsed by the engine, under its name there. */
 interface ParsedSet {
   readonly name: string
-  /** Null: it is usable. */
+  /** Null when it is usable. */
   readonly fault: readonly DetailedError[] | null
 }
 
@@ -189,10 +186,10 @@ class ParsedSets {
   }
 }
 
-/** The policies of a text as they follow one another in it, with where each begins. */
+/** Returns the policies of a text in order, with their offsets. */
 function inOrder(parts: readonly string[], text: string): { text: string; at: string }[] {
   const places = parts.map((part) => ({ text: part, offset: text.indexOf(part) }))
-  // Two policies of the same words begin at different places.
+  // Two policies with the same text have different offsets.
   const taken = new Set<number>()
   for (const place of places) {
     while (taken.has(place.offset)) place.offset = text.indexOf(place.text, place.offset + 1)

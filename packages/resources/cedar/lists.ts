@@ -1,7 +1,7 @@
 import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs'
 import { isRecord } from '../check.ts'
 
-/** Attributes of the context that the caller fills. */
+/** Context attributes with data of the caller. */
 const CALLER_ATTRIBUTES: ReadonlySet<unknown> = new Set(['args', 'inputResponses', 'meta'])
 
 /**
@@ -21,7 +21,7 @@ export function forLists<P extends { readonly source: string | PolicyJson; reado
   return kept
 }
 
-/** Does an expression look at one of them, or at the context as a whole, which holds them? */
+/** Returns whether an expression refers to one of them, or to the whole context, which contains them. */
 function asksForArguments(node: unknown): boolean {
   if (Array.isArray(node)) return node.some(asksForArguments)
   if (!isRecord(node)) return false

@@ -7,16 +7,16 @@ const WIDE_COST = 30
 const MEMBER_COST = 800
 const ELEMENT_COST = 600
 const CONTAINER_COST = 400
-/** Sets are compared with what is in them, again in each set around them. */
+/** Sets are compared by their elements, again in each enclosing set. */
 const DEPTH_COST = 50
-/** A decimal is parsed by a regular expression. */
+/** Cost of parsing a decimal with a regular expression. */
 const FRACTION_COST = 4000
-/** A number that Cedar has no type for becomes a record. */
+/** Cost of a number without a Cedar type, which becomes a record. */
 const EXPONENT_COST = 2000
 
 /**
- * Estimates how long the engine copies these arguments, in hundredths of a microsecond; stops as soon as that is more than `most`. The
- * engine has no limit, and copies a value much more slowly than `JSON.parse` makes it.
+ * Estimates how long the engine copies these arguments, in hundredths of a microsecond; stops once that exceeds `most`. The engine has no limit, and
+ * copies a value much more slowly than `JSON.parse` creates it.
  */
 export function cedarCost(bytes: Uint8Array, most: number): number {
   let cost = 0
@@ -53,14 +53,14 @@ const CLOSE_OBJECT = 0x7d
 
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
-/** Sign and 19 digits: no longer literal fits int64, so it is not worth a BigInt. */
+/** Sign and 19 digits: a longer literal cannot fit int64, so it needs no BigInt. */
 const INT64_LITERAL_CHARS = 20
 const INTEGER = /^-?\d+$/
-/** As Cedar writes a decimal: one to four digits after the point. */
+/** Cedar's form of a decimal: one to four decimals. */
 const DECIMAL = /^(-?\d+)\.(\d{1,4})$/
 const DECIMAL_DIGITS = 4
 
-/** Members by which Cedar's JSON says that an object is no record. In arguments they would let a caller choose a type. */
+/** Members with a special meaning in Cedar's JSON. In arguments they would let a caller choose a type. */
 const ESCAPES: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -96,7 +96,7 @@ function toCedar(_name: string, value: unknown, context: { readonly source?: str
 
 function numberOf(literal: string): unknown {
   if (INTEGER.test(literal)) {
-    // A double could not carry every int64, so the literal itself goes on. Cedar knows one zero.
+    // A double cannot represent every int64, so the literal is passed on. Cedar has no negative zero.
     if (isInt64(literal)) return JSON.rawJSON(literal === '-0' ? '0' : literal)
     return { number: literal }
   }

@@ -26,7 +26,7 @@ test('an expression over ordinary arguments is far below its budget', () => {
     assert.equal(evaluate(expression, args), true, expression)
 })
 
-test('an evaluation that would hold the process ends with its budget', () => {
+test('an expensive evaluation ends with its budget', () => {
   const big = new Map<string, unknown>([
     ['items', numbers(200_000)],
     ['texts', Array.from({ length: 2000 }, () => text(2000))],
@@ -51,12 +51,12 @@ test('an evaluation that would hold the process ends with its budget', () => {
     assert.equal(evaluate(expression, big), 'budget', expression)
 })
 
-test('what ended for its cost changes nothing of the next evaluation', () => {
+test('an evaluation that exceeded its budget does not affect the next one', () => {
   assert.equal(evaluate('args.items.all(x, true)', new Map([['items', numbers(200_000)]])), 'budget')
   assert.equal(evaluate('args.items.all(x, true)', new Map([['items', numbers(3)]])), true)
 })
 
-test('a comprehension over all arguments inside another one is refused when it is loaded', () => {
+test('a comprehension over all arguments inside another one is refused at compilation', () => {
   for (const nested of ['args.a.all(x, args.b.exists(y, x == y))', 'args.a.all(x, [1].all(z, args[x].all(y, true)))'])
     assert.match(String(compileExpression(nested, ['args'])), /goes through args again for each element of args/)
   assert.match(
@@ -67,7 +67,7 @@ test('a comprehension over all arguments inside another one is refused when it i
   assert.equal(typeof compileExpression(linear, ['args']), 'object')
 })
 
-test('lists that are appended to from the same beginning stay apart', () => {
+test('lists appended to from the same beginning are independent', () => {
   const args = new Map([['a', numbers(3)]])
   assert.equal(evaluate('[args.a + [1.0], args.a + [2.0]] == [[0.0,1.0,2.0,1.0], [0.0,1.0,2.0,2.0]]', args), true)
   assert.equal(evaluate('args.a.filter(x, x > 0.0) + [7.0] == [1.0, 2.0, 7.0]', args), true)

@@ -22,13 +22,13 @@ const MESSAGE_BUDGET = 2_000_000
 
 const STEP_COST = 20
 const NODE_COST = 3
-/** Characters of a text that are compared or copied for one unit. */
+/** Characters of a string that are compared or copied per unit. */
 const CHARS_PER_UNIT = 16
-/** Compiling a pattern, in units, and for each of its characters. */
+/** Units for compiling a pattern, plus those of each of its characters. */
 const PATTERN_COST = 100
 const PATTERN_CHAR_COST = 50
 
-/** An evaluation, or making its variables, would cost more than is left. */
+/** An evaluation, or the creation of its variables, would exceed the budget. */
 export class BudgetExceededError extends Error {}
 
 /** Remaining budget for the evaluations over one message, in units of about ten nanoseconds. */
@@ -39,17 +39,17 @@ export class CostBudget {
     return this.#left
   }
 
-  /** Throws a `BudgetExceededError` where less is left. */
+  /** Throws BudgetExceededError when less is left. */
   spend(units: number): void {
     this.#left -= units
     if (this.#left < 0) throw new BudgetExceededError('the message exceeded the cost budget of its expressions')
   }
 }
 
-/** Units that are left of the running evaluation. Evaluations are synchronous and never nest, so one meter serves the process. */
+/** Remaining units of the running evaluation. Evaluations are synchronous and never nest, so one meter serves the process. */
 let left = 0
 
-/** Runs one evaluation within the budget; undefined when it cost more. The evaluator turns what is thrown into an error value. */
+/** Runs one evaluation within the budget; returns undefined when it exceeds it. The evaluator converts exceptions to error values. */
 export function withinBudget<T>(evaluate: () => T, budget: CostBudget): T | undefined {
   const most = Math.min(EVALUATION_BUDGET, budget.left)
   left = most
@@ -74,7 +74,7 @@ function charge(units: number): void {
 
 type Value = Parameters<CelFunc['call']>[2][number]
 
-/** Units of work that walking through a value takes, counted no further than the budget reaches. */
+/** Returns the units for traversing a value, counted up to the budget. */
 function weigh(value: unknown): number {
   if (typeof value === 'string') return 1 + value.length / CHARS_PER_UNIT
   if (value instanceof Uint8Array) return 1 + value.length
@@ -109,7 +109,7 @@ const COSTS: ReadonlyMap<string, Cost> = new Map<string, Cost>([
   ['_==_', compared],
   ['_!=_', compared],
   ...['_<_', '_<=_', '_>_', '_>=_', 'startsWith', 'endsWith'].map((name): [string, Cost] => [name, shorter]),
-  // A search may compare the whole pattern at each place.
+  // A search may compare the whole pattern at each position.
   ['contains', (text, part) => 1 + (charsOf(text) * (1 + charsOf(part)) + charsOf(part)) / (2 * CHARS_PER_UNIT)],
   ['matches', (text, pattern) => PATTERN_COST + charsOf(pattern) * (PATTERN_CHAR_COST + charsOf(text) / 4)],
   ['@in', (item, range) => (isCelMap(range) ? mapCost(item, range.size) : listCost(item, range))],
@@ -120,7 +120,7 @@ const COSTS: ReadonlyMap<string, Cost> = new Map<string, Cost>([
   ...['double', 'bool', 'bytes', 'string', 'timestamp', 'duration'].map((name): [string, Cost] => [name, converted]),
 ])
 
-/** A number is compared with the keys one by one. */
+/** A number is compared with all keys. */
 function mapCost(key: unknown, size: number): number {
   return typeof key === 'string' ? 1 + key.length / CHARS_PER_UNIT : 1 + size
 }
@@ -130,10 +130,10 @@ function listCost(item: unknown, range: unknown): number {
   return typeof item === 'object' ? weigh(range) : range.size * 2 + (range.size * charsOf(item)) / CHARS_PER_UNIT
 }
 
-/** Lists that were made by appending: the array that they share, of which each shows its own first elements. */
+/** Lists created by appending: the shared array, of which each list shows its own first elements. */
 const appended = new WeakMap<CelList, CelInput[]>()
 
-/** Appends in constant time a piece, where the library nests a list in a list for each element of `map` and `filter`. */
+/** Appends in constant time per element, where the library nests a list for each element of `map` and `filter`. */
 function append(one: CelList, other: CelList): CelList {
   const shared = appended.get(one)
   if (shared === undefined || shared.length !== one.size) charge(one.size)
@@ -150,7 +150,7 @@ function append(one: CelList, other: CelList): CelList {
 
 type Funcs = NonNullable<ReturnType<CelEnv['funcs']['find']>>
 
-/** A function that charges for a call before it makes it. What `charge` throws ends the evaluation: it is no error value. */
+/** Returns a function that charges for a call before making it. An exception of `charge` ends the evaluation: it is not an error value. */
 function metered(name: string, func: Funcs): Funcs {
   const cost = COSTS.get(name)
   return Object.create(func, {
@@ -169,7 +169,7 @@ function metered(name: string, func: Funcs): Funcs {
 
 const env: CelEnv = celEnv({})
 
-/** Charges for going through a range, or for looking an element up by a computed key, and returns its first argument. */
+/** Functions that charge for traversing a range, or for a computed look-up, and return their first argument. */
 const MARKS: ReadonlyMap<string, (value: unknown, weight: unknown) => number> = new Map([
   ['@range', (value) => sizeOf(value)],
   ['@lookup', (value) => 1 + (isCelMap(value) ? value.size / 4 : 0)],
@@ -203,15 +203,15 @@ function find(name: string): Funcs | undefined {
   return made
 }
 
-/** The environment whose evaluations are charged. */
+/** Environment with charged evaluations. */
 export const meteredEnv: CelEnv = Object.create(env, { funcs: { value: { find } } })
 
-/** Does CEL have a function of this name? */
+/** Returns whether CEL has a function of this name. */
 export function isFunction(name: string): boolean {
   return env.funcs.find(name) !== undefined
 }
 
-/** Puts marks around ranges, steps and computed look-ups, in place. Returns the number of nodes that run once per step. */
+/** Inserts marks around ranges, steps and computed look-ups, in place. Returns the number of nodes that run once per step. */
 export function addMarks(expr: Expr | undefined): number {
   if (expr === undefined) return 0
   const kind = expr.exprKind

@@ -64,7 +64,7 @@ export function ask(client: HttpClient, request: ClientRequest = plain) {
   return { answer, sending: client.send(request, answer) }
 }
 
-export async function answered(client: HttpClient, request: ClientRequest = plain): Promise<string> {
+export async function responseText(client: HttpClient, request: ClientRequest = plain): Promise<string> {
   const { answer } = ask(client, request)
   const over = await answer.over.promise
   return over === 'end' ? `${answer.status} ${answer.body}` : dialFault(over)
