@@ -149,6 +149,32 @@ test('a file in base64 is text like any other: it is scanned, and counts towards
   assert.ok(denial !== null || !text.includes('AKIA'), text.slice(-40))
 })
 
+test('what custom detectors find does not depend on a first look at the whole message', () => {
+  const regexes = ['4711', 'ab.c', '(?:[a-z0-9]+[.@-])+[a-z]{2,8}x', 'true|null', '"|,|:']
+  // The same expression, of which a part of a text must be asked by itself.
+  const scanners = regexes.map((regex) =>
+    [regex, `(?:${regex})(?:\\b|\\B)`].map((each) => {
+      const custom = [{ id: 'own', regex: each, secret: false }]
+      return compileProfile('p', { ...DEFAULTS, custom }).response?.scanner ?? assert.fail()
+    }),
+  )
+  const texts = fc.constantFrom('4711', 'ab', 'ab-c', 'a@b.cdx', 'é', '\u0061', 'alice 4111111111111111', '"', 'x', '')
+  const value = fc.jsonValue({ maxDepth: 3 })
+  const json = fc.oneof(fc.dictionary(texts, fc.oneof(texts, fc.constantFrom(4711, true, 4111111111111111))), value)
+  fc.assert(
+    fc.property(json, fc.constantFrom(...scanners), (message, [first, each]) => {
+      assert.ok(first !== undefined && each !== undefined)
+      const bytes = Buffer.from(JSON.stringify(message))
+      const foundBy = (scanner: typeof first) =>
+        findInJson(bytes, scanner, 1024 * 1024).found.map(({ start, end, hits, kind }) => {
+          return { start, end, kind, hits: hits.map((hit) => [hit.detector.id, hit.start, hit.end]) }
+        })
+      assert.deepEqual(foundBy(first), foundBy(each))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
 test('a custom detector finds what it names however short, in strings, names and literals', () => {
   const custom = [{ id: 'pin', regex: '\\b(7|true|4711)\\b', secret: false }]
   const { text } = judged('{"4711":"7","a":4711,"b":[7,{"c":true}],"d":47110}', { custom })

@@ -1,5 +1,6 @@
+import { isAscii } from 'node:buffer'
 import type { Hit } from '../scan/scan-state.ts'
-import type { Scanner } from '../scan/scanner.ts'
+import { type Scanner, SHORTEST_CHARS } from '../scan/scanner.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -26,12 +27,12 @@ export interface Findings {
   readonly isCut: boolean
 }
 
-/** No built-in detector finds anything in fewer characters; an address of a private network has eight. */
-const SHORTEST_CHARS = 7
 /** No built-in detector finds anything in a number of fewer digits. */
 const LONG_NUMBER = /\d{8}/
-/** A number, `true`, `false` or `null`, or what is in its place in a text that is no JSON. */
-const LITERAL = /[\w.+-]+/g
+/** By code: 1 in a number, `true`, `false` or `null`, or in what is in its place in a text that is no JSON. */
+const IN_LITERAL = new Uint8Array(256)
+for (const code of Buffer.from('0123456789+-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'))
+  IN_LITERAL[code] = 1
 
 /**
  * Looks through the strings of a JSON text, names of members included, and the numbers between them. Never throws, whatever the
@@ -45,6 +46,9 @@ export function findInJson(bytes: Uint8Array, scanner: Scanner, maxChars: number
 class Strings {
   readonly #bytes: Buffer
   readonly #text: string
+  readonly #isAscii: boolean
+  /** No expression of the profile's own matches anywhere in the message. */
+  readonly #isOwnAbsent: boolean
   readonly #scanner: Scanner
   readonly #found: ScannedText[] = []
   /** Strings of fewer characters are not scanned: expressions of a profile's own may match a single one. */
@@ -56,8 +60,13 @@ class Strings {
   constructor(bytes: Uint8Array, scanner: Scanner, maxChars: number) {
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#text = this.#bytes.toString('latin1')
+    this.#isAscii = isAscii(this.#bytes)
     this.#scanner = scanner
-    this.#shortest = scanner.needsText ? 1 : SHORTEST_CHARS
+    // Mostly an expression matches nowhere: one look at the message tells so, where its strings stand in it as they are. What
+    // is between strings is not counted by `maxChars`.
+    const isRead = scanner.needsText && this.#text.length <= 2 * maxChars && this.#isAscii
+    this.#isOwnAbsent = isRead && this.#backslashAfter(0) >= this.#text.length && scanner.isOwnAbsentFrom(this.#text)
+    this.#shortest = this.#isOwnAbsent ? SHORTEST_CHARS : Math.min(SHORTEST_CHARS, scanner.shortestOwn)
     this.#left = maxChars
   }
 
@@ -88,34 +97,41 @@ class Strings {
   }
 
   #gap(start: number, end: number): void {
+    if (end - start < this.#shortest) return
     if (this.#scanner.needsText) this.#literals(start, end)
     else if (end - start > SHORTEST_CHARS && LONG_NUMBER.test(this.#text.slice(start, end))) this.#scanGap(start, end)
   }
 
   /** Each literal by itself: an expression of a profile's own must not match the punctuation, which cannot be replaced. */
   #literals(start: number, end: number): void {
-    for (const { 0: literal, index } of this.#text.slice(start, end).matchAll(LITERAL)) {
-      if (this.#isCut) return
-      this.#scanGap(start + index, start + index + literal.length)
+    for (let at = start; at < end && !this.#isCut; at++) {
+      const first = at
+      while (at < end && IN_LITERAL[this.#text.charCodeAt(at)] === 1) at++
+      if (at - first >= this.#shortest) this.#scanGap(first, at)
     }
   }
 
   #scanGap(start: number, end: number): void {
     if (!this.#takes(end - start)) return
-    const hits = this.#scanner.scan(this.#text, start, end)
+    const hits = this.#scanner.scan(this.#text, start, end, { isOwnAbsent: this.#isOwnAbsent })
     if (hits.length > 0) this.#found.push({ start, end, hits, text: null, kind: 'gap' })
   }
 
   #string(start: number, end: number): void {
     if (!this.#takes(end - start)) return
-    const isPlain = this.#backslashAfter(start) >= end && !this.#scanner.needsText
-    const text = isPlain ? null : decoded(this.#bytes.toString('utf8', start, end))
+    const hasEscape = this.#backslashAfter(start) < end
+    const text = hasEscape || this.#scanner.needsText ? this.#decoded(start, end, hasEscape) : null
     const context = { text: this.#text, end: start - 1 }
     const hits =
       text === null
         ? this.#scanner.scan(this.#text, start, end, { context })
-        : this.#scanner.scan(text, 0, text.length, { context })
+        : this.#scanner.scan(text, 0, text.length, { context, isOwnAbsent: this.#isOwnAbsent })
     if (hits.length > 0) this.#found.push({ start, end, hits, text, kind: this.#kindAt(end + 1) })
+  }
+
+  #decoded(start: number, end: number, hasEscape: boolean): string {
+    if (this.#isAscii && !hasEscape) return this.#text.slice(start, end)
+    return decoded(this.#bytes.toString('utf8', start, end))
   }
 
   /** The first backslash from here on. Found once, however many strings stand before it. */
@@ -197,14 +213,10 @@ function replacements(bytes: Buffer, { start, end, hits, text, kind }: ScannedTe
   return hits.map((hit) => ({ ...literalAround(bytes, hit), json: `"${marker(hit)}"` }))
 }
 
-const IN_LITERAL: ReadonlySet<number> = new Set(
-  Buffer.from('0123456789+-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'),
-)
-
 /** A number, or another literal, can only be replaced as a whole. */
 function literalAround(bytes: Buffer, hit: Hit): { readonly start: number; readonly end: number } {
   let { start, end } = hit
-  while (IN_LITERAL.has(bytes[start - 1] ?? QUOTE)) start--
-  while (IN_LITERAL.has(bytes[end] ?? QUOTE)) end++
+  while (IN_LITERAL[bytes[start - 1] ?? QUOTE] === 1) start--
+  while (IN_LITERAL[bytes[end] ?? QUOTE] === 1) end++
   return { start, end }
 }

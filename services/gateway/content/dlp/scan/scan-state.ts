@@ -76,6 +76,8 @@ export interface ScanOptions {
   readonly sinceHit?: number | undefined
   /** What stands before the text, such as the name of a JSON member. */
   readonly context?: Context | null
+  /** It is known that no expression of a profile's own matches here. */
+  readonly isOwnAbsent?: boolean
 }
 
 /**

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { RE2JS } from 're2js'
 import type { Detector } from '../detectors/detector.ts'
 import { detectorRows } from '../detectors/table.ts'
 import { random, samples } from '../testing/samples.ts'
 import { createCustom, expressionFault } from './custom.ts'
+import type { Hit } from './scan-state.ts'
 import { Scanner } from './scanner.ts'
 
 const rows = detectorRows().map((row, place): Detector => ({ ...row, place }))
@@ -154,6 +156,45 @@ test('an expression that goes back and forth elsewhere takes time in proportion 
   const [short, long] = [time(2_000), time(16_000)]
   // Eight times the text; going back would take more than sixty times.
   assert.ok(long < 40 * (short + 2_000), `${short} µs, then ${long}`)
+})
+
+test('an expression finds in any part of a text what the library finds, however short', () => {
+  const regexes = [
+    'a',
+    'a.b',
+    '(?:[a-z0-9]+[.@-])+[a-z]{2,8}x',
+    '\\bab?',
+    '^a|b$',
+    '\\Ba',
+    '(?i)éa{2,3}',
+    '(?s)..😀',
+    'x*',
+    'a|(bx|1)+x',
+  ]
+  const own = regexes.map((regex) => ({
+    regex,
+    custom: createCustom({ ...NAMELESS, id: 'own', place: 0, finder: {} }, regex),
+  }))
+  const parts = fc.constantFrom(...'abx1.@- \n', 'É', '😀', '\ud83d', 'ab.cdx', 'aab')
+  const texts = fc.array(parts, { maxLength: 24 }).map((all) => all.join(''))
+  fc.assert(
+    fc.property(fc.constantFrom(...own), texts, fc.nat(30), fc.nat(30), ({ regex, custom }, text, one, other) => {
+      const [start, end] = [Math.min(one, other, text.length), Math.min(Math.max(one, other), text.length)]
+      const hits: Hit[] = []
+      custom.find(text, start, end, hits)
+      const matcher = RE2JS.compile(regex).matcher(text.slice(0, end))
+      const expected: [number, number][] = []
+      for (let found = matcher.find(start); found; found = matcher.find())
+        if (matcher.end() > matcher.start()) expected.push([matcher.start(), matcher.end()])
+      assert.deepEqual(
+        hits.map((hit) => [hit.start, hit.end]),
+        expected,
+      )
+      assert.ok(hits.every((hit) => hit.end - hit.start >= custom.shortest))
+      if (custom.isAbsentFrom(text)) assert.deepEqual(expected, [])
+    }),
+    { numRuns: 5000 },
+  )
 })
 
 test('what is no linear expression is refused in words', () => {

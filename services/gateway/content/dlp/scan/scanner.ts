@@ -8,6 +8,9 @@ import { classOf, type Hit, isIn, LOOK_BACK_CHARS, type OpenHit, type ScanOption
 const MOST_DIGITS = 20
 const MOST_LETTERS = 6
 
+/** No built-in detector finds anything in fewer characters; an address of a private network has eight. */
+export const SHORTEST_CHARS = 7
+
 const UPPER = classOf('A-Z')
 const DIGITS = classOf('0-9')
 const WORD = classOf('A-Za-z0-9_')
@@ -72,6 +75,16 @@ export class Scanner {
     return this.#customs.length > 0
   }
 
+  /** What is shorter holds nothing that an expression of a profile's own matches. */
+  get shortestOwn(): number {
+    return Math.min(...this.#customs.map(({ shortest }) => shortest))
+  }
+
+  /** Whether it is certain that no expression of a profile's own matches a part of the text. */
+  isOwnAbsentFrom(text: string): boolean {
+    return this.#customs.every((custom) => custom.isAbsentFrom(text))
+  }
+
   /** Characters that were looked at beyond the first pass, since the scanner was made. */
   get looked(): number {
     return this.#look.looked
@@ -82,7 +95,8 @@ export class Scanner {
     const look = this.#look
     look.begin(text, start, end, manner)
     this.#pass(look)
-    for (const custom of this.#customs) custom.find(text, manner.floor ?? start, end, look.hits)
+    if (manner.isOwnAbsent !== true)
+      for (const custom of this.#customs) custom.find(text, manner.floor ?? start, end, look.hits)
     const hits = look.hits.length === 0 ? NO_HITS : inOrder(look.hits)
     look.forget()
     return hits
