@@ -41,6 +41,9 @@ export type Unfinished<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T]?: Unfinished<T[Key]> }
     : T
 
+/** A rule of a block with this schema. */
+export type RuleOf<Schema extends TObject> = Rule<Unfinished<Static<Schema>>>
+
 /** One table = one block of gateway.json = one feature: schema, defaults and descriptions, and the rules that a schema cannot express. */
 export interface ConfigBlock {
   /** Key path of the block; `''` for a feature with keys at the top level. Several blocks may share `''`. */
@@ -62,7 +65,7 @@ interface BlockDefinition<Path extends string, Schema extends TObject>
   readonly schema: Schema
   /** Default: true. */
   readonly built?: boolean
-  readonly rules?: readonly Rule<Unfinished<Static<Schema>>>[]
+  readonly rules?: readonly RuleOf<Schema>[]
 }
 
 interface DefinedBlock<Path extends string, Schema extends TObject> extends ConfigBlock {

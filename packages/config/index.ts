@@ -6,7 +6,7 @@ export {
   LONGEST_SECONDS,
   type Problem,
   type Rule,
-  type Unfinished,
+  type RuleOf,
 } from './block.ts'
 export { headerLines, PACKED_SUFFIX, type PeerFiles, peerFiles, readText, readUpTo, unpack } from './bounded.ts'
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'

@@ -1,21 +1,53 @@
-import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, memberPath, type Problem, type Rule, type RuleOf } from '@plat/config'
 import { closest } from '@plat/core'
-import { isObject } from '@plat/tokens'
 import Type from 'typebox'
 import { ALL_ROLES } from './roles.ts'
 
 const groups = () => Type.Array(Type.String({ minLength: 1 }))
 
+const schema = Type.Object({
+  mode: Type.Enum(['token', 'oidc', 'both'], {
+    default: 'token',
+    description:
+      '`token` (static `PLAT_ADMIN_TOKEN` only), `oidc` (OIDC bearer tokens only), `both` (OIDC plus static token as break-glass).',
+  }),
+  roles: Type.Record(Type.String(), groups(), {
+    default: {},
+    description: 'Groups granting a role everywhere; an entry `user:<name>` grants one user.',
+  }),
+  namespaceRoles: Type.Record(Type.String(), Type.Record(Type.String(), groups()), {
+    default: {},
+    description: 'Per-namespace roles.',
+  }),
+  people: Type.Record(
+    Type.String({ minLength: 1 }),
+    Type.Object({
+      issuer: key.needed('Issuer of the identity provider that knows the person.'),
+      subject: key.needed('`sub` of the person there.'),
+      aliases: key.texts('Other names of the person: of sessions, e-mail addresses.'),
+    }),
+    {
+      default: {},
+      description:
+        'People by name, as sessions and `userMap` name them: one person counts once, by whatever way. Whoever is known by name only never counts beside another approver.',
+    },
+  ),
+  devTokenApprovers: Type.Boolean({
+    default: false,
+    description: 'Lets the static token decide approvals. Development only; never in production.',
+  }),
+})
+
 /** A role that nobody knows would silently grant nothing. */
-const rolesAreKnown: Rule = ({ roles, namespaceRoles }) => [
+const rolesAreKnown: RuleOf<typeof schema> = ({ roles, namespaceRoles = {} }) => [
   ...rolesIn('adminAuth.roles', roles),
-  ...Object.entries(isObject(namespaceRoles) ? namespaceRoles : {}).flatMap(([namespace, table]) =>
+  ...Object.entries(namespaceRoles).flatMap(([namespace, table]) =>
     rolesIn(`adminAuth.namespaceRoles.${namespace}`, table),
   ),
 ]
 
-function rolesIn(path: string, table: unknown): readonly Problem[] {
-  return Object.keys(isObject(table) ? table : {}).flatMap((role) => {
+function rolesIn(path: string, table: object = {}): readonly Problem[] {
+  return Object.keys(table).flatMap((role) => {
     if (ALL_ROLES.some((known) => known === role)) return []
     const meant = closest(role, ALL_ROLES)
     const there = meant === null ? `there are ${ALL_ROLES.join(', ')}` : `did you mean ${meant}?`
@@ -28,12 +60,11 @@ function problem(path: string, message: string, severity: Problem['severity']): 
 }
 
 /** A name or subject of two people would make them one, and neither could approve beside the other. */
-const peopleAreDistinct: Rule = ({ people }) => {
+const peopleAreDistinct: RuleOf<typeof schema> = ({ people = {} }) => {
   const seen = new Map<string, string>()
-  return Object.entries(isObject(people) ? people : {}).flatMap(([name, person]) => {
-    if (!isObject(person)) return []
-    const aliases: readonly unknown[] = Array.isArray(person.aliases) ? person.aliases : []
-    const all = [name, ...aliases].map((alias) => `name ${String(alias).toLowerCase()}`)
+  return Object.entries(people).flatMap(([name, person]) => {
+    if (person === undefined) return []
+    const all = [name, ...(person.aliases ?? [])].map((alias) => `name ${String(alias).toLowerCase()}`)
     return [...new Set([...all, `subject ${String(person.subject)} of ${String(person.issuer)}`])].flatMap((mark) => {
       const other = seen.get(mark)
       seen.set(mark, name)
@@ -45,8 +76,8 @@ const peopleAreDistinct: Rule = ({ people }) => {
 }
 
 /** Namespaces are named, not matched: an entry with a glob would grant nothing. */
-const namespacesAreNames: Rule = ({ namespaceRoles }) =>
-  Object.keys(isObject(namespaceRoles) ? namespaceRoles : {}).flatMap((namespace) =>
+const namespacesAreNames: RuleOf<typeof schema> = ({ namespaceRoles = {} }) =>
+  Object.keys(namespaceRoles).flatMap((namespace) =>
     /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace)
       ? []
       : [problem(`adminAuth.namespaceRoles.${namespace}`, 'is no name of a namespace', 'error')],
@@ -56,38 +87,7 @@ const namespacesAreNames: Rule = ({ namespaceRoles }) =>
 export const adminBlock = defineBlock({
   path: 'adminAuth',
   feature: 'admin',
-  schema: Type.Object({
-    mode: Type.Enum(['token', 'oidc', 'both'], {
-      default: 'token',
-      description:
-        '`token` (static `PLAT_ADMIN_TOKEN` only), `oidc` (OIDC bearer tokens only), `both` (OIDC plus static token as break-glass).',
-    }),
-    roles: Type.Record(Type.String(), groups(), {
-      default: {},
-      description: 'Groups granting a role everywhere; an entry `user:<name>` grants one user.',
-    }),
-    namespaceRoles: Type.Record(Type.String(), Type.Record(Type.String(), groups()), {
-      default: {},
-      description: 'Per-namespace roles.',
-    }),
-    people: Type.Record(
-      Type.String({ minLength: 1 }),
-      Type.Object({
-        issuer: key.needed('Issuer of the identity provider that knows the person.'),
-        subject: key.needed('`sub` of the person there.'),
-        aliases: key.texts('Other names of the person: of sessions, e-mail addresses.'),
-      }),
-      {
-        default: {},
-        description:
-          'People by name, as sessions and `userMap` name them: one person counts once, by whatever way. Whoever is known by name only never counts beside another approver.',
-      },
-    ),
-    devTokenApprovers: Type.Boolean({
-      default: false,
-      description: 'Lets the static token decide approvals. Development only; never in production.',
-    }),
-  }),
+  schema,
   rules: [rolesAreKnown, namespacesAreNames, peopleAreDistinct],
 })
 

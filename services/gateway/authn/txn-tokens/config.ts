@@ -1,13 +1,26 @@
-import { defineBlock, key, type Rule, requires } from '@plat/config'
+import { defineBlock, key, type RuleOf, requires } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
 /** docs/spec/gateway.md, "Limits": maximum lifetime of a transaction token, in seconds. */
 const MAX_TTL_SECONDS = 300
 
+const schema = Type.Object({
+  mode: key.choice(
+    ['off', 'add', 'replace'],
+    'off',
+    'Caller information sent to called agents: `off`: `X-Plat-*` headers; `add`: Txn-Token plus `X-Plat-*` headers; `replace`: Txn-Token alone.',
+  ),
+  signingKey: key.text('URI of an Ed25519 key; required unless off.'),
+  issuer: key.text('`iss`.', 'plat-gateway'),
+  audience: key.text('Trust domain, the `aud`; required unless off.'),
+  workloadID: key.text('`req_wl`; default `spiffe://<audience>/plat/gateway`.'),
+  ttlSeconds: key.whole('Lifetime.', 60, 1, MAX_TTL_SECONDS),
+})
+
 /** `aud` is a trust domain, not a URL, and the default of `workloadID` is derived from it. */
-const audienceIsTrustDomain: Rule = ({ mode, audience }) =>
-  mode === 'off' || audience === '' || (typeof audience === 'string' && isTrustDomain(audience))
+const audienceIsTrustDomain: RuleOf<typeof schema> = ({ mode, audience = '' }) =>
+  mode === 'off' || audience === '' || isTrustDomain(audience)
     ? []
     : [
         {
@@ -18,7 +31,7 @@ const audienceIsTrustDomain: Rule = ({ mode, audience }) =>
       ]
 
 /** Transaction tokens are sent to agents only. */
-const agentsAreExposed: Rule = ({ mode }, { a2a }) => {
+const agentsAreExposed: RuleOf<typeof schema> = ({ mode }, { a2a }) => {
   const routes = typeof a2a === 'object' && a2a !== null && 'routesFile' in a2a ? a2a.routesFile : ''
   return mode === 'off' || routes !== ''
     ? []
@@ -29,18 +42,7 @@ const agentsAreExposed: Rule = ({ mode }, { a2a }) => {
 export const txnTokensBlock = defineBlock({
   path: 'txnTokens',
   feature: 'txn-tokens',
-  schema: Type.Object({
-    mode: key.choice(
-      ['off', 'add', 'replace'],
-      'off',
-      'Caller information sent to called agents: `off`: `X-Plat-*` headers; `add`: Txn-Token plus `X-Plat-*` headers; `replace`: Txn-Token alone.',
-    ),
-    signingKey: key.text('URI of an Ed25519 key; required unless off.'),
-    issuer: key.text('`iss`.', 'plat-gateway'),
-    audience: key.text('Trust domain, the `aud`; required unless off.'),
-    workloadID: key.text('`req_wl`; default `spiffe://<audience>/plat/gateway`.'),
-    ttlSeconds: key.whole('Lifetime.', 60, 1, MAX_TTL_SECONDS),
-  }),
+  schema,
   rules: [
     requires('txnTokens', ['signingKey', 'audience'], ({ mode }) => mode !== 'off', 'unless txnTokens.mode is off'),
     audienceIsTrustDomain,

@@ -1,35 +1,58 @@
-import { defineBlock, key, type Problem, type Rule } from '@plat/config'
-import { isRecord } from '@plat/resources'
+import { defineBlock, key, type Problem, type RuleOf } from '@plat/config'
 import Type from 'typebox'
 
 const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
 
 const ACCOUNT = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
 
-const serviceAccountIsOne: Rule = ({ serviceAccount }) =>
-  typeof serviceAccount !== 'string' || serviceAccount === '' || ACCOUNT.test(serviceAccount)
+const schema = Type.Object({
+  enabled: key.flag('Governed cluster operations server.'),
+  apiServer: key.url('Address of the cluster API; in-cluster when empty.'),
+  tokenFile: key.file('Token for it; in-cluster when empty.'),
+  caFile: key.file('Its authorities; in-cluster when empty.'),
+  serviceAccount: key.text(
+    '`<namespace>/<name>` impersonated on every call; empty uses the gateway, development only.',
+  ),
+  namespaces: key.texts('Default all.'),
+  allowClusterScoped: key.flag('Kinds without a namespace.'),
+  maxLogLines: key.whole('Lines of one log.', 200, 1, 5000),
+  maxLogBytes: key.whole('Bytes of one log.', 64 * 1024, 1, 1024 * 1024),
+  maxListItems: key.whole('Items of one list.', 200, 1, 1000),
+  timeoutSeconds: key.seconds('Time for one answer.', 10),
+  taintLabels: key.texts('Taints of everything that was read.', ['untrusted-input']),
+  writes: key.group(
+    {
+      mode: key.choice(['disabled', 'proposal', 'apply'], 'proposal', 'What a write does.'),
+      approval: key.choice(['required', 'policy'], 'required', 'Who lets a write pass.'),
+      namespaces: key.texts('Default the read namespaces.'),
+      maxReplicas: key.whole('Largest scale.', 50, 0),
+    },
+    'Writes.',
+  ),
+})
+
+const serviceAccountIsOne: RuleOf<typeof schema> = ({ serviceAccount = '' }) =>
+  serviceAccount === '' || ACCOUNT.test(serviceAccount)
     ? []
     : [{ path: 'k8sOps.serviceAccount', message: 'must be <namespace>/<name>', severity: 'error' }]
 
 /** A name that no namespace can have would shut out what it was meant to let in. */
-const namespacesAreNames: Rule = (block) => {
-  const writes = isRecord(block.writes) ? block.writes.namespaces : []
-  return [...strange('k8sOps.namespaces', block.namespaces), ...strange('k8sOps.writes.namespaces', writes)]
-}
+const namespacesAreNames: RuleOf<typeof schema> = ({ namespaces, writes }) => [
+  ...strange('k8sOps.namespaces', namespaces),
+  ...strange('k8sOps.writes.namespaces', writes?.namespaces),
+]
 
-function strange(path: string, list: unknown): Problem[] {
-  if (!Array.isArray(list)) return []
+function strange(path: string, list: readonly (string | undefined)[] = []): Problem[] {
   const message = 'must be the name of a namespace: no globs'
-  return list.flatMap((name: unknown, index) =>
-    typeof name !== 'string' || NAMESPACE.test(name) ? [] : [{ path: `${path}[${index}]`, message, severity: 'error' }],
+  return list.flatMap((name, index) =>
+    name === undefined || NAMESPACE.test(name) ? [] : [{ path: `${path}[${index}]`, message, severity: 'error' }],
   )
 }
 
 /** Where nothing can be read nothing can be changed. */
-const writesAreRead: Rule = ({ namespaces, writes }) => {
-  const written = isRecord(writes) && Array.isArray(writes.namespaces) ? writes.namespaces : []
-  if (!Array.isArray(namespaces) || namespaces.length === 0) return []
-  return written.flatMap((name: unknown, index) =>
+const writesAreRead: RuleOf<typeof schema> = ({ namespaces = [], writes }) => {
+  if (namespaces.length === 0) return []
+  return (writes?.namespaces ?? []).flatMap((name, index) =>
     namespaces.includes(name)
       ? []
       : [
@@ -46,30 +69,6 @@ const writesAreRead: Rule = ({ namespaces, writes }) => {
 export const k8sOpsBlock = defineBlock({
   path: 'k8sOps',
   feature: 'k8s-ops',
-  schema: Type.Object({
-    enabled: key.flag('Governed cluster operations server.'),
-    apiServer: key.url('Address of the cluster API; in-cluster when empty.'),
-    tokenFile: key.file('Token for it; in-cluster when empty.'),
-    caFile: key.file('Its authorities; in-cluster when empty.'),
-    serviceAccount: key.text(
-      '`<namespace>/<name>` impersonated on every call; empty uses the gateway, development only.',
-    ),
-    namespaces: key.texts('Default all.'),
-    allowClusterScoped: key.flag('Kinds without a namespace.'),
-    maxLogLines: key.whole('Lines of one log.', 200, 1, 5000),
-    maxLogBytes: key.whole('Bytes of one log.', 64 * 1024, 1, 1024 * 1024),
-    maxListItems: key.whole('Items of one list.', 200, 1, 1000),
-    timeoutSeconds: key.seconds('Time for one answer.', 10),
-    taintLabels: key.texts('Taints of everything that was read.', ['untrusted-input']),
-    writes: key.group(
-      {
-        mode: key.choice(['disabled', 'proposal', 'apply'], 'proposal', 'What a write does.'),
-        approval: key.choice(['required', 'policy'], 'required', 'Who lets a write pass.'),
-        namespaces: key.texts('Default the read namespaces.'),
-        maxReplicas: key.whole('Largest scale.', 50, 0),
-      },
-      'Writes.',
-    ),
-  }),
+  schema,
   rules: [serviceAccountIsOne, namespacesAreNames, writesAreRead],
 })

@@ -1,6 +1,5 @@
-import { defineBlock, isUnset, key, type Problem, type Rule } from '@plat/config'
+import { defineBlock, isUnset, key, type Problem, type RuleOf } from '@plat/config'
 import { isAddressRange } from '@plat/http'
-import { isRecord } from '@plat/resources'
 import { isDomain } from '@plat/resources/domains'
 import Type from 'typebox'
 import { isText } from './text/media.ts'
@@ -41,33 +40,63 @@ const search = key.group(
 
 const error = (path: string, message: string): Problem => ({ path, message, severity: 'error' })
 
+const schema = Type.Object({
+  enabled: key.flag('The built-in web tool.'),
+  allowedDomains: key.texts('Domains that may be read, with all below them; the strictest level wins.'),
+  deniedDomains: key.texts('Domains that may not.'),
+  namespaces: key.map(domains, 'The same by namespace.'),
+  defaultAllow: key.flag('Read every domain that is not denied where no level names allowed ones.'),
+  allowedPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }), {
+    default: [80, 443],
+    description: 'Ports.',
+  }),
+  allowedCIDRs: key.texts('Exceptions to the blocked address ranges.'),
+  allowIPLiterals: key.flag('URLs may name addresses.'),
+  maxBytes: key.whole('Bytes of one page.', 2 * MIB, 1, 32 * MIB),
+  timeoutSeconds: key.seconds('Time for one page.', 15),
+  maxRedirects: key.whole('Redirects that are followed.', 5, 0, 20),
+  contentTypes: key.texts('What may be read.', CONTENT_TYPES),
+  respectRobots: key.flag('Heed robots.txt.'),
+  userAgent: key.text('Header of every request.', 'plat-web/1.0 (+governed fetch)'),
+  taintLabels: key.texts('Taints of everything that was read.', ['untrusted-input']),
+  search,
+})
+
 /** A backend needs to know where it stands, and OpenSearch what is searched. */
-const searchIsWhole: Rule = ({ search }) => {
-  if (!isRecord(search) || search.backend === 'none') return []
-  const needed = search.backend === 'opensearch' ? ['url', 'index'] : ['url']
+const searchIsWhole: RuleOf<typeof schema> = ({ search }) => {
+  if (search === undefined || search.backend === 'none') return []
+  const needed = search.backend === 'opensearch' ? (['url', 'index'] as const) : (['url'] as const)
   return needed
     .filter((name) => isUnset(search[name]))
     .map((name) => error(`web.search.${name}`, `is required for ${search.backend}`))
 }
 
 /** A rule for the elements of a list. */
-function each(name: string, isGood: (value: string) => boolean, message: string): Rule {
+function each(
+  name: 'allowedDomains' | 'deniedDomains' | 'allowedCIDRs' | 'contentTypes',
+  isGood: (value: string) => boolean,
+  message: string,
+): RuleOf<typeof schema> {
   return (block) => strange(`web.${name}`, block[name], isGood, message)
 }
 
-function strange(path: string, list: unknown, isGood: (value: string) => boolean, message: string): Problem[] {
-  if (!Array.isArray(list)) return []
-  return list.flatMap((value: unknown, index) =>
-    typeof value !== 'string' || isGood(value) ? [] : [error(`${path}[${index}]`, message)],
+function strange(
+  path: string,
+  list: readonly (string | undefined)[] | undefined,
+  isGood: (value: string) => boolean,
+  message: string,
+): Problem[] {
+  return (list ?? []).flatMap((value, index) =>
+    value === undefined || isGood(value) ? [] : [error(`${path}[${index}]`, message)],
   )
 }
 
 const DOMAIN =
   'must be a domain such as example.com (with all below it), *.example.com (only those below it), an IP address, or *'
 
-const namespacesHoldDomains: Rule = ({ namespaces }) =>
-  Object.entries(isRecord(namespaces) ? namespaces : {}).flatMap(([name, lists]) =>
-    Object.entries(isRecord(lists) ? lists : {}).flatMap(([list, values]) =>
+const namespacesHoldDomains: RuleOf<typeof schema> = ({ namespaces = {} }) =>
+  Object.entries(namespaces).flatMap(([name, lists]) =>
+    Object.entries(lists ?? {}).flatMap(([list, values]) =>
       strange(`web.namespaces.${name}.${list}`, values, isDomain, DOMAIN),
     ),
   )
@@ -75,8 +104,8 @@ const namespacesHoldDomains: Rule = ({ namespaces }) =>
 /** What can stand in a header, and begins with the name by which sites know robots. */
 const USER_AGENT = /^[A-Za-z_-](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
-const userAgentIsOne: Rule = ({ userAgent }) =>
-  typeof userAgent !== 'string' || USER_AGENT.test(userAgent)
+const userAgentIsOne: RuleOf<typeof schema> = ({ userAgent }) =>
+  userAgent === undefined || USER_AGENT.test(userAgent)
     ? []
     : [
         error(
@@ -89,27 +118,7 @@ const userAgentIsOne: Rule = ({ userAgent }) =>
 export const webBlock = defineBlock({
   path: 'web',
   feature: 'web',
-  schema: Type.Object({
-    enabled: key.flag('The built-in web tool.'),
-    allowedDomains: key.texts('Domains that may be read, with all below them; the strictest level wins.'),
-    deniedDomains: key.texts('Domains that may not.'),
-    namespaces: key.map(domains, 'The same by namespace.'),
-    defaultAllow: key.flag('Read every domain that is not denied where no level names allowed ones.'),
-    allowedPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }), {
-      default: [80, 443],
-      description: 'Ports.',
-    }),
-    allowedCIDRs: key.texts('Exceptions to the blocked address ranges.'),
-    allowIPLiterals: key.flag('URLs may name addresses.'),
-    maxBytes: key.whole('Bytes of one page.', 2 * MIB, 1, 32 * MIB),
-    timeoutSeconds: key.seconds('Time for one page.', 15),
-    maxRedirects: key.whole('Redirects that are followed.', 5, 0, 20),
-    contentTypes: key.texts('What may be read.', CONTENT_TYPES),
-    respectRobots: key.flag('Heed robots.txt.'),
-    userAgent: key.text('Header of every request.', 'plat-web/1.0 (+governed fetch)'),
-    taintLabels: key.texts('Taints of everything that was read.', ['untrusted-input']),
-    search,
-  }),
+  schema,
   rules: [
     each('allowedDomains', isDomain, DOMAIN),
     each('deniedDomains', isDomain, DOMAIN),

@@ -1,22 +1,21 @@
-import { defineBlock, key, type Rule } from '@plat/config'
+import { defineBlock, key, type RuleOf } from '@plat/config'
 import { closest } from '@plat/core'
 import Type from 'typebox'
 import { checks } from './checks.ts'
 
 const IDS = checks.map(({ id }) => id)
 
+const schema = Type.Object({
+  replicas: key.whole('Deployed replica count for the posture check; 0 is not known.', 0),
+  accept: key.texts('Check ids accepted as risks.'),
+})
+
 /** A misspelled id would accept nothing. */
-const idsAreKnown: Rule = ({ accept }) =>
-  (Array.isArray(accept) ? accept : []).flatMap((id: unknown, index) =>
-    typeof id !== 'string' || IDS.includes(id)
+const idsAreKnown: RuleOf<typeof schema> = ({ accept = [] }) =>
+  accept.flatMap((id, index) =>
+    id === undefined || IDS.includes(id)
       ? []
-      : [
-          {
-            path: `posture.accept[${index}]`,
-            message: unknown(id),
-            severity: 'error' as const,
-          },
-        ],
+      : [{ path: `posture.accept[${index}]`, message: unknown(id), severity: 'error' as const }],
   )
 
 function unknown(id: string): string {
@@ -28,9 +27,6 @@ function unknown(id: string): string {
 export const postureBlock = defineBlock({
   path: 'posture',
   feature: 'posture',
-  schema: Type.Object({
-    replicas: key.whole('Deployed replica count for the posture check; 0 is not known.', 0),
-    accept: key.texts('Check ids accepted as risks.'),
-  }),
+  schema,
   rules: [idsAreKnown],
 })

@@ -1,4 +1,4 @@
-import { defineBlock, key, type Problem, type Rule } from '@plat/config'
+import { defineBlock, key, type Problem, type RuleOf } from '@plat/config'
 import Type, { type Static } from 'typebox'
 import { PLACEHOLDERS, placeholdersIn } from './trace-url.ts'
 
@@ -6,9 +6,18 @@ import { PLACEHOLDERS, placeholdersIn } from './trace-url.ts'
 export const LIST_MAX = 5000
 export const TIMELINE_MAX = 10_000
 
+const schema = Type.Object({
+  traceURLTemplate: Type.String({
+    default: '',
+    pattern: '^$|^https?://.*\\{traceId\\}',
+    description: 'Link to a trace. Placeholders `{traceId}` (required), `{spanId}`, `{session}`, `{namespace}`.',
+  }),
+  timelineMaxItems: key.whole('Page size of `GET /v1/sessions/{id}/timeline`.', 1000, 1, TIMELINE_MAX),
+  listMaxSessions: key.whole('Page size of `GET /v1/sessions`.', 500, 1, LIST_MAX),
+})
+
 /** An unknown placeholder would stay literally in every link. */
-const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
-  if (typeof template !== 'string') return []
+const knownPlaceholders: RuleOf<typeof schema> = ({ traceURLTemplate: template = '' }): Problem[] => {
   return placeholdersIn(template)
     .filter((name) => !PLACEHOLDERS.has(name))
     .map((name) => ({
@@ -22,15 +31,7 @@ const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
 export const sessionsBlock = defineBlock({
   path: 'sessions',
   feature: 'sessions',
-  schema: Type.Object({
-    traceURLTemplate: Type.String({
-      default: '',
-      pattern: '^$|^https?://.*\\{traceId\\}',
-      description: 'Link to a trace. Placeholders `{traceId}` (required), `{spanId}`, `{session}`, `{namespace}`.',
-    }),
-    timelineMaxItems: key.whole('Page size of `GET /v1/sessions/{id}/timeline`.', 1000, 1, TIMELINE_MAX),
-    listMaxSessions: key.whole('Page size of `GET /v1/sessions`.', 500, 1, LIST_MAX),
-  }),
+  schema,
   rules: [knownPlaceholders],
 })
 
