@@ -1,5 +1,5 @@
 import { defineBlock, key, namesProfile, requires } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 /** The profile that needs no configuration: every detector, and every hit taken out. */
 export const REDACT_ALL = 'redact-all'
@@ -21,3 +21,5 @@ export const captureArgsBlock = defineBlock({
     namesProfile('captureArgs.dlpProfile', REDACT_ALL),
   ],
 })
+
+export type CaptureArgsConfig = Readonly<Static<typeof captureArgsBlock.schema>>

@@ -6,19 +6,14 @@ import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Captures } from './captures.ts'
+import type { CaptureArgsConfig } from './config.ts'
 
 export { REDACT_ALL } from './config.ts'
 
 export interface CapturesParts {
   readonly pools?: PoolObservers<'capture_bytes'>
   readonly config: {
-    readonly captureArgs: {
-      readonly enabled: boolean
-      readonly dir: string
-      readonly key: string
-      readonly namespaces: readonly string[]
-      readonly retentionDays: number
-    }
+    readonly captureArgs: CaptureArgsConfig
   }
   /** By `captureArgs.dlpProfile`. */
   readonly redact: (args: Uint8Array) => Uint8Array | null

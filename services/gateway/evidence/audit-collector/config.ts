@@ -1,5 +1,5 @@
 import { defineBlock, key, requiresTop, uniqueNames } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 /** `auditCollector` (docs/spec/gateway.md): accepts segments of edges. */
 export const auditCollectorBlock = defineBlock({
@@ -28,3 +28,5 @@ export const auditCollectorBlock = defineBlock({
     uniqueNames('auditCollector.edges', 'id'),
   ],
 })
+
+export type AuditCollectorConfig = Readonly<Static<typeof auditCollectorBlock.schema>>

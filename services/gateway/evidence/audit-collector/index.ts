@@ -7,6 +7,7 @@ import { type KeySource, pemSource } from '@plat/tokens'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Collector, type KnownEdge } from './collector.ts'
+import type { AuditCollectorConfig } from './config.ts'
 import { DropFolder } from './drop.ts'
 import { createCollectorMetrics } from './metrics.ts'
 import { EdgePositions } from './positions.ts'
@@ -16,15 +17,7 @@ import { EdgeStore } from './store.ts'
 export interface AuditCollectorOptions {
   readonly config: {
     readonly auditPath: string
-    readonly auditCollector: {
-      readonly enabled: boolean
-      readonly id: string
-      readonly dir: string
-      readonly edges: readonly { readonly id: string; readonly publicKeyFiles: readonly string[] }[]
-      readonly dropDir: string
-      readonly pollSeconds: number
-      readonly maxSegmentBytes: number
-    }
+    readonly auditCollector: AuditCollectorConfig
   }
   readonly ledgers: Ledgers
   /** Returns the current key of `auditCheckpointKey`. */

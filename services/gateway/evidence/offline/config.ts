@@ -1,6 +1,6 @@
 import { defineBlock, isUnset, key, type Rule, requires, requiresTop } from '@plat/config'
 import { isObject } from '@plat/tokens'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 const isOn = ({ enabled }: Record<string, unknown>) => enabled === true
 
@@ -68,3 +68,5 @@ export const offlineBlock = defineBlock({
     approversAreNamed,
   ],
 })
+
+export type OfflineConfig = Readonly<Static<typeof offlineBlock.schema>>

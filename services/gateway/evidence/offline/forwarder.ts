@@ -6,25 +6,14 @@ import { type SegmentSeal, sealIdOf, segmentBytes, signSeal } from '@plat/ledger
 import type { Log } from '@plat/process'
 import { jurisdictionOf } from '@plat/resources/regions'
 import type { CollectorContact } from './collector-contact.ts'
+import type { OfflineConfig } from './config.ts'
 import type { Spool, Spooled } from './spool.ts'
 
 /** Maximum size of a collector's response, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** Block `offline.forward`. */
-export interface ForwardConfig {
-  readonly url: string
-  readonly tokenFile: string
-  readonly caFile: string
-  readonly intervalSeconds: number
-  readonly maxBackoffSeconds: number
-  readonly timeoutSeconds: number
-  /** Empty if unknown. */
-  readonly jurisdiction?: string
-}
-
 export interface ForwarderOptions {
-  readonly config: ForwardConfig
+  readonly config: OfflineConfig['forward']
   readonly edge: string
   readonly ledgerId: string
   readonly spool: Spool

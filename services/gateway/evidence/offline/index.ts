@@ -8,8 +8,9 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { type ApproverCheck, createApproverCheck } from './approvers.ts'
 import { CollectorContact } from './collector-contact.ts'
+import type { OfflineConfig } from './config.ts'
 import { Edge } from './edge.ts'
-import { type ForwardConfig, Forwarder } from './forwarder.ts'
+import { Forwarder } from './forwarder.ts'
 import { createOfflineMetrics, type OfflineGauges, type OfflineMetrics } from './metrics.ts'
 import { ReceiptFolder } from './receipts.ts'
 import { Sealer } from './sealer.ts'
@@ -22,23 +23,7 @@ export interface OfflineOptions {
   readonly config: {
     readonly auditPath: string
     readonly revocationsFile: string
-    readonly offline: {
-      readonly enabled: boolean
-      readonly edgeId: string
-      readonly spoolDir: string
-      readonly spoolMaxBytes: number
-      readonly fullPolicy: 'failClosed' | 'dropOldestForwarded'
-      readonly segmentMaxRecords: number
-      readonly sealIntervalSeconds: number
-      readonly collectorKeyFiles: readonly string[]
-      readonly forward: ForwardConfig
-      readonly receiptDropDir: string
-      readonly disconnectedAfterSeconds: number
-      readonly maxRevocationStalenessSeconds: number
-      readonly highRiskTools: readonly string[]
-      readonly approvals: 'deny' | 'localApprovers'
-      readonly localApprovers: readonly string[]
-    }
+    readonly offline: OfflineConfig
   }
   readonly ledgers: Ledgers
   /** Returns the current key of `auditCheckpointKey`. */

@@ -1,5 +1,5 @@
 import { defineBlock, key, requires, requiresTop } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 const isOn = ({ enabled }: Record<string, unknown>) => enabled === true
 
@@ -27,3 +27,5 @@ export const transparencyLogBlock = defineBlock({
     requiresTop('auditCheckpointKey', isOn, 'with transparencyLog.enabled'),
   ],
 })
+
+export type TransparencyLogConfig = Readonly<Static<typeof transparencyLogBlock.schema>>

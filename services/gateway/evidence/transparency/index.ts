@@ -7,20 +7,14 @@ import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Anchorer } from './anchorer.ts'
+import type { TransparencyLogConfig } from './config.ts'
 import { createAnchorMetrics } from './metrics.ts'
 import { detailsOf, Rekor } from './rekor.ts'
 import { createAnchorRoutes } from './routes.ts'
 
 export interface TransparencyOptions {
   readonly config: {
-    readonly transparencyLog: {
-      readonly enabled: boolean
-      readonly url: string
-      readonly api: 'v1' | 'v2'
-      readonly intervalSeconds: number
-      readonly publicKeyFiles: readonly string[]
-      readonly timeoutSeconds: number
-    }
+    readonly transparencyLog: TransparencyLogConfig
   }
   /** Checkpoints and their keys. */
   readonly checkpoints: {

@@ -208,6 +208,7 @@ async function timed(t: TestContext, log: TestLog, own: object = {}, algorithm: 
     intervalSeconds: 3600,
     publicKeyFiles: [log.keyFile],
     timeoutSeconds: 30,
+    jurisdiction: '',
     ...own,
   }
   const metrics = createGatewayMetrics(buildInfo('gateway'), { ...audited, transparencyLog })
