@@ -47,7 +47,7 @@ const input: PolicyInput = {
   now: 0,
 }
 
-test('every rule that asks is named, in whatever order, also where another asks of everything', () => {
+test('every matching approval rule is returned, in any order, also beside one that matches everything', () => {
   const strict = ask('strict', { match: { tools: ['wipe'] }, quorum: { minApprovers: 2 } })
   const loose = ask('loose')
   const allowed: RuleEntry = { name: 'ok', action: 'allow' }
@@ -59,7 +59,7 @@ test('every rule that asks is named, in whatever order, also where another asks 
   }
 })
 
-test('a rule that does not match asks nothing; one whose expression fails asks', () => {
+test('a rule that does not match is left out; one whose expression fails is returned', () => {
   const rules = [
     ask('other', { match: { tools: ['read'] } }),
     ask('small', { when: 'args.n < 1' }),

@@ -5,21 +5,21 @@ import { holds } from './judge.ts'
 import { type PolicyInput, Variables } from './policy-input.ts'
 import type { Matcher } from './rules/conditions.ts'
 
-/** A rule that asks for an approval. */
+/** A rule that requires an approval. */
 export interface ApprovalRule {
   /** `<namespace>/<name>` */
   readonly policy: string | null
   readonly rule: string | null
-  /** Who must approve, as the rule says; null: it does not say. */
+  /** Quorum of the rule; null: the default. */
   readonly quorum: NonNullable<RuleEntry['quorum']> | null
-  /** Null: every message. */
+  /** Null: matches every message. */
   readonly matches: Matcher | null
   readonly when: Expression | null
 }
 
 /**
- * Every rule in force that asks for an approval of this message. A decision names one of them; who must approve is for all of them to
- * say, so that the order of rules never matters. Asked only when a call is to be held.
+ * Returns every approval rule in force that applies to this message. A decision names only one of them; the quorum merges all, so that
+ * the order of rules never matters. Computed only when a call needs an approval.
  */
 export function askingRules(set: PolicySet, input: PolicyInput): readonly ApprovalRule[] {
   const { namespace, agent } = input.identity

@@ -13,14 +13,14 @@ import { RuleIndex } from './rules/rule-index.ts'
 
 type Action = RuleEntry['action']
 
-/** A rule made ready: what a decision by it says is built once, here, and never per call. */
+/** A compiled rule. Its decision is built once, not per call. */
 export interface CompiledRule {
   readonly action: Action
   /** Strictest first: the order of rules never matters. */
   readonly strictness: number
   readonly decision: Decision
   readonly when: Expression | null
-  /** What each matching call takes, whichever rule decides; null: nothing. */
+  /** Rate that each matching call uses, whichever rule decides; null: none. */
   readonly rate: Rate | null
 }
 
@@ -29,30 +29,30 @@ const STRICTNESS: Readonly<Record<Action, number>> = { allow: 1, require_approva
 export interface CompiledPolicy {
   readonly name: string
   readonly rules: RuleIndex<CompiledRule>
-  /** Those that ask for an approval, each with all that it matches: the index may leave out one that another makes needless. */
+  /** Rules that require an approval, with their full conditions: the index may leave out rules that another makes redundant. */
   readonly asking: readonly ApprovalRule[]
   readonly byDefault: Decision
 }
 
-/** All policies at one moment; immutable. */
+/** An immutable set of policies. */
 export interface PolicySet {
-  /** `sha256:<hex>` of the policies; `none` before a file was read. */
+  /** `sha256:<hex>` of the policies; `none` before a file was loaded. */
   readonly revision: string
-  /** Feeds `plat_gateway_policy_revision`. */
+  /** Value of `plat_gateway_policy_revision`. */
   readonly generation: number
   readonly count: number
-  /** What governs an agent, by namespace and name: maps within maps, so that no call has to put a key together. */
+  /** Policies of an agent by namespace and name, in nested maps so that no call has to build a key. */
   readonly byAgent: ReadonlyMap<string, ReadonlyMap<string, Governance>>
   /** Policies with a Cedar text. */
   readonly cedars: readonly CedarText[]
 }
 
-/** What stands before a file was read: nobody has a policy, so everything is denied. */
+/** Initial set: no agent has a policy, so everything is denied. */
 export const noPolicies: PolicySet = { revision: 'none', generation: 0, count: 0, byAgent: new Map(), cedars: [] }
 
 /**
- * Compiles every policy of a decoded file, or lists every expression that cannot be. A Cedar text that cannot be compiled denies, and
- * so does every one without the engine (`cedar` null).
+ * Compiles every policy of a decoded file. Returns every expression that cannot be compiled. Cedar texts that cannot be compiled deny,
+ * as do all Cedar texts if `cedar` is null.
  */
 export function compilePolicies(
   file: PolicyFile,
@@ -126,17 +126,17 @@ function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling)
   }
 }
 
-/** Does the rule keep what tainted a session from being carried out? Its refusal has a code of its own. */
+/** Whether the rule prevents a tainted session from using a sink. Its refusal has a separate code. */
 function stopsTaintedSink({ action, match }: RuleEntry): boolean {
   return action === 'deny' && match?.taints !== undefined && match.sinks !== undefined
 }
 
-/** Every call that a rule decides writes its reason down: a text in pieces would send `JSON.stringify` its slow way each time. */
+/** Builds a flat string, because every decision of a rule serializes its reason: concatenated strings make `JSON.stringify` slower. */
 function inOnePiece(...words: readonly string[]): string {
   return words.join(' ')
 }
 
-/** The parts of a decision that native rules leave empty. */
+/** Members of a decision that native rules leave empty. */
 export function undecided(revision: string): Decision {
   return { action: 'deny', policy: null, rule: null, reason: '', revision, engines: [], wouldBe: [], rates: [] }
 }

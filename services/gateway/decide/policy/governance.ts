@@ -2,29 +2,29 @@ import type { PolicyEntry } from '@plat/resources/rendered'
 import type { CompiledPolicy } from './compile.ts'
 import type { CedarText } from './engines/cedar.ts'
 
-/** A policy that is only tried out. */
+/** A policy in dryRun. */
 export interface Reported {
   readonly policy: string
   readonly governance: Governance
 }
 
-/** All policies of one agent, by how they count. Filled while policies are compiled, and never changed afterwards. */
+/** All policies of one agent, by kind. Filled during compilation, then immutable. */
 export class Governance {
   readonly revision: string
-  /** Policies whose rules decide. */
+  /** Policies with enforced rules. */
   readonly rules: CompiledPolicy[] = []
-  /** Cedar texts that decide. */
+  /** Enforced Cedar texts. */
   readonly cedars: CedarText[] = []
   /** Policies in `dryRun`. */
   readonly reported: Reported[] = []
-  /** Nothing but rules has to be asked. */
+  /** Whether there are only enforced rules. */
   isPlain = true
 
   constructor(revision: string) {
     this.revision = revision
   }
 
-  /** Adds a policy by what speaks in it; null: nothing of that kind does. */
+  /** Adds a policy by its parts; null: the policy lacks that part. */
   add({ mode, name }: Pick<PolicyEntry, 'mode' | 'name'>, rules: CompiledPolicy | null, cedar: CedarText | null): void {
     if (mode === 'dryRun') {
       const governance = new Governance(this.revision)

@@ -27,30 +27,33 @@ export interface PoliciesOptions {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: GatewayMetrics
-  /** Asked beside them; null: no such engine is configured. Closed with the feature. */
+  /** The external engine; null: not configured. Closed with the feature. */
   readonly rego?: Rego | null
-  /** The Cedar engine, asked for when a policy has a Cedar text. */
+  /** Loads the Cedar engine when a policy has a Cedar text. */
   readonly cedar?: typeof loadCedar
 }
 
 export interface Policies {
   readonly stage: Stage<'policy', 'identity' | 'target' | 'taints', 'decision'>
-  /** Which tools of a list are shown to this caller, by the policies of this snapshot? The engine beside the gateway is asked once. */
+  /**
+   * Returns for each tool of a list whether the policies of this snapshot show it to the caller. Sends one request to an external
+   * engine.
+   */
   shows(
     snapshot: Snapshot,
     listing: Listing,
     tools: readonly string[],
   ): readonly boolean[] | Promise<readonly boolean[]>
-  /** Every rule that asks for an approval of this call, whichever of them the decision names. */
+  /** Returns every approval rule that applies to this call, whichever one the decision names. */
   asking(call: Call<'identity' | 'target' | 'taints'>): readonly ApprovalRule[]
-  /** Reads the file now; the first check comes before the gateway serves. */
+  /** Loads the file. Call before the gateway serves. */
   check(): Promise<void>
   close(): void
 }
 
 /**
- * Policies of `policyFile` (docs/spec/gateway.md, "Policies"), read again every `policyReloadSeconds`. Without a readable file at
- * start everything is denied; a bad file later leaves the good one in force.
+ * Policies of `policyFile` (docs/spec/gateway.md, "Policies"), reloaded every `policyReloadSeconds`. Without a readable file at start
+ * everything is denied; an invalid file later leaves the previous policies in force.
  */
 export function createPolicies(options: PoliciesOptions): Policies {
   const { config, snapshots, clock, log, rego = null, cedar = loadCedar } = options
@@ -106,7 +109,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
   }
 }
 
-/** What stands in a policyFile, and whether the Cedar engine could be loaded, where it was asked for. */
+/** Decoded policyFile, and whether the Cedar engine could be loaded if needed. */
 interface Read {
   readonly set: PolicySet
   readonly engine: boolean

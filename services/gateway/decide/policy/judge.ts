@@ -8,8 +8,8 @@ import type { Governance } from './governance.ts'
 import { asksForUnknown, type ListedTool, type PolicyInput, questionOfTool, Variables } from './policy-input.ts'
 
 /**
- * Judges one message by everything that can be asked here: deny over require_approval over allow over the default. An agent without a
- * policy is denied.
+ * Decides one message by rules and Cedar texts: deny over require_approval over allow over the default. An agent without a policy is
+ * denied.
  */
 export function judge(set: PolicySet, input: PolicyInput): Decision {
   const { namespace, agent } = input.identity
@@ -19,7 +19,7 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
   return governance.isPlain ? judgeRules(governance.rules, input, variables) : judgeAll(governance, input, variables)
 }
 
-/** The verdict of what is enforced, with what policies in `dryRun` would have said. */
+/** The enforced verdict, with the verdicts of policies in `dryRun`. */
 function judgeAll(governance: Governance, input: PolicyInput, variables: Variables): Decision {
   const decision = enforced(governance, input, variables)
   if (governance.reported.length === 0) return decision
@@ -30,7 +30,7 @@ function judgeAll(governance: Governance, input: PolicyInput, variables: Variabl
   return { ...decision, wouldBe }
 }
 
-/** The strictest of rules and Cedar texts. An agent whose policies are all in `dryRun` is watched and not hindered. */
+/** The strictest of rules and Cedar texts. An agent whose policies are all in `dryRun` is observed but not restricted. */
 function enforced(
   { rules, cedars, reported, revision }: Governance,
   input: PolicyInput,
@@ -49,8 +49,8 @@ function enforced(
 }
 
 /**
- * Among rules of the same action the first names itself; the verdict is the same. Rate limits of all rules that match are named
- * in it, so those rules are asked even where they cannot change the verdict.
+ * Of rules with the same action the first is named; the verdict is the same. The decision names the rate limits of all matching rules,
+ * so those rules are evaluated even if they cannot change the verdict.
  */
 function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, variables: Variables): Decision {
   let strictest: CompiledRule | null = null
@@ -77,12 +77,12 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
   return rates === null ? strictest.decision : { ...strictest.decision, rates }
 }
 
-/** Is a tool shown in a list? Hidden when a call would be denied whatever its arguments. */
+/** Whether a tool is shown in a list. Hidden if a call would be denied with any arguments. */
 export function judgeTool(set: PolicySet, shown: ListedTool & { readonly now: number }, tool: string): boolean {
   return judge(set, questionOfTool(shown, tool, shown.now)).action !== 'deny'
 }
 
-/** An error makes an allow not match and everything stricter match; `budget`: the call is denied, whatever the rule says. */
+/** After an error an allow does not match and all stricter rules match. `budget`: the call is denied by any rule. */
 export function holds(
   action: CompiledRule['action'],
   when: NonNullable<CompiledRule['when']>,

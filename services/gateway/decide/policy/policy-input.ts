@@ -3,30 +3,30 @@ import { type CelVariables, CostBudget } from '@plat/resources/expression'
 import type { Body, Call, Identity, Operation, Target } from '../../call/index.ts'
 import { celFromJson, timestampOf } from './values.ts'
 
-/** What a policy is asked: one message of one caller to one target. Rules and engines are told the same. */
+/** Input of a policy: one message of one caller to one target. Rules and engines get the same. */
 export interface PolicyInput {
   readonly identity: Identity
   readonly target: Target
-  /** The tool that is judged: `target.tool`, or one entry of a list. */
+  /** The evaluated tool: `target.tool`, or one entry of a list. */
   readonly tool: string | null
   readonly operation: Operation
-  /** The protocol's own word: `tools/call`. */
+  /** Method name of the protocol: `tools/call`. */
   readonly method: string
   /** Labels of the session. */
   readonly taints: readonly string[]
-  /** What the tool can carry data out to (docs/spec/crds.md, `toolLabels`). */
+  /** Sinks of the tool (docs/spec/crds.md, `toolLabels`). */
   readonly sinks: readonly string[]
-  /** Bytes of the arguments; null: the message has none; `unknown`: a list, where nobody has called yet, or an answer. */
+  /** Bytes of the arguments; null: the message has none; `unknown`: an entry of a list, or a reply to the server. */
   readonly args: Uint8Array | null | 'unknown'
-  /** The same, where somebody has parsed them: `JSON.parse` semantics. */
+  /** The parsed arguments if available: `JSON.parse` semantics. */
   readonly argsValue?: unknown
-  /** What is forwarded with them; absent: nothing. `unknown`: a list, where nobody has called yet, or a call that was recorded without it. */
+  /** Content forwarded with the arguments; absent: none. `unknown`: an entry of a list, or a call recorded without it. */
   readonly beside?: Pick<Body, 'inputs' | 'meta'> | 'unknown' | undefined
   /** Milliseconds since the epoch. */
   readonly now: number
 }
 
-/** The question that a call asks. */
+/** Returns the policy input of a call. */
 export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: number): PolicyInput {
   const { identity, target, taints } = call.facts
   return {
@@ -44,42 +44,42 @@ export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: nu
   }
 }
 
-/** An answer is judged as the call in which the server asked, whose arguments are gone. */
+/** A reply is evaluated as the call in which the server sent its request; the arguments of that call are gone. */
 function argumentsOf({ operation, body }: Call): PolicyInput['args'] {
   if (operation === 'mcp.answer') return 'unknown'
   return body === null ? null : body.args
 }
 
-/** Who is shown one entry of a `tools/list`, and what is known of it. */
+/** Caller and target of one entry of a `tools/list`. */
 export interface ListedTool {
   readonly identity: Identity
   readonly target: Target
   /** Labels of the session. */
   readonly taints: readonly string[]
-  /** Of this entry. */
+  /** Sinks of this entry. */
   readonly sinks: readonly string[]
 }
 
-/** The question for one entry of a `tools/list`: as if it were called, with arguments that nobody knows. */
+/** Returns the policy input of one entry of a `tools/list`: a call with unknown arguments. */
 export function questionOfTool(shown: ListedTool, tool: string, now: number): PolicyInput {
   const { identity, target, taints, sinks } = shown
   const asked = { operation: 'mcp.call', method: 'tools/call', args: 'unknown', beside: 'unknown' } as const
   return { ...asked, identity, target, tool, taints, sinks, now }
 }
 
-/** Who is shown a list. */
+/** Caller and target of a list. */
 export interface Listing extends Omit<ListedTool, 'sinks'> {
-  /** What a tool of the list can carry data out to. */
+  /** Returns the sinks of a tool of the list. */
   sinksOf(tool: string): readonly string[]
 }
 
-/** The question for a list as a whole, which an engine beside the gateway is asked once. */
+/** Returns the policy input of a list as a whole, for one request to an external engine. */
 export function questionOfList({ identity, target, taints }: Listing, now: number): PolicyInput {
   const asked = { operation: 'mcp.list', method: 'tools/list', args: 'unknown', beside: 'unknown' } as const
   return { ...asked, identity, target, taints, tool: null, sinks: [], now }
 }
 
-/** What making a value of CEL, or a key of a map, costs in units of the budget. */
+/** Cost of creating a CEL value or map key, in units of the budget. */
 const VALUE_COST = 120
 
 /**
@@ -140,7 +140,7 @@ function besideMap({ beside }: PolicyInput, name: 'inputs' | 'meta', budget: Cos
   return bytes === null ? new Map() : celOf(bytes, budget)
 }
 
-/** Whether an expression that mentions these asks for what is not known of the message. */
+/** Whether an expression with these variables needs unknown parts of the message. */
 export function asksForUnknown({ args, beside }: PolicyInput, mentions: ReadonlySet<string>): boolean {
   if (args === 'unknown' && mentions.has('args')) return true
   return beside === 'unknown' && (mentions.has('inputResponses') || mentions.has('meta'))
@@ -175,7 +175,7 @@ function targetMap(target: Target, tool: string | null): ReadonlyMap<string, Cel
 
 const SKILL_PREFIX = 'skill:'
 
-/** The skill of an agent-to-agent target, whose tool reads `skill:<id>`; null for every other. */
+/** Returns the skill of an agent-to-agent target, whose tool is `skill:<id>`; null for all others. */
 export function skillOf(tool: string | null): string | null {
   return tool?.startsWith(SKILL_PREFIX) === true ? tool.slice(SKILL_PREFIX.length) : null
 }

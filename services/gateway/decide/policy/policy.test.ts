@@ -91,7 +91,7 @@ test('a deny whose condition holds wins over an allow and names policy, rule, re
   assert.equal(ask([allowAll, keep], { name: 'other' }).action, 'allow')
 })
 
-test('a condition that cannot be told denies in a deny and does not allow in an allow', () => {
+test('a condition that cannot be evaluated denies in a deny and does not allow in an allow', () => {
   assert.equal(ask([allowAll, keep], {}).action, 'deny')
   assert.equal(ask([allowAll, keep], { name: 4 }).action, 'deny')
   assert.equal(ask([{ ...keep, action: 'allow' }], {}).rule, null)
@@ -112,7 +112,7 @@ test('nothing matches: the default denies', () => {
   assert.equal(ask([], {}).policy, 'default/assistant')
 })
 
-test('each key of match is asked, lists with OR, keys with AND', () => {
+test('values of a match key are ORed, keys are ANDed', () => {
   const cases: [RuleEntry['match'], boolean][] = [
     [{ servers: ['files', 'no*'] }, true],
     [{ servers: ['files'] }, false],
@@ -237,7 +237,7 @@ test('the order of rules and policies never changes the verdict', () => {
   )
 })
 
-/** Who is shown a list. */
+/** The caller of a list. */
 const listed = { identity, target, taints: [], sinks: [], now: NOW }
 
 test('in a list a condition on args shows what may be allowed and hides nothing', () => {
@@ -326,7 +326,7 @@ test('all expressions over one message share a budget, and so does making their 
   const cheap: RuleEntry = { name: 'cheap', action: 'allow', when: 'size(args.items) > 0' }
   assert.equal(ask([cheap], items(10_000)).action, 'allow')
   assert.match(ask([cheap], items(20_000)).reason, /rule cheap .* exceeded its cost budget/)
-  // What asks nothing of the arguments costs nothing, whatever they hold.
+  // Expressions that do not read the arguments cost nothing, however large these are.
   assert.equal(ask([{ name: 'who', action: 'allow', when: 'identity.agent != ""' }], items(20_000)).action, 'allow')
 })
 
@@ -362,7 +362,7 @@ test('an expression sees what is forwarded beside the arguments', () => {
   for (const when of ["'acme/to' in meta", 'size(inputResponses) > 0']) {
     assert.equal(decided(when, {}), 'allow', when)
     assert.equal(decided(when, undefined), 'allow', when)
-    // In a list nobody has called yet.
+    // A list has no call yet.
     assert.equal(decided(when, 'unknown'), 'allow', when)
     assert.equal(ask([{ name: 'some', action: 'allow', when }], {}, { beside: 'unknown' }).action, 'allow', when)
   }

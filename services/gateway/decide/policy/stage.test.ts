@@ -59,7 +59,7 @@ test('a call that needs an approval goes on as such, bound to the text of the ru
   assert.match(answer.decision.ruleSha256 ?? '', /^[0-9a-f]{64}$/)
 })
 
-test('before a file was read everybody is denied', async () => {
+test('every call is denied before a file was loaded', async () => {
   const snapshots = new Snapshots()
   assert.ok(isDenial(await createPolicyStage({ snapshots, clock }).admit(callIn(snapshots))))
 })
@@ -77,7 +77,7 @@ test('a long call is judged again by policies that came after it began', () => {
   assert.equal(stage.still?.(decided)?.code, 'policy_denied')
 })
 
-test('a call that passed unasked ends when it would need an approval now; one that was held for one stays', () => {
+test('a call that passed without an approval ends when it would need one; an approved call continues', () => {
   const snapshots = new Snapshots()
   snapshots.publish(policySlot, policies('allow'))
   const stage = createPolicyStage({ snapshots, clock })
@@ -110,14 +110,14 @@ test('an answer to a server is judged as the call that it belongs to, whose argu
     assert.ok(typeof decision === 'object' && decision !== null)
     assert.deepEqual([decision.action, decision.rule], ['allow', 'r'])
   }
-  // The rule that denies asks for arguments, which nobody knows any more: what is left is the default.
+  // The deny rule reads arguments, which are no longer known, so the default applies.
   assert.equal(judged('deny', 'mcp.call'), 'denied')
   const listened = judged('deny', 'mcp.listen')
   assert.ok(typeof listened === 'object' && listened !== null)
   assert.equal(listened.reason, 'scope')
 })
 
-test('an answer ends with the policies that deny its call, not with those that would ask a person', () => {
+test('an answer ends with the policies that deny its call, not with those that require an approval', () => {
   const snapshots = new Snapshots()
   snapshots.publish(policySlot, policies('allow'))
   const stage = createPolicyStage({ snapshots, clock })

@@ -14,10 +14,10 @@ import type { Rego } from './engines/rego.ts'
 import { judge } from './judge.ts'
 import { questionOf } from './policy-input.ts'
 
-/** Where the policies stand in the snapshot. */
+/** Slot of the policies in the snapshot. */
 export const policySlot: Slot<PolicySet> = { name: 'policy', initial: noPolicies }
 
-/** The decision where a row of the matrix asks no policy: the scope was enough. */
+/** Decision of operations that need only a scope. */
 const BY_SCOPE: Decision = {
   action: 'allow',
   policy: null,
@@ -32,15 +32,15 @@ const BY_SCOPE: Decision = {
 export interface PolicyStageOptions {
   readonly snapshots: Snapshots
   readonly clock: Clock
-  /** Null: no engine beside the gateway is asked. */
+  /** Null: no external engine. */
   readonly rego?: Rego | null
-  /** `plat_gateway_dryrun_decisions_total`: what a policy that is only tried out would have said of a call. */
+  /** `plat_gateway_dryrun_decisions_total`: verdicts of policies in dryRun. */
   readonly tried?: (policy: string, would: string) => void
 }
 
 /**
- * Judges the call by the policies of its pass, and by the engine beside the gateway. While the call lasts it is judged again whenever other policies are
- * published; one that passed without an approval ends when it would need one now. The engine is asked once a pass.
+ * Evaluates the call by the policies of its pass and by the external engine. During the call it is evaluated again whenever new policies
+ * are published; a call that passed without an approval ends if it would now need one. The external engine gets one request per pass.
  */
 export function createPolicyStage({
   snapshots,
@@ -76,20 +76,20 @@ export function createPolicyStage({
   })
 }
 
-/** Operations that policies judge and that a server may ask something in. */
+/** Operations evaluated by policies in which a server may send requests. */
 const JUDGED: ReadonlySet<Operation | null | undefined> = new Set<Operation>(['mcp.call', 'mcp.get'])
 
-/** An answer to what a server asked where no policy is asked, such as in a stream that only listens. */
+/** A reply to a server request where no policy applies, such as in a listening stream. */
 function followsUnjudged({ operation, parentOperation }: Call): boolean {
   return operation === 'mcp.answer' && !JUDGED.has(parentOperation)
 }
 
-/** Whoever had to approve the call that asks has done so: its answer needs no approval of its own. */
+/** The call of the server's request was approved if necessary: its reply needs no separate approval. */
 function answered(decision: Decision): Decision {
   return { ...decision, action: 'allow' }
 }
 
-/** What needs an approval goes on to the stage `approval`; without a grant from there the runner lets nothing pass. */
+/** Calls that need an approval continue to the stage `approval`; without a grant the runner refuses them. */
 function refusal(decision: Decision): Denial | null {
   return decision.action === 'deny' ? denial(decision) : null
 }

@@ -23,7 +23,7 @@ test('what somebody has parsed already makes the values that its bytes make', ()
   )
 })
 
-test('an int64 that no double holds stays exact, whoever has parsed it', () => {
+test('an int64 that no double represents stays exact, with any parser', () => {
   const json = '{"list":[{"id":9007199254740993}]}'
   const expected = new Map([['list', [new Map([['id', 9007199254740993n]])]]])
   assert.deepEqual(celFromJson(Buffer.from(json), JSON.parse(json)), expected)

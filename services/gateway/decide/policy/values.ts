@@ -3,7 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
-/** Sign and 19 digits: no longer literal fits int64, so it is not worth a BigInt. */
+/** Sign and 19 digits: longer literals never fit int64, so no BigInt is created. */
 const INT64_LITERAL_CHARS = 20
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -24,7 +24,7 @@ function exactNumber(_name: string, value: unknown, context: { readonly source?:
   return typeof value === 'number' ? numberFrom(context.source ?? String(value), value) : value
 }
 
-/** Members are gone through by name, here and below: a list of them would have to be made for each object first. */
+/** Iterates members by name, here and below, to avoid creating a list per object. */
 function holdsNumber(value: unknown): boolean {
   if (typeof value === 'number') return true
   if (!isObject(value)) return false

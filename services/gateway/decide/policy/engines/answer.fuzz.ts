@@ -10,14 +10,14 @@ const answer = fc.oneof(
   fc.json().map((result) => `{"result": ${result}}`),
 )
 
-/** No bytes make the reader throw, and what it takes for a verdict is one of the three. */
+/** No bytes make the reader throw, and every accepted verdict is one of the three. */
 export const target = fuzzTarget('gateway: answers of the policy engine', {
   'a verdict or none': fc.property(answer, (text) => {
     const verdict = verdictIn(Buffer.from(text))
     if (verdict === null) return
     assert.ok(ACTIONS.has(verdict.action))
     assert.ok(verdict.reason.length > 0 && verdict.reason.length <= 1024)
-    // Only the word itself, or true, allows.
+    // Only the word `allow` or `true` allows.
     if (verdict.action === 'allow') assert.match(text, /true|allow|\\u00/)
   }),
   'verdicts over a list or none': fc.property(answer, (text) => {

@@ -2,9 +2,9 @@ import { parseStrict } from '@plat/core'
 import type { Decision } from '../../../call/index.ts'
 import type { Verdict } from './verdict.ts'
 
-/** Longest reason that goes on to callers and records, in characters. */
+/** Maximum length of a reason in responses and records, in characters. */
 const MAX_REASON_CHARS = 1024
-/** Characters of a reason that are read for these: one may be as long as an answer. */
+/** Maximum length of a reason that is scanned, in characters. */
 const MAX_READ_CHARS = 16 * 1024
 
 const ACTIONS: ReadonlyMap<unknown, Decision['action']> = new Map<unknown, Decision['action']>([
@@ -18,8 +18,8 @@ const ACTIONS: ReadonlyMap<unknown, Decision['action']> = new Map<unknown, Decis
 const SILENT: Verdict = { action: 'deny', reason: 'the policy engine allows nothing for this' }
 
 /**
- * The `result` of an answer of OPA's Data API. Absent, which is how an undefined rule reads: null.
- * @throws JsonError, TypeError: the answer is no JSON object.
+ * Returns the `result` of a response of OPA's Data API; null if absent, as for an undefined rule. Throws JsonError or TypeError if the
+ * response is not a JSON object.
  */
 function resultOf(bytes: Uint8Array): unknown {
   const answer = parseStrict(bytes)
@@ -28,8 +28,8 @@ function resultOf(bytes: Uint8Array): unknown {
 }
 
 /**
- * The verdict of one answer: a boolean, an action, or an object with `action` (a boolean or an action) and, if it likes, `reason`; its
- * other members are the policy's own affair. An undefined result denies. Null: it is no verdict.
+ * Returns the verdict of a response: a boolean, an action, or an object with `action` and optional `reason`; other members are ignored.
+ * An undefined result denies. Returns null if there is no valid verdict.
  */
 export function verdictIn(bytes: Uint8Array): Verdict | null {
   const result = read(bytes)
@@ -38,8 +38,8 @@ export function verdictIn(bytes: Uint8Array): Verdict | null {
 }
 
 /**
- * The actions of one answer over a list: `tools` of the result, by name. A tool without a verdict is not in it, and the answer may name
- * others. Null: the answer speaks of no tools; an undefined result does, and of none of them.
+ * Returns the actions of a response for a list, from `tools` of the result, by name. Tools without a verdict are absent, and unknown
+ * names are ignored. Returns null if the result is defined but has no tools.
  */
 export function actionsIn(bytes: Uint8Array, names: readonly string[]): ReadonlyMap<string, Decision['action']> | null {
   const result = read(bytes)
@@ -54,7 +54,7 @@ export function actionsIn(bytes: Uint8Array, names: readonly string[]): Readonly
   return actions
 }
 
-/** Undefined: no answer of the Data API. */
+/** Returns undefined if it is not a response of the Data API. */
 function read(bytes: Uint8Array): unknown {
   try {
     return resultOf(bytes)
@@ -74,7 +74,7 @@ function verdictOf(result: unknown): Verdict | null {
   return { action, reason: plain(said) || `the policy engine says ${action}` }
 }
 
-/** On one line, and no longer than anybody reads. */
+/** Truncated to one line of bounded length. */
 function plain(text: string): string {
   return text
     .slice(0, MAX_READ_CHARS)

@@ -154,7 +154,7 @@ test('a Cedar text sees caller, tool, labels, time and arguments', async () => {
   assert.equal(await sees('resource == Tool::"notes" && action == Action::"mcp.get"', noTool), 'allow')
 })
 
-test('arguments that cannot be told to Cedar deny, and are not quoted', async () => {
+test('arguments that Cedar cannot represent deny, and are not quoted', async () => {
   const denied = await decided(policy(PERMIT), { secret: { __extn: { fn: 'ip', arg: 'hunter2' } } })
   assert.equal(denied.action, 'deny')
   assert.match(denied.reason, /^the arguments cannot be told to Cedar: the member __extn/)
@@ -181,7 +181,7 @@ test('of several policies of one agent a text that forbids wins, and one that pe
   assert.deepEqual([broken.action, broken.policy], ['deny', 'default/p1'])
 })
 
-test('a policy in dryRun decides nothing and tells what it would have said; an agent with no other policy is not hindered', async () => {
+test('a policy in dryRun decides nothing and reports its verdict; an agent with no other policy is not restricted', async () => {
   const dry = policy('', [{ name: 'no', action: 'deny' }], { mode: 'dryRun', name: 'default/dry' })
   const alone = judge(await setOf(dry), question())
   assert.deepEqual([alone.action, alone.policy, alone.rule], ['allow', 'default/dry', null])
@@ -218,7 +218,7 @@ async function read(t: TestContext, file: PolicyFile, cedar = loadCedar) {
   return { counted: available.map((is, at) => [is === '1', Number(unavailable[at])]), errors, snapshots }
 }
 
-test('a text that does not compile denies alone, is told and is counted', async (t) => {
+test('a text that does not compile denies alone, is reported and is counted', async (t) => {
   // Shows D3.metric.plat_gateway_cedar_policies_unavailable.
   const { counted, errors } = await read(t, fileOf(policy('permit('), policy(PERMIT, [], { name: 'default/q' })))
   assert.deepEqual(counted, [
@@ -240,7 +240,7 @@ test('without the engine every policy with a Cedar text denies, and others are w
   const compiled = compilePolicies(fileOf(policy(PERMIT, [ALLOW])), null)
   assert.ok('set' in compiled)
   assert.equal(judge(compiled.set, question()).action, 'deny')
-  const without = await read(t, fileOf(policy('', [ALLOW])), () => assert.fail('nobody needs the engine'))
+  const without = await read(t, fileOf(policy('', [ALLOW])), () => assert.fail('the engine is not needed'))
   assert.deepEqual(without.counted, [
     [true, 0],
     [true, 0],

@@ -9,13 +9,13 @@ import type { Verdict } from './verdict.ts'
 export interface CedarText {
   /** Name of the policy. */
   readonly policy: string
-  /** Null: it cannot be judged, and denies. */
+  /** Null: it could not be compiled and denies. */
   readonly policies: CedarPolicies | null
-  /** Why it cannot be judged; empty where it can. */
+  /** Why it could not be compiled; empty if it was. */
   readonly fault: string
 }
 
-/** Makes a text ready; `cedar` null: the engine cannot be loaded. */
+/** Compiles a text. `cedar` is null if the engine cannot be loaded. */
 export function cedarText(policy: string, text: string, cedar: Cedar | null): CedarText {
   const compiled = cedar === null ? 'the Cedar engine cannot be loaded' : cedar.compile(text)
   return typeof compiled === 'string'
@@ -23,7 +23,7 @@ export function cedarText(policy: string, text: string, cedar: Cedar | null): Ce
     : { policy, policies: compiled, fault: '' }
 }
 
-/** What the Cedar texts of one agent say together: one that forbids or cannot be judged wins over one that permits. */
+/** Combined verdict of an agent's Cedar texts: one that forbids or fails takes precedence over one that permits. */
 export interface CedarVerdict extends Verdict, Pick<Decision, 'policy' | 'rule'> {
   readonly action: 'allow' | 'deny'
 }
@@ -31,7 +31,7 @@ export interface CedarVerdict extends Verdict, Pick<Decision, 'policy' | 'rule'>
 export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budget: CostBudget): CedarVerdict {
   let question: CedarQuestion
   try {
-    // The engine copies the question for each text.
+    // The engine copies the request for each text.
     budget.spend(texts.length * cedarQuestionCost(input, budget.left))
     question = cedarQuestion(input)
   } catch (error) {
@@ -39,7 +39,7 @@ export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budg
       const reason = `the Cedar text of policy ${texts[0]?.policy} exceeded its cost budget: the arguments are too large for it`
       return denied(texts[0], null, reason)
     }
-    // The message of a SyntaxError would quote them.
+    // The message of a SyntaxError would quote the arguments.
     const why = error instanceof TypeError ? error.message : 'no JSON'
     return denied(texts[0], null, `the arguments cannot be told to Cedar: ${why}`)
   }
@@ -52,7 +52,7 @@ export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budg
   return permitted ?? denied(texts[0], null, `no Cedar policy of ${texts[0]?.policy} permits this`)
 }
 
-/** Where nobody knows the arguments, as in a list, a policy that asks for them hides nothing. */
+/** With unknown arguments, as in a list, a policy that reads them hides nothing. */
 function answerOf({ policies }: CedarText, { args }: PolicyInput, question: CedarQuestion): CedarResult {
   const failed: CedarResult = { action: 'deny', policy: null, failed: true }
   if (policies === null) return failed

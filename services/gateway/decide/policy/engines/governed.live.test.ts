@@ -14,7 +14,7 @@ type Members = Readonly<Record<string, unknown>>
 interface EngineFixture {
   readonly engine: ScriptedUpstream
   readonly upstream: ScriptedUpstream
-  /** What a call is answered: `result`, or the error's `data`. `more`: members of its params. */
+  /** Response to a call: `result`, or the error's `data`. `more`: members of its params. */
   call(tool: string, more?: Members): Promise<Members>
   /** Names of the tools that are shown. */
   list(): Promise<readonly string[]>
@@ -99,7 +99,7 @@ test('an engine that denies is obeyed: the caller, the record and the metrics sa
   assert.equal(second?.reason, 'the policy engine (policy.rego) answered 500')
 })
 
-test('a list asks the engine once, whatever it holds, and hides what has no verdict', async (t) => {
+test('a list sends one request to the engine and hides tools without a verdict', async (t) => {
   const hidden = { name: 'no', action: 'deny', match: { tools: ['write'] } }
   const { engine, list } = await setUp(t, [testPolicy({ rules: [{ name: 'all', action: 'allow' }, hidden] })], {})
   engine.answers(json('{"result": {"tools": {"read": true, "write": true}}}'))
@@ -110,7 +110,7 @@ test('a list asks the engine once, whatever it holds, and hides what has no verd
   assert.deepEqual(await list(), [])
 })
 
-test('what is only tried out changes nothing, is counted by policy and verdict, and stands in the records', async (t) => {
+test('policies in dryRun change nothing, are counted by policy and verdict, and are recorded', async (t) => {
   // Shows D3.metric.plat_gateway_dryrun_decisions_total.
   const dry = testPolicy({ name: 'default/dry', mode: 'dryRun', rules: [{ name: 'no', action: 'require_approval' }] })
   const { engine, call, list, records, metrics } = await setUp(t, [testPolicy({}), dry], { enforcement: 'dryRun' })
@@ -168,7 +168,7 @@ for (const [what, policy] of Object.entries(BESIDE))
     assert.equal(upstream.received.length, 1)
   })
 
-test('an engine is told what is forwarded beside the arguments', async (t) => {
+test('an engine gets the content that is forwarded with the arguments', async (t) => {
   const { engine, call } = await setUp(t, [testPolicy({})], {})
   engine.answers(json('{"result": true}'))
   await call('read', { _meta: { 'acme/to': 'x' }, inputResponses: { a: { n: 1 } } })

@@ -1,7 +1,7 @@
 import { type CedarQuestion, type CedarValue, cedarCost, cedarFromJson } from '@plat/resources/cedar'
 import { type PolicyInput, skillOf } from '../policy-input.ts'
 
-/** Everything but the arguments, in the words of a rule's `when`. */
+/** Everything but the arguments, with the names used in `when`. */
 type InputFacts = Omit<ReturnType<typeof told>, 'now'>
 
 function told({ operation, method, identity, target, tool, taints, sinks, now }: PolicyInput) {
@@ -38,9 +38,8 @@ function told({ operation, method, identity, target, tool, taints, sinks, now }:
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * The body of a question to an engine that takes JSON: `{"input": …}`. The arguments stand in it as the caller wrote them, so that no
- * number changes; where they are unknown, `args` is absent.
- * @throws TypeError: the arguments are no UTF-8.
+ * Returns the request body `{"input": …}` for JSON engines. The arguments are inserted as the caller wrote them, so that no number
+ * changes; `args` is absent if unknown. Throws TypeError if the arguments are not UTF-8.
  */
 export function jsonQuestion(input: PolicyInput): string {
   const rest = JSON.stringify(told(input))
@@ -54,7 +53,7 @@ export function jsonQuestion(input: PolicyInput): string {
   return `{"input":${[rest.slice(0, -1), ...members].join()}}}`
 }
 
-/** What is forwarded beside the arguments, as the caller wrote it. */
+/** Content forwarded with the arguments, as the caller wrote it. */
 function besideOf({ beside = {} }: PolicyInput): {
   readonly inputs: Uint8Array | null
   readonly meta: Uint8Array | null
@@ -64,15 +63,15 @@ function besideOf({ beside = {} }: PolicyInput): {
     : { inputs: beside.inputs ?? null, meta: beside.meta ?? null }
 }
 
-/** The one question for all tools of a list: `target.tool` is null, and `tools` names them. */
+/** Returns the single request for all tools of a list: `target.tool` is null, and `tools` names them. */
 export function jsonListQuestion(input: PolicyInput, tools: readonly string[]): string {
   return JSON.stringify({ input: { ...told(input), tools } })
 }
 
 /**
- * The same for Cedar: principal `Agent::"<ns>/<agent>"`, action `Action::"<operation>"`, resource `Tool::"<server>/<tool>"`
- * (`Tool::"<server>"` where no tool is named), the rest as context. Cedar has no null: what is not known is absent.
- * @throws SyntaxError, TypeError: the arguments cannot be told to Cedar.
+ * Returns the request for Cedar: principal `Agent::"<ns>/<agent>"`, action `Action::"<operation>"`, resource `Tool::"<server>/<tool>"`
+ * (`Tool::"<server>"` without a tool), the rest as context. Cedar has no null: unknown values are absent. Throws SyntaxError or
+ * TypeError if Cedar cannot represent the arguments.
  */
 export function cedarQuestion(input: PolicyInput): CedarQuestion {
   const { now, ...rest } = told(input)
@@ -90,7 +89,7 @@ export function cedarQuestion(input: PolicyInput): CedarQuestion {
   }
 }
 
-/** What the engine needs for the parts of a question that callers fill, in units of `CostBudget`; see `cedarCost`. */
+/** Cost of the caller-controlled parts of a request, in units of `CostBudget`; see `cedarCost`. */
 export function cedarQuestionCost(input: PolicyInput, most: number): number {
   const { inputs, meta } = besideOf(input)
   const parts = [input.args, inputs, meta].filter((part) => part instanceof Uint8Array)

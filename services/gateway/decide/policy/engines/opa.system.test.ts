@@ -98,7 +98,7 @@ undefined_rule := true if { input.identity.agent == "nobody" }
   }
 })
 
-test('a real OPA that asks for a token gets it, and one that has gone denies', async (t) => {
+test('a real OPA that requires a token gets it, and one that has gone denies', async (t) => {
   const dir = tempFolder()
   const [file, bearerTokenFile] = [path.join(dir, 'authz.rego'), path.join(dir, 'token')]
   await writeFile(file, 'package system.authz\ndefault allow := false\nallow if input.identity == "s3cret"\n')

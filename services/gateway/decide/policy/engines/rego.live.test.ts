@@ -104,7 +104,7 @@ test('the stricter of rules and engine wins; both are named', async (t) => {
   assert.deepEqual(new Set(counted), new Set(['ok']))
 })
 
-test('the engine is told what rules are told, and the arguments as they were written', async (t) => {
+test('the engine gets the same input as rules, and the arguments as they were written', async (t) => {
   const { engine, rego } = await setUp(t)
   engine.answers(json('{"result": true}'))
   await rego.judge(input, native('allow'))
@@ -187,7 +187,7 @@ test('arguments that are no text deny without a question', async (t) => {
   assert.deepEqual([decision.action, engine.received.length], ['deny', 0])
 })
 
-test('an engine in dryRun changes nothing and tells what it would have said', async (t) => {
+test('an engine in dryRun changes nothing and reports its verdict', async (t) => {
   // Shows D3.policy.rego.enforcement.dryRun.
   // Shows D3.policy.rego.enforcement.
   const { engine, rego } = await setUp(t, { enforcement: 'dryRun' })
@@ -200,7 +200,7 @@ test('an engine in dryRun changes nothing and tells what it would have said', as
   assert.ok(shows('add'))
 })
 
-test('the token is sent with each question and read again; without one nobody is asked', async (t) => {
+test('the token is sent with each request and reread; without one no request is sent', async (t) => {
   // Shows D3.policy.rego.bearerTokenFile.
   const dir = tempFolder()
   const bearerTokenFile = join(dir, 'token')
@@ -221,7 +221,7 @@ test('the token is sent with each question and read again; without one nobody is
   assert.deepEqual((await sent('not one token'))[0], 'deny')
 })
 
-test('all tools of a list are asked for at once; what has no verdict is hidden, and so is all when there is no answer', async (t) => {
+test('a list sends one request for all tools; tools without a verdict are hidden, and all without a response', async (t) => {
   const { engine, rego } = await setUp(t)
   const tools = ['a', 'b', 'c', 'd']
   const shown = async () => {

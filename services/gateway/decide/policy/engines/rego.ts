@@ -12,17 +12,17 @@ import { actionsIn, verdictIn } from './answer.ts'
 import { jsonListQuestion, jsonQuestion } from './input.ts'
 import { type Deciding, joined, type Verdict } from './verdict.ts'
 
-/** Largest answer of the engine, in bytes: one verdict for each of 10,000 tools. */
+/** Maximum response of the engine, in bytes: a verdict for each of 10,000 tools. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 /** A bearer token: visible ASCII without spaces. */
 const TOKEN = /^[\x21-\x7e]{1,16384}$/
 
-/** What the policy is called in decisions, denials and metrics. */
+/** Name of the policy in decisions, denials and metrics. */
 const NAME = 'rego'
 
 export interface RegoOptions {
   readonly config: { readonly policy: { readonly rego: RegoConfig }; readonly policyReloadSeconds: number }
-  /** CA bundle beside the system's; null: none. */
+  /** CA bundle in addition to the system's; null: none. */
   readonly extraCA: string | null
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
@@ -36,22 +36,22 @@ interface RegoConfig {
   readonly timeoutMs: number
   readonly enforcement: 'enforce' | 'dryRun'
   readonly bearerTokenFile: string
-  /** Empty: it is not known. */
+  /** Empty: unknown. */
   readonly jurisdiction?: string
 }
 
-/** An engine beside the gateway that is asked by OPA's Data API: `POST <url>` with `{"input": …}`, answered by `{"result": …}`. */
+/** An external engine with OPA's Data API: `POST <url>` with `{"input": …}`, response `{"result": …}`. */
 export interface Rego {
-  /** The decision with the engine's verdict. Never rejects: an engine that fails denies. */
+  /** Returns the decision combined with the engine's verdict. Never rejects: a failing engine denies. */
   judge(input: PolicyInput, decision: Decision): Promise<Decision>
-  /** Which of the tools the engine shows, by one question. `input` asks of none of them. Never rejects. */
+  /** Returns which tools the engine shows, by one request. `input` names no tool. Never rejects. */
   shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean>
-  /** Reads the token now. */
+  /** Reads the token file. */
   check(): Promise<void>
   close(): void
 }
 
-/** Builds what asks the engine; null: none is configured. */
+/** Creates the client of the engine; null: none is configured. */
 export function createRego(options: RegoOptions): Rego | null {
   return options.config.policy.rego.url === '' ? null : new RemoteRego(options)
 }
@@ -62,7 +62,7 @@ class RemoteRego implements Rego {
   readonly #by: Deciding
   readonly #token: TokenFile | null
   readonly #evaluations: Counter<'outcome'>
-  /** Told already. */
+  /** The reported fault. */
   #fault: string | null = null
 
   constructor(options: RegoOptions) {
@@ -70,7 +70,7 @@ class RemoteRego implements Rego {
     this.#options = options
     this.#evaluations = options.metrics.counter('plat_gateway_rego_evaluations_total')
     this.#config = options.config.policy.rego
-    // Who approves a call because the engine asks for it approves it under this engine alone.
+    // Approvals required by the engine are bound to this engine.
     this.#by = { policy: NAME, rule: null, ruleSha256: hash('sha256', JSON.stringify([NAME, url]), 'hex') }
     this.#token = bearerTokenFile === '' ? null : new TokenFile(bearerTokenFile, options)
   }
@@ -83,7 +83,7 @@ class RemoteRego implements Rego {
   }
 
   async shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean> {
-    // A list is no decision: an engine that is only tried out hides nothing and need not be asked.
+    // Lists are no decisions: an engine in dryRun hides nothing and gets no request.
     if (this.#config.enforcement === 'dryRun') return () => true
     const question = () => jsonListQuestion(input, tools)
     const actions = await this.#ask(question, (bytes) => actionsIn(bytes, tools))
@@ -99,7 +99,7 @@ class RemoteRego implements Rego {
     this.#token?.close()
   }
 
-  /** The answer as `read` understands it; a text says in one line why there is none. */
+  /** Returns the response decoded by `read`, or a one-line text with the problem. */
   async #ask<T extends object>(question: () => string, read: (bytes: Uint8Array) => T | null): Promise<T | string> {
     const answer = await this.#exchange(question).catch(faultOf)
     const understood = typeof answer === 'string' ? null : read(answer)
@@ -131,7 +131,7 @@ class RemoteRego implements Rego {
     return status === 200 ? bytes : `answered ${status}`
   }
 
-  /** Logged when it begins, when it changes and when it is over, and not with each call. */
+  /** Logs when a fault begins, changes and ends, not for each call. */
   #tell(fault: string | null): void {
     if (fault === this.#fault) return
     const { log } = this.#options
@@ -148,7 +148,7 @@ function faultOf(error: unknown): string {
   return fault === 'timeout' ? 'did not answer in time' : `cannot be reached (${fault})`
 }
 
-/** `bearerTokenFile`, read again while the gateway runs. */
+/** `bearerTokenFile`, reread while the gateway runs. */
 class TokenFile {
   readonly #watch: FileWatch
   #value: string | null = null
@@ -172,7 +172,7 @@ class TokenFile {
     })
   }
 
-  /** Null: there is none that a header can carry. */
+  /** Returns null if there is no valid token. */
   get value(): string | null {
     return this.#value
   }
@@ -186,7 +186,7 @@ class TokenFile {
   }
 }
 
-/** An engine on the gateway's own machine, such as a sidecar, is where the gateway is, unless its jurisdiction is stated. */
+/** An engine on the same machine, such as a sidecar, runs where the gateway runs unless its jurisdiction is stated. */
 function placeOf({ url, jurisdiction: stated = '' }: RegoConfig): { readonly jurisdiction?: string } {
   const { hostname } = new URL(url)
   if (stated === '' && LOOPBACK.test(hostname)) return {}

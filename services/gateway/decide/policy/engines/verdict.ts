@@ -1,6 +1,6 @@
 import type { Decision } from '../../../call/index.ts'
 
-/** What an engine says of a call. */
+/** Verdict of an engine on a call. */
 export interface Verdict {
   readonly action: Decision['action']
   readonly reason: string
@@ -12,10 +12,10 @@ export function isStricter(action: Decision['action'], than: Decision['action'])
   return STRICTNESS[action] > STRICTNESS[than]
 }
 
-/** What stands in a decision that an engine made, beside its verdict. */
+/** Members of a decision by an engine, in addition to its verdict. */
 export type Deciding = Pick<Decision, 'policy' | 'rule' | 'ruleSha256'>
 
-/** The stricter of what was decided so far and what one more engine says; between equals the first stays. */
+/** Returns the stricter of the decision so far and another verdict; of equals the first. */
 export function joined(
   decision: Decision,
   engine: Decision['engines'][number]['name'],

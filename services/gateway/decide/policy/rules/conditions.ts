@@ -4,7 +4,7 @@ import { type PolicyInput, skillOf } from '../policy-input.ts'
 
 type Key = keyof RuleMatch
 
-/** What a key of `match` asks of a message: one text, several of which any will do, or none, which matches nothing. */
+/** Value of a message that a key of `match` is compared with: one text, several alternatives, or none, which matches nothing. */
 type Subject = (input: PolicyInput) => string | null | readonly string[]
 
 const SUBJECTS: Readonly<Record<Key, Subject>> = {
@@ -21,31 +21,31 @@ const SUBJECTS: Readonly<Record<Key, Subject>> = {
   sinks: ({ sinks }) => sinks,
 }
 
-/** A pattern with a slash is compared with `<ns>/<agent>`, one without with the agent's name. */
+/** Patterns with a slash are compared with `<ns>/<agent>`, others with the agent's name. */
 const agentWithNamespace: Subject = ({ identity }) => `${identity.namespace}/${identity.agent}`
 
-/** Keys whose answer follows from server and tool alone. */
+/** Keys that depend on server and tool alone. */
 const OF_PLACE: ReadonlySet<Key> = new Set<Key>(['servers', 'tools', 'skills'])
 
-/** Keys of which every message has one, so that `*` asks nothing. */
+/** Keys that every message has, so that `*` always matches. */
 const ALWAYS_THERE: ReadonlySet<Key> = new Set<Key>(['servers', 'methods', 'agents', 'dataClasses'])
 
-/** One key of a rule's `match`: several patterns, one of which must fit. */
+/** One key of a rule's `match`: alternatives of patterns. */
 export interface Condition {
-  /** Conditions of the same subject share it. */
+  /** Shared by conditions of the same key. */
   readonly subject: Subject
-  /** Does the answer follow from server and tool alone? */
+  /** Whether it depends on server and tool alone. */
   readonly ofPlace: boolean
-  /** The names, when all patterns are plain names; null: some have a `*`. */
+  /** The names if all patterns are plain; null: some have a `*`. */
   readonly names: ReadonlySet<string> | null
   readonly holds: Matcher
-  /** The key and its patterns: the same words hold for the same messages. */
+  /** Canonical text of key and patterns: equal texts match the same messages. */
   readonly words: string
 }
 
 export type Matcher = (input: PolicyInput) => boolean
 
-/** The conditions of a rule; all of them must hold. Those of plain names come first, because they are told soonest. */
+/** The conditions of a rule, which are ANDed. Those with plain names come first, because they are cheapest. */
 export function conditionsOf(match: RuleMatch): Condition[] {
   const plain: Condition[] = []
   const patterned: Condition[] = []
@@ -59,7 +59,7 @@ export function conditionsOf(match: RuleMatch): Condition[] {
   return [...plain, ...patterned]
 }
 
-/** All of the conditions as one; null: nothing is asked. */
+/** Conjunction of the conditions; null: always true. */
 export function allOf(conditions: readonly Condition[]): Matcher | null {
   const [first, ...others] = conditions.map(({ holds }) => holds)
   if (first === undefined) return null
@@ -67,7 +67,7 @@ export function allOf(conditions: readonly Condition[]): Matcher | null {
   return rest === null ? first : both(first, rest)
 }
 
-/** What conditions ask together, in words; empty: nothing. */
+/** Canonical text of the conjunction; empty: always true. */
 export function wordsOf(conditions: readonly Condition[]): string {
   return conditions.map(({ words }) => words).join(' ')
 }
@@ -87,7 +87,7 @@ function condition(key: Key, subject: Subject, patterns: readonly string[]): Con
   }
 }
 
-/** Patterns of both kinds ask two subjects, either of which will do. */
+/** With patterns of both kinds either form of the name may match. */
 function agentCondition(patterns: readonly string[]): Condition {
   const full = patterns.filter((pattern) => pattern.includes('/'))
   if (full.length === 0) return condition('agents', SUBJECTS.agents, patterns)
@@ -117,7 +117,7 @@ function matcher(subject: Subject, patterns: readonly string[]): Matcher {
 
 type Test = (text: string) => boolean
 
-/** One test for a list of patterns: exact names by set, the others one after the other. */
+/** Disjunction of patterns: exact names by set, the others one by one. */
 function anyOf(patterns: readonly string[]): Test {
   if (patterns.includes('*')) return () => true
   const [only] = patterns

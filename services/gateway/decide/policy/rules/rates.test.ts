@@ -96,7 +96,7 @@ test('a window of a minute is an epoch minute, any other says where it starts an
   assert.equal(window(20), `${Date.UTC(2026, 0, 1, 0, 0, 20) / 1000}+20`)
 })
 
-test('what a call takes follows its subject and its time, whoever called before', () => {
+test('the rate item of a call depends only on its subject and time', () => {
   const take = rateOf({ count: 10, seconds: 60, per: 'user' }, { policy: 'default/p', rule: 'r' })
   const at = (user: string, now: number) => {
     const { key, window } = take(

@@ -172,7 +172,7 @@ const asked: fc.Arbitrary<RuleQuery> = fc.record({
   dataClass: fc.constantFrom('internal' as const, 'restricted' as const),
 })
 
-test('verdict, rule, reason and rates are those of asking every rule in turn', () => {
+test('verdict, rule, reason and rates equal those of a linear scan', () => {
   let decided = 0
   fc.assert(
     fc.property(policies, fc.array(asked, { minLength: 1, maxLength: 6 }), (rules, questions) => {
@@ -271,7 +271,7 @@ test('beside a rule that surely matches where it does, a rule is met only where 
     metHere((n) => (n === 5 ? { action: 'deny' } : {})),
     1,
   )
-  // What another tier may not do is asked once, by the strictest, whatever the order.
+  // Only the strictest rule for another tier is evaluated, in any order.
   const elsewhere = { match: { ...here, tiers: ['two'] } }
   const actions = ['require_approval', 'allow', 'deny'] as const
   assert.equal(

@@ -1,21 +1,21 @@
 import type { PolicyInput } from '../policy-input.ts'
 import { allOf, type Condition, type Matcher, wordsOf } from './conditions.ts'
 
-/** What the index looks at, beside conditions. */
+/** Properties that the index uses, in addition to conditions. */
 export interface Weighed {
-  /** A rule decides when none that matches is stricter, and none before it is as strict. */
+  /** The strictest matching rule decides, the first among equals. */
   readonly strictness: number
-  /** Null: nothing is asked beyond its conditions. */
+  /** Null: only its conditions matter. */
   readonly when: object | null
-  /** Null: it matters only where it decides. */
+  /** Null: the rule matters only if it decides. */
   readonly rate: object | null
 }
 
-/** A rule that may match; `matches` asks what the index has not answered yet, null: nothing is left to ask. */
+/** A rule that may match. `matches` evaluates the remaining conditions; null: none are left. */
 export type CandidateRule<R> = R & {
   readonly order: number
   readonly matches: Matcher | null
-  /** What `matches` asks, in words: rules of the same words match the same calls. Empty: nothing is left to ask. */
+  /** Canonical text of `matches`: equal texts match the same calls. Empty: nothing is left. */
   readonly asks: string
 }
 
@@ -25,28 +25,24 @@ interface NamedRules<R> {
   readonly byName: Map<string, CandidateRule<R>[]>
 }
 
-/**
- * A rule stands under its names when no more rules than this share one of them; beyond, what server and tool answer is
- * remembered instead, which finds the few among many that share a name.
- */
+/** Maximum number of rules per name in the maps. Rules with more common names are found through the cache by server and tool. */
 const SHELF_MAX = 16
 
 /**
- * Pairs of server and tool whose rules are remembered. Tool names come from callers, so the memory is emptied when it is
- * full; what it holds follows from immutable rules and never grows old.
+ * Bound of cached pairs of server and tool. Tool names come from callers, so the cache is cleared when full. Entries derive from
+ * immutable rules and never become stale.
  */
 export const FOUND_MAX = 4096
-/** Longer names are looked up each time, so that nobody fills the memory with them; in characters. */
+/** Longer names are not cached, so that callers cannot fill memory, in characters. */
 export const FOUND_MAX_CHARS = 512
 
 /**
- * The rules of a policy by what they ask for, so that a call meets the few that may match and not each of a thousand: plain names
- * stand in maps; rules that only patterns tell apart are asked once for each server and tool. Only leaves out what cannot match, or
- * could not change the verdict if it did.
+ * Index of a policy's rules, so that a call evaluates few candidates instead of a thousand rules: plain names are looked up in maps, and
+ * rules with patterns only are evaluated once per server and tool. Leaves out only rules that cannot match or cannot change the verdict.
  */
 export class RuleIndex<R extends Weighed> {
   readonly #shelves: readonly NamedRules<R>[]
-  /** Rules outside of the shelves, with what they ask of server and tool. */
+  /** Rules outside of the maps, with their conditions on server and tool. */
   readonly #others: readonly { readonly ofPlace: Matcher | null; readonly rule: CandidateRule<R> }[]
   readonly #found = new Map<string, Map<string | null, readonly CandidateRule<R>[]>>()
   #remembered = 0
@@ -68,12 +64,12 @@ export class RuleIndex<R extends Weighed> {
     this.#others = others
   }
 
-  /** Server and tool whose rules are remembered. */
+  /** Number of cached pairs of server and tool. */
   get remembered(): number {
     return this.#remembered
   }
 
-  /** Every rule that may match, in the order of the policy. */
+  /** Returns every rule that may match, in the order of the policy. */
   candidates(input: PolicyInput): readonly CandidateRule<R>[] {
     let found = this.#others.length === 0 ? NONE : this.#othersFor(input)
     for (const { subject, byName } of this.#shelves) {
@@ -107,7 +103,7 @@ export class RuleIndex<R extends Weighed> {
 
 const NONE: readonly never[] = []
 
-/** How many rules share each name of each subject. */
+/** Counts how many rules share each name of each subject. */
 class Crowd {
   readonly #counts = new Map<Condition['subject'], Map<string, number>>()
 
@@ -119,7 +115,10 @@ class Crowd {
     }
   }
 
-  /** The condition of plain names which the fewest rules share; null: patterns, or what server and tool answer, tell more. */
+  /**
+   * Returns the condition with plain names that the fewest rules share; null if patterns, or conditions on server and tool, are more
+   * selective.
+   */
   leastShared(conditions: readonly Condition[]): Condition | null {
     let best: Condition | null = null
     let least = conditions.some(({ ofPlace }) => ofPlace) ? SHELF_MAX + 1 : Number.POSITIVE_INFINITY
@@ -154,10 +153,7 @@ function shelve<R>(
   }
 }
 
-/**
- * Without rules that neither decide nor count: wherever such a rule matches, another one surely does that is stricter, or as strict and
- * before it.
- */
+/** Removes rules that neither decide nor count: wherever one matches, another one matches that is stricter, or equal and earlier. */
 function weighty<R extends Weighed>(rules: readonly CandidateRule<R>[]): CandidateRule<R>[] {
   const strictest = new Map<string, CandidateRule<R>>()
   for (const rule of rules) {
@@ -168,13 +164,13 @@ function weighty<R extends Weighed>(rules: readonly CandidateRule<R>[]): Candida
   return rules.filter((rule) => !isNeedless(rule))
 }
 
-/** Whether a rule decides instead of another where both match. */
+/** Whether a rule takes precedence over another if both match. */
 function outweighs<R extends Weighed>(one: CandidateRule<R> | undefined, other: CandidateRule<R>): boolean {
   if (one === undefined) return false
   return one.strictness > other.strictness || (one.strictness === other.strictness && one.order < other.order)
 }
 
-/** Two lists in order as one, with a rule that stands in both only once. */
+/** Merges two ordered lists without duplicates. */
 function merged<R>(a: readonly CandidateRule<R>[], b: readonly CandidateRule<R>[]): readonly CandidateRule<R>[] {
   if (a.length === 0) return b
   if (b.length === 0) return a

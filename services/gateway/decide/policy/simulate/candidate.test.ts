@@ -75,7 +75,7 @@ test('what is possible without arguments is what some arguments bring about, and
   })
   fc.assert(
     fc.property(fc.array(some, { maxLength: 5 }), (list) => {
-      // Each rule asks for a member of its own, so that arguments can choose any set of rules.
+      // Each rule reads a different member, so that arguments can select any set of rules.
       const rules = list.map(({ action, a, tools }, at) => ({
         name: `r${at}`,
         action,
@@ -103,7 +103,7 @@ test('known arguments are judged as in a call', () => {
   assert.deepEqual([of({ a: 1 }), of({ a: 2 })], ['deny', 'allow'])
 })
 
-test('a Cedar text that asks for arguments needs them, and one that does not is judged', async () => {
+test('a Cedar text that reads arguments needs them, and others are evaluated', async () => {
   const cedar = await loadCedar()
   assert.ok(cedar !== null)
   const permit = 'permit(principal, action, resource);'

@@ -6,23 +6,23 @@ import { compilePolicies, type PolicySet } from '../compile.ts'
 import { judge } from '../judge.ts'
 import type { PolicyInput } from '../policy-input.ts'
 
-/** Rules of a candidate at most: making them ready takes the time of a reload. */
+/** Maximum number of rules of a candidate: compiling them takes as long as a reload. */
 const MAX_RULES = 5_000
 
-/** What a candidate says of a call. */
+/** Result of a candidate for a call. */
 export interface CandidateDecision {
-  /** Null: it depends on arguments that nobody knows. */
+  /** Null: it depends on unknown arguments. */
   readonly decision: Decision | null
   readonly possible: readonly Decision['action'][]
 }
 
 /**
- * Policies that are not in force. Where arguments are not known, every rule that asks for them may match or not: the strictest rule that
- * matches decides, so it is enough to judge without all of them, and with all of those that share an action.
+ * Policies that are not in force. With unknown arguments each rule that reads them may match or not. The strictest matching rule
+ * decides, so it suffices to evaluate without these rules, and with all of them that share an action.
  */
 export class CandidatePolicies {
   readonly #set: PolicySet
-  /** Where the arguments are not known, and where only what is forwarded beside them is not. */
+  /** For unknown arguments, and for unknown content forwarded with known arguments. */
   readonly #unknown: Unknowns
 
   private constructor(set: PolicySet, unknown: Unknowns) {
@@ -30,7 +30,7 @@ export class CandidatePolicies {
     this.#unknown = unknown
   }
 
-  /** Lists what is wrong with the policies, a line each. */
+  /** Compiles the policies. Returns the problems, one per line, if there are any. */
   static compile(file: PolicyFile, cedar: Cedar | null): CandidatePolicies | readonly string[] {
     const count = file.policies.reduce((sum, { rules }) => sum + rules.length, 0)
     if (count > MAX_RULES) return [`policies: ${count} rules; a candidate has at most ${MAX_RULES}`]
@@ -57,20 +57,20 @@ export class CandidatePolicies {
 
 const ACTIONS = ['allow', 'require_approval', 'deny'] as const
 type Unseen = 'args' | 'inputResponses' | 'meta'
-/** Variables for what is forwarded beside the arguments. */
+/** Variables for content forwarded with the arguments. */
 const BESIDE: readonly Unseen[] = ['inputResponses', 'meta']
-/** A text that only speaks of them asks as well: then somebody looks in vain, and nobody is misled. */
+/** A text match also counts: the result is then incomplete at worst, never wrong. */
 const ASKS_CEDAR: Readonly<Record<Unseen, RegExp>> = {
   args: /\bargs\b/,
   inputResponses: /\binputResponses\b/,
   meta: /\bmeta\b/,
 }
 
-/** What a candidate may say where some variables are not known. */
+/** Evaluation of a candidate with some unknown variables. */
 interface Unknown {
-  /** The policies with the rules that ask for them decided either way; empty: no rule does. */
+  /** The policies with rules that read these variables fixed either way; empty: no rule reads them. */
   readonly without: readonly PolicySet[]
-  /** `<namespace>/<agent>` whose Cedar texts ask for them. */
+  /** `<namespace>/<agent>` with Cedar texts that read them. */
   readonly cedarAsks: ReadonlySet<string>
 }
 
@@ -93,7 +93,7 @@ function asksFor({ when }: RuleEntry, names: readonly string[]): boolean {
   return names.some((name) => expression.mentions.has(name))
 }
 
-/** The same policies in which rules that ask for what is not known match always where they have this action, and else never. */
+/** Returns the policies in which rules that read unknown variables always match if they have this action, and never otherwise. */
 function compiledWith(
   file: PolicyFile,
   { action, asks }: { readonly action: RuleEntry['action'] | null; readonly asks: (rule: RuleEntry) => boolean },
@@ -108,7 +108,7 @@ function compiledWith(
   return compiled.set
 }
 
-/** No server has this name. The rule stays, so that a policy with a Cedar text is still one with rules. */
+/** No server has this name. The rule remains, so that a policy with a Cedar text still has rules. */
 const NOWHERE = { servers: ['\0'] }
 
 function fixed({ when: _, ...rule }: RuleEntry, matches: boolean): RuleEntry {

@@ -28,7 +28,7 @@ const outcome = {
 }
 const of = (more: object) => recorded({ ...outcome, ...more }, (_, server, tool) => [`${server}/${tool}`])
 
-test('a record says what the policies were asked', () => {
+test('a record restores the policy input', () => {
   const input = of({ argsSha256: 'ab', user: 'ada' })?.input
   const { identity, target, taints, sinks, args, tool, now } = input ?? assert.fail()
   assert.deepEqual([identity.user, identity.tier, identity.groups], ['ada', 'tier-1', ['g']])
@@ -50,7 +50,7 @@ test('a route is a model, a resource is no tool, and a message without a skill n
   assert.equal(of({ op: 'a2a.send', server: 'a2a/ns/b', tool: 'skill:x' })?.input.tool, 'skill:x')
 })
 
-test('what the policies said is told apart from what refused the call after them', () => {
+test('verdicts of policies are distinguished from later refusals', () => {
   const was = (more: object) => of(more)?.was.action ?? null
   const denied = (code: string, more: object = {}) => was({ kind: 'decision', action: 'deny', code, ...more })
   assert.equal(was({}), 'allow')
@@ -66,7 +66,7 @@ test('what the policies said is told apart from what refused the call after them
     { name: 'native', action: 'allow' },
     { name: 'rego', action: 'deny' },
   ]
-  assert.equal(denied('policy_denied', { engines }), 'allow', 'the engine beside the gateway is not asked again')
+  assert.equal(denied('policy_denied', { engines }), 'allow', 'the external engine gets no request')
 })
 
 test('intents, lists, answers, sandboxes and operations of later versions are not judged', () => {

@@ -6,26 +6,26 @@ import type { SimulatedCall } from './view.ts'
 
 type Rec = Readonly<Record<string, unknown>>
 
-/** What a tool of a server can carry data out to, as far as the gateway knows now. */
+/** Returns the current sinks of a server's tool. */
 export type SinksOf = (identity: Identity, server: string, tool: string) => readonly string[]
 
-/** A recorded call that policies have judged. */
+/** A recorded call that policies have evaluated. */
 export interface Recorded {
-  /** What they were asked; its arguments are `unknown` where there were any. */
+  /** The policy input; its arguments are `unknown` if there were any. */
   readonly input: PolicyInput
   readonly was: SimulatedCall['was']
-  /** Of the arguments; null: there were none. */
+  /** Digest of the arguments; null: none. */
   readonly argsSha256: string | null
 }
 
-/** Is this the last record of a call? */
+/** Whether a record is the last one of a call. */
 export function endsCall({ kind, op }: Rec): boolean {
   return (kind === 'outcome' || kind === 'decision') && op !== SANDBOX_USAGE
 }
 
 /**
- * The question that a call asked, from its last record. Null: no policy was asked, because the call was refused before, or needed none. An
- * answer to what a server asked is judged with the call that it belongs to.
+ * Returns the policy input of a call from its last record. Null: no policy was evaluated, because the call was refused before or needed
+ * none. Replies to servers are evaluated with their call.
  */
 export function recorded(rec: Rec, sinksOf: SinksOf): Recorded | null {
   const action = judgedAs(rec)
@@ -45,7 +45,7 @@ export function recorded(rec: Rec, sinksOf: SinksOf): Recorded | null {
       taints: texts(facts.taints),
       sinks: tool === null || target.kind !== 'mcp' ? [] : sinksOf(identity, server, tool),
       args: argsSha256 === null ? null : 'unknown',
-      // Captures hold the arguments alone.
+      // Captures contain the arguments alone.
       ...(target.kind === 'mcp' && { beside: 'unknown' }),
       now: Date.parse(text(rec.at)),
     },
@@ -54,9 +54,9 @@ export function recorded(rec: Rec, sinksOf: SinksOf): Recorded | null {
   }
 }
 
-/** Refusals that are a policy's own. */
+/** Refusal codes of policies. */
 const DENIED: ReadonlySet<unknown> = new Set<ErrorCode>(['policy_denied', 'tainted_sink'])
-/** Refusals of those who were to approve. */
+/** Refusal codes of approvals. */
 const HELD: ReadonlySet<unknown> = new Set<ErrorCode>([
   'approval_denied',
   'approval_expired',
@@ -64,7 +64,7 @@ const HELD: ReadonlySet<unknown> = new Set<ErrorCode>([
   'approval_pending',
 ])
 
-/** What the policies said; null: nobody asked them. A call that something after them refused had passed them. */
+/** Returns the recorded verdict of the policies; null: not evaluated. A call refused by a later stage had passed them. */
 function judgedAs(rec: Rec): Decision['action'] | null {
   const own = ownVerdict(rec.engines)
   if (own !== null) return own
@@ -79,14 +79,14 @@ function judgedAs(rec: Rec): Decision['action'] | null {
 
 const STRICTNESS: readonly Decision['action'][] = ['allow', 'require_approval', 'deny']
 
-/** Where an engine beside the gateway spoke too: what the gateway's own said, of which the strictest counts. */
+/** With an external engine: the strictest verdict of the gateway's own policies. */
 function ownVerdict(engines: unknown): Decision['action'] | null {
   if (!Array.isArray(engines)) return null
   const said: readonly unknown[] = engines.map((one) => (isObject(one) && one.name !== 'rego' ? one.action : null))
   return STRICTNESS.findLast((action) => said.includes(action)) ?? null
 }
 
-/** What policies can ask of a caller; the rest of an identity is not recorded. */
+/** The identity as policies see it; the rest is not recorded. */
 function identityOf(rec: Rec, facts: Rec): Identity {
   const { verified } = facts
   return {
@@ -131,13 +131,13 @@ function targetOf(rec: Rec, op: Operation, facts: Rec): Target {
   }
 }
 
-/** Records name what was called; to policies a resource, a prompt and a message without a skill are no tool. */
+/** Records name the called object; for policies a resource, a prompt and a message without a skill are not tools. */
 function toolOf(op: Operation, name: string | null): string | null {
   if (op === 'mcp.get') return null
   return op.startsWith('a2a.') && name?.startsWith('skill:') !== true ? null : name
 }
 
-/** A ledger of a later version may tell of others: those are not understood. */
+/** A ledger of a later version may have unknown operations, which are skipped. */
 function isOperation(op: unknown): op is Operation {
   return typeof op === 'string' && JUDGED.has(op)
 }

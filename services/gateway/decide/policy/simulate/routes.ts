@@ -7,9 +7,9 @@ import { CandidatePolicies } from './candidate.ts'
 import { type SimulateParts, simulate } from './simulate.ts'
 import type { Comparison } from './view.ts'
 
-/** Records that one page looks at. */
+/** Records per page. */
 const PAGE = { usual: 2_000, most: 10_000 } as const
-/** Problems of a candidate that are told. */
+/** Maximum number of reported problems. */
 const MAX_PROBLEMS = 20
 
 const time = () => Type.Optional(Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT.{5,30}$' }))
@@ -33,7 +33,7 @@ export const simulateBody = Type.Object(
 
 const EVERYTHING: readonly Comparison[] = ['same', 'changed', 'needs_arguments']
 
-/** `POST /v1/policies/simulate`: recorded calls, judged by policies that are not in force. */
+/** `POST /v1/policies/simulate`: evaluates recorded calls by policies that are not in force. */
 export function createSimulation(parts: SimulateParts): { readonly routes: AdminRoutes } {
   const candidates = new Candidates()
   return {
@@ -54,7 +54,7 @@ export function createSimulation(parts: SimulateParts): { readonly routes: Admin
   }
 }
 
-/** Remembers the last candidate: whoever asks for page after page sends it each time. */
+/** Caches the last candidate, because clients send it with every page. */
 class Candidates {
   #text = ''
   #last: CandidatePolicies | null = null

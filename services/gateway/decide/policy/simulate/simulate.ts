@@ -3,31 +3,31 @@ import type { CandidatePolicies } from './candidate.ts'
 import { endsCall, type Recorded, recorded, type SinksOf } from './recorded.ts'
 import type { Comparison, SimulatedCall, Simulation } from './view.ts'
 
-/** Records that are looked at between two turns of the event loop. */
+/** Records per turn of the event loop. */
 const SLICE_RECORDS = 250
 
 export interface SimulateParts {
   readonly auditPath: string
   readonly sinksOf: SinksOf
-  /** What was kept of arguments; null: nothing, or nobody may read it. */
+  /** Returns captured arguments; null: none, or not readable for this caller. */
   readonly captured: (namespace: string, argsSha256: string) => Promise<Uint8Array | null>
 }
 
-/** Which calls are judged again. */
+/** The calls to evaluate again. */
 export interface Replay {
-  /** A record's number, or a time as records tell theirs. */
+  /** A record's number, or a time in the format of records. */
   readonly from: number | { readonly at: string }
   readonly to: { readonly at: string } | null
-  /** Records to look at. */
+  /** Number of records to read. */
   readonly limit: number
-  /** Null: those of all. */
+  /** Null: all agents. */
   readonly agent: string | null
   readonly show: ReadonlySet<Comparison>
-  /** Whether whoever asks may see what is of this namespace. */
+  /** Whether the requester may see this namespace. */
   readonly sees: (namespace: string) => boolean
 }
 
-/** Judges recorded calls by a candidate, page by page of the ledger. Nothing that is in force is touched. */
+/** Evaluates recorded calls by a candidate, page by page. Does not affect the policies in force. */
 export async function simulate(
   candidate: CandidatePolicies,
   replay: Replay,

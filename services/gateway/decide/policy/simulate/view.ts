@@ -1,11 +1,11 @@
-/** Shapes of `/v1/policies/simulate`, for whoever asks over HTTP: the command line imports only this file. */
+/** Types of `/v1/policies/simulate` for its clients. The CLI imports only this file. */
 
 type Action = 'allow' | 'deny' | 'require_approval'
 
-/** `needs_arguments`: the candidate asks for arguments, of which the ledger holds a hash alone. */
+/** `needs_arguments`: the candidate depends on arguments, of which the ledger has only a hash. */
 export type Comparison = 'same' | 'changed' | 'needs_arguments'
 
-/** One recorded call, judged again. */
+/** One recorded call, evaluated again. */
 export interface SimulatedCall {
   /** Number of its last record. */
   readonly seq: number
@@ -20,33 +20,33 @@ export interface SimulatedCall {
   readonly server: string
   readonly tool: string | null
   readonly verdict: Comparison
-  /** What the policies of then said. */
+  /** Recorded decision. */
   readonly was: { readonly action: Action; readonly policy: string | null; readonly rule: string | null }
-  /** What the candidate says; null where that depends on the arguments. */
+  /** Decision of the candidate; null if it depends on the arguments. */
   readonly would: {
     readonly action: Action
     readonly policy: string | null
     readonly rule: string | null
     readonly reason: string
   } | null
-  /** Every verdict that some arguments would bring about. */
+  /** Possible verdicts for any arguments. */
   readonly possible: readonly Action[]
-  /** It was judged with the arguments as they were captured: redacted. */
+  /** Evaluated with captured arguments, which are redacted. */
   readonly captured: boolean
 }
 
 /** One page of a simulation. */
 export interface Simulation {
-  /** Calls of this page by how they compare; `skipped`: no policy had judged them. */
+  /** Calls of this page by comparison; `skipped`: not evaluated by a policy. */
   readonly counts: Readonly<Record<Comparison | 'skipped', number>>
   readonly items: readonly SimulatedCall[]
-  /** The last record that was looked at; null: there was none. */
+  /** The last record that was read; null: none. */
   readonly through: { readonly seq: number; readonly at: string } | null
-  /** Asks for the next page as `cursor`; null at the end. */
+  /** `cursor` of the next page; null at the end. */
   readonly nextCursor: string | null
 }
 
-/** Is this an answer of `POST /v1/policies/simulate`? */
+/** Returns whether a value is a response of `POST /v1/policies/simulate`. */
 export function isSimulation(value: unknown): value is Simulation {
   if (typeof value !== 'object' || value === null) return false
   return 'counts' in value && 'items' in value && Array.isArray(value.items) && 'nextCursor' in value
