@@ -239,7 +239,7 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     assert.match(await allowed, /a/)
 
     await change('require_approval')
-    const stale = assert.rejects(remove(client, 'b'), /not what policy asks for now/)
+    const stale = assert.rejects(remove(client, 'b'), /policy now requires another approval/)
     await pending('changed')
     await change('require_approval', 'another')
     await approve('changed')
