@@ -19,10 +19,10 @@ import type { LiveCalls, Plane } from './pipeline/index.ts'
 
 export type { GatewayOptions } from './composition/shared.ts'
 
-/** What `gateway.ts` serves. */
+/** The composed gateway, which `gateway.ts` serves. */
 export interface Parts {
   readonly routes: readonly RawRoute[]
-  /** What the admin listener serves of it, where it has one of its own. */
+  /** The part that a separate admin listener serves. */
   readonly adminRoutes: readonly RawRoute[]
   /** Takes CONNECT on the main listener; undefined: it is refused. */
   readonly tunnel: ((asked: TunnelRequest) => void) | undefined
@@ -117,7 +117,7 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
   }
 }
 
-/** What the admin API answers. */
+/** Routes of the admin API. */
 function administered({ audit, clock, build, state }: Shared, features: Features & { readonly pins: PinsFeature }) {
   const {
     approvals,

@@ -9,7 +9,7 @@ import { checkGatewayConfig, DEFAULT_CONFIG_PATH, gatewaySchema, loadGatewayConf
 const CASES = path.join(import.meta.dirname, 'fixtures', 'config')
 const SEPARATOR = '\n----\n'
 
-/** What the validator says about a file in a world where only what stands under /there exists. */
+/** Returns the problems of a file. Only paths below /there exist. */
 function verdict(text: string): string {
   const { problems } = checkGatewayConfig(text, { exists: (file) => file.startsWith('/there/') })
   const lines = problems.map((problem) => `${formatProblem(problem)}\n`)

@@ -117,7 +117,7 @@ const builtBlocks = [
 /** The blocks of gateway.json; those that are not built come last. */
 export const gatewayBlocks: readonly ConfigBlock[] = [...builtBlocks, ...unbuiltBlocks]
 
-/** What the gateway reads: every built key, defaults filled in. Keys that are not built have their defaults. */
+/** The configuration with defaults. Keys that are not built yet have their defaults. */
 export type GatewayConfig = Readonly<ConfigOf<typeof builtBlocks>>
 
 /** Where the file is when neither the flag nor the environment says (docs/spec/gateway.md, loading rule 1). */
@@ -131,7 +131,7 @@ export interface LoadOptions {
 
 export type LoadedConfig =
   | { ok: true; path: string; config: GatewayConfig; warnings: readonly Problem[] }
-  /** Only errors: what is told is what has to be mended. */
+  /** Returns only errors, each of which must be fixed. */
   | { ok: false; path: string; problems: readonly Problem[] }
 
 /** Loads gateway.json by the loading rules of docs/spec/gateway.md; never throws for what the file says. */

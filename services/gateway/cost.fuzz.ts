@@ -55,7 +55,7 @@ const WHENS = [
   'args == args',
   'size(args.items) > 3 && args.items.exists(x, x == "b")',
 ]
-/** Rules that ask a good deal of the arguments, as many as an agent may well have. */
+/** Rules with expensive conditions on arguments, in a realistic number for one agent. */
 const rules: readonly RuleEntry[] = [
   ...Array.from(
     { length: 40 },

@@ -15,13 +15,13 @@ export interface Gateway {
   readonly adminUrl: string
   /** How the tools of every server stand against their pins, for the status of MCPServers (docs/spec/crds.md). */
   pins(): readonly ServerPins[]
-  /** The whole resource API as `kubectl` asks it, for a listener of its own; none while `resourceAPI` is off. */
+  /** The resource API for `kubectl`, served by a separate listener; absent while `resourceAPI` is off. */
   readonly resourceRoutes: readonly RawRoute[]
   /** Fails `/readyz` for `shutdownDelaySeconds` while it still serves, then gives calls under way `shutdownTimeoutSeconds`. */
   drain(): Promise<void>
 }
 
-/** Builds the features, then listens: whoever is answered finds policies, servers and keys loaded. */
+/** Builds the features, then listens, so that policies, servers and keys are loaded before the first request. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, build, clock, ids, log } = options
   const parts = await compose(options)
@@ -75,7 +75,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }
     parts.resources.leave()
     const timeoutMs = config.shutdownTimeoutSeconds * 1000
-    // Whoever is told at the end of the time that nothing comes any more must still hear it.
+    // Calls that are aborted at the end of the drain must still be able to write their last frames.
     const cutMs = timeoutMs + FINAL_WRITE_MS
     await Promise.all([parts.live.drain(timeoutMs), ...listeners.map((listener) => listener.drain(cutMs))])
     await parts.close()

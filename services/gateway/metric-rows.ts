@@ -20,10 +20,10 @@ const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response', ...MODEL_METHODS
 /** Bounds in seconds of what an upstream takes (docs/spec/gateway.md: 0.005 to 30 s). */
 const UPSTREAM_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-/** What guards read. */
+/** Directions in which guards check texts. */
 const GUARDED = ['toolResult', 'toolArgs', 'llmPrompt']
 
-/** Bounds in seconds of one durable commit; the shipped alert asks for the part above 0.05. */
+/** Bucket bounds of one durable commit, in seconds; the shipped alert uses the bucket 0.05. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Pools that callers share. */

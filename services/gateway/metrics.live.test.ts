@@ -17,7 +17,7 @@ const TOOLS: Readonly<Record<string, readonly [type: string, ...labels: string[]
   plat_gateway_dpop_requests_total: ['counter', 'outcome'],
 }
 
-/** What closed labels can say; each was said by the calls. No issuer is wrong where the configuration names none. */
+/** The values of closed labels, each of which the calls produced. Without a configured issuer there is no wrong one. */
 const SAID: Readonly<Record<string, readonly string[]>> = {
   'plat_gateway_decisions_total action': ['allow', 'deny', 'require_approval'],
   'plat_gateway_auth_failures_total reason': 'missing malformed signature expired audience typ binding kid'.split(' '),

@@ -13,7 +13,7 @@ before(() => {
 
 after(() => promtool?.remove())
 
-/** What promtool has to say: nothing when all is well. */
+/** Returns the output of promtool, which is empty without problems. */
 const complaints = (metrics: string) => promtool.run(['check', 'metrics'], metrics)
 
 test('promtool finds nothing wrong with the metrics of a gateway that has served calls of every kind', async (t) => {

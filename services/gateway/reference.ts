@@ -21,7 +21,7 @@ problem of a file at once.
 
 `
 
-/** What is written from the tables, by path from the root; run this file to write it again, a test compares. */
+/** Generated files by path from the root. Run this file to update them; a test compares them. */
 export function referencePages(): Readonly<Record<string, string>> {
   const alerts = readAlerts(REPOSITORY)
   const { values, schema } = chartFiles(gatewaySchema(), thresholdsOf(alerts))

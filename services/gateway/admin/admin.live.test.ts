@@ -156,7 +156,7 @@ test('with auditFailurePolicy closed a change is recorded before it is made, and
   const refused = await closed('/v1/approvals/x/deny', as('y'))
   assert.deepEqual([refused.status, (await told(refused)).error], [503, 'audit_unavailable'])
   const forget = await closed('/v1/memory/users/ada', { method: 'DELETE', headers: { authorization } })
-  assert.equal(forget.status, 503, 'a feature with a record of its own as well')
+  assert.equal(forget.status, 503, 'a feature that writes its own record as well')
   assert.equal(made.length, 1)
   assert.equal((await closed('/v1/revocations', as('y'))).status, 200, 'calls can always be stopped')
 })
@@ -192,7 +192,7 @@ test('without the token there is no admin API: every path is 404', async () => {
   assert.equal((await none('/v1/pins', { headers: { authorization } })).status, 404)
 })
 
-test('a token in a file counts, and one that stands in both places does not start', async () => {
+test('the token may be in a file, and a token in both the file and the variable is refused at start', async () => {
   assert.throws(
     () =>
       createAdmin({

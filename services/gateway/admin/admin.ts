@@ -13,19 +13,19 @@ import { type AdminRefusal, RefusedTokens } from './throttle/refused.ts'
 
 /** The routes of one feature. */
 export interface AdminRoutes {
-  /** Adds routes; the table (`routes.ts`) says who may call them: `context.on('GET /v1/approvals', handler)`. */
+  /** Adds routes, such as `context.on('GET /v1/approvals', handler)`. The table in `routes.ts` determines who may call them. */
   mount(context: AdminContext): void
 }
 
-/** What the frame gives to a feature's routes. */
+/** Registers the routes of a feature. */
 export interface AdminContext {
-  /** The handler meets callers with the role that the route's row asks for, before any body is read. */
+  /** Adds a handler. The role that the route's row requires is checked before any body is read. */
   on(route: AdminRoute, handler: AdminHandler): void
-  /** Bodies of this media type, up to so many bytes, come to handlers as a Buffer. Only JSON is taken otherwise. */
+  /** Accepts bodies of this media type, up to `maxBytes`, and passes them to handlers as a Buffer. By default, only JSON is accepted. */
   takes(type: string, maxBytes: number): void
 }
 
-/** Throws `AdminError`; what it answers is sent as JSON. */
+/** Handles a request. Its result is sent as JSON. Throws `AdminError` to refuse the request. */
 export type AdminHandler = (request: FastifyRequest, reply: FastifyReply, caller: Caller) => unknown
 
 /** The keys of `adminAuth` that the frame reads. */
@@ -51,11 +51,11 @@ export interface AdminOptions {
   readonly pools?: PoolObservers<'ledger_readers'>
 }
 
-/** The admin API: its frame, without the features. */
+/** The admin API, without the routes of the features. */
 export interface Admin {
-  /** Tells who calls, for what is no route of the frame; null: the admin API is disabled. */
+  /** Authenticates callers of other endpoints; null if the admin API is disabled. */
   readonly authenticate: AdminAuthentication | null
-  /** Adds every feature's routes to a listener, in a scope of their own. Disabled: adds nothing, so all of it is 404. */
+  /** Adds the routes of all features to a listener, in a separate scope. If the admin API is disabled, adds none, so that all are 404. */
   mount(app: FastifyInstance, features: readonly AdminRoutes[]): void
 }
 
@@ -86,13 +86,16 @@ export function createAdmin(options: AdminOptions): Admin {
       ...partsOf(route),
       async onRequest(request) {
         const isOpen = row.needs === 'nobody'
-        const caller = new Caller(isOpen ? NOBODY : await authenticate(request.headers.authorization, request.ip), row)
+        const caller = new Caller(
+          isOpen ? ANONYMOUS : await authenticate(request.headers.authorization, request.ip),
+          row,
+        )
         callers.set(request, caller)
         caller.admit()
       },
       handler(request, reply) {
         const caller = callers.get(request)
-        if (caller === undefined) throw new Error(`nobody was met at ${route}`)
+        if (caller === undefined) throw new Error(`no caller at ${route}`)
         const work = () => handler(request, reply, caller)
         const answer = 'readsLedger' in row ? () => readers.read(caller.by, work) : work
         if (!recordsFirst || READS.has(request.method) || caller.changesNothing) return answer()
@@ -164,14 +167,14 @@ function takesOn(scope: FastifyInstance): AdminContext['takes'] {
 /** Method and path of a row. */
 function partsOf(route: AdminRoute): { method: HTTPMethods; url: string } {
   const [method, path = ''] = route.split(' ')
-  // A colon within a segment stands for itself, as in `config:bundle`; to the router a second one says so.
+  // A colon within a segment is literal, as in `config:bundle`; the router requires it to be doubled.
   const url = path.replace(/(?<=[^/]):/g, '::')
   if (method === 'GET' || method === 'POST' || method === 'DELETE') return { method, url }
   throw new Error(`${route} has a method that no route of the admin API has`)
 }
 
-/** Whoever calls a route that needs no token. */
-const NOBODY: Principal = {
+/** The caller of a route that requires no token. */
+const ANONYMOUS: Principal = {
   by: '',
   person: [],
   groups: [],
@@ -180,18 +183,18 @@ const NOBODY: Principal = {
   byToken: false,
 }
 
-/** What a caller may know of itself. */
+/** Returns the caller's own name and roles. */
 function whoOf({ by, roles, namespaceRoles }: Principal): object {
   const within = [...namespaceRoles].map(([namespace, here]) => [namespace, [...here]])
   return { by, roles: [...roles], namespaceRoles: Object.fromEntries(within) }
 }
 
-/** What a console needs before anybody has logged in; all of it is public. */
+/** Returns the configuration that a console needs for login; all of it is public. */
 function loginOf({ mode, oidc: { issuer, clientID, scopes } }: AdminConfig): object {
   return mode === 'token' ? { mode } : { mode, issuer, clientID, scopes }
 }
 
-/** Our refusals in our shape; whatever else is thrown goes on to the listener's own handler. */
+/** Renders an AdminError. Other errors are rethrown for the error handler of the listener. */
 function answerFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (!(error instanceof AdminError)) throw error
   if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="plat-admin"')

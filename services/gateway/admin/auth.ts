@@ -9,7 +9,7 @@ const TOKEN_MAX_CHARS = 16_384
 /** RFC 6750, section 2.1: the scheme's name is case-insensitive. */
 const BEARER = /^Bearer +([!-~]+)$/i
 
-/** Tells people by their bearer tokens; whatever is no person says why not. */
+/** Identifies people by their bearer tokens, or returns why a token is refused. */
 export interface People {
   identify(token: string): Person | { readonly kind: 'fault' } | Promise<Person | { readonly kind: 'fault' }>
 }
@@ -21,9 +21,9 @@ export interface People {
 export type AdminAuthentication = (authorization: string | undefined, peer: string) => Principal | Promise<Principal>
 
 export interface AuthenticationOptions {
-  /** The static token of `PLAT_ADMIN_TOKEN`; null: none counts. */
+  /** The static token of `PLAT_ADMIN_TOKEN`; null: there is none. */
   readonly token: string | null
-  /** Whose OIDC bearer tokens count; null: nobody's. */
+  /** Verifies OIDC bearer tokens; null: they are not accepted. */
   readonly people: People | null
   readonly grants: Grants
   readonly refusals: RefusedTokens

@@ -2,16 +2,16 @@ import { AdminError } from './error.ts'
 import { may, mayAnywhere, type Principal, type Role } from './roles.ts'
 import type { RouteRow } from './routes.ts'
 
-/** Who calls a route, and what of it is theirs. */
+/** The caller of a route, with its permissions. */
 export class Caller {
   readonly #principal: Principal
   readonly #needs: Role | null
 
   readonly #within: RouteRow['within']
 
-  /** What comes of the request stands in a record of the feature's own, or nothing comes of it. */
+  /** True if the feature records the result of the request itself, or the request changes nothing. */
   readonly leavesOwnRecord: boolean
-  /** The route is a read, though it is no GET. */
+  /** The route is read-only, although it is not a GET. */
   readonly changesNothing: boolean
 
   constructor(principal: Principal, { needs, within, ownRecord, reads }: RouteRow) {
@@ -46,15 +46,15 @@ export class Caller {
   }
 
   /**
-   * May the caller see what is of this namespace? null: what is of no single one. Whatever may not be seen is `not_found`, so that nobody
-   * learns what there is elsewhere.
+   * Returns true if the caller may see objects of this namespace; null: objects of no single namespace. Others are `not_found`, so that a
+   * caller does not learn what exists in other namespaces.
    */
   sees(namespace: string | null): boolean {
     const role = this.#needs === 'auditor' ? 'auditor' : 'viewer'
     return may(this.#principal, role, namespace)
   }
 
-  /** Throws `forbidden` unless the caller has the route's role for what is of this namespace, which the caller may see. */
+  /** Throws `forbidden` unless the caller, who may see this namespace, also has the route's role in it. */
   demand(namespace: string | null): void {
     if (this.#needs === null || may(this.#principal, this.#needs, namespace)) return
     const where = namespace === null ? 'everywhere' : `in namespace ${namespace}`

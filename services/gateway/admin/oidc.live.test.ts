@@ -19,7 +19,7 @@ const ROLES = {
   admin: ['operators'],
 }
 
-/** A gateway whose admin API takes tokens of the provider; asks it for a path and answers the status. */
+/** Starts a gateway whose admin API accepts tokens of the provider; returns a function that requests a path and returns the status. */
 async function administered(
   t: TestContext,
   { state }: Provider,
@@ -56,7 +56,7 @@ test('in mode oidc people act by their roles: of their groups, or their own', as
   assert.deepEqual(await acts({ groups: ['operators'] }), [200, 404, 201, 404])
   assert.deepEqual(await acts({ preferred_username: 'kim' }), [200, 403, 201, 403])
   assert.deepEqual(await acts({ groups: ['others'] }), [403, 403, 403, 403])
-  // A provider that lets people name groups makes nobody a user.
+  // A provider with user-defined group names must not grant the roles of a user.
   assert.deepEqual(await acts({ groups: ['user:kim'] }), [403, 403, 403, 403])
   assert.equal((await ask(TOKEN, 'GET', '/v1/approvals')).status, 401, 'the static token counts for nothing')
 })
@@ -137,7 +137,7 @@ test('keys come from jwksURL, or else by discovery', async (t) => {
   ])
 })
 
-test('an issuer behind an authority of its own is trusted by caFile, and not without it', async (t) => {
+test('an issuer with a private certificate authority is trusted only with caFile', async (t) => {
   // Shows D3.adminAuth.oidc.caFile.
   const dir = tempFolder()
   const authority = await createAuthority({ name: 'test authority', ca: true, now: Date.now() })

@@ -9,16 +9,16 @@ export interface PageSize {
 
 const PAGE: PageSize = { usual: 100, most: 1000 }
 
-/** How every list of the admin API answers. */
+/** A page of a list of the admin API. */
 export interface Page<T> {
   readonly items: readonly T[]
-  /** Asks for the next page as `cursor`; null at the end. */
+  /** `cursor` of the next page; null at the end. */
   readonly nextCursor: string | null
 }
 
 /**
- * One page of `items`, which stand in the descending order of their ids: `limit` and `cursor` of the query. The cursor
- * is the last id that was told, so that what is added or removed meanwhile moves no other item across pages.
+ * Returns one page of `items`, which must be in descending order of their ids, by `limit` and `cursor` of the query. The cursor is the
+ * last id of the previous page, so that items that are added or removed between requests do not move others across pages.
  */
 export function page<T extends { readonly id: string }>(items: readonly T[], query: unknown, size = PAGE): Page<T> {
   const limit = limitOf(query, size)

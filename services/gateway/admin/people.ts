@@ -1,19 +1,19 @@
-/** `adminAuth.people`: by name, who a person is for the identity provider, and under which other names sessions or chats know that person. */
+/** `adminAuth.people`: by name, the issuer and subject of a person, and aliases in sessions or chats. */
 export type PeopleTable = Readonly<
   Record<string, { readonly issuer: string; readonly subject: string; readonly aliases: readonly string[] }>
 >
 
-/** What identifies a person: `sub:["<issuer>","<subject>"]`, and `name:<name>` for each name, in lower case. */
+/** Identifiers of a person: `sub:["<issuer>","<subject>"]`, and `name:<name>` for each name, in lower case. */
 export type PersonMarks = readonly string[]
 
-/** What is known of a person where the person acts. */
+/** Names and subject of an acting person. */
 export interface KnownPerson {
   readonly names: readonly string[]
   /** Issuer and subject of a verified token; null: only names are known. */
   readonly subject: { readonly issuer: string; readonly subject: string } | null
 }
 
-/** The marks of a person, with those that the table adds. */
+/** Returns the identifiers of a person, including those of the table. */
 export function marksOf({ names, subject }: KnownPerson, table: PeopleTable): PersonMarks {
   const own = [...names.map(nameMark), ...(subject === null ? [] : [subjectMark(subject)])]
   const all = new Set(own)

@@ -20,7 +20,7 @@ export function parameter(params: unknown, name: string): string {
   return value
 }
 
-/** A query parameter that stands at most once. */
+/** Returns a query parameter, which must occur at most once. */
 export function queried(query: unknown, name: string): string | null {
   const value = member(query, name)
   if (value === undefined) return null
@@ -28,7 +28,7 @@ export function queried(query: unknown, name: string): string | null {
   throw new AdminError('invalid_request', `${name}: must stand once`)
 }
 
-/** A record's number, or a time (RFC 3339); null where nobody says. */
+/** Returns a record number or a time (RFC 3339); null if the parameter is absent. */
 export function momentIn(text: string | null, name: string): LedgerMoment | null {
   if (text === null) return null
   if (/^\d+$/.test(text)) return seqIn(text, name)

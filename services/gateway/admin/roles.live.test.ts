@@ -52,14 +52,14 @@ function calling(route: string): string {
   return route.replaceAll(/:\w+/g, (name) => PARAMETERS[name] ?? name) + query
 }
 
-/** What a caller must not meet: the answer of a route that is there and lets nobody of this kind in. */
+/** Statuses of routes that exist but that the caller may not call. */
 function expected({ needs, within }: RouteRow, role: Role | null, where: 'everywhere' | 'shop'): boolean {
   if (needs === 'nobody' || needs === 'person') return true
   if (role === null || (where === 'shop' && within === 'cluster')) return false
   return allows(new Set([role]), needs)
 }
 
-test('every route lets in the roles that its row says, and nobody else', async (t) => {
+test('every route permits only the roles of its row', async (t) => {
   // Shows D3.adminAuth.role.audit-forwarder.
   const ask = await setUp(t)
   const absent: string[] = []
@@ -81,14 +81,14 @@ test('every route lets in the roles that its row says, and nobody else', async (
       assert.notEqual(status, 500, `${asked} as ${user}: ${text}`)
     }
   }
-  // Of features that are off; a row that nobody mounts is a mistake.
+  // Rows of disabled features; any other row without a route is a bug.
   const memory = ['GET /v1/memory', 'DELETE /v1/memory/users/:user']
   const accounts = ['GET /v1/accounts', 'DELETE /v1/accounts/:id']
   const audit = ['POST /v1/audit/anchors', 'POST /v1/audit/segments']
   assert.deepEqual(absent, [...memory, 'POST /v1/admin/config:bundle', ...accounts, ...audit])
 })
 
-test('who the caller is, and may, is told to the caller', async (t) => {
+test('a caller can read its own name and roles', async (t) => {
   const ask = await setUp(t)
   assert.deepEqual((await ask('viewer', 'GET /v1/whoami')).body, {
     by: 'user:viewer',
@@ -134,7 +134,7 @@ test('with a role in one namespace only what is of that namespace is revoked, se
   for (const { id, target } of items) {
     const isOwn = JSON.stringify(target).includes('"shop') && !target.tenant && !target.session?.startsWith('shopping')
     const lifted = await ask('shop-killswitch', `DELETE /v1/revocations/${id}`)
-    // What is elsewhere looks as if it were not there; what may be seen but not lifted says so.
+    // Objects of other namespaces are not found; those that the caller may see but not change are forbidden.
     assert.equal(lifted.status, isOwn ? 204 : 404, JSON.stringify(target))
     if (!isOwn)
       assert.equal(

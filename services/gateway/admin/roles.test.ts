@@ -11,7 +11,7 @@ const nobody = {
   byToken: false,
 }
 
-test('each role may do its own, deciders also see, admin may do all, and nobody reads the audit by chance', () => {
+test('each role has its permissions, approver and killswitch may also view, admin has all, and only auditor reads the audit', () => {
   const allowed = (role: Role) => ALL_ROLES.filter((wanted) => may({ ...nobody, roles: new Set([role]) }, wanted, null))
   assert.deepEqual(Object.fromEntries(ALL_ROLES.map((role) => [role, allowed(role)])), {
     viewer: ['viewer'],

@@ -2,7 +2,7 @@
 import type { Role } from './roles.ts'
 
 export interface RouteRow {
-  /** The role that is needed; `person`: anybody with a valid token; `nobody`: no token. */
+  /** The required role; `person`: any valid token; `nobody`: no token required. */
   readonly needs: Role | 'person' | 'nobody'
   /**
    * `namespace`: a role in one namespace lets its holder in, who then sees and changes what is of that namespace alone.

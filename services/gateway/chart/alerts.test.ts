@@ -45,7 +45,7 @@ test('groups, names, severities and times are those of the contract', () => {
   assert.deepEqual(lines, DOCUMENTED.trim().split(/\n\s*/))
 })
 
-test('every threshold of the contract is a default, and stands in its expression by name', () => {
+test('every threshold of the contract is a default, and its expression uses it by name', () => {
   assert.deepEqual(thresholdsOf(groups), {
     SessionReadySLO: { seconds: 5 },
     SessionFailureRate: { share: 0.25, sessions: 5 },
@@ -99,7 +99,7 @@ test('every alert links to its section of the runbooks', () => {
   assert.deepEqual([...anchors].sort(), [...new Set(alerts.map(({ alert }) => alert.toLowerCase()))].sort())
 })
 
-test('series of the gateway that a rule reads have the labels, and can have the values, that it asks for', () => {
+test('series of the gateway have the labels and can have the values that rules use', () => {
   let asked = 0
   for (const { expr } of groups.flatMap(({ rules }) => rules)) {
     for (const [, name = '', matchers = ''] of expr.matchAll(/\b(plat_gateway_[a-z_]+)(?:\{([^}]*)\})?/g)) {

@@ -57,7 +57,7 @@ export function thresholdsOf(groups: readonly AlertGroup[]): Thresholds {
   return all
 }
 
-/** What only the installation knows: the same words as the chart's template fills in. */
+/** Values of the installation: the placeholders that the chart's template fills in. */
 export interface Installation {
   /** Where a reader finds `docs/runbooks.md`. */
   readonly runbookBaseURL: string

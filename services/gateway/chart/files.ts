@@ -24,7 +24,7 @@ const VALUES_HEAD = `# Written from services/gateway/chart/values.ts and the gat
 # docs/kubernetes.md shows how the chart is installed.
 `
 
-/** What stands above gateway.config, of which only what the chart sets is written out. */
+/** Comment above gateway.config, of which only values set by the chart are listed. */
 const CONFIG_MEANS =
   'gateway.json as it is: every key of docs/reference/gateway.md may stand here. Addresses of the broker, the files that the operator renders and the journals are filled in where they are left out.'
 
@@ -37,7 +37,7 @@ export function chartFiles(gateway: Node, thresholds: Thresholds): { values: str
     put(config, path.split('.'), value)
     described = withDefault(described, path.split('.'), value)
   }
-  // What gateway.json has in it is not written out: its properties stay in the schema, the default in the values.
+  // Members of gateway.json are not listed: the schema has their properties, and the values have the defaults.
   const shown = { type: 'object', default: config, description: CONFIG_MEANS }
   const values = chartValues(shown, thresholds)
   const properties = chartValues({ ...forGo(described), description: CONFIG_MEANS }, thresholds).properties ?? {}
@@ -61,7 +61,7 @@ function nodeAt(node: Node, path: string): Node | undefined {
   return path.split('.').reduce<Node | undefined>((at, key) => at?.properties?.[key], node)
 }
 
-/** The schema with another default at `path`: whoever leaves the key out gets it from the chart, so it is not required. */
+/** Returns the schema with another default at `path`. The key is not required, because the chart supplies it. */
 function withDefault(node: Node, [key = '', ...below]: readonly string[], value: unknown): Node {
   const member = node.properties?.[key]
   if (member === undefined) throw new Error(`${key} is no key of gateway.json`)

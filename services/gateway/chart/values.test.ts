@@ -29,7 +29,7 @@ test('the values of the chart fit their own schema, and every one of them has a 
   assert.ok(Check(schema, parse(read('deploy/chart/values.yaml'))))
   const unsaid: string[] = []
   const walk = (node: Described, where: string) => {
-    // What gateway.json has in it is described by its own tables; a threshold by the words of its alert.
+    // Members of gateway.json are described in its tables, thresholds in their alerts.
     if (where === 'gateway.config' || where === 'alerts.thresholds') return
     for (const [key, member] of Object.entries(node.properties ?? {})) {
       if (!member.description) unsaid.push(`${where}.${key}`)

@@ -3,7 +3,7 @@ import { key, type Node } from '@plat/config'
 import Type from 'typebox'
 import type { Thresholds } from './alerts.ts'
 
-/** What Kubernetes defines, and checks when it is applied. */
+/** Defined by Kubernetes, which validates it when it is applied. */
 const native = (description: string, preset: object = {}): Node => ({ type: 'object', default: preset, description })
 const natives = (description: string): Node => ({
   type: 'array',

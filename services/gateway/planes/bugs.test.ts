@@ -27,7 +27,7 @@ function fails(): never {
   throw new TypeError('a bug')
 }
 
-/** What a server responds, over a client that opens no connection. Null: the client itself has the bug. */
+/** Response of a server, over a client that opens no connection. Null: the client itself has the bug. */
 function clientOf(response: { readonly type: string; readonly body: string } | null) {
   return () => ({
     send(_: ClientRequest, receiver: Receiver) {

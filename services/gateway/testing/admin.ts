@@ -1,7 +1,7 @@
 import { systemClock } from '@plat/core'
 import type { AdminOptions } from '../admin/index.ts'
 
-/** `adminAuth` as it stands when nobody configures it: the static token alone. */
+/** `adminAuth` with its defaults: only the static token. */
 export const tokenMode: Pick<AdminOptions, 'config' | 'people' | 'recordsFirst' | 'clock' | 'refused'> = {
   config: { mode: 'token', roles: {}, namespaceRoles: {}, people: {}, oidc: { issuer: '', clientID: '', scopes: [] } },
   people: null,

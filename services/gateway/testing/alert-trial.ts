@@ -10,7 +10,7 @@ export const RULES_FILE = 'plat.rules.yaml'
 /** By series its values, one every 30 seconds, in promtool's words. */
 export type Input = Readonly<Record<string, string>>
 
-/** What an alert is tried on. */
+/** Input of a trial of an alert. */
 export interface Trial {
   /** The alert fires at this time, */
   readonly at: string
@@ -64,7 +64,7 @@ export function tryAlert(
   return nameOf(rule)
 }
 
-/** Tells rules of one alert apart. */
+/** Distinguishes rules of one alert. */
 export function nameOf({ alert, severity, labels }: ReturnType<typeof alertsOf>[number]): string {
   return [alert, severity, labels?.mode].join(' ')
 }

@@ -10,7 +10,7 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { started, TOKEN } from './started.ts'
 
-/** What a receiver was sent. */
+/** A request that a receiver got. */
 export interface ReceivedMessage {
   readonly method: string
   readonly path: string
@@ -76,11 +76,11 @@ export function callOf(secret: string): string {
 export interface ApprovalFixture {
   readonly url: string
   readonly auditPath: string
-  /** Holds a call; `answer` is what the agent is told at last. */
+  /** Makes a call that waits for an approval; `answer` resolves to the final response to the agent. */
   hold(secret?: string, user?: string): Promise<{ readonly id: string; readonly answer: Promise<string> }>
-  /** A call for this user; what the agent is told at last. */
+  /** Makes a call for this user, and resolves to the final response to the agent. */
   call(secret: string, user: string): Promise<string>
-  /** Asks the admin API. */
+  /** Sends a request to the admin API. */
   admin(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: Members }>
   callback(name: string, sent: { readonly headers: Record<string, string>; readonly body: string }): Promise<CallResult>
 }

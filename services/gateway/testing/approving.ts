@@ -5,7 +5,7 @@ type Members = Readonly<Record<string, unknown>>
 
 /** Somebody with the admin token, who decides what waits for a person. */
 export interface Approver {
-  /** What is asked, once something waits. */
+  /** Resolves to the pending approval, once there is one. */
   pending(): Promise<Members>
   /** Decides what waits, once something does. */
   decide(verdict: 'approve' | 'deny'): Promise<Members>

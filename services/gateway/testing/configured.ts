@@ -5,7 +5,7 @@ import { formatProblem } from '@plat/config'
 import { checkGatewayConfig, type GatewayConfig, typedConfig } from '../config.ts'
 import { REPOSITORY } from '../reference.ts'
 
-/** What every gateway.json must say; its files need not be there. */
+/** The required members of gateway.json; its files need not exist. */
 const LEAST = {
   policyFile: '/policies.json',
   auditPath: '/audit.jsonl',

@@ -12,7 +12,7 @@ export const AUDIENCE = 'plat-admin'
 export const es256 = () => signerOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'test key')
 export const rs256 = () => signerOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey, 'test key')
 
-/** An identity provider on loopback: its metadata, its keys, and what was asked of it. */
+/** An identity provider on loopback: its metadata, its keys, and the requests that it received. */
 export async function provider(t: TestContext, tls?: { readonly key: string; readonly cert: string }) {
   const state: { signer: Signer; issuer: string } = { signer: es256(), issuer: '' }
   const asked: string[] = []

@@ -7,11 +7,11 @@ import { unpackDebianPackage } from '@plat/testkit/processes/debian'
 /** The Debian package that holds promtool. */
 const PACKAGE = 'prometheus'
 
-/** What judges metrics and rules as Prometheus does. */
+/** Checks metrics and rules with promtool of Prometheus. */
 export interface Promtool {
   /** A folder that goes with it. */
   readonly dir: string
-  /** What it has to say; begins with `exit <status>` when it is not content. */
+  /** Returns its output, which starts with `exit <status>` if it failed. */
   run(args: readonly string[], input?: string): string
   remove(): void
 }

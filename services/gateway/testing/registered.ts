@@ -8,7 +8,7 @@ import type { TestIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
 import { started } from './started.ts'
 
-/** How one server stands in the registry. */
+/** Entry of a server in the registry. */
 export interface ServerOptions {
   readonly url: string
   readonly auth: AuthEntry

@@ -20,7 +20,7 @@ const SCOPE = [...SERVERS.map((name) => `tools:${name}`), 'tools:nobody', 'model
 
 /** A gateway over TLS that has served calls of every kind, so that every series of what is built has an event. */
 export interface Served {
-  /** What `GET /metrics` answers now. */
+  /** Resolves to the current response of `GET /metrics`. */
   metrics(): Promise<string>
 }
 
@@ -72,7 +72,7 @@ function as(token: string, body: object | null = callOf('read')): Wanted {
 
 async function everyToken(send: Send, issuer: TestIssuer): Promise<void> {
   await send('/mcp/notes', { body: callOf('read') })
-  // What cannot stand in a header never reaches the gateway.
+  // Values that are invalid in a header never reach the gateway.
   const invalid = issuer.invalid().filter(({ token }) => /^[\x21-\x7e]{1,8192}$/.test(token))
   const oneOfEach = new Map(invalid.map((one) => [one.reason, one.token]))
   for (const token of oneOfEach.values()) await send('/mcp/notes', as(token))

@@ -10,7 +10,7 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { type GatewayFixture, started, TOKEN } from './started.ts'
 
-/** What a test changes of what it stands on. */
+/** Options of the fixture. */
 export interface TunnelSetup {
   /** Keys of gateway.json, laid over those by which `localhost` can be reached. */
   readonly config?: object
@@ -18,7 +18,7 @@ export interface TunnelSetup {
   readonly web?: object
   /** The test ends the gateway itself. */
   readonly drained?: boolean
-  /** What stands at the other end; without it everything is sent back. */
+  /** Handles connections at the host; absent: everything is echoed. */
   readonly host?: (socket: Socket) => void
 }
 
@@ -29,7 +29,7 @@ export interface TunnelResponse {
   readonly head: string
   /** Read up to the end of the head. */
   readonly socket: Socket
-  /** What a refusal said; its connection is closed by then. */
+  /** A refusal, after its connection was closed. */
   readonly told: Readonly<Record<string, unknown>>
 }
 
@@ -39,7 +39,7 @@ export interface TunnelFixture extends GatewayFixture {
   /** Connections that the host took. */
   readonly taken: readonly Socket[]
   token(claims?: object): string
-  /** Asks for a tunnel to `localhost`; `null` for `authorization` sends none, `early` goes out with the head. */
+  /** Requests a tunnel to `localhost`. If `authorization` is null, none is sent; `early` is sent together with the head. */
   ask(more?: {
     readonly target?: string
     readonly authorization?: string | null

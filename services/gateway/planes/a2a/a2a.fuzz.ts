@@ -42,7 +42,7 @@ const listed = fc.record(
   { requiredKeys: [] },
 )
 
-/** What a lenient reader of ProtoJSON takes the ids of a message to be: both spellings, everything made a string. */
+/** Returns the ids of a message as a lenient ProtoJSON parser reads them: both spellings, all values converted to strings. */
 function lenientIds(message: Readonly<Record<string, unknown>>): readonly string[] {
   const one = (...names: readonly string[]) =>
     names.map((name) => message[name]).filter((value) => value !== undefined && value !== null)
@@ -51,7 +51,7 @@ function lenientIds(message: Readonly<Record<string, unknown>>): readonly string
   return all.map(String).filter((text) => text !== '')
 }
 
-/** Lets every text through as it came, in other pieces. */
+/** Passes every text unchanged, in other pieces. */
 class Late implements TextRedactor {
   #held = ''
 
@@ -107,10 +107,10 @@ export const target = fuzzTarget('a2a', {
     const json = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))
     const own = ownTasks(json, { owns: (task) => task === 'mine', sealPage: () => 'sealed' })
     if (own === null) return
-    const told = JSON.parse(own.toString()).result
-    assert.ok(told.tasks.every((task: unknown) => isObject(task) && task.id === 'mine'))
-    assert.equal(told.totalSize, told.tasks.length)
-    assert.ok(told.nextPageToken === '' || told.nextPageToken === 'sealed')
+    const parsed = JSON.parse(own.toString()).result
+    assert.ok(parsed.tasks.every((task: unknown) => isObject(task) && task.id === 'mine'))
+    assert.equal(parsed.totalSize, parsed.tasks.length)
+    assert.ok(parsed.nextPageToken === '' || parsed.nextPageToken === 'sealed')
   }),
   'texts in parts stay what they are when nothing is taken out': fc.property(
     fc.array(fc.record({ text: fc.string() }), { maxLength: 5 }),

@@ -3,7 +3,7 @@ import { refusalHeaders } from '../wire/refusal.ts'
 import { A2aFrame, eventOf } from './frame.ts'
 import { type A2aRequest, noted } from './request.ts'
 
-/** Errors that A2A itself defines (section 5.4), by their code: their reason and their domain are the protocol's. */
+/** Reasons of the errors that A2A defines (section 5.4), by code. Their domain is the protocol's. */
 const PROTOCOL_REASONS: Readonly<Record<number, string>> = {
   [-32001]: 'TASK_NOT_FOUND',
   [-32002]: 'TASK_NOT_CANCELABLE',
@@ -14,11 +14,11 @@ const PROTOCOL_REASONS: Readonly<Record<number, string>> = {
 }
 
 const PROTOCOL_DOMAIN = 'a2a-protocol.org'
-/** Of reasons that the gateway defines. */
+/** Domain of reasons that the gateway defines. */
 const OWN_DOMAIN = 'plat.dev'
 const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo'
 
-/** The answer to a refused request while no head has been sent. */
+/** Renders a refusal before the head was sent. */
 export function refusal(arrival: RequestContext, denial: Denial): { readonly head: Head; readonly frame: A2aFrame } {
   const request = noted(arrival.wire)
   const headers = refusalHeaders(denial)
@@ -27,19 +27,19 @@ export function refusal(arrival: RequestContext, denial: Denial): { readonly hea
   return { head: { status, headers }, frame: A2aFrame.body('error', errorMessage(arrival.id, request, denial)) }
 }
 
-/** Whether a refusal is told by the HTTP status: what never became a call, cards, challenges, and what the error table says so. */
+/** Returns true if a refusal is sent as the HTTP status: for requests that were not read, cards, challenges, and rows with `http`. */
 function isHttpLevel(request: A2aRequest | null, denial: Denial): boolean {
   if (request === null || request.bytes === null) return true
   const row = errorTable[denial.code]
   return ('http' in row && row.http) || statusOf(denial) === 401
 }
 
-/** The terminal error of a stream whose head has been sent. */
+/** Returns the error that ends a stream whose head has been sent. */
 export function terminalError(decisionId: string, request: A2aRequest | null, denial: Denial): A2aFrame {
   return A2aFrame.event(eventOf(errorMessage(decisionId, request, denial)))
 }
 
-/** The JSON-RPC error of a denial, as bytes: with the request's own id, byte for byte. */
+/** Returns the bytes of the JSON-RPC error of a denial, with the id of the request as the caller wrote it. */
 function errorMessage(decisionId: string, request: A2aRequest | null, denial: Denial): Uint8Array {
   const row = errorTable[denial.code]
   const named = denial.data?.rpc
@@ -49,7 +49,7 @@ function errorMessage(decisionId: string, request: A2aRequest | null, denial: De
   return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id, Buffer.from(`,"error":${JSON.stringify(error)}}`)])
 }
 
-/** google.rpc.ErrorInfo in ProtoJSON: values of `metadata` are strings. `error` is the gateway's own word. */
+/** Returns a google.rpc.ErrorInfo in ProtoJSON: values of `metadata` are strings. `error` is the gateway's error code. */
 function errorInfo(decisionId: string, denial: Denial, code: number): object {
   const { policy, rule, retryAfterMs, data } = denial
   const reason = PROTOCOL_REASONS[code]

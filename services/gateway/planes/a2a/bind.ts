@@ -11,11 +11,11 @@ import type { Review, RunningReview } from '../../pipeline/stage.ts'
 import { A2aFrame } from './frame.ts'
 import { namedIn, responseIn } from './response.ts'
 
-/** Keeps who owns what agents give their callers to come back with. */
+/** Owners of the tasks and contexts that agents return. */
 export interface Owners {
-  /** Names of the caller's sessions for which the agent may work in this call; null: not all are known. */
+  /** Returns the names of the caller's sessions for which the agent may work in this call; null if not all are known. */
   sendersOf(call: Call<'identity' | 'target'>): readonly string[] | null
-  /** Null: the caller owns it, durably. */
+  /** Resolves to null when the ownership of the caller is durable. */
   bind(
     bringing: {
       readonly identity: Identity
@@ -28,7 +28,7 @@ export interface Owners {
   ): null | Denial | Promise<Denial | null>
 }
 
-/** Binds tasks and contexts to the caller whose message brought them: durable before the frame leaves that names them. */
+/** Binds tasks and contexts to the caller whose message created them, durably before the frame that names them is sent. */
 export function createBindReview(owners: Owners): Review<'identity' | 'target'> {
   return {
     name: 'bind',
@@ -47,7 +47,7 @@ class Binder implements RunningReview {
   }
 
   frame(frame: Frame): FrameVerdict {
-    if (!(frame instanceof A2aFrame)) return deny('internal', 'an answer came in a form that cannot be bound')
+    if (!(frame instanceof A2aFrame)) return deny('internal', 'a response has a form that cannot be bound')
     const response = frame.json === null ? null : responseIn(frame)
     if (response === null) return [frame]
     const { id, facts } = this.#call

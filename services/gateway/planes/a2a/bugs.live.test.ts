@@ -9,7 +9,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import { Forwarding } from './forward.ts'
 import { A2aBody, A2aRequest } from './request.ts'
 
-test('an error of the gateway while it reads a response is no failure of the agent', async (t) => {
+test('an error of the gateway while reading a response is not reported as a failure of the agent', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const dialer = createDialer({ clock: systemClock, log: silentLog, allowedCIDRs: ['127.0.0.0/8'] })
@@ -31,7 +31,7 @@ test('an error of the gateway while it reads a response is no failure of the age
   }
   const place = { server: 'a2a/default/helper', endpoint: agent.url, timeoutSeconds: null }
   const request = new A2aRequest({ method: 'ListTasks', bytes, idValue: 1 })
-  // The runner turns what is thrown into `internal` and logs it with the decision id.
+  // The runner converts the error to `internal` and logs it with the decision id.
   const forwarding = new Forwarding(forwarder, { call, request, agent: place, transaction: null, sent: false })
   await assert.rejects(forwarding.run(), { name: 'TypeError', message: 'a bug' })
 })

@@ -10,7 +10,7 @@ import { STRANGER, setUpA2a } from './testing/fixture.ts'
 
 const CARD = '/.well-known/agent-card.json'
 
-test('a card needs a token of somebody who may call, leads to the gateway, and is not read from the agent each time', async (t) => {
+test('a card requires a token of a permitted caller, has the URL of the gateway, and is cached', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { url, token } = await setUpA2a(t, agent)
@@ -33,7 +33,7 @@ test('a card needs a token of somebody who may call, leads to the gateway, and i
   assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET'])
 })
 
-test('public cards need no token, and what signs them is published beside them', async (t) => {
+test('public cards require no token, and the keys that sign them are published', async (t) => {
   // Shows D3.a2a.publicCards.
   const agent = await startTestAgent()
   t.after(() => agent.close())
@@ -43,15 +43,15 @@ test('public cards need no token, and what signs them is published beside them',
   const response = await fetch(`${url}/a2a/default/helper${CARD}`)
   assert.deepEqual([response.status, response.headers.get('cache-control')], [200, 'public, max-age=300'])
   const card = JSON.parse(await response.text())
-  const told: (string | undefined)[] = []
+  const locations: (string | undefined)[] = []
   const keys = createRemoteJWKSet(new URL(`${url}/a2a/.well-known/jwks.json`))
   await verifyAgentCardSignature(async (kid, jku) => {
-    told.push(jku)
+    locations.push(jku)
     return keys({ kid, alg: 'EdDSA' })
   })(card)
-  assert.deepEqual(told, ['https://gw.example/a2a/.well-known/jwks.json'])
+  assert.deepEqual(locations, ['https://gw.example/a2a/.well-known/jwks.json'])
   assert.equal((await fetch(`${url}/a2a/default/nobody${CARD}`)).status, 404)
-  // Everything else still needs one.
+  // All other requests still require one.
   assert.equal((await fetch(`${url}/a2a/default/helper`)).status, 401)
   const unread = await fetch(`${url}/a2a/default/helper`, { method: 'POST', body: '{}' })
   assert.equal(unread.status, 401)

@@ -12,42 +12,42 @@ import { VERSION } from './read.ts'
 import type { A2aRequest } from './request.ts'
 import { isAnswerTo, isTask, namedIn, namedInSent, responseIn, StreamProgress } from './response.ts'
 
-/** Largest JSON answer of an agent, in bytes. */
+/** Largest JSON response of an agent, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
 /** A2A "invalid agent response". */
 const INVALID_AGENT_RESPONSE = -32006
 
-/** How an agent is reached. */
+/** How to connect to an agent. */
 export interface AgentPlace {
   /** `a2a/<ns>/<agent>`. */
   readonly server: string
   readonly endpoint: string
-  /** Wait for response heads; null: the gateway's default. */
+  /** Time limit for response heads; null: the gateway's default. */
   readonly timeoutSeconds: number | null
 }
 
-/** Says under the gateway's signature who calls (docs/spec/gateway.md, `txnTokens`). */
+/** Transaction tokens, which name the caller under the gateway's signature (docs/spec/gateway.md, `txnTokens`). */
 export interface Transactions {
-  /** It stands instead of the `x-plat-*` headers, not beside them. */
+  /** True if the token replaces the `x-plat-*` headers. */
   readonly replaces: boolean
-  /** The value of header `Txn-Token` for this call. */
+  /** Returns the value of the header `Txn-Token` for this call. */
   token(call: Call<'identity' | 'target'>): string | Denial
 }
 
-/** What forwarding needs beside the call. */
+/** Dependencies of forwarding. */
 export interface Forwarder {
   readonly clock: Clock
   readonly dialer: Pick<Dialer, 'client'>
   readonly upstreamTimeoutMs: number
   /** CA bundle for every agent; null: none. */
   readonly extraCA: string | null
-  /** Null: agents are shown no transaction tokens. */
+  /** Null: no transaction tokens are sent. */
   readonly transactions: Transactions | null
   viewOf(identity: Identity, server: string): ListView
 }
 
-/** The parts of an endpoint that a request needs. */
+/** Parts of an endpoint's URL for requests. */
 interface EndpointAddress {
   readonly origin: string
   /** Path and query. */
@@ -55,53 +55,53 @@ interface EndpointAddress {
   readonly trust: TrustOptions | undefined
 }
 
-/** Taken apart once: an agent lives as long as the table that holds it. */
-const ways = new WeakMap<AgentPlace, EndpointAddress>()
+/** Parsed endpoints by agent. */
+const addresses = new WeakMap<AgentPlace, EndpointAddress>()
 
 function wayTo(agent: AgentPlace, extraCA: string | null): EndpointAddress {
-  const known = ways.get(agent)
+  const known = addresses.get(agent)
   if (known !== undefined) return known
   const { protocol, host, pathname, search } = new URL(agent.endpoint)
   const caPEM = joinedBundles([extraCA])
-  // The origin stands in each record: joined, it lies in one piece, unlike the one that a URL tells.
+  // Every record contains the origin: `join` makes a flat string, whereas that of a URL is a rope, which is slower to serialize.
   const way = {
     origin: [protocol, host].join('//'),
     path: pathname + search,
     trust: caPEM === null ? undefined : { caPEM },
   }
-  ways.set(agent, way)
+  addresses.set(agent, way)
   return way
 }
 
-/** One call on its way to an agent. */
+/** A call to forward to an agent. */
 export interface A2aForward {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: A2aRequest
   readonly agent: AgentPlace
-  /** Its transaction token; null: there are none. */
+  /** Its transaction token; null: none is sent. */
   readonly transaction: string | null
-  /** A wait has opened an event stream already. */
+  /** A wait for an approval has already opened an event stream. */
   readonly sent: boolean
 }
 
 /**
- * Sends one request to an agent and hands its answer out in frames. Bytes that nobody changed arrive as they were sent, in both
- * directions. Of the caller the agent hears its names, in `x-plat-*` headers that the gateway writes; never its token.
+ * Sends one request to an agent and returns its response in frames. Unchanged bytes are forwarded as received, in both directions. The
+ * agent gets the names of the caller in `x-plat-*` headers that the gateway writes, and never its token.
  */
 export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   readonly #forwarder: Forwarder
-  readonly #passage: A2aForward
+  readonly #context: A2aForward
   readonly #progress = new StreamProgress()
   #exchange: UpstreamExchange | null = null
   #late = false
 
-  constructor(forwarder: Forwarder, passage: A2aForward) {
+  constructor(forwarder: Forwarder, context: A2aForward) {
     this.#forwarder = forwarder
-    this.#passage = passage
+    this.#context = context
   }
 
   async run(): Promise<Reply | Denial> {
-    const { agent, call, request, sent } = this.#passage
+    const { agent, call, request, sent } = this.#context
     const { clock } = this.#forwarder
     const started = clock.monotonic()
     const { origin, exchange } = this.#send()
@@ -111,9 +111,9 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       const refusal = unusable(agent.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (head.status < 300 && isStreamType(head.headers)) {
-        if (request.row?.streams !== true) return this.#giveUp(this.#invalid('a stream that was not asked for'))
-        const told = { status: head.status, headers: { ...STREAM_HEADERS } }
-        return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
+        if (request.row?.streams !== true) return this.#giveUp(this.#invalid('a stream that was not requested'))
+        const replyHead = { status: head.status, headers: { ...STREAM_HEADERS } }
+        return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
       const all = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call })
       const bytes = all instanceof Promise ? await this.#inTime(all, started) : all
@@ -126,20 +126,20 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       return { kind: 'frames', head: { status: head.status, headers: JSON_HEADERS }, attempts, frames }
     } catch (error) {
       if (this.#late) return this.#giveUp(deny('upstream_timeout', `${agent.server} did not answer in time`))
-      if (error instanceof JsonError) return this.#giveUp(this.#invalid('what is not strict JSON'))
+      if (error instanceof JsonError) return this.#giveUp(this.#invalid('a body that is not strict JSON'))
       if (error instanceof UpstreamError) return this.#giveUp(failure(agent.server, error))
-      // A bug of the gateway: the runner logs it with the decision id.
+      // A bug of the gateway, which the runner logs with the decision id.
       this.stop()
       throw error
     }
   }
 
   get #timeoutMs(): number {
-    const { timeoutSeconds } = this.#passage.agent
+    const { timeoutSeconds } = this.#context.agent
     return timeoutSeconds === null ? this.#forwarder.upstreamTimeoutMs : timeoutSeconds * 1000
   }
 
-  /** The body of a JSON response counts against the same time as its head. */
+  /** Applies the time limit of the response head to the whole JSON body. */
   async #inTime<T>(body: Promise<T>, started: number): Promise<T> {
     const { clock } = this.#forwarder
     const cancel = clock.after(Math.max(0, started + this.#timeoutMs - clock.monotonic()), () => {
@@ -153,38 +153,38 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     }
   }
 
-  /** An event as it goes on. Throws what ends the stream. */
+  /** Returns the frame to relay for an event. Throws to end the stream with an error. */
   pass(event: Uint8Array): A2aFrame {
     const frame = A2aFrame.event(event)
     if (frame.json === null) return frame
     const response = responseIn(frame)
-    const named = response === null || !isAnswerTo(this.#passage.request, frame) ? null : namedIn(response)
+    const named = response === null || !isAnswerTo(this.#context.request, frame) ? null : namedIn(response)
     if (response === null || named === null || this.#progress.isOver)
-      throw new AbandonedError('the agent sent what is no event of its protocol')
+      throw new AbandonedError('the agent sent an event that is not valid in A2A')
     this.#checkTask(named.tasks)
     this.#progress.took(response)
     return frame
   }
 
-  /** The call was stopped. */
+  /** Called when the call is aborted. */
   handleEvent(): void {
     this.stop()
   }
 
-  /** Nobody reads the answer any more. The task goes on at its agent; its owner can come back for it. */
+  /** Aborts the request. The task continues at its agent, and its owner can query it later. */
   stop(): void {
     this.#done()
-    this.#exchange?.abort(String(this.#passage.call.signal.reason ?? 'the answer is not wanted'))
+    this.#exchange?.abort(String(this.#context.call.signal.reason ?? 'the answer is not wanted'))
   }
 
-  /** Throws where the response is not complete: its task is neither over nor waiting for its caller. */
+  /** Throws AbandonedError if the response is incomplete: its task has neither ended nor waits for its caller. */
   ended(): void {
     this.#done()
     if (!this.#progress.mayEnd) throw new AbandonedError('the agent ended its stream before its task')
   }
 
   #done(): void {
-    this.#passage.call.signal.removeEventListener('abort', this)
+    this.#context.call.signal.removeEventListener('abort', this)
   }
 
   #giveUp(denial: Denial): Denial {
@@ -194,12 +194,12 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   }
 
   #invalid(what: string): Denial {
-    const reason = `${this.#passage.agent.server} sent ${what}`
+    const reason = `${this.#context.agent.server} sent ${what}`
     return deny('upstream_error', reason, { data: { rpc: INVALID_AGENT_RESPONSE } })
   }
 
   #send() {
-    const { call, request, agent, transaction } = this.#passage
+    const { call, request, agent, transaction } = this.#context
     const { dialer, extraCA, transactions } = this.#forwarder
     const { origin, path, trust } = wayTo(agent, extraCA)
     const exchange = new UpstreamExchange(dialer.client(origin, 'a2a', trust), {
@@ -217,16 +217,16 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     return { origin, exchange }
   }
 
-  /** An answer that came whole, as it goes on. */
+  /** Returns the frame to relay for a JSON body. */
   #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): A2aFrame | Denial {
-    const { call, request } = this.#passage
-    if (!isJsonType(headers)) return this.#invalid('an answer that is not JSON')
+    const { call, request } = this.#context
+    if (!isJsonType(headers)) return this.#invalid('a response that is not JSON')
     const frame = A2aFrame.body(status >= 400 ? 'error' : 'final', bytes)
     const response = responseIn(frame)
     if (response === null || !isAnswerTo(request, frame)) return this.#invalid('what is no response to the request')
     if (Object.hasOwn(response, 'error')) return frame
     if (status >= 400) return this.#invalid(`a result with the status ${status}`)
-    if (request.row?.streams === true) return this.#invalid('an answer that is no stream')
+    if (request.row?.streams === true) return this.#invalid('a response that is not a stream')
     if (request.row?.sends === true)
       return namedInSent(response) === null ? this.#invalid('a result of another method') : frame
     if (request.method !== 'ListTasks')
@@ -236,9 +236,9 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     return own === null ? this.#invalid('a result of another method') : frame.withJson(own)
   }
 
-  /** The result of a method about one task must be that task, or webhooks of it. */
+  /** Returns true if the result of a method about one task is that task, or webhooks of it. */
   #isAboutTask(result: unknown): boolean {
-    const { method, named } = this.#passage.request
+    const { method, named } = this.#context.request
     const isOf = (config: unknown) =>
       isObject(config) && (!isSet(config.taskId) || named.tasks.includes(String(config.taskId)))
     switch (method) {
@@ -256,11 +256,12 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     }
   }
 
-  /** A stream about one task tells of no other. */
+  /** Throws AbandonedError if an event in a stream about one task names another. */
   #checkTask(tasks: readonly string[]): void {
-    const { row, named } = this.#passage.request
+    const { row, named } = this.#context.request
     if (row?.task === null || row?.task === undefined) return
-    if (!tasks.every((task) => named.tasks.includes(task))) throw new AbandonedError('the agent told of another task')
+    if (!tasks.every((task) => named.tasks.includes(task)))
+      throw new AbandonedError('the agent sent an event of another task')
   }
 }
 
@@ -270,21 +271,21 @@ function isSet(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** The body with the page token that the agent knows. */
+/** Returns the body with the agent's page token. */
 function withPage(bytes: Uint8Array, token: string | null): Uint8Array {
   const span = token === null ? null : findSpan(bytes, ['params', 'pageToken'])
   if (span === null) return bytes
   return Buffer.concat([bytes.subarray(0, span[0]), Buffer.from(JSON.stringify(token)), bytes.subarray(span[1])])
 }
 
-/** What a header can carry of a name: the rest is percent-encoded. */
+/** Percent-encodes characters of a name that are not valid in a header. */
 function headerText(text: string): string {
   return text.replace(/[^\x21-\x24\x26-\x7e]/gu, (char) => encodeURIComponent(char.toWellFormed()))
 }
 
 /**
- * The headers of the request to the agent. Of the caller's own only those named here go on. Who calls, and for whom, is said by the gateway:
- * an agent that only the gateway can reach may believe it, and any may believe a transaction token. `names`: it is said in plain headers.
+ * Returns the headers of the request to the agent. Other headers of the caller are not forwarded. If `names`, the caller and its user are
+ * sent in plain headers, which an agent may trust only if the gateway alone can reach it; any agent can verify a transaction token.
  */
 function agentHeaders(
   { id, wire: { headers }, facts: { identity } }: Call<'identity'>,

@@ -2,7 +2,7 @@ import { MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import type { Frame } from '../../call/index.ts'
 import { eventData, withEventData } from '../wire/sse.ts'
 
-/** A JSON answer, or one event of a stream. Each is read strictly: what it names decides who may come back for it. */
+/** A JSON response, or one event of a stream. Parsed strictly, because the ids in it determine who may access a task later. */
 export class A2aFrame implements Frame {
   readonly role: Frame['role']
   readonly raw: Uint8Array
@@ -23,18 +23,18 @@ export class A2aFrame implements Frame {
     this.role = role ?? (bytes.json === null ? 'progress' : 'partial')
   }
 
-  /** A whole JSON body. */
+  /** Returns the frame of a whole JSON body. */
   static body(role: 'final' | 'error', json: Uint8Array): A2aFrame {
     return new A2aFrame(role, { raw: json, json }, false)
   }
 
-  /** One event of a stream. */
+  /** Returns the frame of one event of a stream. */
   static event(raw: Uint8Array): A2aFrame {
     const data = eventData(raw)
     return new A2aFrame(null, { raw, json: data?.length === 0 ? null : data }, true)
   }
 
-  /** The response, parsed on first use. Throws a `JsonError` where it is not strict JSON; undefined where there is none. */
+  /** The response, parsed on first use; undefined if there is none. Throws JsonError if it is not strict JSON. */
   get value(): unknown {
     if (!this.#parsed) {
       this.#value = this.json === null ? undefined : parseStrict(this.json, MESSAGE_LIMITS)
@@ -43,14 +43,14 @@ export class A2aFrame implements Frame {
     return this.#value
   }
 
-  /** The same frame with another response; an event keeps its other fields. */
+  /** Returns the frame with another response; an event keeps its other fields. */
   withJson(json: Uint8Array): A2aFrame {
     const raw = this.#inEvent ? withEventData(this.raw, json) : json
     return new A2aFrame(this.role, { raw, json }, this.#inEvent)
   }
 }
 
-/** An event that carries one response, as agents write it. */
+/** Returns an event with one response. */
 export function eventOf(json: Uint8Array): Uint8Array {
   return withEventData(Buffer.from('data: \n\n'), json)
 }

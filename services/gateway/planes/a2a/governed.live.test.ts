@@ -10,7 +10,7 @@ import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/fix
 const hello = (more: object = {}) => rpc('SendMessage', saying('hello', more))
 const skill = (skillId: string) => ({ metadata: { skillId } })
 
-test('callers, scopes, skills and delegations decide who may call, in this order', async (t) => {
+test('scopes, callers, skills and delegations determine who may call', async (t) => {
   // Shows D2.agent.a2a, D2.a2a.expose, D2.a2a.allowedCallers.needScope, D2.a2a.skills.id.selects,
   // D2.a2a.skills.unlistedDenied, D2.error.unknown_skill, D3.a2a.routesFile, D3.endpoint.a2a.
   const agent = await startTestAgent()
@@ -26,7 +26,7 @@ test('callers, scopes, skills and delegations decide who may call, in this order
   assert.equal(await wordOf(hello(), near('agents:helper')), null)
   assert.equal(await wordOf(hello(), near('agents:default/helper')), null)
   assert.equal(await wordOf(hello(), near('agents:*')), 'insufficient_scope')
-  // The scope comes first: whoever lacks it learns nothing of what is there.
+  // The scope is checked first, so that a caller without it does not learn which agents exist.
   assert.equal(await wordOf(hello(), near('x'), 'default/nobody'), 'insufficient_scope')
   assert.equal(await wordOf(hello(), near('agents:nobody'), 'default/nobody'), 'unknown_agent')
   assert.equal(await wordOf(hello(), STRANGER), null)
@@ -40,7 +40,7 @@ test('callers, scopes, skills and delegations decide who may call, in this order
   assert.equal(await wordOf(hello(skill('burn')), { scope: 'agents:free' }, 'default/free'), null)
 })
 
-test('a caller at the end of more delegations than the cap is refused', async (t) => {
+test('a caller with a longer delegation chain than the limit is refused', async (t) => {
   // Shows D3.limit.delegationDepth and D3.a2a.maxDelegationDepth.
   const agent = await startTestAgent()
   t.after(() => agent.close())
@@ -120,7 +120,7 @@ test('policies see the agent as server and the skill as tool, and every call is 
   assert.equal(sent.endpoint, new URL(agent.url).origin)
 })
 
-test('data-loss prevention reads what callers say and what agents answer, also in pieces', async (t) => {
+test('data-loss prevention redacts messages of callers and responses of agents, including text in pieces', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const config = {
@@ -136,8 +136,8 @@ test('data-loss prevention reads what callers say and what agents answer, also i
   const texts = (await all).flatMap(({ payload }) =>
     payload?.$case === 'artifactUpdate' ? (payload.value.artifact?.parts ?? []) : [],
   )
-  const told = texts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('')
-  assert.match(told, /^my card is \[[^\]]+\] thanksand more$/)
+  const relayed = texts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('')
+  assert.match(relayed, /^my card is \[[^\]]+\] thanksand more$/)
   const events = await all
   assert.equal(events.at(-1)?.payload?.$case, 'statusUpdate')
   const task = events[0]?.payload?.$case === 'task' ? events[0].payload.value.id : ''
@@ -145,7 +145,7 @@ test('data-loss prevention reads what callers say and what agents answer, also i
   assert.equal(/1111/.test(JSON.stringify(JSON.parse(whole.text).result.artifacts)), false, whole.text)
 })
 
-test('a skill that needs an approval waits for it, and the same question sent again finds it', async (t) => {
+test('a skill that requires an approval waits for it, and the repeated message uses it', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const rules = [
@@ -165,13 +165,13 @@ test('a skill that needs an approval waits for it, and the same question sent ag
   const id = early.error?.data[0]?.metadata.approvalId
   assert.equal(agent.reached.length, 0)
   assert.equal((await admin(`/v1/approvals/${id}/approve`, 'POST')).status, 200)
-  // The same question under another id of the message finds its approval.
+  // The same message with another id uses the approval.
   assert.equal((await post(careful(2))).error, null)
   const again = await post(careful(3), { headers: { prefer: 'wait=0' } })
   assert.equal(again.error?.data[0]?.reason, 'APPROVAL_PENDING')
 })
 
-test('a skill that has a price is paid from the budget of its caller', async (t) => {
+test('the price of a skill is charged to the budget of its caller', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const pricingFile = join(tempFolder(), 'prices.json')
@@ -184,7 +184,7 @@ test('a skill that has a price is paid from the budget of its caller', async (t)
   assert.equal(agent.reached.length, 2)
 })
 
-test('webhooks are let through for hosts that are listed', async (t) => {
+test('webhooks are permitted for listed hosts', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { post } = await setUpA2a(t, agent, { a2a: { pushNotificationHosts: ['hooks.example.com'] } })
@@ -203,7 +203,7 @@ test('webhooks are let through for hosts that are listed', async (t) => {
   assert.deepEqual([refused.status, refused.error?.code], [200, -32003])
 })
 
-test('agents that are published or taken away later are known without a restart', async (t) => {
+test('agents are added and removed without a restart', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { post, publish } = await setUpA2a(t, agent, { exposed: {} })

@@ -27,19 +27,19 @@ export { createBindReview } from './bind.ts'
 export { createAgentRedactReview } from './redact/review.ts'
 export { a2aTexts } from './redact/texts.ts'
 
-/** A longer body is no cancellation; in bytes. */
+/** Largest body of a request that ends work, in bytes. */
 const ENDING_MAX_BYTES = 2048
 
-/** A card as it is served. */
+/** A card to serve. */
 export interface ServedCard {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | null
 }
 
-/** Where the plane finds agents, and who owns what they give out. */
+/** Looks up agents, and the owners of their tasks and contexts. */
 export interface ExposedAgents<A extends AgentPlace> {
-  /** By `a2a/<ns>/<agent>`; null: it is gone from the snapshot. */
+  /** Returns the agent `a2a/<ns>/<agent>`; null when it is not in the snapshot. */
   agent(snapshot: Snapshot, server: string): A | null
   card(
     agent: A,
@@ -48,15 +48,15 @@ export interface ExposedAgents<A extends AgentPlace> {
   readonly owners: {
     owns(identity: Identity, server: string, kind: 'task', id: string): boolean
     callOf(server: string, kind: 'task', id: string): string | null
-    /** Notes who sends into which task, before the request is forwarded. Null: that is durable. */
+    /** Records the sender of a message to a task before the request is forwarded. Resolves to null when that is durable. */
     note(call: Call<'identity' | 'target'>): null | Denial | Promise<null | Denial>
   }
 }
 
-/** Page tokens of agents, for one session at one agent. */
+/** Seals page tokens of agents for one session at one agent. */
 export interface Pages {
   seal(identity: Identity, server: string, token: string): string
-  /** Null: it was not sealed for this caller. */
+  /** Returns null if the text was not sealed for this caller. */
   open(identity: Identity, server: string, text: string): string | null
 }
 
@@ -66,12 +66,12 @@ export interface A2aPlaneOptions<A extends AgentPlace> extends BodyLimits, Omit<
   readonly pages: Pages
 }
 
-/** The plane of `/a2a/<ns>/<agent>`: A2A 1.0 over JSON-RPC, relayed and never translated. */
+/** The plane of `/a2a/<ns>/<agent>`: A2A 1.0 over JSON-RPC. Messages are not translated to other versions. */
 export function createA2aPlane<A extends AgentPlace>(options: A2aPlaneOptions<A>): Plane {
   return new A2aPlane(options)
 }
 
-/** What a call of this plane names: its tasks, its contexts, its webhooks. */
+/** Returns the tasks, contexts and webhooks that a call of this plane names. */
 export function namedInCall({ wire }: Pick<Call, 'wire'>): NamedInRequest {
   return noted(wire)?.named ?? NOTHING_NAMED
 }
@@ -115,9 +115,9 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     return noting ?? forwarded()
   }
 
-  #forwarded(passage: Omit<A2aForward, 'transaction'>): Denial | Promise<Reply | Denial> {
-    const transaction = this.transactions?.token(passage.call) ?? null
-    return isDenial(transaction) ? transaction : new Forwarding(this, { ...passage, transaction }).run()
+  #forwarded(context: Omit<A2aForward, 'transaction'>): Denial | Promise<Reply | Denial> {
+    const transaction = this.transactions?.token(context.call) ?? null
+    return isDenial(transaction) ? transaction : new Forwarding(this, { ...context, transaction }).run()
   }
 
   async #card({ wire: { headers } }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {
@@ -146,7 +146,7 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     return [terminalError(call.id, noted(call.wire), denial)]
   }
 
-  /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */
+  /** Frames of this plane have their bytes; a frame without bytes was created elsewhere and is a JSON body. */
   encode(frame: Frame): Uint8Array {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }

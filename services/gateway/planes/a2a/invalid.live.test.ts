@@ -5,7 +5,7 @@ import { wholeLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
 import { rpc, saying, setUpA2a } from './testing/fixture.ts'
 
-/** What no client may see of an invalid response. */
+/** Text in invalid responses that must not reach a client. */
 const MARK = 'mark-of-the-agent'
 const ID = 'request-1'
 
@@ -14,7 +14,7 @@ const result = (value: object, id: unknown = ID) => JSON.stringify({ jsonrpc: '2
 const update = (state: string) => ({ statusUpdate: { taskId: 't', contextId: 'c', status: { state } } })
 const message = { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: MARK }] } }
 
-/** A gateway in front of an agent that sends these bytes, and one call through it. */
+/** Starts a gateway with an agent that sends given bytes, and returns a function that makes one call. */
 async function setup(t: Parameters<typeof setUpA2a>[0], timeoutSeconds = 30) {
   let type = ''
   let bytes: Buffer = Buffer.alloc(0)
@@ -87,7 +87,7 @@ test('an invalid event of an agent ends the stream with an error, and nothing of
   }
 })
 
-test('a stream of an agent is complete with a message, an error, or a task that is over or waits', async (t) => {
+test('a stream of an agent is complete with a message, an error, or a task that has ended or waits', async (t) => {
   const call = await setup(t)
   const working = { task: task('t', 'TASK_STATE_WORKING') }
   const artifact = { artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [] } } }
@@ -110,7 +110,7 @@ test('a stream of an agent is complete with a message, an error, or a task that 
   }
 })
 
-test('a response of an agent whose body stalls behind its head ends in upstream_timeout', async (t) => {
+test('a response of an agent whose body stalls after its head ends in upstream_timeout', async (t) => {
   const call = await setup(t, 1)
   const { error, outcome } = await call('SendMessage', '{"jsonrpc":', false)
   assert.deepEqual([error?.data[0]?.reason, outcome.result], ['UPSTREAM_TIMEOUT', 'failed'])

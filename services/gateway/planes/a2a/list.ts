@@ -1,16 +1,16 @@
 import { parseLossless } from '@plat/core'
 import { isObject, type JsonObject } from '../wire/json.ts'
 
-/** What of a list of tasks its caller may see. */
+/** The tasks of a list that its caller may see. */
 export interface ListView {
   owns(task: string): boolean
-  /** The agent's page token under seal: as it is, it may tell of the tasks of others. */
+  /** Returns the sealed page token of the agent, since the token itself may reveal tasks of other callers. */
   sealPage(token: string): string
 }
 
 /**
- * The answer of `ListTasks` with the caller's own tasks alone; null: it is no list. `totalSize` then counts what is shown, since the
- * agent's own number tells how many tasks others have. Numbers keep their source text.
+ * Returns the response of `ListTasks` with only the caller's tasks, or null if it is not a list. `totalSize` is the number of visible tasks,
+ * since the agent's number would reveal how many tasks others have. Numbers keep their source text.
  */
 export function ownTasks(json: Uint8Array, view: ListView): Uint8Array | null {
   const response = parseLossless(json)

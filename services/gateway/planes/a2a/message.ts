@@ -9,24 +9,24 @@ const INVALID_PARAMS = -32602
 /** docs/spec/crds.md, `a2a.skills[].id`. */
 const SKILL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 
-/** What parameters say that the gateway governs by. */
+/** The parameters of a request that determine whether it is permitted. */
 export interface ReadParams extends NamedInRequest {
   readonly skill: string | null
-  /** As the caller was given it. */
+  /** The sealed token, as sent to the caller. */
   readonly pageToken: string | null
 }
 
 /**
- * Reads the parameters of a request as every reader of ProtoJSON does: `null` and the empty string are absent. What another reader could
- * take for one of the governed members is refused, since it would pass unseen: other spellings, other types, another tenant.
+ * Reads the parameters of a request as in ProtoJSON: `null` and the empty string count as absent. Returns a denial for members that another
+ * parser could read as one of these parameters, since they would not be checked: other spellings, other types, another tenant.
  */
 export function readParams(params: unknown, row: MethodRow, method: string): ReadParams | Denial {
   try {
     if (!isObject(params)) throw new InvalidMessageError('params', 'must be an object')
     plainly(params, 'params')
     if (textIn(params, 'tenant', 'params') !== null)
-      throw new InvalidMessageError('params.tenant', 'is not offered: leave it out')
-    return row.sends ? sent(params, row) : asked(params, row, method)
+      throw new InvalidMessageError('params.tenant', 'is not supported: leave it out')
+    return row.sends ? sent(params, row) : readQuery(params, row, method)
   } catch (error) {
     if (error instanceof InvalidMessageError)
       return deny('invalid_request', error.message, { data: { rpc: INVALID_PARAMS } })
@@ -40,7 +40,7 @@ class InvalidMessageError extends Error {
   }
 }
 
-/** Readers of ProtoJSON take `task_id` for `taskId` too. */
+/** Throws InvalidMessageError for names in snake_case, which ProtoJSON parsers accept too. */
 function plainly(object: JsonObject, path: string): void {
   for (const name of Object.keys(object))
     if (name.includes('_'))
@@ -80,7 +80,7 @@ function sent(params: JsonObject, { streams }: MethodRow): ReadParams {
   const metadata = objectIn(message, 'metadata', at)
   const skill = metadata === null ? null : textIn(metadata, 'skillId', `${at}.metadata`)
   if (skill !== null && !SKILL_ID.test(skill))
-    throw new InvalidMessageError(`${at}.metadata.skillId`, 'is no id of a skill')
+    throw new InvalidMessageError(`${at}.metadata.skillId`, 'is not a skill id')
   return {
     skill,
     tasks: [...(task === null ? [] : [task]), ...textsIn(message, 'referenceTaskIds', at)],
@@ -91,7 +91,7 @@ function sent(params: JsonObject, { streams }: MethodRow): ReadParams {
   }
 }
 
-/** A message can bring the webhook of its task along. */
+/** Returns the webhooks in a message, which can configure one for its task. */
 function pushedTo(params: JsonObject): readonly string[] {
   const configuration = objectIn(params, 'configuration', 'params')
   if (configuration === null) return []
@@ -108,13 +108,13 @@ function pushedTo(params: JsonObject): readonly string[] {
 function urlIn(push: JsonObject, path: string): string {
   plainly(push, path)
   if (textIn(push, 'tenant', path) !== null)
-    throw new InvalidMessageError(`${path}.tenant`, 'is not offered: leave it out')
+    throw new InvalidMessageError(`${path}.tenant`, 'is not supported: leave it out')
   const url = textIn(push, 'url', path)
   if (url === null) throw new InvalidMessageError(`${path}.url`, 'is required')
   return url
 }
 
-function asked(params: JsonObject, row: MethodRow, method: string): ReadParams {
+function readQuery(params: JsonObject, row: MethodRow, method: string): ReadParams {
   const task = row.task === null ? null : textIn(params, row.task, 'params')
   if (row.task !== null && task === null) throw new InvalidMessageError(`params.${row.task}`, 'is required')
   const context = method === 'ListTasks' ? textIn(params, 'contextId', 'params') : null

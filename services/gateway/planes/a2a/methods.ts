@@ -1,22 +1,22 @@
 import type { Operation } from '../../call/index.ts'
 
-/** A method of A2A 1.0 over JSON-RPC, and where its parameters name the task that it is about. */
+/** A method of A2A 1.0 over JSON-RPC. */
 export interface MethodRow {
   readonly operation: Operation
-  /** Member of `params` with a task's id; null: none has to be there. */
+  /** The member of `params` with the task's id; null: none is required. */
   readonly task: 'id' | 'taskId' | null
-  /** Answered by an event stream. */
+  /** The response is an event stream. */
   readonly streams: boolean
-  /** Carries a message. */
+  /** `params` has a message. */
   readonly sends: boolean
 }
 
 const plain = { operation: 'a2a.task', task: null, streams: false, sends: false } as const
 
-/** Ends a task: accepted while the gateway is overloaded. */
+/** Ends a task, so it is accepted while the gateway is overloaded. */
 export const CANCEL_TASK = 'CancelTask'
 
-/** Every method that is let through (A2A 1.0, section 9.4); what has no row is refused. */
+/** The supported methods (A2A 1.0, section 9.4); others are refused. */
 const table: Readonly<Record<string, MethodRow>> = {
   SendMessage: { ...plain, operation: 'a2a.send', sends: true },
   SendStreamingMessage: { ...plain, operation: 'a2a.send', sends: true, streams: true },
@@ -30,13 +30,13 @@ const table: Readonly<Record<string, MethodRow>> = {
   DeleteTaskPushNotificationConfig: { ...plain, task: 'taskId' },
 }
 
-/** What asking for a card is called in records and metrics: it is no method of JSON-RPC. */
+/** Method name in records and metrics for the request of a card, which is not a JSON-RPC method. */
 export const GET_CARD = 'GetAgentCard'
 
-/** A card that says more to some callers: the gateway's cards say the same to all. */
+/** Refused: the gateway's cards are the same for all callers. */
 export const EXTENDED_CARD = 'GetExtendedAgentCard'
 
-/** Names of all methods, for metrics. */
+/** The label values of methods in metrics. */
 export const A2A_METHODS: readonly string[] = [...Object.keys(table), GET_CARD]
 
 export function methodRow(name: string): MethodRow | null {

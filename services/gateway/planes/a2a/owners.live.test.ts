@@ -5,7 +5,7 @@ import { asking, eventsOf, rpc, STRANGER, saying, setUpA2a } from './testing/fix
 
 const SHARED = { 'default/helper': { allowedCallers: ['assistant', 'team/*'] } }
 
-test('a task belongs to the agent and the user that it was begun for, whatever session comes back', async (t) => {
+test('all sessions of the agent and user for which a task was created can access it', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { post, token, client } = await setUpA2a(t, agent, { exposed: SHARED })
@@ -45,7 +45,7 @@ test('a task belongs to the agent and the user that it was begun for, whatever s
   assert.equal(agent.reached.length, reached)
 })
 
-test('a list shows nobody the tasks of others, and its pages work for the session alone that was given them', async (t) => {
+test('a list has only the tasks of its caller, and page tokens are valid only for its session', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { post, token, client } = await setUpA2a(t, agent, { exposed: SHARED })
@@ -75,7 +75,7 @@ test('a list shows nobody the tasks of others, and its pages work for the sessio
   assert.equal((await post(rpc('ListTasks', { pageToken: 'forged' }))).error?.code, -32602)
 })
 
-test('a task can be watched, cancelled, and gone on with by whoever owns it', async (t) => {
+test('the owner of a task can subscribe to it, cancel it and continue it', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { client } = await setUpA2a(t, agent)

@@ -4,7 +4,7 @@ import { TaskState } from '@a2a-js/sdk'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { asking, eventsOf, setUpA2a } from './testing/fixture.ts'
 
-test('an agent calls another by the official SDK: a message, a task, a stream', async (t) => {
+test('an agent calls another with the official SDK: a message, a task, a stream', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const fixture = await setUpA2a(t, agent)

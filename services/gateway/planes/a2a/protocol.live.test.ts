@@ -6,7 +6,7 @@ import { type Posted, rpc, STRANGER, saying, setUpA2a } from './testing/fixture.
 
 const codeOf = ({ status, error }: Posted) => [status, error?.code, error?.data[0]?.reason]
 
-test('what is no request of A2A 1.0 is refused in its own words, and reaches no agent', async (t) => {
+test('invalid requests are refused with the errors of A2A 1.0, and are not forwarded', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const exposed = { 'default/helper': {}, 'default/slow': { streaming: false } }
@@ -49,7 +49,7 @@ test('what is no request of A2A 1.0 is refused in its own words, and reaches no 
   assert.equal((await post(send, { headers: { 'a2a-version': '1.0' } })).error, null)
 })
 
-test('a request without a token is told to authenticate, and its method is POST', async (t) => {
+test('a request without a token gets a challenge, and Allow has only POST', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
   const { url, post, token } = await setUpA2a(t, agent)
@@ -66,7 +66,7 @@ test('a request without a token is told to authenticate, and its method is POST'
   assert.deepEqual([put.status, put.headers.get('allow')], [405, 'POST'])
 })
 
-test('the agent hears who calls from the gateway alone, and never sees the token', async (t) => {
+test('only the gateway sets the headers with the caller, and the token is not forwarded', async (t) => {
   // Shows D2.a2a.endpoint and D2.a2a.endpoint.onlyGateway.
   const agent = await startTestAgent()
   t.after(() => agent.close())
@@ -97,7 +97,7 @@ test('the agent hears who calls from the gateway alone, and never sees the token
   assert.equal(JSON.stringify(headers).includes(shown), false)
 })
 
-test('an agent that breaks its protocol is not passed on', async (t) => {
+test('invalid responses of an agent are not relayed', async (t) => {
   const agent = await startTestAgent({
     instead({ body }, response) {
       const said = /"text":"as:([^"]*)"/.exec(body)?.[1]
@@ -114,12 +114,12 @@ test('an agent that breaks its protocol is not passed on', async (t) => {
     assert.equal(error?.code, code, `${said}: ${text}`)
     assert.equal(text.includes('secret'), false, said)
   }
-  // Errors of the agent itself are its own words.
+  // Errors of the agent are relayed unchanged.
   const { error } = await post(rpc('GetTaskPushNotificationConfig', { taskId: 'none', id: 'x' }))
   assert.equal(error?.code, -32001)
 })
 
-test('an agent that answers about the task of somebody else is not passed on', async (t) => {
+test('a response about a task of another caller is not relayed', async (t) => {
   let swapped = ''
   const stream = 'text/event-stream'
   const task = (id: string) => ({ id, contextId: `context-of-${id}`, status: { state: 'TASK_STATE_WORKING' } })
@@ -148,21 +148,21 @@ test('an agent that answers about the task of somebody else is not passed on', a
   const watched = await post(rpc('SubscribeToTask', { id: mine }))
   assert.equal(watched.text.includes(theirs), false)
   assert.match(watched.text, /^data: \{.*"error":\{"code":502/)
-  // Nor does a message make it the caller's own.
+  // A message does not make the caller the owner of the task either.
   const sent = await post(rpc('SendMessage', saying('x')))
   assert.deepEqual([sent.error?.code, sent.text.includes(theirs)], [502, false])
   swapped = ''
   assert.equal((await post(rpc('GetTask', { id: theirs }))).error?.code, -32001)
 })
 
-test('an agent has its own time to begin its answer', async (t) => {
+test('the time limit of an agent applies to its response head', async (t) => {
   // Shows D2.a2a.timeoutSeconds.
   const agent = await startTestAgent({ instead: ({ body }) => body.includes('sleep') })
   t.after(() => agent.close())
   const { post } = await setUpA2a(t, agent, { exposed: { 'default/helper': { timeoutSeconds: 1 } } })
   const slow = await post(rpc('SendMessage', saying('sleep')))
   assert.deepEqual([slow.status, slow.error?.code, slow.error?.data[0]?.reason], [200, 504, 'UPSTREAM_TIMEOUT'])
-  // A busy machine may need more than that second for once.
+  // A busy machine may need more than one second.
   await until(async () => (await post(rpc('SendMessage', saying('hello')))).error === null, 'an answer in time')
 })
 

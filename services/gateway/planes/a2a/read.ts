@@ -6,11 +6,11 @@ import { readParams } from './message.ts'
 import { EXTENDED_CARD, GET_CARD, methodRow } from './methods.ts'
 import { A2aBody, A2aRequest } from './request.ts'
 
-/** `/a2a/<ns>/<agent>`, and the card below it. */
+/** `/a2a/<ns>/<agent>`, and the path of its card. */
 const PATH =
   /^\/(a2a\/[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)(\/\.well-known\/agent-card\.json)?$/
 
-/** The version that is spoken; a request without one means 0.3 (A2A 1.0, section 3.6). */
+/** The supported version. A request without a version has version 0.3 (A2A 1.0, section 3.6). */
 export const VERSION = '1.0'
 
 /** Errors of JSON-RPC and of A2A. */
@@ -18,15 +18,15 @@ const UNSUPPORTED_OPERATION = -32004
 const VERSION_NOT_SUPPORTED = -32009
 const INVALID_PARAMS = -32602
 
-/** What reading needs beside the request. */
+/** Dependencies of `read`. */
 export interface Reader extends BodyLimits {
-  /** The agent's own page token in one that this caller was given; null: it was given none such. */
+  /** Opens a sealed page token of this caller; null when it is invalid. */
   openPage(identity: Identity, server: string, text: string): string | null
-  /** The call that brought a task; null: nobody knows it. */
+  /** Returns the id of the call that created a task; null if it is unknown. */
   callOf(server: string, task: string): string | null
 }
 
-/** Names agent, operation, method and skill of a request. */
+/** Determines the agent, operation, method and skill of a request. */
 export function read(
   reader: Reader,
   arrival: RequestContext,
@@ -48,7 +48,7 @@ function only(allow: string, method: string): Denial {
   return deny('method_not_allowed', `${method} is not a method of this address`, { data: { allow } })
 }
 
-/** A posted message on its way to being understood. */
+/** Reads a posted message. */
 class Post {
   readonly #reader: Reader
   readonly #arrival: RequestContext
@@ -67,7 +67,7 @@ class Post {
     const message = requestIn(bytes)
     if (isDenial(message)) return message
     const method = String(message.method)
-    // From here on a refusal answers with the request's id.
+    // From here on, a refusal has the request's id.
     wire.note = new A2aRequest({ method, bytes })
     return versionFault(this.#arrival) ?? this.#classified(bytes, message, method)
   }
@@ -94,17 +94,17 @@ class Post {
 
   #page(text: string): string | Denial {
     const token = this.#reader.openPage(this.#identity, this.#server, text)
-    return token ?? deny('invalid_request', 'params.pageToken is of no page', { data: { rpc: INVALID_PARAMS } })
+    return token ?? deny('invalid_request', 'params.pageToken is not valid', { data: { rpc: INVALID_PARAMS } })
   }
 }
 
-/** The request, when its bytes are one of JSON-RPC 2.0 and no two readers can see different things in them. */
+/** Returns the JSON-RPC 2.0 request, or a denial when the bytes are not a strict JSON object, which every parser reads alike. */
 export function requestIn(bytes: Uint8Array): JsonObject | Denial {
   const read = strictMessage(bytes)
   if (isDenial(read)) return read
   const message = read.value
   if (!isObject(message) || message.jsonrpc !== '2.0')
-    return deny('invalid_request', 'the body is no JSON-RPC 2.0 request')
+    return deny('invalid_request', 'the body is not a JSON-RPC 2.0 request')
   const { method } = message
   if (idIn(message) === null)
     return deny('invalid_request', 'id must be a string or a whole number: notifications are not accepted')
@@ -116,11 +116,11 @@ function idIn({ id }: JsonObject): string | number | null {
 }
 
 function versionFault({ wire }: RequestContext): Denial | null {
-  const asked = header(wire.headers, 'a2a-version') || new URLSearchParams(wire.query).get('A2A-Version') || '0.3'
-  if (asked === VERSION) return null
+  const requested = header(wire.headers, 'a2a-version') || new URLSearchParams(wire.query).get('A2A-Version') || '0.3'
+  if (requested === VERSION) return null
   return deny(
     'unsupported_version',
-    `A2A-Version ${JSON.stringify(asked.slice(0, 64))} is not supported: send ${VERSION}`,
+    `A2A-Version ${JSON.stringify(requested.slice(0, 64))} is not supported: send ${VERSION}`,
     {
       data: { rpc: VERSION_NOT_SUPPORTED },
     },

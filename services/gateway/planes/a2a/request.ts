@@ -3,29 +3,29 @@ import type { Body, WireRequest } from '../../call/index.ts'
 import { parsedOrUndefined } from '../wire/json.ts'
 import type { MethodRow } from './methods.ts'
 
-/** What a request names beside its agent. */
+/** Names in a request, other than the agent. */
 export interface NamedInRequest {
   readonly tasks: readonly string[]
   readonly contexts: readonly string[]
-  /** Where its sender wants to be told of a task. */
+  /** Webhooks for notifications of a task. */
   readonly pushURLs: readonly string[]
-  /** Whether it asks for an event stream. */
+  /** True if the response is an event stream. */
   readonly streams: boolean
 }
 
 export const NOTHING_NAMED: NamedInRequest = { tasks: [], contexts: [], pushURLs: [], streams: false }
 
-/** What the plane knows of a request beyond the words that all planes share. Kept with it until the answer. */
+/** A parsed request, with the fields that only this plane uses. Stored in `wire.note` until the response. */
 export class A2aRequest {
-  /** Null: a card is asked for, or nothing that is known. */
+  /** Null for a card and for an unknown method. */
   readonly row: MethodRow | null
   readonly method: string
-  /** The message as the caller wrote it; null: there is none. */
+  /** The message as received; null if there is none. */
   readonly bytes: Uint8Array | null
   readonly named: NamedInRequest
-  /** The page of a list that the agent knows; null: the first. */
+  /** The agent's page token; null for the first page. */
   readonly pageToken: string | null
-  /** The JSON-RPC id as a value; null: there is none. */
+  /** The parsed JSON-RPC id; null if there is none. */
   readonly idValue: string | number | null
 
   constructor(from: {
@@ -44,7 +44,7 @@ export class A2aRequest {
     this.idValue = from.idValue ?? null
   }
 
-  /** The JSON-RPC id as the caller wrote it, so that an answer carries the same bytes. */
+  /** The JSON-RPC id as the caller wrote it, for responses. */
   get id(): Uint8Array {
     const span = this.bytes === null ? null : findSpan(this.bytes, ['id'])
     return span === null || this.bytes === null ? NULL : this.bytes.subarray(span[0], span[1])
@@ -53,12 +53,12 @@ export class A2aRequest {
 
 const NULL = Buffer.from('null')
 
-/** Null for a request that was not read. */
+/** Returns the parsed request, or null for a request that was not read. */
 export function noted({ note }: WireRequest): A2aRequest | null {
   return note instanceof A2aRequest ? note : null
 }
 
-/** A message whose bytes passed the strict scanner: all of it is what is judged and hashed. */
+/** A message that passed the strict JSON scanner. The whole message is judged and hashed. */
 export class A2aBody implements Body {
   readonly bytes: Uint8Array
   readonly value: unknown

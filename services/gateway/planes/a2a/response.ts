@@ -3,13 +3,13 @@ import { isObject, type JsonObject } from '../wire/json.ts'
 import type { A2aFrame } from './frame.ts'
 import type { A2aRequest } from './request.ts'
 
-/** The tasks and contexts that a result names. */
+/** The ids of tasks and contexts in a result. */
 export interface NamedInResult {
   readonly tasks: readonly string[]
   readonly contexts: readonly string[]
 }
 
-/** Results of a send and events of a stream (A2A 1.0, section 4.1). Returns null where one is not valid. */
+/** Validators of results of a send and events of a stream (A2A 1.0, section 4.1). They return null for an invalid one. */
 const KINDS: Readonly<Record<string, (content: JsonObject) => NamedInResult | null>> = {
   task: (task) => (isTask(task) ? named(task.id, task.contextId) : null),
   message: (message) =>
@@ -20,12 +20,12 @@ const KINDS: Readonly<Record<string, (content: JsonObject) => NamedInResult | nu
     isId(update.taskId) && isArtifact(update.artifact) ? named(update.taskId, update.contextId) : null,
 }
 
-/** Kinds that are results of a send; the others are only events. */
+/** Kinds that can be the result of a send; the others are only events. */
 const RESULTS: ReadonlySet<string> = new Set(['task', 'message'])
 
 /**
- * The response of JSON-RPC to the request with this id: `jsonrpc`, the same `id`, and exactly one of `result` and a valid `error`. Null
- * where the frame holds anything else. Throws `JsonError` where it holds no strict JSON.
+ * Returns the JSON-RPC response of a frame, which must have `jsonrpc` and exactly one of `result` and a valid `error`. Returns null for any
+ * other message. Throws JsonError if the frame is not strict JSON.
  */
 export function responseIn(frame: A2aFrame): JsonObject | null {
   const { value } = frame
@@ -35,7 +35,7 @@ export function responseIn(frame: A2aFrame): JsonObject | null {
   return hasError && !isError(value.error) ? null : value
 }
 
-/** Whether a response has the id of the request. Integers that a double does not hold are compared as they are written. */
+/** Returns true if a response has the id of the request. Integers beyond double precision are compared as written. */
 export function isAnswerTo(request: A2aRequest, frame: A2aFrame): boolean {
   const { value, json } = frame
   const { idValue } = request
@@ -49,7 +49,7 @@ function isError(error: unknown): boolean {
   return isObject(error) && Number.isSafeInteger(error.code) && typeof error.message === 'string'
 }
 
-/** What a result of a send or an event names; null: it is not a valid one. An error names nothing. */
+/** Returns the ids in a result of a send or an event, or null if it is invalid. An error has no ids. */
 export function namedIn(response: JsonObject): NamedInResult | null {
   if (Object.hasOwn(response, 'error')) return NOTHING
   const [kind, content] = contentOf(response.result)
@@ -64,7 +64,7 @@ export function namedInSent(response: JsonObject): NamedInResult | null {
 
 const NOTHING: NamedInResult = { tasks: [], contexts: [] }
 
-/** The one member of a result that says its kind. */
+/** Returns the single member of a result, whose name is its kind. */
 function contentOf(result: unknown): readonly [string, JsonObject] | readonly [null, null] {
   if (!isObject(result)) return [null, null]
   const kinds = Object.keys(result).filter((name) => Object.hasOwn(KINDS, name))
@@ -73,20 +73,20 @@ function contentOf(result: unknown): readonly [string, JsonObject] | readonly [n
   return kind !== undefined && isObject(content) ? [kind, content] : [null, null]
 }
 
-/** Null where an id is there and is not text. */
+/** Returns null if an id is present and is not a string. */
 function named(task: unknown, context: unknown): NamedInResult | null {
   const tasks = idsOf(task)
   const contexts = idsOf(context)
   return tasks === null || contexts === null ? null : { tasks, contexts }
 }
 
-/** Readers of ProtoJSON read null and the empty string as absent. */
+/** In ProtoJSON, null and the empty string count as absent. */
 function idsOf(id: unknown): readonly string[] | null {
   if (id === undefined || id === null || id === '') return []
   return typeof id === 'string' ? [id] : null
 }
 
-/** Whether this is a task with an id and a state. */
+/** Returns true for a task with an id and a state. */
 export function isTask(value: unknown): value is JsonObject & { readonly id: string } {
   return isObject(value) && isId(value.id) && isStatus(value.status)
 }
@@ -113,14 +113,14 @@ const LAST_STATES: ReadonlySet<unknown> = new Set([
   'TASK_STATE_AUTH_REQUIRED',
 ])
 
-/** How far the stream of one response has come. */
+/** State of the stream of one response. */
 export class StreamProgress {
-  /** Nothing may follow: a message or an error is the whole response. */
+  /** True after a message or an error, after which no event may follow. */
   isOver = false
-  /** The agent may end the stream here. */
+  /** True if the agent may end the stream now. */
   mayEnd = false
 
-  /** Takes the next event, which is valid. */
+  /** Updates the state for the next event, which must be valid. */
   took(response: JsonObject): void {
     const [kind, content] = contentOf(response.result)
     if (kind === null || kind === 'message') this.isOver = true

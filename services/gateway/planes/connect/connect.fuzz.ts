@@ -9,7 +9,7 @@ import { execBody, sessionIn } from '../exec/request.ts'
 import { createConnectPlane, placeOf } from './index.ts'
 
 const plane = createConnectPlane({
-  dialer: { connect: () => Promise.reject(new Error('nobody is reached')) },
+  dialer: { connect: () => Promise.reject(new Error('no connections')) },
   clock: systemClock,
 })
 const { signal } = new AbortController()
@@ -29,7 +29,7 @@ const authority = near([
   '%00:80',
 ])
 
-/** A target is refused, or the host that policies are asked about is the very one that is dialled, and has no second spelling. */
+/** A target is refused, or the host that policies evaluate is the one that is dialled, in a canonical form. */
 const places = fc.property(authority, (path) => {
   const arrival = arrivalAt(path)
   const read = plane.read(arrival, testIdentity)
@@ -44,7 +44,7 @@ const places = fc.property(authority, (path) => {
   assert.deepEqual([place.pathname, place.search, place.hash, place.username], ['/', '', '', ''])
 })
 
-/** A body is refused in words, or asks for a time that is allowed. */
+/** A body is refused with a reason, or has a permitted timeout. */
 const bodies = fc.property(near(['{"code":"x","timeoutSeconds":5}', '{"timeoutSeconds":1e2,"a":[]}', '[]']), (text) => {
   const body = execBody(Buffer.from(text), 20)
   if (typeof body === 'string') return assert.ok(body.length > 0)
@@ -62,5 +62,5 @@ const sessions = fc.property(
   },
 )
 
-/** Whatever stands behind CONNECT, and whatever is sent as code, is read in one way or refused. */
+/** Every CONNECT target and every request to run code is refused or read in one way. */
 export const target = fuzzTarget('gateway: ways out of and into sandboxes', { places, bodies, sessions })

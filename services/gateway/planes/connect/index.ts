@@ -14,16 +14,16 @@ import {
 import type { Plane } from '../../pipeline/plane.ts'
 import { failure, plainRefusal } from '../wire/refusal.ts'
 
-/** How long a host may take to be connected to, in milliseconds. */
+/** Time limit for connecting to a host, in milliseconds. */
 const CONNECT_MS = 15_000
-/** The port is never left out, whatever URLs do without. */
+/** The port is required, even if it is the default of the scheme. */
 const PORT = /:\d{1,5}$/
 /** Longest host name of DNS, in characters. */
 const MAX_HOST = 253
 
-/** Where a CONNECT leads. */
+/** The target of a CONNECT request. */
 class ConnectTarget {
-  /** `https://<host>:<port>`, whatever is spoken there: the host as every list spells it. */
+  /** `https://<host>:<port>`, whatever the protocol is; the host is in canonical form, as in lists. */
   readonly url: URL
   readonly port: number
 
@@ -38,7 +38,7 @@ class ConnectTarget {
 }
 
 export interface ConnectPlaneOptions {
-  /** Refuses addresses inside private networks, but for `web.allowedCIDRs`. */
+  /** Refuses addresses in private networks, except `web.allowedCIDRs`. */
   readonly dialer: Pick<Dialer, 'connect'>
   readonly clock: Clock
 }
@@ -48,7 +48,7 @@ export function createConnectPlane(options: ConnectPlaneOptions): Plane {
   return new ConnectPlane(options)
 }
 
-/** Where a call of this plane leads; null: it was not read. */
+/** Returns the target of a call of this plane, or null when it was not read. */
 export function placeOf({ wire: { note } }: Pick<Call, 'wire'>): URL | null {
   return note instanceof ConnectTarget ? note.url : null
 }
@@ -87,12 +87,12 @@ class ConnectPlane implements Plane {
     }
   }
 
-  /** Nobody who waits for a tunnel takes anything before it. */
+  /** Returns null: a client cannot read anything before its tunnel opens. */
   keepAlive(): null {
     return null
   }
 
-  /** A proxy asks for its own credentials (RFC 9110, section 11.7.1). */
+  /** Renders a refusal. A proxy requests credentials with `Proxy-Authenticate` (RFC 9110, section 11.7.1). */
   refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     const isUnknown = statusOf(denial) === 401
     const { head, frame } = plainRefusal(arrival, isUnknown ? { ...denial, reason: hinted(denial) } : denial)
@@ -101,7 +101,7 @@ class ConnectPlane implements Plane {
     return { head: { status: 407, headers: { ...headers, 'proxy-authenticate': 'Basic realm="plat"' } }, frame }
   }
 
-  /** What runs through a tunnel is none of ours to speak. */
+  /** Returns no frames: the protocol in the tunnel is not known. */
   abort(): readonly Frame[] {
     return []
   }
@@ -111,14 +111,14 @@ class ConnectPlane implements Plane {
   }
 }
 
-/** The host in the spelling of URLs, which has one for each address and name. Null: it leads nowhere. */
+/** Returns the target with its host in the canonical form of URLs, or null when it is invalid. */
 function placeIn(authority: string): ConnectTarget | null {
   const url = PORT.test(authority) ? URL.parse(`https://${authority}/`) : null
   if (url === null || url.pathname !== '/' || url.host.length > MAX_HOST) return null
   if (url.username !== '' || url.search !== '' || url.hash !== '') return null
   const host = url.hostname.replace(/\.$/, '')
   if (host === '' || host.endsWith('.')) return null
-  // A name with the dot of the root at its end leads where the name without it does.
+  // A trailing dot denotes the DNS root, so the name without it is equivalent.
   url.hostname = host
   return new ConnectTarget(url, url.port === '' ? 443 : Number(url.port))
 }

@@ -6,10 +6,10 @@ import { until } from '@plat/testkit/until'
 import { TOKEN } from '../../testing/started.ts'
 import { heard, setUpTunnels, type TunnelFixture } from '../../testing/tunnels.ts'
 
-/** What neither side can hold in its buffers. */
+/** More bytes than the buffers of both sides can hold. */
 const MUCH = 32 * 1024 * 1024
 
-/** A tunnel through which something has passed, so that both sides of it stand. */
+/** Opens a tunnel and sends data through it, so that both sides are open. */
 async function opened(fixture: TunnelFixture): Promise<{ readonly socket: Socket; readonly host: Socket }> {
   const { status, socket } = await fixture.ask({ early: 'hello' })
   assert.equal(status, 200)
@@ -19,12 +19,12 @@ async function opened(fixture: TunnelFixture): Promise<{ readonly socket: Socket
   return { socket, host }
 }
 
-/** Both sides of a tunnel are gone. */
+/** Resolves when both sides of a tunnel have closed. */
 function gone({ socket, host }: { readonly socket: Socket; readonly host: Socket }): Promise<void> {
   return until(() => socket.closed && host.closed, 'the end of both sides')
 }
 
-test('a revocation cuts a tunnel on both sides, and the record says so', async (t) => {
+test('a revocation closes both sides of a tunnel and is recorded', async (t) => {
   const fixture = await setUpTunnels(t)
   const tunnel = await opened(fixture)
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
@@ -36,7 +36,7 @@ test('a revocation cuts a tunnel on both sides, and the record says so', async (
   assert.deepEqual([result, code, bytesUp, bytesDown], ['cut', 'revoked', 5, 5])
 })
 
-test('a tunnel ends when the policy would not let it through any more', async (t) => {
+test('a tunnel is closed when the policy no longer permits it', async (t) => {
   const fixture = await setUpTunnels(t)
   const tunnel = await opened(fixture)
   await fixture.rules([{ name: 'none', action: 'deny', reason: 'no more' }])
@@ -45,16 +45,16 @@ test('a tunnel ends when the policy would not let it through any more', async (t
   assert.deepEqual([result, code], ['cut', 'policy_denied'])
 })
 
-test('a tunnel ends with the token of its session', async (t) => {
+test('a tunnel is closed when the token of its session expires', async (t) => {
   const fixture = await setUpTunnels(t)
   const open = () => {
     const now = Math.floor(Date.now() / 1000)
-    // 30 seconds of leeway are given to every token.
+    // Tokens have 30 seconds of leeway.
     const token = fixture.token({ iat: now - 60, nbf: now - 60, exp: now - 27 })
     return fixture.ask({ authorization: `Bearer ${token}`, early: 'hello' })
   }
   let tunnel = await open()
-  // A busy machine may need longer than the token lives.
+  // On a busy machine, the token may expire first.
   await until(
     () => tunnel.status === 200,
     'a tunnel',
@@ -69,7 +69,7 @@ test('a tunnel ends with the token of its session', async (t) => {
   assert.deepEqual([result, code], ['cut', 'unauthenticated'])
 })
 
-test('a caller that has said all still hears the answer', async (t) => {
+test('a caller that has closed its write side still receives the response', async (t) => {
   const host = async (socket: Socket) => {
     const text = await heard(socket)
     socket.end(`you said ${text}`)
@@ -82,22 +82,22 @@ test('a caller that has said all still hears the answer', async (t) => {
   assert.equal((await fixture.outcome()).result, 'completed')
 })
 
-test('a host that has said all is still told the rest', async (t) => {
-  const told: string[] = []
+test('a host that has closed its write side still receives the rest', async (t) => {
+  const received: string[] = []
   const host = async (socket: Socket) => {
     socket.end('bye')
-    told.push(await heard(socket))
+    received.push(await heard(socket))
   }
   const fixture = await setUpTunnels(t, { host: (socket) => void host(socket) })
   const { socket } = await fixture.ask()
   assert.equal(await heard(socket), 'bye')
   socket.end('the rest')
   await fixture.idle()
-  assert.deepEqual(told, ['the rest'])
+  assert.deepEqual(received, ['the rest'])
   assert.equal((await fixture.outcome()).result, 'completed')
 })
 
-test('whoever breaks off, the other side is let go at once, and the record says who it was', async (t) => {
+test('when one side breaks the connection the other is closed at once, and the record has the side', async (t) => {
   const fixture = await setUpTunnels(t)
   const first = await opened(fixture)
   first.socket.resetAndDestroy()
@@ -111,7 +111,7 @@ test('whoever breaks off, the other side is let go at once, and the record says 
   assert.deepEqual([result, code], ['failed', 'upstream_error'])
 })
 
-/** Writes as much as is taken; `sent` says how much that was so far. */
+/** Writes as much as the socket accepts; `sent` is the number of bytes so far. */
 function pump(socket: Socket): { sent: number } {
   const state = { sent: 0 }
   const piece = Buffer.alloc(256 * 1024, 'x')
@@ -128,7 +128,7 @@ function pump(socket: Socket): { sent: number } {
   return state
 }
 
-/** Nothing more was taken for a while, and not all. */
+/** Resolves when writing has stalled before the end. */
 async function stuck(writer: { readonly sent: number }): Promise<void> {
   let [last, looks] = [-1, 0]
   const isStill = () => {
@@ -149,7 +149,7 @@ async function counted(socket: Socket): Promise<number> {
   return got
 }
 
-test('a caller that does not read stops the host, and loses nothing', async (t) => {
+test('a caller that does not read pauses the host, and no data is lost', async (t) => {
   let writer = { sent: 0 }
   const fixture = await setUpTunnels(t, {
     host(socket) {
@@ -166,7 +166,7 @@ test('a caller that does not read stops the host, and loses nothing', async (t) 
   assert.deepEqual([bytesDown, result], [MUCH, 'completed'])
 })
 
-test('a host that does not read stops the caller, and loses nothing', async (t) => {
+test('a host that does not read pauses the caller, and no data is lost', async (t) => {
   const fixture = await setUpTunnels(t, { host: (socket) => void socket.pause() })
   const { socket } = await fixture.ask()
   await stuck(pump(socket.resume()))
@@ -177,7 +177,7 @@ test('a host that does not read stops the caller, and loses nothing', async (t) 
   assert.deepEqual([bytesUp, result], [MUCH, 'completed'])
 })
 
-test('a gateway that stops waits for no tunnel', async (t) => {
+test('a gateway does not wait for tunnels when it stops', async (t) => {
   const fixture = await setUpTunnels(t, { drained: true })
   const tunnel = await opened(fixture)
   await fixture.gateway.drain()
@@ -186,7 +186,7 @@ test('a gateway that stops waits for no tunnel', async (t) => {
   assert.deepEqual([result, code], ['cut', 'state_unavailable'])
 })
 
-test('many tunnels that end in every way leave no connection behind', async (t) => {
+test('many tunnels that end in different ways leave no connection open', async (t) => {
   const fixture = await setUpTunnels(t)
   const ends: readonly ((socket: Socket) => void)[] = [
     (socket) => socket.end(),

@@ -16,7 +16,7 @@ import { heard, setUpTunnels } from '../../testing/tunnels.ts'
 
 const run = promisify(execFile)
 
-test('curl reaches a site over TLS through the proxy, with the token as its password, and the record tells all of it', async (t) => {
+test('curl reaches a site over TLS through the proxy with the token as password, and the call is recorded', async (t) => {
   // Shows D3.sessions.egress.enabled, D3.endpoint.connectProxy and D3.metric.plat_gateway_egress_requests_total.
   const authority = await createAuthority({ name: 'authority', now: Date.now() })
   const leaf = await authority.issue({ name: 'site', dnsNames: ['localhost'] })
@@ -32,7 +32,7 @@ test('curl reaches a site over TLS through the proxy, with the token as its pass
   const { op, server, tool, method, result, status, endpoint, bytesUp, bytesDown } = await fixture.outcome()
   assert.deepEqual([op, server, tool, method], ['tunnel', 'plat-egress', 'localhost', 'CONNECT'])
   assert.deepEqual([result, status, endpoint], ['completed', 200, `localhost:${port}`])
-  // More than the page: the handshake and the certificate are in it.
+  // More than the page, since the handshake and the certificate count.
   assert.ok(Number(bytesUp) > 100 && Number(bytesDown) > 500)
   assert.deepEqual(
     fixture.records().flatMap(({ kind, op }) => (op === 'tunnel' ? [kind] : [])),
@@ -45,7 +45,7 @@ test('curl reaches a site over TLS through the proxy, with the token as its pass
 })
 
 test('undici reaches a plain site through a tunnel with a bearer token', async (t) => {
-  const site = createHttpServer((asked, response) => response.end(`${asked.method} ${asked.url}`))
+  const site = createHttpServer((request, response) => response.end(`${request.method} ${request.url}`))
   const port = await listening(site)
   t.after(() => closed(site))
   const fixture = await setUpTunnels(t, { web: { allowedPorts: [port] } })
@@ -55,7 +55,7 @@ test('undici reaches a plain site through a tunnel with a bearer token', async (
   assert.equal(await answer.body.text(), 'GET /a?b')
 })
 
-test('what comes right behind the head is the first of the tunnel', async (t) => {
+test('bytes sent together with the head are the first bytes of the tunnel', async (t) => {
   const fixture = await setUpTunnels(t)
   const { status, head, socket } = await fixture.ask({ early: 'first ' })
   assert.equal(status, 200)
@@ -65,7 +65,7 @@ test('what comes right behind the head is the first of the tunnel', async (t) =>
   assert.equal(await heard(socket), 'first and last')
 })
 
-test('who shows no token of a session is asked for one as by a proxy, and told how to send it', async (t) => {
+test('a request without a session token gets a challenge of a proxy', async (t) => {
   const fixture = await setUpTunnels(t)
   const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
   for (const authorization of [
@@ -84,13 +84,13 @@ test('who shows no token of a session is asked for one as by a proxy, and told h
   const { told } = await fixture.ask({ authorization: null })
   assert.equal(told.error, 'unauthenticated')
   assert.match(String(told.message), /password of Proxy-Authorization/)
-  // A header for the host is none for the proxy.
+  // A header for the host is not one for the proxy.
   const { status } = await fixture.ask({ authorization: null, lines: [`Authorization: Bearer ${fixture.token()}`] })
   assert.equal(status, 407)
   assert.equal(fixture.taken.length, 0)
 })
 
-test('scope, lists, ports and addresses are asked before anything is reached, and each refusal leaves one record', async (t) => {
+test('scope, lists, ports and addresses are checked before connecting, and each refusal leaves one record', async (t) => {
   const fixture = await setUpTunnels(t, { web: { deniedDomains: ['bad.localhost'] } })
   const refused = async (target: string, token = fixture.token()) => {
     const asked = await fixture.ask({ target, authorization: `Bearer ${token}` })
@@ -132,7 +132,7 @@ test('scope, lists, ports and addresses are asked before anything is reached, an
   )
 })
 
-test('a name that leads inside a private network is refused', async (t) => {
+test('a name that resolves to a private network is refused', async (t) => {
   const fixture = await setUpTunnels(t, { web: { allowedCIDRs: [] } })
   const { status, told } = await fixture.ask()
   assert.deepEqual([status, told.error], [403, 'policy_denied'])
@@ -140,7 +140,7 @@ test('a name that leads inside a private network is refused', async (t) => {
   assert.equal(fixture.taken.length, 0)
 })
 
-test('a host that takes no connection is an error of the host, and its record says which it was', async (t) => {
+test('a host that refuses the connection is an upstream error, recorded with the host', async (t) => {
   const port = await freePort()
   const fixture = await setUpTunnels(t, { web: { allowedPorts: [port] } })
   const { status, told } = await fixture.ask({ target: `localhost:${port}` })
@@ -149,7 +149,7 @@ test('a host that takes no connection is an error of the host, and its record sa
   assert.deepEqual([result, code, endpoint], ['failed', 'upstream_error', `localhost:${port}`])
 })
 
-test('what an agent’s resource lets its browser reach is all that it reaches, within the lists of the gateway', async (t) => {
+test("an agent's browser reaches only the hosts that both the agent's resource and the lists of the gateway permit", async (t) => {
   // Shows D2.agent.browser.allowedDomains.
   const upstreamsFile = join(tempFolder(), 'upstreams.json')
   const browser = { allowedDomains: ['localhost'] }
@@ -168,7 +168,7 @@ test('what an agent’s resource lets its browser reach is all that it reaches, 
   assert.equal(await asked('localhost', 'other'), 'no list of allowed domains names its domain')
 })
 
-test('policies are asked about the host as the tool of plat-egress, in one spelling', async (t) => {
+test('policies match the canonical host as the tool of plat-egress', async (t) => {
   const fixture = await setUpTunnels(t, { web: { allowedDomains: ['localhost'] } })
   const deny = {
     name: 'no',
@@ -179,7 +179,7 @@ test('policies are asked about the host as the tool of plat-egress, in one spell
   await fixture.rules([deny, { name: 'all', action: 'allow', match: { servers: ['plat-egress'] } }])
   for (const target of ['secret.localhost', 'SECRET.localhost', 'secret.localhost.', 's%65cret.localhost']) {
     let told: Readonly<Record<string, unknown>> = {}
-    // The file is read again within a second.
+    // The file is reloaded within a second.
     while (told.message !== 'not there') {
       const asked = await fixture.ask({ target: `${target}:${fixture.port}` })
       told = asked.told

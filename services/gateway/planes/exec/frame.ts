@@ -2,7 +2,7 @@ import { type Denial, deny, type Frame, type FrameVerdict, isDenial, type Redact
 import type { Review } from '../../pipeline/stage.ts'
 import { createRedactReview, type RedactorOf } from '../wire/redact.ts'
 
-/** The whole answer of a sandbox, strict JSON. */
+/** The whole response of a sandbox, strict JSON. */
 export class ExecFrame implements Frame {
   readonly role: 'final' | 'error'
   readonly raw: Uint8Array
@@ -23,7 +23,7 @@ export class ExecFrame implements Frame {
   }
 }
 
-/** Takes out of a sandbox's answer what must not pass. Every text of it may hold what code has printed. */
+/** Redacts the response of a sandbox. Any string in it may contain output of the code. */
 export function createExecRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
   return createRedactReview('builtin', redactorOf, (redactor) => ({
     frame: (frame) => redacted(redactor, frame),
@@ -33,8 +33,8 @@ export function createExecRedactReview(redactorOf: RedactorOf): Review<'identity
 
 function redacted(redactor: Redactor | Denial, frame: Frame): FrameVerdict {
   if (isDenial(redactor)) return redactor
-  if (!(frame instanceof ExecFrame)) return deny('internal', 'an answer came in a form that cannot be redacted')
-  const told = redactor.json(frame.raw, {})
-  if (isDenial(told)) return told
-  return [told === frame.raw ? frame : new ExecFrame(frame.role, told)]
+  if (!(frame instanceof ExecFrame)) return deny('internal', 'a response has a form that cannot be redacted')
+  const redacted = redactor.json(frame.raw, {})
+  if (isDenial(redacted)) return redacted
+  return [redacted === frame.raw ? frame : new ExecFrame(frame.role, redacted)]
 }

@@ -22,9 +22,9 @@ import { type ExecBody, execBody, sessionIn } from './request.ts'
 export { createExecRedactReview } from './frame.ts'
 export { execTexts, isExec } from './request.ts'
 
-/** What a sandbox is called in errors. */
+/** Name of the sandbox in errors. */
 const SANDBOX = 'the sandbox'
-/** How much longer than the code a sandbox may take, to say what it stopped, in milliseconds. */
+/** Milliseconds after the timeout of the code in which the sandbox must respond. */
 const LAST_WORDS_MS = 1_000
 
 export interface ExecPlaneOptions extends BodyLimits {
@@ -34,13 +34,13 @@ export interface ExecPlaneOptions extends BodyLimits {
   readonly maxTimeoutSeconds: number
   /** docs/spec/gateway.md: `exec.maxOutputBytes`. */
   readonly maxOutputBytes: number
-  /** The sandbox of a caller's own session. */
+  /** Returns the sandbox of the caller's session. */
   readonly sandbox: (identity: Identity) => { readonly url: URL; readonly key: string | null } | Denial
 }
 
 /**
- * The plane of `POST /v1/sessions/{id}/exec` (docs/spec/gateway.md, `exec`): one JSON object goes to the sandbox of the caller's own session, and one
- * comes back. What stands in them is between the agent and its sandbox, but for `timeoutSeconds`.
+ * The plane of `POST /v1/sessions/{id}/exec` (docs/spec/gateway.md, `exec`): forwards one JSON object to the sandbox of the caller's session
+ * and relays its response. Of the request, the gateway interprets only `timeoutSeconds`.
  */
 export function createExecPlane(options: ExecPlaneOptions): Plane {
   return new ExecPlane(options)
@@ -113,7 +113,7 @@ class ExecPlane implements Plane {
     }
   }
 
-  /** The answer is one JSON object: its head waits as long as the call does. */
+  /** Returns null: the response is one JSON object, which is sent when the call has ended. */
   keepAlive(): null {
     return null
   }
@@ -122,7 +122,7 @@ class ExecPlane implements Plane {
     return plainRefusal(arrival, denial)
   }
 
-  /** An answer leaves as a whole: nothing can be taken back. */
+  /** Returns no frames: the response is written at once, so it cannot be aborted. */
   abort(): readonly Frame[] {
     return []
   }
@@ -132,9 +132,9 @@ class ExecPlane implements Plane {
   }
 }
 
-/** Its own session, by its name alone or as the admin API names it. */
-function isOwn(asked: string | null, { namespace, agent, session }: Identity): boolean {
-  return asked === session || asked === `${namespace}/${agent}/${session}`
+/** Returns true if `requested` is the caller's session, by its name or its id in the admin API. */
+function isOwn(requested: string | null, { namespace, agent, session }: Identity): boolean {
+  return requested === session || requested === `${namespace}/${agent}/${session}`
 }
 
 function headersFor(id: string, key: string | null, seconds: number): Record<string, string> {
@@ -147,7 +147,7 @@ function headersFor(id: string, key: string | null, seconds: number): Record<str
   }
 }
 
-/** What a redaction wrote anew has the member still: numbers are never replaced. */
+/** Returns the timeout in seconds. Redaction does not remove the member, since numbers are never replaced. */
 function timeoutIn({ value }: Pick<ExecBody, 'value'>, most: number): number {
   const wanted =
     typeof value === 'object' && value !== null && 'timeoutSeconds' in value ? value.timeoutSeconds : undefined
@@ -157,11 +157,11 @@ function timeoutIn({ value }: Pick<ExecBody, 'value'>, most: number): number {
 function frameOf({ status, headers, bytes }: Fetched): ExecFrame | Denial {
   const refusal = unusable(SANDBOX, { status, headers })
   if (refusal !== null) return refusal
-  if (!isJsonType(headers)) return deny('upstream_error', `${SANDBOX} answered what is not JSON`)
+  if (!isJsonType(headers)) return deny('upstream_error', `${SANDBOX} sent a response that is not JSON`)
   try {
     checkJson(bytes)
   } catch (error) {
-    if (error instanceof JsonError) return deny('upstream_error', `${SANDBOX} answered what is not strict JSON`)
+    if (error instanceof JsonError) return deny('upstream_error', `${SANDBOX} sent a response that is not strict JSON`)
     throw error
   }
   return new ExecFrame(status < 400 ? 'final' : 'error', bytes)

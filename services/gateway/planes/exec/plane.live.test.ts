@@ -12,14 +12,14 @@ import { started, TOKEN } from '../../testing/started.ts'
 
 const CARD = '4111 1111 1111 1111'
 
-/** What a sandbox was asked. */
+/** A request that a sandbox received. */
 interface Run {
   readonly path: string
   readonly headers: IncomingMessage['headers']
   readonly body: string
 }
 
-/** How a sandbox answers; by default it prints its code. */
+/** How a sandbox responds; by default it prints its code. */
 type SandboxResponse = (run: Run, response: ServerResponse) => void
 
 const print: SandboxResponse = ({ body }, response) => {
@@ -34,7 +34,7 @@ interface Setup {
   readonly answer?: SandboxResponse
 }
 
-/** A gateway before a sandbox that really listens, at a path with the names of its session. */
+/** Starts a gateway with a listening sandbox, at a path with the names of its session. */
 async function setUp(t: TestContext, { exec, config, rules, answer = print }: Setup = {}) {
   const runs: Run[] = []
   const sandbox = createServer(async (request, response) => {
@@ -83,18 +83,18 @@ async function setUp(t: TestContext, { exec, config, rules, answer = print }: Se
   return { gateway, issuer, runs, records, run, outcome, counted, dir, token }
 }
 
-test('code goes to the sandbox of its own session, as it was sent, and what it says comes back', async (t) => {
+test('code is forwarded unchanged to the sandbox of its session, and its response is relayed', async (t) => {
   // Shows D3.sessions.exec.enabled, D3.sessions.exec.endpointTemplate, D3.endpoint.exec and D3.metric.plat_gateway_exec_total.
   const { runs, run, records, outcome, counted } = await setUp(t)
   const body = '{ "code": "print(1)", "n": 12345678901234567890 }'
   const answer = await run(body)
   assert.deepEqual([answer.status, answer.text], [200, '{"stdout":"print(1)","exitCode":0}'])
   assert.match(answer.headers.get('x-plat-decision-id') ?? '', /^[-0-9a-f]{36}$/)
-  const [asked = assert.fail('nothing was asked')] = runs
-  assert.deepEqual([asked.path, asked.body], ['/default/s1/exec', body])
-  assert.deepEqual([asked.headers.authorization, asked.headers['x-plat-exec-key']], [undefined, undefined])
-  // Without a wish it may run as long as code may run at all.
-  assert.equal(asked.headers['x-plat-exec-timeout'], '300')
+  const [received = assert.fail('no request')] = runs
+  assert.deepEqual([received.path, received.body], ['/default/s1/exec', body])
+  assert.deepEqual([received.headers.authorization, received.headers['x-plat-exec-key']], [undefined, undefined])
+  // Without a timeout in the request, the maximum applies.
+  assert.equal(received.headers['x-plat-exec-timeout'], '300')
   const { server, tool, method, result, status } = await outcome()
   assert.deepEqual([server, tool, method, result, status], ['plat-exec', 'exec', 'exec', 'completed', 200])
   assert.deepEqual(
@@ -105,7 +105,7 @@ test('code goes to the sandbox of its own session, as it was sent, and what it s
   assert.ok(await counted('ok'))
 })
 
-test('a session is named alone or in full, and nobody else’s is there', async (t) => {
+test('a session has a short and a full name, and sessions of others are not found', async (t) => {
   const { run, runs } = await setUp(t)
   assert.equal((await run({ code: 'x' }, { id: 'default%2Fassistant%2Fs1' })).status, 200)
   for (const id of ['s2', 'default%2Fassistant%2Fs2', 'default%2Fother%2Fs1', '%zz']) {
@@ -115,7 +115,7 @@ test('a session is named alone or in full, and nobody else’s is there', async 
   assert.equal(runs.length, 1)
 })
 
-test('a session whose name would lead to another host has no sandbox', async (t) => {
+test('a session whose name would change the host has no sandbox', async (t) => {
   const { run, runs } = await setUp(t)
   const session = 'x.evil'
   const sub = `spiffe://plat.local/ns/default/agent/assistant/session/${session}`
@@ -124,7 +124,7 @@ test('a session whose name would lead to another host has no sandbox', async (t)
   assert.equal(runs.length, 0)
 })
 
-test('the scope and the policy say who may run code, and a policy may look into it', async (t) => {
+test('the scope and the policy determine who may run code, and a policy may match the code', async (t) => {
   const rules = [
     { name: 'all', action: 'allow', match: { servers: ['plat-exec'] } },
     {
@@ -144,7 +144,7 @@ test('the scope and the policy say who may run code, and a policy may look into 
   assert.equal(runs.length, 1)
 })
 
-test('what is no request to run code is refused with the reason', async (t) => {
+test('an invalid request is refused with the reason', async (t) => {
   const { run, runs } = await setUp(t, { exec: { maxTimeoutSeconds: 20 } })
   const reasons: readonly (readonly [unknown, RegExp])[] = [
     ['{"code":"a","code":"b"}', /not strict JSON/],
@@ -162,7 +162,7 @@ test('what is no request to run code is refused with the reason', async (t) => {
   assert.equal(runs.length, 0)
 })
 
-test('code that does not end is given up, and so is the connection to its sandbox', async (t) => {
+test('code that exceeds its timeout is aborted with the connection to its sandbox', async (t) => {
   // Shows D3.sessions.exec.maxTimeoutSeconds and D3.limit.exec.
   const lost: Promise<unknown>[] = []
   const { run, outcome, counted } = await setUp(t, {
@@ -177,7 +177,7 @@ test('code that does not end is given up, and so is the connection to its sandbo
   assert.ok(await counted('timeout'))
 })
 
-test('output up to the cap comes back whole, one byte more is refused', async (t) => {
+test('output up to the limit is relayed, and one byte more is refused', async (t) => {
   // Shows D3.sessions.exec.maxOutputBytes and D3.limit.exec.
   const maxOutputBytes = 10_000
   const empty = JSON.stringify({ stdout: '' }).length
@@ -194,7 +194,7 @@ test('output up to the cap comes back whole, one byte more is refused', async (t
   assert.match(body.message, /larger than 10000 bytes \(exec\.maxOutputBytes\)/)
 })
 
-test('the key of the file is shown to the sandbox alone, and without it nothing is run', async (t) => {
+test('the key of the file is sent only to the sandbox, and without it no code runs', async (t) => {
   // Shows D3.sessions.exec.keyFile.
   const keyFile = join(tempFolder(), 'exec.key')
   await writeFile(keyFile, 'first\n')
@@ -214,7 +214,7 @@ test('the key of the file is shown to the sandbox alone, and without it nothing 
   assert.equal(runs.at(-1)?.headers['x-plat-exec-key'], 'second')
 })
 
-test('a sandbox that refuses the gateway, fails, or speaks no JSON is an error of the sandbox', async (t) => {
+test('a sandbox that refuses the gateway, fails, or does not send JSON is reported as an error of the sandbox', async (t) => {
   const answers: readonly SandboxResponse[] = [
     (_, response) => response.writeHead(401).end(),
     (_, response) => response.writeHead(500).end(),
@@ -224,24 +224,24 @@ test('a sandbox that refuses the gateway, fails, or speaks no JSON is an error o
     (_, response) => response.destroy(),
   ]
   let next = 0
-  const { run } = await setUp(t, { answer: (asked, response) => answers[next]?.(asked, response) })
-  const told: string[] = []
+  const { run } = await setUp(t, { answer: (received, response) => answers[next]?.(received, response) })
+  const refusals: string[] = []
   for (; next < answers.length; next++) {
     const { status, body } = await run({ code: 'x' })
     assert.equal(status, 502)
-    told.push(`${body.error}: ${body.message}`)
+    refusals.push(`${body.error}: ${body.message}`)
   }
-  assert.deepEqual(told, [
+  assert.deepEqual(refusals, [
     'upstream_credential: the sandbox does not accept the gateway',
     'upstream_error: the sandbox answered 500',
     'upstream_error: the sandbox answered 302',
-    'upstream_error: the sandbox answered what is not JSON',
-    'upstream_error: the sandbox answered what is not strict JSON',
+    'upstream_error: the sandbox sent a response that is not JSON',
+    'upstream_error: the sandbox sent a response that is not strict JSON',
     'upstream_error: the sandbox broke the connection',
   ])
 })
 
-test('a refusal of the sandbox in its own words goes on as it came', async (t) => {
+test('a refusal of the sandbox is relayed unchanged', async (t) => {
   const { run, counted } = await setUp(t, {
     answer: (_, response) =>
       response.writeHead(422, { 'content-type': 'application/json', 'x-secret': 's' }).end('{"detail":"no python"}'),
@@ -251,7 +251,7 @@ test('a refusal of the sandbox in its own words goes on as it came', async (t) =
   assert.ok(await counted('error'))
 })
 
-test('what must not pass is taken out of the code and of what it prints', async (t) => {
+test('code and its output are redacted', async (t) => {
   const config = { dlpProfiles: { cards: { detectors: ['credit_card'] } }, dlp: { servers: { 'plat-exec': 'cards' } } }
   const { run, runs } = await setUp(t, {
     config,
@@ -267,14 +267,14 @@ test('what must not pass is taken out of the code and of what it prints', async 
   assert.equal(runs[0]?.headers['x-plat-exec-timeout'], '7')
 })
 
-test('a caller that leaves takes its code with it', async (t) => {
+test('the code of a caller that disconnects is aborted', async (t) => {
   const lost: Promise<unknown>[] = []
   const { gateway, token, outcome } = await setUp(t, {
     answer: (_, response) => void lost.push(once(response, 'close')),
   })
   const leaving = new AbortController()
   const headers = { authorization: `Bearer ${token()}`, 'content-type': 'application/json' }
-  const asked = fetch(`${gateway.url}/v1/sessions/s1/exec`, {
+  const received = fetch(`${gateway.url}/v1/sessions/s1/exec`, {
     method: 'POST',
     headers,
     body: '{}',
@@ -282,12 +282,12 @@ test('a caller that leaves takes its code with it', async (t) => {
   })
   await until(() => lost.length === 1, 'the code to run')
   leaving.abort()
-  await assert.rejects(asked)
+  await assert.rejects(received)
   await Promise.all(lost)
   assert.equal((await outcome()).result, 'cancelled')
 })
 
-test('code is run by way of the admin listener as well, for its own session alone', async (t) => {
+test('code can be run through the admin listener as well, only for its session', async (t) => {
   const { run, gateway, runs } = await setUp(t, { config: { adminListen: 'localhost:0' } })
   assert.notEqual(gateway.adminUrl, gateway.url)
   assert.equal((await run({ code: 'x' }, { at: gateway.adminUrl })).status, 200)
@@ -295,7 +295,7 @@ test('code is run by way of the admin listener as well, for its own session alon
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
   const init = { method: 'POST', headers, body: '{}' }
   assert.equal((await fetch(`${gateway.adminUrl}/v1/sessions/s1/exec`, init)).status, 401)
-  // What stands beside it is the admin API's still.
+  // Other paths still belong to the admin API.
   const page = await fetch(`${gateway.adminUrl}/v1/sessions/s1/timeline`, {
     headers: { authorization: headers.authorization },
   })
@@ -303,7 +303,7 @@ test('code is run by way of the admin listener as well, for its own session alon
   assert.equal(runs.length, 1)
 })
 
-test('while it is off there is nothing at its path', async (t) => {
+test('its path is not found while it is disabled', async (t) => {
   const { run } = await setUp(t, { exec: { enabled: false } })
   const { status, body } = await run({ code: 'x' })
   assert.deepEqual([status, body.error], [404, 'not_found'])

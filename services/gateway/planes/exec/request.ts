@@ -4,7 +4,7 @@ import { isObject, parsedOrUndefined } from '../wire/json.ts'
 
 const PATH = /^\/v1\/sessions\/([^/]+)\/exec$/
 
-/** Whether a request is one of this plane: everything else under `/v1/sessions` is the admin API's. */
+/** Returns true for requests of this plane. All others below `/v1/sessions` belong to the admin API. */
 export function isExec({
   method,
   url = '',
@@ -15,7 +15,7 @@ export function isExec({
   return method === 'POST' && PATH.test(pathOfTarget(url))
 }
 
-/** The session that a path names, slashes in it percent-encoded; null: none. */
+/** Returns the session in a path, with slashes percent-encoded; null if there is none. */
 export function sessionIn(path: string): string | null {
   const [, id] = PATH.exec(path) ?? []
   if (id === undefined) return null
@@ -26,7 +26,7 @@ export function sessionIn(path: string): string | null {
   }
 }
 
-/** What code is run, and with what: a JSON object. */
+/** A request to run code: a JSON object. */
 export class ExecBody implements Body {
   readonly bytes: Uint8Array
   #value: unknown
@@ -50,7 +50,7 @@ export class ExecBody implements Body {
   }
 }
 
-/** A text says what is wrong with the body. */
+/** Returns the parsed body, or a string with the reason why it is invalid. */
 export function execBody(bytes: Uint8Array, maxTimeoutSeconds: number): ExecBody | string {
   let value: unknown
   try {
@@ -67,7 +67,7 @@ export function execBody(bytes: Uint8Array, maxTimeoutSeconds: number): ExecBody
   return new ExecBody(bytes, value)
 }
 
-/** Where the texts of this plane's requests stand: code and whatever goes with it may hold what must not pass. */
+/** The texts in requests of this plane: all strings, including the code. */
 export const execTexts = {
   where: {},
   rewritten: (_: Body, bytes: Uint8Array): Body => new ExecBody(bytes),

@@ -14,29 +14,29 @@ import type { Plane } from '../../pipeline/plane.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { plainRefusal } from '../wire/refusal.ts'
 
-/** Where plans are brought; nothing below it is anything else. */
+/** Prefix of all paths of this plane. */
 export const INFRA_PREFIX = '/v1/infra/'
 
-/** What each path asks. */
+/** The tool of each path. */
 const TOOLS: Readonly<Record<string, string>> = {
   plans: 'plan',
   authorizations: 'apply',
   'authorizations/verify': 'verify',
 }
 
-/** Bytes of a question that brings no plan. */
+/** Largest body of a request without a plan, in bytes. */
 const MAX_QUESTION_BYTES = 64 * 1024
 
 export interface InfraPlaneOptions extends Omit<BodyLimits, 'maxBodyBytes'> {
   /** docs/spec/gateway.md: `infra.maxPlanBytes`. */
   readonly maxPlanBytes: number
-  /** Answers a call that everybody has let through. */
+  /** Responds to a call that all stages admitted. */
   readonly answer: (
     call: Call<'identity' | 'target' | 'hold'>,
   ) => { readonly status: number; readonly value: object } | Denial
 }
 
-/** The plane of `/v1/infra/…` (docs/spec/gateway.md, `infra`): a plan of Terraform or OpenTofu as JSON goes in, the judgement of it comes out. */
+/** The plane of `/v1/infra/…` (docs/spec/gateway.md, `infra`): judges plans of Terraform and OpenTofu in JSON. */
 export function createInfraPlane(options: InfraPlaneOptions): Plane {
   return new InfraPlane(options)
 }
@@ -52,7 +52,7 @@ class InfraPlane implements Plane {
     const { path, method } = arrival.wire
     const asked = path.slice(INFRA_PREFIX.length)
     const tool = Object.hasOwn(TOOLS, asked) ? TOOLS[asked] : undefined
-    if (tool === undefined) return deny('not_found', `there is nothing at ${path.slice(0, 128)}`)
+    if (tool === undefined) return deny('not_found', `no resource at ${path.slice(0, 128)}`)
     if (method !== 'POST')
       return deny('method_not_allowed', `${method} is not a method of this address`, { data: { allow: 'POST' } })
     const maxBodyBytes = tool === 'verify' ? MAX_QUESTION_BYTES : this.#options.maxPlanBytes
@@ -67,7 +67,7 @@ class InfraPlane implements Plane {
     return { kind: 'frames', head: { status: answer.status, headers }, frames: [frame], attempts: [] }
   }
 
-  /** The answer is one JSON object: its head waits as long as the call does. */
+  /** Returns null: the response is one JSON object, which is sent when the call has ended. */
   keepAlive(): null {
     return null
   }
@@ -76,7 +76,7 @@ class InfraPlane implements Plane {
     return plainRefusal(arrival, denial)
   }
 
-  /** An answer leaves as a whole: nothing can be taken back. */
+  /** Returns no frames: the response is written at once, so it cannot be aborted. */
   abort(): readonly Frame[] {
     return []
   }
@@ -103,7 +103,7 @@ function parsed(tool: string, bytes: Uint8Array): Parsed | Denial {
   }
 }
 
-/** All of it is what is judged and hashed. */
+/** A body that is judged and hashed as a whole. */
 class WholeBody implements Body {
   readonly bytes: Uint8Array
 
@@ -115,7 +115,7 @@ class WholeBody implements Body {
     return this.bytes
   }
 
-  /** Not kept: while a person looks at a plan, its bytes alone are in memory. */
+  /** Parsed on each use, so that only the bytes are in memory while an approval is pending. */
   get value(): unknown {
     return JSON.parse(Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength).toString('utf8'))
   }

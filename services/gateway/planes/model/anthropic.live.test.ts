@@ -22,7 +22,7 @@ async function setUp(t: TestContext, more: object = {}, config: object = {}) {
   const auditPath = join(dir, 'audit.jsonl')
   const models = { claude: { provider: 'anthropic', upstream: upstream.url, apiKeyFile, ...more } }
   const { gateway, issuer } = await started(t, { models, auditPath, ...config })
-  const token = issuer.token({ scope: 'models:claude models:nobody' })
+  const token = issuer.token({ scope: 'models:claude models:unused' })
   const client = (route = 'claude') =>
     new Anthropic({ baseURL: `${gateway.url}/llm/${route}`, authToken: token, apiKey: null, maxRetries: 0 })
   const outcome = async () => {

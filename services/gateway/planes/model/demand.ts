@@ -3,23 +3,23 @@ import { ModelBody, withMaxTokens } from './request.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
 import { answeredBy } from './upstream/failover.ts'
 
-/** How prices name the model that an endpoint is asked for. */
+/** Name of a model in prices. */
 export interface PricedModel {
-  /** `<provider>/<model>`, the model as the provider is asked for it. */
+  /** `<provider>/<model>`, with the provider's name of the model. */
   readonly key: string
   /** `ModelEndpoint.priceScopes`. */
   readonly scopes: readonly string[]
 }
 
-/** What bounds a model call: for whoever holds money for it before it is forwarded. */
+/** Upper bounds of a model call, from which the amount of its hold is computed. */
 export interface ModelDemand {
-  /** Of the endpoint that answered, before that of the first. */
+  /** The model of the endpoint that responded; before the response, of the first endpoint. */
   readonly priced: PricedModel
-  /** Of the other endpoints that may answer instead. */
+  /** The models of the other endpoints. */
   readonly otherPriced: readonly PricedModel[]
   readonly inputTokens: number
   readonly bounded: boolean
-  /** What the caller selects beyond the plain prices: `service_tier=priority`. */
+  /** Options of the request that change its price: `service_tier=priority`. */
   readonly options: readonly string[]
   readonly choices: number
   readonly maxTokens: number | null
@@ -27,22 +27,22 @@ export interface ModelDemand {
   readonly routeMaxTokens: number | null
   /** Tokens that a session may use on this route in a minute; null: unlimited. */
   readonly tokensPerMinute: number | null
-  /** The body with another limit of output tokens in it. */
+  /** Returns the body with another limit of output tokens. */
   clamp(maxTokens: number): Body
 }
 
-/** What the routes say of it. */
+/** Configuration of a route. */
 export interface DemandRoute {
   readonly endpoints: readonly [ModelEndpoint, ...ModelEndpoint[]]
   readonly maxTokensPerRequest: number | null
   readonly tokensPerMinute: number | null
-  /** Whether this model takes `max_completion_tokens`. */
+  /** Returns true if this model accepts `max_completion_tokens`. */
   takesCompletionTokens(model: string): boolean
 }
 
 const NO_OTHERS: readonly PricedModel[] = []
 
-/** Null: not a call that generates tokens, or one whose route has gone. */
+/** Returns a function whose result is null for calls that do not generate tokens, and when the route no longer exists. */
 export function createDemand(route: (snapshot: Snapshot, key: string) => DemandRoute | null) {
   return (call: Call<'target'>): ModelDemand | null => {
     const { body, snapshot } = call
@@ -55,7 +55,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
       priced: answering === undefined ? pricedAt(way.endpoints[0], tool) : pricedOf(answering, call),
       otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
       inputTokens: inputTokensAtMost,
-      // What a search finds is input that no bytes of the request bound.
+      // Search results are input tokens that the size of the request does not bound.
       bounded: bounded && !way.endpoints.some((one) => searchesByItself(one.modelFor(call.name))),
       options,
       choices,
@@ -67,7 +67,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
   }
 }
 
-/** Which model answered a call, and where. */
+/** The model that responded to a call, and its region. */
 export interface AnsweringModel {
   /** `<provider>/<model>`, as prices name it. */
   readonly key: string
@@ -75,7 +75,7 @@ export interface AnsweringModel {
   readonly region: string | null
 }
 
-/** Null: not a call to a model, or one whose route has gone. */
+/** Returns a function whose result is null for calls to other targets, and when the route no longer exists. */
 export function createAnswered(route: (snapshot: Snapshot, key: string) => Pick<DemandRoute, 'endpoints'> | null) {
   return (call: Call<'target'>): AnsweringModel | null => {
     const { key, kind } = call.facts.target
@@ -86,7 +86,7 @@ export function createAnswered(route: (snapshot: Snapshot, key: string) => Pick<
   }
 }
 
-/** How prices name the model that an endpoint is asked for. */
+/** Returns the name in prices of the model that is requested from an endpoint. */
 export function pricedOf(endpoint: ModelEndpoint, { name }: Pick<Call, 'name'>): PricedModel {
   return pricedAt(endpoint, endpoint.modelFor(name) ?? '')
 }

@@ -13,10 +13,10 @@ import { outcomesOf } from './testing.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** What the scripted upstream answers below `/v1/`: a body, or the events of a stream. */
+/** Responses of the scripted upstream below `/v1/`: a body, or the events of a stream. */
 type Script = Readonly<Record<string, object | readonly string[]>>
 
-/** A gateway with a route to an upstream that answers as it is told, and the official client. */
+/** A gateway with a route to a scripted upstream, and the official client. */
 async function setUp(t: TestContext, script: Script, more: object = {}) {
   const seen: { path: string; body: Record<string, unknown> }[] = []
   const server = createServer(async (request, response) => {
@@ -78,7 +78,7 @@ test('a streamed response is whole when its last event came, and not before', as
   const types = []
   for await (const event of await whole.client.responses.create(asked)) types.push(event.type)
   assert.deepEqual(types, ['response.created', 'response.output_text.delta', 'response.completed'])
-  assert.deepEqual(whole.seen[0]?.body, asked, 'usage need not be asked for')
+  assert.deepEqual(whole.seen[0]?.body, asked, 'usage need not be requested')
   assert.equal((await whole.outcome()).usageSource, 'reported')
   const broken = await setUp(t, { responses: events.slice(0, 2) })
   const read = async () => {
@@ -89,7 +89,7 @@ test('a streamed response is whole when its last event came, and not before', as
   assert.equal((await broken.outcome()).result, 'failed')
 })
 
-test('what would run unseen at the provider is refused before it is asked', async (t) => {
+test('requests that would run in the background at the provider are refused before they are forwarded', async (t) => {
   const { client, seen } = await setUp(
     t,
     { responses: { output: [] } },
@@ -125,7 +125,7 @@ test('text that goes on from a prompt is relayed, whole and streamed', async (t)
   let text = ''
   const stream = await client.completions.create({ model: 'm', prompt: 'x', stream: true })
   for await (const { choices } of stream)
-    text += choices[0]?.text ?? assert.fail('the chunk of usage was not asked for')
+    text += choices[0]?.text ?? assert.fail('the chunk of usage was not requested')
   assert.equal(text, 'ab')
   assert.deepEqual(seen[0]?.body.stream_options, { include_usage: true })
   assert.deepEqual([(await outcome()).method, (await outcome()).usage.completion], ['completions', 3])
@@ -172,7 +172,7 @@ test('Azure is reached below its modes, with its key where it looks for it', asy
   ])
 })
 
-/** What a server that answers every chat completion was asked, with the variables of the environment that a gateway starts with. */
+/** Requests received by a server that responds to every chat completion, and the environment variables of the gateway. */
 async function asked(t: TestContext, route: object, env: Readonly<Record<string, string>> = {}) {
   const seen: { url: string; headers: IncomingHttpHeaders; body: string }[] = []
   const server = createServer(async (request, response) => {

@@ -6,7 +6,7 @@ import { eventData } from '../wire/sse.ts'
 import { InvalidResponseError } from './invalid.ts'
 
 const DONE = Buffer.from('[DONE]')
-/** What precedes the data of an event as providers write it. */
+/** Prefix of the data of an event. */
 const DATA = Buffer.from('data: ')
 const BLANK_LINE = Buffer.from('\n\n')
 const LF = 0x0a

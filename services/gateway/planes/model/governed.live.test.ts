@@ -32,7 +32,7 @@ function ask(route: string, model: string) {
 
 const denied = { status: 403, code: 'policy_denied', type: 'permission_error' }
 
-test('where policies judge model calls, they see the model that the provider would be asked for', async () => {
+test('policies for model calls match the model that is requested from the provider', async () => {
   // Shows D3.policy.modelPolicy, D3.rule.modelPolicy
   assert.equal((await ask('open', 'small-1')).choices[0]?.message.content, 'Hello world.')
   await assert.rejects(ask('open', 'large-1'), denied)

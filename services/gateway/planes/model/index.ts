@@ -34,21 +34,21 @@ export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'
 export { createModelWords } from './telemetry/words.ts'
 
-/** A route as the plane needs it. */
+/** Endpoints of a route. */
 export interface ModelRoute {
-  /** In the order in which they are asked. */
+  /** In order of preference. */
   readonly endpoints: readonly [ModelEndpoint, ...ModelEndpoint[]]
 }
 
-/** Where the plane finds routes. */
+/** Looks up routes. */
 export interface ModelRoutes {
-  /** By `target.key`; null: it is gone from the snapshot. */
+  /** Returns the route with this `target.key`; null when it is not in the snapshot. */
   route(snapshot: Snapshot, key: string): ModelRoute | null
   readonly credentials: Credentials
   readonly circuits: Circuits
-  /** Whether data of this class may go to a model. */
+  /** Returns true if data of this class may be sent to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
-  /** The endpoints in the order in which a session of this tier asks them. */
+  /** Returns the endpoints in the order of preference for sessions of this tier. */
   inOrder(snapshot: Snapshot, route: ModelRoute, tier: string): readonly ModelEndpoint[]
 }
 
@@ -57,15 +57,15 @@ export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits
   readonly metrics: GatewayMetrics
   /** Counts the requests of endpoints. */
   readonly limits: Pick<Limits, 'take'>
-  /** Why the data of a call must not go to a place; null: it may. */
+  /** Returns why data must not be sent to a jurisdiction, or null when it may. */
   readonly residencyFault: (snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>) => string | null
-  /** Whether what is held for a call covers it at the price of an endpoint. */
+  /** Returns true if the hold of a call covers the price of an endpoint. */
   readonly affords: (call: Call<'target' | 'hold'>, priced: PricedModel) => boolean
 }
 
 /**
- * The plane of `/llm/<route>/v1`: the endpoints of OpenAI's and Anthropic's APIs. What the provider of a route speaks as well is relayed
- * as it is; a chat completion is translated for one that only speaks its own dialect.
+ * The plane of `/llm/<route>/v1`: the endpoints of OpenAI's and Anthropic's APIs. A request that the provider supports is forwarded
+ * unchanged; a chat completion is translated for providers with another API.
  */
 export function createModelPlane(options: ModelPlaneOptions): Plane {
   return new ModelPlane(options)
@@ -119,11 +119,11 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     }
     if (!this.credentials.isReady(endpoint))
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-    const passage = this.#passage({ call, endpoint, sent, spare: false }, call.facts.target.tool)
-    if (isDenial(passage)) return passage
+    const context = this.#contextFor({ call, endpoint, sent, spare: false }, call.facts.target.tool)
+    if (isDenial(context)) return context
     const limited = this.rates.take(endpoint, call.id)
-    if (limited instanceof Promise) return limited.then((denial) => denial ?? new Forwarding(this, passage).run())
-    return limited ?? new Forwarding(this, passage).run()
+    if (limited instanceof Promise) return limited.then((denial) => denial ?? new Forwarding(this, context).run())
+    return limited ?? new Forwarding(this, context).run()
   }
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
@@ -140,12 +140,12 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
 
   attempt(turn: Turn): Forwarding | Denial {
     const { call, endpoint } = turn
-    const passage = this.#passage(turn, call.facts.target.tool === null ? null : endpoint.modelFor(call.name))
-    return isDenial(passage) ? passage : new Forwarding(this, passage)
+    const context = this.#contextFor(turn, call.facts.target.tool === null ? null : endpoint.modelFor(call.name))
+    return isDenial(context) ? context : new Forwarding(this, context)
   }
 
-  /** A denial: the provider has no word for something in the request. */
-  #passage({ call, endpoint, sent, spare }: Turn, model: string | null): EndpointForward | Denial {
+  /** Returns a denial when the request cannot be translated for the provider. */
+  #contextFor({ call, endpoint, sent, spare }: Turn, model: string | null): EndpointForward | Denial {
     const translated = endpoint.wire.speaks === 'openai' ? null : translatedFor(call, endpoint, model)
     if (isDenial(translated)) return translated
     const address = this.#addresses.of(endpoint, call, model)
@@ -165,7 +165,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     return [terminalError(denial, body)]
   }
 
-  /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */
+  /** Frames of this plane have their bytes; a frame without bytes was created elsewhere and is a JSON body. */
   encode(frame: Frame): Uint8Array {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }

@@ -7,7 +7,7 @@ import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { started } from '../../testing/started.ts'
 
-/** What no client may see of an invalid response. */
+/** Text in invalid responses that must not reach a client. */
 const MARK = 'mark-of-the-upstream'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -63,7 +63,7 @@ async function setup(t: TestContext, method: Method | 'embeddings', more: object
   const headers = { authorization: `Bearer ${issuer.token({ scope: 'models:r' })}`, ...JSON_TYPE }
   let calls = 0
   return {
-    /** What the client got, and the record of the call. */
+    /** Returns the response to the client and the record of the call. */
     async call(ask: object, answer: RequestListener) {
       respond = answer
       const body = JSON.stringify(ask)

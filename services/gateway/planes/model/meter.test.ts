@@ -24,7 +24,7 @@ const STREAM = '{"model":"m","stream":true}'
 const event = (data: string) => chatDialect.events.frame(Buffer.from(`data: ${data}\n\n`))
 const usage = (prompt: number, completion: number) => ({ prompt_tokens: prompt, completion_tokens: completion })
 
-/** What passes a meter, and what it counted. */
+/** Returns the frames that pass a meter, and its tally. */
 function metered(frames: readonly Frame[], request = STREAM) {
   const running = createMeter((_, { prompt, completion }) => prompt + 10 * completion).open(callOf(request))
   assert.ok(running)
@@ -42,7 +42,7 @@ test('a reply that is no model call is left alone', () => {
   assert.equal(createMeter(() => 1).open(callOf(null)), null)
 })
 
-test('the chunk of usage is counted, priced and taken out when nobody asked for it', () => {
+test('the chunk of usage is counted, priced, and removed if the caller did not request it', () => {
   const text = event('{"choices":[{"delta":{"content":"x"}}],"usage":null}')
   const last = event(JSON.stringify({ choices: [], usage: usage(3, 4) }))
   const { passed, tally } = metered([text, last, event('[DONE]')])
@@ -132,7 +132,7 @@ test('a run ends before an event that may end the stream, fail it, count what it
   }
 })
 
-/** What a meter of a dialect makes of the events of a stream. */
+/** Returns the tally of a dialect's meter for the events of a stream. */
 function meteredNamed(dialect: Dialect, request: string, events: readonly object[]) {
   const body = readModelBody(Buffer.from(request), dialect)
   if (isDenial(body)) return assert.fail(body.reason)

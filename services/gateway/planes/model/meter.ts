@@ -3,12 +3,12 @@ import { type Review, type RunningReview, review } from '../../pipeline/stage.ts
 import type { Dialect, Report } from './dialects/dialect.ts'
 import { ModelBody, type ModelRequest } from './request.ts'
 
-/** What `usage` costs a call, in micro-units of the currency; 0 where nothing has a price. */
+/** Returns the cost of `usage` in micro-units of the currency; 0 without prices. */
 export type Price = (call: Call<'target' | 'hold'>, usage: Usage) => number
 
 /**
- * Counts what a model call used: as the provider reports it, which is asked for in every stream, else as an estimate. The chunk that
- * carries the usage of a stream goes no further when the caller did not ask for it.
+ * Counts the usage of a model call: as the provider reports it, which is requested for every stream, otherwise as an estimate. The chunk
+ * with the usage of a stream is not relayed if the caller did not request it.
  */
 export function createMeter(price: Price): Review<'target' | 'hold'> {
   return review({
@@ -18,7 +18,7 @@ export function createMeter(price: Price): Review<'target' | 'hold'> {
   })
 }
 
-/** Bytes of text that make one token, for estimates: English has four, source code and other scripts fewer. */
+/** Bytes of text per token, for estimates: English has four, source code and other scripts fewer. */
 const BYTES_PER_TOKEN = 3
 
 const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
@@ -32,7 +32,7 @@ class Meter implements RunningReview {
   #reported: Report | null = null
   #events = 0
   #bytes = 0
-  /** Of the shortest event: about what stands around the text of each. */
+  /** Bytes of the shortest event, which approximates the size of an event without its text. */
   #shortest = Number.POSITIVE_INFINITY
 
   constructor(call: Call<'target' | 'hold'>, { request, dialect }: ModelBody, price: Price) {
@@ -80,7 +80,7 @@ class Meter implements RunningReview {
     if (raw.byteLength < this.#shortest) this.#shortest = raw.byteLength
   }
 
-  /** Providers send at least one token an event; what is longer than the shortest event is text. What was reported of a beginning counts. */
+  /** Estimates tokens: at least one per event, and bytes beyond the shortest event are text. Usage reported at the start is included. */
   #estimate(begun: Usage | null): Usage {
     const text = this.#events < 2 ? this.#bytes : this.#bytes - this.#events * this.#shortest
     const completion = Math.max(this.#events, Math.ceil(text / BYTES_PER_TOKEN))

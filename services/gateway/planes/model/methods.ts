@@ -1,4 +1,4 @@
-/** The endpoints that the plane serves, as metrics and records name them. */
+/** The endpoints of the plane, by their names in metrics and records. */
 export const MODEL_METHODS = [
   'chat/completions',
   'completions',
@@ -8,6 +8,6 @@ export const MODEL_METHODS = [
   'messages/count_tokens',
   'models',
 ] as const
-/** Why an endpoint of a route was not asked, as metrics name it. */
+/** Why an endpoint of a route was skipped, by its name in metrics. */
 export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'rate', 'residency', 'dialect', 'rate'] as const
 export type SkipReason = (typeof SKIP_REASONS)[number]

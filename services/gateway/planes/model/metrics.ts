@@ -1,9 +1,9 @@
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { SkipReason } from './methods.ts'
 
-/** What the choice of an endpoint counts. */
+/** Series of failover. */
 export interface FailoverMetrics {
-  /** `plat_gateway_model_failovers_total`: one endpoint failed and the next one was asked. */
+  /** `plat_gateway_model_failovers_total`: one endpoint failed and the next one was tried. */
   movedOn(route: string, from: string, to: string): void
   /** `plat_gateway_model_endpoint_skipped_total` */
   skipped(route: string, endpoint: string, reason: SkipReason): void

@@ -112,7 +112,7 @@ test('the official client completes, and the upstream gets the request byte for 
   )
 })
 
-test('a stream arrives as it was sent, and the usage that nobody asked for does not', async () => {
+test('a stream is relayed unchanged, without usage that the caller did not request', async () => {
   const chunks: OpenAI.ChatCompletionChunk[] = []
   const outcome = await outcomeOf(async () => {
     const stream = await client().chat.completions.create({ model: 'small-1', messages, stream: true })
@@ -124,7 +124,7 @@ test('a stream arrives as it was sent, and the usage that nobody asked for does 
   assert.deepEqual([outcome.usageSource, outcome.result], ['reported', 'completed'])
 })
 
-test('the usage of a stream arrives where it was asked for, and other options of the stream stay', async () => {
+test('the usage of a stream is relayed if the caller requested it, and other stream options are kept', async () => {
   const options = { include_usage: true, include_obfuscation: false }
   const stream = await client().chat.completions.create({
     model: 'small-1',

@@ -5,37 +5,37 @@ import type { Dialect } from './dialects/dialect.ts'
 import { isOpenEnded, optionsOf } from './dialects/priced.ts'
 import { withMember } from './members.ts'
 
-/** How callers name the limit of what is generated; reasoning models take the second, `responses` the third. */
+/** Names of the limit of output tokens: reasoning models use the second, `responses` the third. */
 export type MaxTokensMember = 'max_tokens' | 'max_completion_tokens' | 'max_output_tokens'
 
-/** What the gateway has to know of a request; everything else passes unread. */
+/** The properties of a request that the gateway uses; everything else is forwarded uninterpreted. */
 export interface ModelRequest {
-  /** As the caller named it; null: the route has to say. */
+  /** The model as named by the caller; null: the route determines it. */
   readonly model: string | null
   readonly stream: boolean
-  /** The caller asked for the usage chunk of a stream. */
+  /** The caller requested the usage chunk of a stream. */
   readonly usageAsked: boolean
-  /** Tokens that each choice may have; null: the caller set no limit. */
+  /** Maximum number of tokens of each choice; null: the caller set no limit. */
   readonly maxTokens: number | null
-  /** Where the caller wrote it; null: nowhere. */
+  /** The member with that limit; null if there is none. */
   readonly maxTokensMember: MaxTokensMember | null
-  /** `n`: each choice is generated, and paid, on its own. */
+  /** `n`: each choice is generated and charged separately. */
   readonly choices: number
   /**
-   * What the prompt can have at most, in tokens: its bytes. No tokenizer makes more tokens of a text than it has bytes, and the JSON
-   * around a message is longer than what a chat template puts there.
+   * Upper bound of the prompt's tokens: its bytes. No tokenizer produces more tokens than a text has bytes, and the JSON of a message
+   * is longer than what a chat template adds.
    */
   readonly inputTokensAtMost: number
-  /** False: images, audio, files, predicted output, or tools that run at the provider: the bytes bound none of them. */
+  /** False for images, audio, files, predicted output and tools that run at the provider, whose tokens the bytes do not bound. */
   readonly bounded: boolean
-  /** What the caller selects beyond the plain prices, as price tables name it: `service_tier=priority`. */
+  /** Options of the request that change its price, by their names in price tables: `service_tier=priority`. */
   readonly options: readonly string[]
 }
 
-/** What a dialect reads of its requests. */
+/** The properties of a request that its dialect reads. */
 export type DialectRequest = Omit<ModelRequest, 'options'>
 
-/** A request whose bytes passed the strict scanner. */
+/** A request that passed the strict JSON scanner. */
 export class ModelBody implements Body {
   readonly bytes: Uint8Array
   readonly value: JsonObject
@@ -56,7 +56,7 @@ export class ModelBody implements Body {
   }
 }
 
-/** Reads a request; a refusal names the member to mend in `data.param`. */
+/** Reads a request. A denial names the invalid member in `data.param`. */
 export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | Denial {
   let value: unknown
   try {
@@ -74,8 +74,8 @@ export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | 
 }
 
 /**
- * The same request with another limit of output tokens: written where the caller wrote one, else as the model takes it. Every
- * other byte stays as it was.
+ * Returns the request with another limit of output tokens, in the caller's member if there is one, otherwise in the one that the model
+ * accepts. All other bytes are unchanged.
  */
 export function withMaxTokens(body: ModelBody, maxTokens: number, reasoning: boolean): ModelBody {
   const { dialect } = body

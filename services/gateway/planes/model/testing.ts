@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Credentials, EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
 import type { Circuits } from './upstream/forward.ts'
 
-/** A provider that speaks OpenAI's API as it is. */
+/** A provider with OpenAI's API. */
 export const openaiWire: EndpointWire = {
   methods: new Set(['chat/completions', 'models']),
   speaks: 'openai',
@@ -12,7 +12,7 @@ export const openaiWire: EndpointWire = {
   pathOf: (method) => `/${method}`,
 }
 
-/** An endpoint that takes no key and is asked for whatever the caller asked for. */
+/** An endpoint without a key that serves every model under the name that the caller uses. */
 export function endpointAt(upstream: string): ModelEndpoint {
   return {
     key: upstream,
@@ -29,7 +29,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
   }
 }
 
-/** For endpoints that want to be shown nothing. */
+/** For endpoints without credentials. */
 export const noCredentials: Credentials = { isReady: () => true, headers: () => ({}) }
 
 /** Circuits that never open. */

@@ -1,12 +1,12 @@
 import { type Denial, isDenial, type TextRedactor } from '../../../call/index.ts'
 import { isObject, type JsonObject } from '../../wire/json.ts'
 
-/** Whether a part of a message or an artifact is text. */
+/** Returns true for text parts of a message or an artifact. */
 function isText(part: unknown): part is JsonObject & { readonly text: string } {
   return isObject(part) && typeof part.text === 'string'
 }
 
-/** Parts whose texts have gone through `pieces` as one. What is held back at the end comes with the next parts, or now where `ends`. */
+/** Redacts the texts of parts as one text. Text held back at the end is returned with the next parts, or now if `ends`. */
 export function redactedParts(
   parts: readonly unknown[],
   pieces: TextRedactor,
@@ -32,8 +32,8 @@ function released(pieces: TextRedactor, text: string, ends: boolean): string | D
 }
 
 /**
- * A JSON value in which each list of `parts` with several texts has gone through pieces of its own: agents put together what they have
- * streamed as one part a piece, and readers join them again. Numbers with a source text are kept. The value itself where there is none.
+ * Redacts each list of `parts` with several texts as one text, because agents store streamed text as one part per piece, which readers
+ * join. Numbers keep their source text. Returns the value itself if it has no such list.
  */
 export function joinedParts(value: unknown, pieces: () => TextRedactor): unknown {
   if (Array.isArray(value)) return changed(value, (element) => joinedParts(element, pieces))
@@ -43,15 +43,15 @@ export function joinedParts(value: unknown, pieces: () => TextRedactor): unknown
   for (const entry of members) {
     const [name, member] = entry
     const isSplit = name === 'parts' && Array.isArray(member) && member.filter(isText).length > 1
-    const told = isSplit ? redactedParts(member, pieces(), true) : joinedParts(member, pieces)
-    if (isDenial(told)) return told
-    isChanged ||= told !== member
-    entry[1] = told
+    const redacted = isSplit ? redactedParts(member, pieces(), true) : joinedParts(member, pieces)
+    if (isDenial(redacted)) return redacted
+    isChanged ||= redacted !== member
+    entry[1] = redacted
   }
   return isChanged ? Object.fromEntries(members) : value
 }
 
-/** The list itself where no element changed; the denial of the first that is refused. */
+/** Returns the list itself if no element changed, or the first denial. */
 function changed(list: readonly unknown[], change: (element: unknown) => unknown): unknown {
   const out = list.map(change)
   return out.find(isDenial) ?? (out.some((element, at) => element !== list[at]) ? out : list)

@@ -16,7 +16,7 @@ import { A2aFrame, eventOf } from '../frame.ts'
 import { joinedParts, redactedParts } from './parts.ts'
 import { RESPONSE } from './texts.ts'
 
-/** Artifacts of one answer whose text comes in pieces at one time. */
+/** Maximum number of artifacts of one response that are streamed at the same time. */
 const MAX_OPEN_ARTIFACTS = 64
 
 /** States after which nothing follows (A2A 1.0, section 4.1.3). */
@@ -27,7 +27,7 @@ const TERMINAL: ReadonlySet<unknown> = new Set([
   'TASK_STATE_REJECTED',
 ])
 
-/** Redacts what agents answer, also where a text comes in pieces. */
+/** Redacts responses of agents, including texts that are streamed in pieces. */
 export function createAgentRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
   return createRedactReview('a2a', redactorOf, (redactor) =>
     isDenial(redactor) ? refusing(redactor) : new ResponseReview(redactor),
@@ -38,10 +38,10 @@ function refusing(denial: Denial): RunningReview {
   return { frame: () => denial, end: () => [] }
 }
 
-/** An artifact of which more text may come. */
+/** An artifact that may get more text. */
 interface Open {
   readonly pieces: TextRedactor
-  /** The last update of it, to be told of what was held back. */
+  /** Its last update, used to send the text held back. */
   readonly update: JsonObject
 }
 
@@ -56,15 +56,15 @@ class ResponseReview implements RunningReview {
   }
 
   frame(frame: Frame): FrameVerdict {
-    if (!(frame instanceof A2aFrame)) return deny('internal', 'an answer came in a form that cannot be redacted')
+    if (!(frame instanceof A2aFrame)) return deny('internal', 'a response has a form that cannot be redacted')
     if (frame.json === null) return [frame]
     const response = parseLossless(frame.json)
     const joined = isObject(response) ? this.#joined(response) : response
     if (isDenial(joined)) return joined
     const json = joined === response ? frame.json : Buffer.from(JSON.stringify(joined))
-    const told = this.#redactor.json(json, RESPONSE)
-    if (isDenial(told)) return told
-    const passed = told === frame.json ? frame : frame.withJson(told)
+    const redacted = this.#redactor.json(json, RESPONSE)
+    if (isDenial(redacted)) return redacted
+    const passed = redacted === frame.json ? frame : frame.withJson(redacted)
     const state = member(member(member(member(response, 'result'), 'statusUpdate'), 'status'), 'state')
     const rest = TERMINAL.has(state) ? this.#rest() : []
     return isDenial(rest) ? rest : [...rest, passed]
@@ -82,13 +82,13 @@ class ResponseReview implements RunningReview {
     const isChunk = isObject(update) && (update.append === true || update.lastChunk !== true)
     if (!isChunk || !isObject(artifact) || !Array.isArray(parts))
       return joinedParts(response, () => this.#redactor.pieces(false))
-    const told = this.#chunk(update, String(artifact.artifactId), parts)
-    return isDenial(told)
-      ? told
-      : { ...response, result: { artifactUpdate: { ...update, artifact: { ...artifact, parts: told } } } }
+    const redacted = this.#chunk(update, String(artifact.artifactId), parts)
+    return isDenial(redacted)
+      ? redacted
+      : { ...response, result: { artifactUpdate: { ...update, artifact: { ...artifact, parts: redacted } } } }
   }
 
-  /** One more piece of an artifact. Without `append` it begins anew, and what was held back of it before is forgotten with it. */
+  /** Redacts an update of an artifact. Without `append` the artifact is replaced, so text held back before is discarded. */
   #chunk(update: JsonObject, artifact: string, parts: readonly unknown[]): readonly unknown[] | Denial {
     const known = update.append === true ? this.#open.get(artifact) : undefined
     const pieces = known?.pieces ?? this.#redactor.pieces(false)
@@ -96,11 +96,11 @@ class ResponseReview implements RunningReview {
     if (ends) this.#open.delete(artifact)
     else this.#open.set(artifact, { pieces, update })
     if (this.#open.size > MAX_OPEN_ARTIFACTS)
-      return deny('upstream_error', 'too many artifacts come in pieces at one time')
+      return deny('upstream_error', 'too many artifacts are streamed at the same time')
     return redactedParts(parts, pieces, ends)
   }
 
-  /** What is held back of all artifacts, as one last piece of each. */
+  /** Returns the text held back of all artifacts, as one last update of each. */
   #rest(): readonly A2aFrame[] | Denial {
     const frames: A2aFrame[] = []
     for (const { pieces, update } of this.#open.values()) {

@@ -1,10 +1,10 @@
 import type { Body, RedactionScope } from '../../../call/index.ts'
 import { A2aBody } from '../request.ts'
 
-/** Members by which tasks, messages and artifacts are found again; all are the protocol's. */
+/** Members with ids of tasks, messages and artifacts. */
 const IDS = ['taskId', 'contextId', 'messageId', 'artifactId']
 
-/** What of a request may be looked at and changed: what it says, not what the protocol says. */
+/** The parts of a request that may be redacted: not members of the protocol. */
 const REQUEST: RedactionScope = {
   within: [['params']],
   except: [
@@ -12,12 +12,12 @@ const REQUEST: RedactionScope = {
     ['params', 'pageToken'],
     ['params', 'message', 'role'],
   ],
-  // It names what is called.
+  // It names the target.
   fixed: [['params', 'message', 'metadata', 'skillId']],
   left: IDS,
 }
 
-/** What of an answer may be looked at and changed, likewise. */
+/** The parts of a response that may be redacted. */
 export const RESPONSE: RedactionScope = {
   within: [['result'], ['error']],
   except: [
@@ -29,7 +29,7 @@ export const RESPONSE: RedactionScope = {
   left: IDS,
 }
 
-/** Where the texts of this plane's requests stand. */
+/** The texts in requests of this plane. */
 export const a2aTexts = {
   where: REQUEST,
   rewritten: (_: Body, bytes: Uint8Array): Body => new A2aBody(bytes),

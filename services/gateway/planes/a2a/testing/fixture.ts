@@ -9,22 +9,22 @@ import { tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { started } from '../../../testing/started.ts'
 
-/** Members of a routes file's entry, laid over the least one. */
+/** Members of an entry of the routes file; others have minimal values. */
 export type Exposure = Readonly<Record<string, unknown>>
 
-/** A gateway in front of one agent, `default/helper`, unless `exposed` says more. */
+/** A gateway with one agent, `default/helper`, unless `exposed` is given. */
 export interface A2aFixture {
   readonly url: string
   readonly issuer: TestIssuer
   readonly auditPath: string
   drain(): Promise<unknown>
-  /** Writes the routes file anew. */
+  /** Replaces the routes file. */
   publish(agents: Readonly<Record<string, Exposure>>): Promise<void>
-  /** A token of an agent with every scope that the tests need. */
+  /** Returns a token of an agent with all scopes that the tests need. */
   token(change?: Readonly<Record<string, unknown>>): string
-  /** The SDK's own client, as the card of `agent` leads it. */
+  /** Returns a client of the SDK, configured by the card of `agent`. */
   client(token?: string, agent?: string): Promise<Client>
-  /** Posts a body to an agent, and answers what came back. */
+  /** Posts a body to an agent, and returns the response. */
   post(body: unknown, options?: PostOptions): Promise<Posted>
 }
 
@@ -38,7 +38,7 @@ export interface Posted {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** Of a JSON answer; null: it is none. */
+  /** The error of a JSON response; null if there is none. */
   readonly error: { readonly code: number; readonly message: string; readonly data: readonly ErrorInfo[] } | null
 }
 
@@ -50,7 +50,7 @@ interface ErrorInfo {
 
 const SCOPE = 'agents:helper agents:team/other agents:hidden agents:slow'
 
-/** Starts it. `config` is laid over gateway.json; `rules` are those of the policy of `default/assistant` and `team/stranger`. */
+/** Starts the gateway. `config` overrides gateway.json; `rules` are the policy rules of `default/assistant` and `team/stranger`. */
 export async function setUpA2a(
   t: TestContext,
   agent: Pick<TestAgent, 'url'>,
@@ -65,7 +65,7 @@ export async function setUpA2a(
     readonly config?: object
     readonly a2a?: object
     readonly rules?: readonly object[]
-    /** The test ends the gateway itself. */
+    /** The test itself stops the gateway. */
     readonly drained?: boolean
   } = {},
 ): Promise<A2aFixture> {
@@ -110,7 +110,7 @@ export async function setUpA2a(
 
 const LEAST = { allowedCallers: [], skills: [], streaming: true, trust: 'trusted', version: '1.0.0' }
 
-/** The caller of another namespace. */
+/** A caller in another namespace. */
 export const STRANGER = {
   sub: 'spiffe://plat.local/ns/team/agent/stranger/session/s9',
   plat_ns: 'team',
@@ -132,17 +132,17 @@ function clientOf(base: string, token: string): Promise<Client> {
   return factory.createFromUrl(`${base}/`, '.well-known/agent-card.json')
 }
 
-/** The parameters of a message that says this, as the SDK's client takes them. */
+/** Returns the parameters of a message with this text for the SDK's client. */
 export function asking(said: string, more: object = {}) {
   return { tenant: '', message: messageOf('', '', said), configuration: undefined, metadata: undefined, ...more }
 }
 
-/** A request of JSON-RPC. */
+/** Returns a JSON-RPC request. */
 export function rpc(method: string, params: object = {}, id: unknown = 1): object {
   return { jsonrpc: '2.0', id, method, params }
 }
 
-/** The parameters of a message, as they go over the wire. */
+/** Returns the parameters of a message in wire format. */
 export function saying(text: string, more: object = {}): object {
   return { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text }], ...more } }
 }

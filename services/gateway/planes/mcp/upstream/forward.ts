@@ -55,7 +55,7 @@ export interface McpForward {
  */
 export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
-  readonly #passage: McpForward
+  readonly #context: McpForward
   readonly #seals: ReplySeals
   readonly #response: McpResponse
   /** Method of the request to which the response belongs: for a resumed stream, that of the original request. */
@@ -68,20 +68,20 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   #answered = 0
 
   /** `credential` is used for the first attempt. */
-  constructor(forwarder: Forwarder, passage: McpForward, credential: Credential) {
+  constructor(forwarder: Forwarder, context: McpForward, credential: Credential) {
     this.#forwarder = forwarder
-    this.#passage = passage
+    this.#context = context
     this.#credential = credential
-    this.#origin = originOfUpstream(forwarder, { upstream: passage.upstream, credential })
-    const { request } = passage
+    this.#origin = originOfUpstream(forwarder, { upstream: context.upstream, credential })
+    const { request } = context
     this.#method = requestMethodOf(request)
     this.#response = new McpResponse({ id: awaitedIdOf(request), method: this.#method, era: request.era })
-    this.#seals = new ReplySeals(forwarder.sealer, passage.call, request)
+    this.#seals = new ReplySeals(forwarder.sealer, context.call, request)
   }
 
   async run(): Promise<Reply | Denial> {
     const { clock } = this.#forwarder
-    const { call } = this.#passage
+    const { call } = this.#context
     const started = clock.monotonic()
     const exchange = this.#send()
     try {
@@ -99,7 +99,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       const refusal = unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head)) {
-        if (!mayStream(this.#passage.request)) return this.#giveUp(unusableAnswer(call.server))
+        if (!mayStream(this.#context.request)) return this.#giveUp(unusableAnswer(call.server))
         const replyHead = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
         return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
@@ -119,12 +119,12 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
 
   get #deadline() {
     const { clock, upstreamTimeoutMs } = this.#forwarder
-    return { clock, ms: timeoutOf(this.#passage.upstream, upstreamTimeoutMs) }
+    return { clock, ms: timeoutOf(this.#context.upstream, upstreamTimeoutMs) }
   }
 
   /** Gets a newer credential. The request can be repeated, since a server that responded with 401 has not processed it. */
   async #renews(): Promise<boolean | Denial> {
-    const { call, upstream } = this.#passage
+    const { call, upstream } = this.#context
     const next = await this.#forwarder.credentials.renewed(upstream, call.facts.identity, this.#credential)
     if (next === null || isDenial(next)) return next ?? false
     this.#credential = next
@@ -144,18 +144,18 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     if (this.#asksForWithheld(frame))
       throw new AbandonedError('the server requires a capability that it was not offered')
     // A resumed list would not pass the list filters, so the client must request it again.
-    if (this.#passage.request.kind === 'listen' && this.#method === 'tools/list') return this.#unfiltered(frame)
+    if (this.#context.request.kind === 'listen' && this.#method === 'tools/list') return this.#unfiltered(frame)
     return this.#final(frame, json)
   }
 
   #unfiltered(frame: McpFrame): McpFrame {
-    const { call, request } = this.#passage
+    const { call, request } = this.#context
     const denial = deny('upstream_error', 'a list of tools cannot be resumed: request it again')
     return frame.withJson(errorMessage(call.id, request, denial))
   }
 
   #asksForWithheld(frame: McpFrame): boolean {
-    const { call, request } = this.#passage
+    const { call, request } = this.#context
     return asksForWithheld(frame, request.era === 'modern' ? call.body?.value : null)
   }
 
@@ -170,7 +170,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
    */
   stop(): void {
     this.done()
-    const { call, request } = this.#passage
+    const { call, request } = this.#context
     const exchange = this.#exchange
     if (exchange === null) return
     const runsOn = call.signal.reason === 'client' && request.kind === 'request' && request.session !== null
@@ -194,7 +194,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
 
   /** Removes the abort listener. */
   done(): void {
-    this.#passage.call.signal.removeEventListener('abort', this)
+    this.#context.call.signal.removeEventListener('abort', this)
   }
 
   #giveUp(denial: Denial): Denial {
@@ -204,7 +204,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #send(): UpstreamExchange {
-    const { call, request } = this.#passage
+    const { call, request } = this.#context
     const body = call.body === null ? null : bodyFor(request, call.body.bytes)
     const exchange = this.#open(call.wire.method, upstreamHeaders(call.wire.headers, request), body)
     this.#exchange = exchange
@@ -214,7 +214,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #open(method: string, headers: RequestHeaders, body: Uint8Array | null): UpstreamExchange {
-    const { upstream, call } = this.#passage
+    const { upstream, call } = this.#context
     const way = { upstream, credential: this.#credential, caller: callerOf(call.facts.identity) }
     return openExchange(this.#forwarder, way, { method, headers, body })
   }
@@ -232,7 +232,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   /** Adds the upstream's session id, sealed so that only the same session can use it at the same server. */
   #withSession(reply: Record<string, string>, { headers }: UpstreamHead): Record<string, string> {
     const id = headers['mcp-session-id']
-    const { call, request } = this.#passage
+    const { call, request } = this.#context
     if (typeof id !== 'string' || request.method !== 'initialize') return reply
     const binding = bindingOf('mcp-session', call.facts.identity, call.server)
     const sealed = this.#forwarder.sealer.seal(binding, { id, target: call.facts.target.key })
@@ -244,7 +244,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
    * relayed. Any other body is dropped, and only the status is sent.
    */
   #bodyFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
-    const { call, request, sent } = this.#passage
+    const { call, request, sent } = this.#context
     if (head.status >= 400) return this.#errorFrames(head, bytes)
     if (request.kind === 'listen') return unusableAnswer(call.server)
     if (request.kind !== 'request') return NO_FRAMES
@@ -257,7 +257,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #errorFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
-    const { call, sent } = this.#passage
+    const { call, sent } = this.#context
     const frame = isJsonType(head.headers) ? this.#errorFrame(bytes) : null
     if (frame !== null) return [sent ? frame.inEvent() : frame]
     return sent ? unusableAnswer(call.server) : NO_FRAMES
@@ -274,7 +274,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
 
   /** Returns a response to relay. Removes unsupported capabilities from the response to a handshake or a discovery. */
   #final(frame: McpFrame, json: Uint8Array): McpFrame {
-    const { upstream } = this.#passage
+    const { upstream } = this.#context
     if (this.#method !== 'initialize' && this.#method !== 'server/discover') return this.#seals.result(frame, json)
     const trimmed = trimAnnouncement(json, frame.value, spokenRevisions(upstream.protocolVersions))
     return trimmed === json ? frame : frame.withJson(trimmed)
@@ -290,7 +290,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #answerServer(frame: McpFrame, json: Uint8Array): null {
-    const { call, request } = this.#passage
+    const { call, request } = this.#context
     this.#answered++
     if (this.#answered > MAX_OWN_ANSWERS)
       throw new AbandonedError('the server sent too many requests that it may not send')

@@ -6,7 +6,7 @@ import { started } from '../../../testing/started.ts'
 
 const json = { 'content-type': 'application/json' }
 
-test('providers behind one address are asked at their own paths, and share no circuit', async (t) => {
+test('providers with the same address have separate paths and circuits', async (t) => {
   const paths: string[] = []
   const message = { type: 'message', content: [{ type: 'text', text: 'hi' }], stop_reason: 'end_turn' }
   const server = createServer((request, response) => {

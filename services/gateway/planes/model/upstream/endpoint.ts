@@ -2,31 +2,31 @@ import type { Call } from '../../../call/index.ts'
 import { ModelBody } from '../request.ts'
 import type { Speech } from '../translate/all.ts'
 
-/** One endpoint of a route, as the plane needs it. */
+/** One endpoint of a route. */
 export interface ModelEndpoint {
-  /** Tells it from all others. */
+  /** Unique key. */
   readonly key: string
-  /** How metrics and records name it. */
+  /** Name in metrics and records. */
   readonly label: string
   /** Name of the route. */
   readonly route: string
   readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
-  /** What stands before `<provider>/<model>` in the key of a price for its route or its upstream alone, the narrowest first. */
+  /** Prefixes of `<provider>/<model>` in the keys of prices for only its route or its upstream, the most specific first. */
   readonly priceScopes: readonly string[]
-  /** Requests that it may be sent in a minute; null: unlimited. */
+  /** Limit of requests per minute; null: unlimited. */
   readonly requestsPerMinute: number | null
-  /** Of its provider; null: it has none. */
+  /** Region of its provider; null: it has none. */
   readonly region: string | null
   readonly wire: EndpointWire
-  /** The model that it is asked for where the caller asked for this one; null: nobody names one. */
-  modelFor(asked: string | null): string | null
-  /** Where it processes a request in which the caller named this model; null when that is not known. */
-  jurisdictionFor(asked: string | null): string | null
+  /** Returns the model to request from it when the caller requested this one; null if neither names a model. */
+  modelFor(requested: string | null): string | null
+  /** Returns the jurisdiction in which it processes requests for this model; null when that is not known. */
+  jurisdictionFor(requested: string | null): string | null
 }
 
-/** One request, as whoever signs it needs it. */
+/** A request to sign. */
 export interface Presented extends Address {
   readonly method: string
   readonly body: Uint8Array | null
@@ -34,31 +34,31 @@ export interface Presented extends Address {
   readonly at: number
 }
 
-/** How endpoints learn that it is the gateway who asks. */
+/** Credentials for endpoints. */
 export interface Credentials<E = ModelEndpoint> {
-  /** Whether what the endpoint wants to be shown is there. */
+  /** Returns true if the credential of the endpoint is available. */
   isReady(endpoint: E): boolean
-  /** The headers that show it; empty: it wants none. */
+  /** Returns the headers with the credential; empty if the endpoint needs none. */
   headers(endpoint: E, request: Presented): Readonly<Record<string, string>>
 }
 
-/** What of an endpoint depends on its provider. */
+/** Properties of an endpoint that depend on its provider. */
 export interface EndpointWire {
   /** Endpoints below `/v1/` that it serves. */
   readonly methods: ReadonlySet<string>
-  /** In which words it is asked and answers; `openai` stands for those of the caller, whatever they are. */
+  /** Its API; `openai` means that of the caller, without translation. */
   readonly speaks: Speech
-  /** Sent with every request, over what the caller sent. */
+  /** Sent with every request, replacing headers of the caller. */
   readonly headers: Readonly<Record<string, string>>
-  /** Sent where the caller sent none. */
+  /** Sent if the caller did not send these headers. */
   readonly defaults: Readonly<Record<string, string>>
-  /** The path names the model. */
+  /** The path contains the model. */
   readonly perModel: boolean
-  /** Path and query below the base URL. */
+  /** Returns path and query below the base URL. */
   pathOf(method: string, model: string | null, stream: boolean): string
 }
 
-/** Where a request goes. */
+/** Address of a request. */
 export interface Address {
   readonly origin: string
   /** Path and query. */
@@ -67,11 +67,11 @@ export interface Address {
 
 const COMPLETIONS = 'chat/completions'
 
-/** The addresses of endpoints. That of completions is parsed once for each, as long as the endpoint is served. */
+/** Addresses of endpoints. That of completions is parsed once per endpoint and cached. */
 export class Addresses {
   readonly #completions = new WeakMap<Reached, Address>()
 
-  /** Throws on a base URL that is none. */
+  /** Throws if the base URL is invalid. */
   of(endpoint: Reached, call: EndpointCall, model: string | null): Address {
     if (call.method !== COMPLETIONS || endpoint.wire.perModel) return addressOf(endpoint, call, model)
     const known = this.#completions.get(endpoint)

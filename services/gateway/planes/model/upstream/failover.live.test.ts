@@ -45,7 +45,7 @@ async function model(t: TestContext): Promise<ModelServer> {
   return server
 }
 
-/** An upstream that answers as it is told; `/v1` of its address. */
+/** A scripted upstream; `url` is `/v1` of its address. */
 async function scripted(t: TestContext, answer: RequestListener): Promise<string> {
   const server = createServer((request, response) => {
     request.resume().once('end', () => answer(request, response))
@@ -58,7 +58,7 @@ async function scripted(t: TestContext, answer: RequestListener): Promise<string
 const json = { 'content-type': 'application/json' }
 const events = { 'content-type': 'text/event-stream' }
 
-/** Every way in which an endpoint fails before its caller has heard anything, and the status of the attempt. */
+/** The ways in which an endpoint can fail before the caller has received anything, with the status of the attempt. */
 const failures: Readonly<Record<string, readonly [status: number, answer: RequestListener]>> = {
   'it hangs up': [0, (request) => request.socket.destroy()],
   'it answers 500': [500, (_, response) => response.writeHead(500, json).end('{}')],
@@ -109,7 +109,11 @@ for (const [how, [status, answer]] of Object.entries(failures)) {
       [outcome.result, outcome.endpoint, outcome.attempts.map((one: { status: number }) => one.status)],
       ['completed', new URL(alive.url).origin, [status, 200]],
     )
-    assert.equal(JSON.parse(alive.calls[0]?.body ?? '').model, 'large-1', 'a fallback is asked for its own model')
+    assert.equal(
+      JSON.parse(alive.calls[0]?.body ?? '').model,
+      'large-1',
+      'the configured model is requested from a fallback',
+    )
     assert.equal(outcome.usage.completion, 3)
   })
 }
@@ -145,7 +149,7 @@ test('an endpoint that cannot be reached, and one that says nothing in its time,
   assert.equal((await series('endpoint_failures_total')).length, 3)
 })
 
-test('what a request is refused for is no reason to ask another endpoint', async (t) => {
+test('a request that an endpoint refuses as invalid is not sent to another endpoint', async (t) => {
   for (const status of [400, 404, 422]) {
     const refusing = await scripted(t, (_, response) => response.writeHead(status, json).end('{"error":{}}'))
     const alive = await model(t)
@@ -156,7 +160,7 @@ test('what a request is refused for is no reason to ask another endpoint', async
   }
 })
 
-test('after the first part of a stream nobody else is asked, and what broke counts against the endpoint', async (t) => {
+test('after the first part of a stream no other endpoint is tried, and a failure counts against the endpoint', async (t) => {
   const breaking = await model(t)
   breaking.answers({ text: ['Hello', ' world'], split: [64], diesAfter: 700 })
   const alive = await model(t)
@@ -168,7 +172,7 @@ test('after the first part of a stream nobody else is asked, and what broke coun
   assert.equal((await series('endpoint_failures_total')).length, 1)
 })
 
-test('the last endpoint that can be asked says its own 429, and when to come again', async (t) => {
+test('a 429 of the last available endpoint is relayed with its Retry-After', async (t) => {
   const busy: RequestListener = (_, response) =>
     response.writeHead(429, { ...json, 'retry-after': '7' }).end('{"error":{"message":"slow down"}}')
   const { ask, outcomes } = await routeOver(t, [
@@ -182,7 +186,7 @@ test('the last endpoint that can be asked says its own 429, and when to come aga
   assert.equal((await outcomes())[0].attempts.length, 2)
 })
 
-test('where every endpoint fails the caller is told once, and the record names every attempt', async (t) => {
+test('if every endpoint fails the caller gets one error, and the record has all attempts', async (t) => {
   const dead = await scripted(t, (_, response) => response.writeHead(503, json).end('{}'))
   const { ask, outcomes } = await routeOver(t, [{ upstream: dead }, { upstream: 'http://127.0.0.1:9/v1' }])
   const answered = await ask()
@@ -251,7 +255,7 @@ test('three failures keep calls away from an endpoint, for as long as there is a
   assert.deepEqual(await hasty.series('circuits_open'), ['plat_gateway_model_circuits_open 0'])
 })
 
-test('an open circuit refuses no call: where there is nothing else, the endpoint is asked all the same', async (t) => {
+test('an endpoint with an open circuit is tried if there is no other', async (t) => {
   let asked = 0
   const dead = await scripted(t, (_, response) => {
     asked++
@@ -313,7 +317,7 @@ test('an endpoint that is dearer than what is left is passed over', async (t) =>
   assert.match((await series('endpoint_skipped_total')).join('\n'), /reason="price"} 1/)
 })
 
-/** What came of calls within one minute of the clock on the wall; once more where the minute has ended in between. */
+/** Returns the results of calls within one minute of the wall clock. Repeats the calls if the minute ended in between. */
 async function inOneMinute<T>(calls: () => Promise<T>): Promise<T> {
   const minute = () => Math.floor(Date.now() / 60_000)
   for (;;) {
@@ -323,7 +327,7 @@ async function inOneMinute<T>(calls: () => Promise<T>): Promise<T> {
   }
 }
 
-test('an endpoint that has had the requests of its minute is passed over; when none is left the caller hears until when', async (t) => {
+test('an endpoint whose requests per minute are used up is skipped; if none is left, the refusal has a retry delay', async (t) => {
   // Shows D3.route.requestsPerMinute, D2.model.fallbacks.on.exhaustedRate, D2.model.requestsPerMinute, D2.model.requestsPerMinute.failsOver, D2.fallback.requestsPerMinute.
   const [first, second] = [await model(t), await model(t)]
   const endpoints = [first, second].map(({ url }) => ({ upstream: url, requestsPerMinute: 1 }))
@@ -338,7 +342,7 @@ test('an endpoint that has had the requests of its minute is passed over; when n
   assert.match(skipped, /reason="rate"\} [1-9]/)
 })
 
-test('a route of one endpoint refuses above its requests of a minute, and asks nobody', async (t) => {
+test('a route with one endpoint refuses calls above its requests per minute without forwarding them', async (t) => {
   const only = await model(t)
   const { ask, outcomes } = await routeOver(t, [{ upstream: only.url, requestsPerMinute: 2 }])
   let before = 0

@@ -17,16 +17,16 @@ import type { ModelEndpoint } from './endpoint.ts'
 import type { Circuits, Forwarding } from './forward.ts'
 import { type EndpointRates, tooManyRequests } from './rates.ts'
 
-/** What trying endpoints needs beside the call. */
+/** Dependencies of failover. */
 export interface Failover {
   readonly clock: Clock
   readonly circuits: Circuits
   readonly rates: EndpointRates
   readonly attemptTimeoutMs: number
   readonly metrics: FailoverMetrics
-  /** Why the endpoint cannot take this call at all; null: it can. */
+  /** Returns why the endpoint cannot serve this call, or null when it can. */
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null
-  /** One attempt, not begun yet; a denial: the endpoint cannot be asked this, and another may. */
+  /** Returns an attempt that is not started yet, or a denial when this endpoint cannot serve the request. */
   attempt(turn: Turn): Forwarding | Denial
 }
 
@@ -34,18 +34,18 @@ export interface Failover {
 export interface Ways {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly endpoints: readonly ModelEndpoint[]
-  /** A wait has opened an event stream already. */
+  /** A wait for an approval has already opened an event stream. */
   readonly sent: boolean
 }
 
 /** One attempt. */
 export interface Turn extends Pick<Ways, 'call' | 'sent'> {
   readonly endpoint: ModelEndpoint
-  /** Another endpoint can be asked instead. */
+  /** Another endpoint can be tried instead. */
   readonly spare: boolean
 }
 
-/** Which endpoint of a route with fallbacks answered: what was used has its price. */
+/** The endpoint of a route with fallbacks that responded, whose prices apply. */
 class AnsweringEndpoint {
   readonly endpoint: ModelEndpoint
 
@@ -54,15 +54,15 @@ class AnsweringEndpoint {
   }
 }
 
-/** The endpoint of a route with fallbacks that answered a call; undefined: there are none, or none did. */
+/** Returns the endpoint of a route with fallbacks that responded to a call; undefined without fallbacks or response. */
 export function answeredBy({ wire: { note } }: Pick<Call, 'wire'>): ModelEndpoint | undefined {
   return note instanceof AnsweringEndpoint ? note.endpoint : undefined
 }
 
 /**
- * Asks one endpoint of a route after another (docs/spec/gateway.md, `fallbacks` and `modelRouting`) until one answers. An endpoint has answered when
- * the first part of a stream, or a whole JSON body, is there: the caller has heard nothing before that, and from then on this answer is
- * the one that it gets.
+ * Tries the endpoints of a route in order until one responds (docs/spec/gateway.md, `fallbacks` and `modelRouting`). An endpoint has
+ * responded when the first part of a stream, or a whole JSON body, was received. The caller gets nothing before that, and no other
+ * endpoint is tried after it.
  */
 export function tryInTurn(failover: Failover, ways: Ways): Promise<Reply | Denial> {
   return new Turns(failover, ways).run()
@@ -74,11 +74,11 @@ class Turns {
   readonly #endpoints: Ways['endpoints']
   readonly #sent: boolean
   readonly #attempts: Outcome['attempts'][number][] = []
-  /** The one that failed last, and how. */
+  /** The endpoint that failed last, with its denial. */
   #last: { readonly endpoint: ModelEndpoint; readonly denial: Denial } | null = null
 
-  /** What the first endpoint has no word for that could not be asked for that reason. */
-  #untold: Denial | null = null
+  /** The denial of the first endpoint for which the request could not be translated. */
+  #untranslated: Denial | null = null
   /** The requests of an endpoint could not be counted. */
   #uncounted: Denial | null = null
 
@@ -100,13 +100,13 @@ class Turns {
       const answer = await this.#try(endpoint, spare)
       if (answer !== null) return answer
     }
-    // Open circuits keep calls away as long as there is somewhere else to go.
+    // Endpoints with open circuits are used only if there is no other.
     const resort = this.#fit().find((one) => this.#failover.rates.wait(one) === 0)
     const answer = this.#last === null && resort !== undefined ? await this.#try(resort, false) : null
     return answer ?? this.#refusal()
   }
 
-  /** Why it is not the endpoint's turn; null: it is. */
+  /** Returns why an endpoint is skipped, or null when it is not. */
   #reason(endpoint: ModelEndpoint): SkipReason | null {
     const { circuits, rates } = this.#failover
     const reason = this.#failover.unfit(endpoint, this.#call)
@@ -115,13 +115,13 @@ class Turns {
     return rates.wait(endpoint) > 0 ? 'rate' : null
   }
 
-  /** Null: it failed, and another may be asked. */
+  /** Resolves to null when the endpoint failed and another may be tried. */
   async #try(endpoint: ModelEndpoint, spare: boolean): Promise<Reply | Denial | null> {
     const { clock, circuits, rates, attemptTimeoutMs, metrics } = this.#failover
     const forwarding = this.#failover.attempt({ call: this.#call, sent: this.#sent, endpoint, spare })
     if (isDenial(forwarding)) {
       metrics.skipped(endpoint.route, endpoint.label, 'dialect')
-      this.#untold ??= forwarding
+      this.#untranslated ??= forwarding
       return null
     }
     const counted = rates.take(endpoint, this.#call.id)
@@ -141,7 +141,7 @@ class Turns {
     return forwarding.failed && !this.#call.signal.aborted ? null : this.#refusal()
   }
 
-  /** Endpoints that can take the call, sooner or later. */
+  /** Returns the endpoints that can serve the call, now or later. */
   #fit(): readonly ModelEndpoint[] {
     return this.#endpoints.filter((one) => this.#failover.unfit(one, this.#call) === null)
   }
@@ -152,11 +152,11 @@ class Turns {
   }
 
   #refusal(): Denial {
-    const denial = this.#last?.denial ?? this.#untold ?? this.#uncounted ?? this.#unfit()
+    const denial = this.#last?.denial ?? this.#untranslated ?? this.#uncounted ?? this.#unfit()
     return { ...denial, attempts: this.#attempts }
   }
 
-  /** No endpoint could be asked at all. */
+  /** Returns the denial when no endpoint can serve the call. */
   #unfit(): Denial {
     const { server } = this.#call
     const waits = this.#fit().map((one) => this.#failover.rates.wait(one))
@@ -168,7 +168,7 @@ class Turns {
   }
 }
 
-/** Waits for the first part of a stream as well: a stream that breaks before it has not begun. */
+/** Waits for the response including the first part of a stream: a stream that fails before it counts as a failed attempt. */
 async function begun(forwarding: Forwarding, server: string): Promise<Reply | Denial> {
   const reply = await forwarding.run()
   if (isDenial(reply) || reply.kind !== 'frames' || !(reply.frames instanceof EventFrames)) return reply
@@ -181,7 +181,7 @@ async function begun(forwarding: Forwarding, server: string): Promise<Reply | De
   }
 }
 
-/** A stream whose first part was read before the others. */
+/** A stream whose first part has already been read. */
 class Begun implements AsyncIterableIterator<readonly Frame[]> {
   #first: IteratorResult<readonly Frame[], StreamEnd> | null
   readonly #rest: EventFrames<Frame>

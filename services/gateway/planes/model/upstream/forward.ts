@@ -28,12 +28,12 @@ import { refusalOf } from '../translate/all.ts'
 import { type Translated, TranslatedBytes } from '../translate/translated.ts'
 import type { Address, Credentials, ModelEndpoint } from './endpoint.ts'
 
-/** Largest JSON answer of an upstream, in bytes. */
+/** Largest JSON response of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
-/** How long an answer may pause, in milliseconds: models think, but money is held meanwhile. */
+/** Longest pause in a response, in milliseconds: reasoning takes time, but money is held in the meantime. */
 const MAX_PAUSE_MS = 600_000
 
-/** What forwarding needs beside the call. */
+/** Dependencies of forwarding. */
 export interface Forwarder {
   readonly dialer: Pick<Dialer, 'client'>
   readonly clock: Clock
@@ -42,40 +42,40 @@ export interface Forwarder {
   readonly circuits: Circuits
   readonly templates: TemplateCache
   readonly credentials: Credentials
-  /** CA bundle trusted beside the system roots; null: none. */
+  /** CA bundle trusted in addition to the system roots; null: none. */
   readonly extraCA: string | null
 }
 
-/** What is known of the health of endpoints. */
+/** Health of endpoints. */
 export interface Circuits {
   isOpen(endpoint: ModelEndpoint): boolean
-  /** A call is about to try the endpoint. */
+  /** Called before a call tries the endpoint. */
   enter(endpoint: ModelEndpoint): void
   succeeded(endpoint: ModelEndpoint): void
   failed(endpoint: ModelEndpoint): void
 }
 
-/** One call on its way to one endpoint. */
+/** A call to forward to an endpoint. */
 export interface EndpointForward {
   readonly call: Call<'identity' | 'target'>
   readonly endpoint: ModelEndpoint
-  /** Where the request goes. */
+  /** Address of the request. */
   readonly address: Address
-  /** What the endpoint is asked for; null: a request that names no model. */
+  /** The model to request; null if the request names none. */
   readonly model: string | null
-  /** Another endpoint can be asked instead: an answer that says "later" is a failure then. */
+  /** Another endpoint can be tried instead, so that a 429 or 503 counts as a failure. */
   readonly spare: boolean
-  /** What a provider is asked that does not speak the caller's dialect; null: it does. */
+  /** The translated request for a provider with another API; null: no translation. */
   readonly translated: Translated | null
-  /** The limit of output tokens that the gateway wrote into the request, for the caller to see; null: none. */
+  /** The limit of output tokens that the gateway set, reported to the caller in a header; null: none. */
   readonly clampedTo: number | null
-  /** A wait has opened an event stream already. */
+  /** A wait for an approval has already opened an event stream. */
   readonly sent: boolean
 }
 
-/** Headers of a caller that an upstream sees as they came. Whatever is not named here stays behind. */
+/** Request headers that are forwarded unchanged. Other headers are not forwarded. */
 const UP = ['accept', 'traceparent', 'tracestate'] as const
-/** Headers of an answer that the caller sees as they came: what clients use for retries and in bug reports. */
+/** Response headers that are relayed unchanged, which clients use for retries and in bug reports. */
 const DOWN = [
   'retry-after',
   'retry-after-ms',
@@ -86,12 +86,12 @@ const DOWN = [
 ] as const
 
 /**
- * Sends one request to a provider and hands its answer out in frames of the caller's dialect. Bytes that nobody changed arrive as they
- * were sent, in both directions. The caller's credentials never go up: the route's own do.
+ * Sends one request to a provider and returns its response in frames of the caller's dialect. Unchanged bytes are forwarded as received,
+ * in both directions. The caller's credentials are never forwarded; those of the route are used.
  */
 export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   readonly #forwarder: Forwarder
-  readonly #passage: EndpointForward
+  readonly #context: EndpointForward
   readonly #dialect: Dialect
   #exchange: UpstreamExchange | null = null
   #reader: EventReader | null = null
@@ -101,15 +101,15 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #late = false
   #failed = false
 
-  constructor(forwarder: Forwarder, passage: EndpointForward) {
+  constructor(forwarder: Forwarder, context: EndpointForward) {
     this.#forwarder = forwarder
-    this.#passage = passage
-    this.#dialect = passage.call.body instanceof ModelBody ? passage.call.body.dialect : chat
+    this.#context = context
+    this.#dialect = context.call.body instanceof ModelBody ? context.call.body.dialect : chat
   }
 
   async run(): Promise<Reply | Denial> {
     const { clock } = this.#forwarder
-    const { call, spare } = this.#passage
+    const { call, spare } = this.#context
     this.#started = clock.monotonic()
     const exchange = this.#send()
     try {
@@ -133,30 +133,30 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     } catch (error) {
       if (this.#late)
         return this.#giveUp(deny('upstream_timeout', `the upstream of ${call.server} did not answer in time`))
-      // The caller's own share is used up, which says nothing about the endpoint.
+      // The caller's share of connections is used up, which is not a failure of the endpoint.
       if (dialFault(error) === 'busy') return this.#end(failure(`the upstream of ${call.server}`, error))
       if (error instanceof InvalidResponseError)
         return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.what}`))
       if (error instanceof UpstreamError) return this.#giveUp(failure(`the upstream of ${call.server}`, error))
-      // A bug of the gateway says nothing about the endpoint: the runner logs it with the decision id.
+      // A bug of the gateway, not a failure of the endpoint. The runner logs it with the decision id.
       this.#unlisten()
       exchange.abort('the response cannot be read')
       throw error
     }
   }
 
-  /** As it stands now; status 0: no head came. */
+  /** The attempt so far; its status is 0 if no head was received. */
   get attempt(): Outcome['attempts'][number] {
     const ms = this.#forwarder.clock.monotonic() - this.#started
-    return { endpoint: this.#passage.address.origin, status: this.#status, ms }
+    return { endpoint: this.#context.address.origin, status: this.#status, ms }
   }
 
-  /** The endpoint failed, so that another may do better: it is not about the caller. A key that it does not accept counts. */
+  /** True if the endpoint failed, for a reason other than the caller's request, so that another may succeed. Includes a refused key. */
   get failed(): boolean {
     return this.#failed
   }
 
-  /** The body of a JSON response counts against the time of the attempt as its head does. */
+  /** Applies the time limit of the attempt to a JSON body as well. */
   async #inTime<T>(body: Promise<T>): Promise<T> {
     const { clock, attemptTimeoutMs } = this.#forwarder
     const left = Math.max(0, this.#started + attemptTimeoutMs - clock.monotonic())
@@ -169,17 +169,17 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   get #wantsStream(): boolean {
-    const { body } = this.#passage.call
+    const { body } = this.#context.call
     return body instanceof ModelBody && body.request.stream
   }
 
-  /** Its time is up. */
+  /** Called when the time limit of the attempt has passed. */
   expire(): void {
     this.#late = true
     this.#exchange?.abort('its time is up')
   }
 
-  /** Throws where the event is invalid or reports an error. Whatever follows the last event of an answer is not part of it: null. */
+  /** Returns the frame of an event, or null after the last event of the response. Throws if the event is invalid or reports an error. */
   pass(event: Uint8Array): ModelFrame | null {
     if (this.#done) return null
     const frame = this.#dialect.events.frame(event)
@@ -197,30 +197,30 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   #newReader(): EventReader {
     const { events } = this.#dialect
-    return new EventReader(events, this.#forwarder.templates.of(this.#passage.endpoint, events))
+    return new EventReader(events, this.#forwarder.templates.of(this.#context.endpoint, events))
   }
 
-  /** Only the last event of the dialect says that an answer is whole. */
+  /** Throws if the stream ended without the last event of the dialect. */
   ended(): void {
     this.#unlisten()
     if (!this.#done) throw new AbandonedError('the stream ended too early')
-    this.#forwarder.circuits.succeeded(this.#passage.endpoint)
+    this.#forwarder.circuits.succeeded(this.#context.endpoint)
   }
 
-  /** The call was stopped. */
+  /** Called when the call is aborted. */
   handleEvent(): void {
     this.stop()
   }
 
-  /** Nobody reads the answer any more, and whatever is generated from here on is paid for nothing. */
+  /** Aborts the request, since tokens that are generated from now on would be charged but not read. */
   stop(error?: unknown): void {
     if (error instanceof UpstreamError) this.#fail()
     this.#unlisten()
-    this.#exchange?.abort(String(this.#passage.call.signal.reason ?? 'the answer is not wanted'))
+    this.#exchange?.abort(String(this.#context.call.signal.reason ?? 'the answer is not wanted'))
   }
 
   #unlisten(): void {
-    this.#passage.call.signal.removeEventListener('abort', this)
+    this.#context.call.signal.removeEventListener('abort', this)
   }
 
   #giveUp(denial: Denial): Denial {
@@ -234,9 +234,9 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     return { ...denial, attempts: [this.attempt] }
   }
 
-  /** Whoever ends a call from outside says nothing about its endpoint. */
+  /** Counts a failure of the endpoint, unless the call was aborted from outside. */
   #fail(): void {
-    const { call, endpoint } = this.#passage
+    const { call, endpoint } = this.#context
     if (this.#failed || call.signal.aborted) return
     this.#failed = true
     this.#forwarder.circuits.failed(endpoint)
@@ -244,12 +244,12 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   #answered(status: number): void {
     if (isBusy(status)) this.#fail()
-    else this.#forwarder.circuits.succeeded(this.#passage.endpoint)
+    else this.#forwarder.circuits.succeeded(this.#context.endpoint)
   }
 
   #send(): UpstreamExchange {
     const { dialer, extraCA, attemptTimeoutMs } = this.#forwarder
-    const { call, address, model, translated } = this.#passage
+    const { call, address, model, translated } = this.#context
     const client = dialer.client(address.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
     const own = call.body instanceof ModelBody ? upstreamBody(call.body, model) : null
     const body = translated === null ? own : translated.bytes
@@ -269,7 +269,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #upstreamHeaders(body: Uint8Array | null): Record<string, string> {
-    const { call, endpoint, address, translated } = this.#passage
+    const { call, endpoint, address, translated } = this.#context
     const { headers: own, defaults } = endpoint.wire
     const headers: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
     if (call.body !== null) headers['content-type'] = 'application/json'
@@ -286,13 +286,13 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #isStream({ status, headers }: UpstreamHead): boolean {
-    const { translated } = this.#passage
+    const { translated } = this.#context
     if (status >= 300) return false
     return translated === null ? isStreamType(headers) : translated.isStream(headers)
   }
 
   #frames(exchange: UpstreamExchange): EventFrames<ModelFrame> {
-    const stream = this.#passage.translated?.stream(this.#now) ?? null
+    const stream = this.#context.translated?.stream(this.#now) ?? null
     return new EventFrames(stream === null ? exchange : new TranslatedBytes(exchange, stream), this)
   }
 
@@ -302,26 +302,26 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #streamHead({ status, headers }: UpstreamHead): Head {
-    return { status, headers: this.#told(headers, { ...STREAM_HEADERS }) }
+    return { status, headers: this.#relayedHeaders(headers, { ...STREAM_HEADERS }) }
   }
 
   #wholeHead({ status, headers }: UpstreamHead): Head {
-    const told: Record<string, string> = {}
-    copyHeader(headers, told, 'content-type')
-    return { status, headers: this.#told(headers, told) }
+    const relayed: Record<string, string> = {}
+    copyHeader(headers, relayed, 'content-type')
+    return { status, headers: this.#relayedHeaders(headers, relayed) }
   }
 
-  /** Adds what the caller hears of an upstream's head. */
-  #told(headers: UpstreamHead['headers'], told: Record<string, string>): Record<string, string> {
-    const { clampedTo } = this.#passage
-    for (const name of DOWN) copyHeader(headers, told, name)
-    if (clampedTo !== null) told['x-plat-max-tokens'] = String(clampedTo)
-    return told
+  /** Adds the headers of the upstream's response that are relayed. */
+  #relayedHeaders(headers: UpstreamHead['headers'], relayed: Record<string, string>): Record<string, string> {
+    const { clampedTo } = this.#context
+    for (const name of DOWN) copyHeader(headers, relayed, name)
+    if (clampedTo !== null) relayed['x-plat-max-tokens'] = String(clampedTo)
+    return relayed
   }
 
-  /** The frame of a response that came whole. Throws `InvalidResponseError`. */
+  /** Returns the frame of a JSON body. Throws `InvalidResponseError`. */
   #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): ModelFrame | Denial {
-    const { call, sent, translated } = this.#passage
+    const { call, sent, translated } = this.#context
     if (!isJsonType(headers))
       return deny('upstream_error', `the upstream of ${call.server} answered ${status} without JSON`)
     if (status >= 400) {
@@ -339,17 +339,17 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     return isObject(value) ? this.#dialect.answerFault(value) : 'JSON that is not an object'
   }
 
-  /** An error of the provider. It leaves as it came only where it is one in the dialect of the caller. Throws `InvalidResponseError`. */
+  /** Returns the body of a provider's error, unchanged if it is in the caller's dialect. Throws `InvalidResponseError`. */
   #errorBody(bytes: Uint8Array, status: number): Uint8Array {
     const { value } = ModelFrame.body(bytes)
     const isOwnDialect =
-      this.#passage.translated === null && typeof member(member(value, 'error'), 'message') === 'string'
+      this.#context.translated === null && typeof member(member(value, 'error'), 'message') === 'string'
     if (isOwnDialect) return bytes
     return Buffer.from(JSON.stringify(this.#dialect.errorBody(deny('upstream_error', refusalOf(value)), status)))
   }
 }
 
-/** An error that came as a JSON text, as one event. */
+/** Returns an error in JSON as an event. */
 function asEvent(json: Uint8Array, dialect: Dialect): Uint8Array {
   const line = Buffer.from(json)
     .toString('utf8')
@@ -357,7 +357,7 @@ function asEvent(json: Uint8Array, dialect: Dialect): Uint8Array {
   return Buffer.from(dialect.errorEvent(line))
 }
 
-/** Heads that say nothing a caller may hear: a refused key is the gateway's own affair, and may stand in the answer. */
+/** Returns the denial for a response that is not relayed, such as a refused key, which the response may contain. */
 function unusable(server: string, { status, headers }: UpstreamHead, spare: boolean): Denial | null {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity') return deny('upstream_error', `the upstream of ${server} sent an encoded answer`)
@@ -367,7 +367,7 @@ function unusable(server: string, { status, headers }: UpstreamHead, spare: bool
   return odd ? deny('upstream_error', `the upstream of ${server} answered ${status}`) : null
 }
 
-/** The endpoint does not answer this now, but might later; another might now. */
+/** Returns true for statuses of a busy endpoint, which may accept the request later. */
 function isBusy(status: number): boolean {
   return status === 429 || status === 408
 }

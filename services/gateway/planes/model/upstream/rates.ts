@@ -6,20 +6,20 @@ import type { ModelEndpoint } from './endpoint.ts'
 const MINUTE_SECONDS = 60
 const MINUTE_MS = MINUTE_SECONDS * 1000
 
-/** How long a counted request is kept open where its replica died before it was settled, in milliseconds. */
+/** Lifetime of a hold in milliseconds if its replica fails before settling it. */
 const HOLD_LIFE_MS = MINUTE_MS
 
-/** What of an endpoint its rate is about. */
+/** The properties of an endpoint that its rate uses. */
 type Limited = Pick<ModelEndpoint, 'key' | 'requestsPerMinute' | 'route'>
 
 /**
- * Requests that endpoints get in a minute, of all sessions together (docs/spec/gateway.md, `requestsPerMinute`). They are counted where the rates of
- * policies are: in all replicas together, unless `stateBackend.counters` says otherwise. What cannot be counted is refused.
+ * Requests per minute of endpoints, over all sessions (docs/spec/gateway.md, `requestsPerMinute`). Counted like the rates of policies: over
+ * all replicas, unless configured otherwise in `stateBackend.counters`. A request that cannot be counted is refused.
  */
 export class EndpointRates {
   readonly #clock: Pick<Clock, 'now'>
   readonly #limits: Pick<Limits, 'take'>
-  /** Endpoints that have had the requests of `#minute`, so that nobody is asked again until the next one. */
+  /** Endpoints whose requests of `#minute` are used up, so that no counter is queried until the next minute. */
   readonly #exhausted = new Set<string>()
   #minute = 0
   #count = 0
@@ -29,7 +29,7 @@ export class EndpointRates {
     this.#limits = limits
   }
 
-  /** Milliseconds until the endpoint may get a request, as far as this replica knows; 0: it may get one now. */
+  /** Returns the milliseconds until the endpoint may get a request, as far as this replica knows; 0: now. */
   wait({ key, requestsPerMinute }: Limited): number {
     if (requestsPerMinute === null) return 0
     const now = this.#clock.now()
@@ -41,7 +41,7 @@ export class EndpointRates {
     return this.#exhausted.has(key) ? (minute + 1) * MINUTE_MS - now : 0
   }
 
-  /** Counts a request of this call. Null: the endpoint may get it. */
+  /** Counts a request of this call. Returns null when it is within the limit. */
   take(endpoint: Limited, callId: string): Denial | null | Promise<Denial | null> {
     const { key, requestsPerMinute, route } = endpoint
     if (requestsPerMinute === null) return null
