@@ -3,7 +3,7 @@ import { commonFault, isCount, isSet, limitFault, objectFault, wrong } from './c
 import type { Dialect } from './dialect.ts'
 import { openai } from './openai.ts'
 
-/** Most choices that one call may ask for, as OpenAI limits it. */
+/** Maximum number of choices of one call, as in OpenAI's API. */
 const MAX_CHOICES = 128
 
 /** `chat/completions` of OpenAI's API. */

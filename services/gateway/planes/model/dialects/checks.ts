@@ -1,7 +1,7 @@
 import { type Denial, deny } from '../../../call/index.ts'
 import { isObject, type JsonObject } from '../../wire/json.ts'
 
-/** What every dialect asks of a body; a refusal names the member to mend in `data.param`. */
+/** Checks that all dialects share. A denial names the invalid member in `data.param`. */
 export function commonFault({ model, stream }: JsonObject): Denial | null {
   if (isSet(model) && (typeof model !== 'string' || model === '')) return wrong('model', 'must be a string')
   return isSet(stream) && typeof stream !== 'boolean' ? wrong('stream', 'must be true or false') : null
@@ -31,7 +31,7 @@ export function isCount(value: unknown, most: number): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= most
 }
 
-/** A number of tokens as providers report it; 0: nobody says. */
+/** Returns a reported number of tokens; 0 if there is none. */
 export function tokens(value: unknown): number {
   return isTokens(value) ? value : 0
 }

@@ -4,7 +4,7 @@ import type { ModelFrame } from '../frame.ts'
 import type { DialectRequest, MaxTokensMember, ModelRequest } from '../request.ts'
 import type { ShapeFault } from './shapes.ts'
 
-/** What an answer says that was used. */
+/** The usage that a response reports. */
 export interface Report {
   readonly usage: Usage
   /** False: more may have been generated than it says, as at the beginning of a stream. */
@@ -27,21 +27,21 @@ export interface Dialect {
   /** Below `/v1/`, as metrics and records name it. */
   readonly method: string
   readonly operation: Operation
-  /** What is wrong with a body; null: nothing that the gateway has to know. */
+  /** Returns what is wrong with a body, or null if the members that the gateway uses are valid. */
   fault(value: JsonObject): Denial | null
   request(bytes: Uint8Array, value: JsonObject): DialectRequest
   /** Where a limit of output tokens is written when the caller wrote none; null: nothing is generated. */
   maxTokensMember(reasoning: boolean): MaxTokensMember | null
   /** Headers of a caller that go on, beside those that every request has. */
   readonly headers: readonly string[]
-  /** The usage of a stream has to be asked for. */
+  /** The usage of a stream must be requested. */
   readonly asksUsage: boolean
   readonly events: Events
-  /** What is wrong with the shape of a whole response; null: nothing that reviews depend on. */
+  /** Returns what is wrong with a whole response, or null if the parts on which reviews depend are valid. */
   answerFault(value: JsonObject): ShapeFault
-  /** What a frame reports, on top of what others have before; null: nothing. */
+  /** Returns the usage that a frame reports, merged with that of earlier frames; null if it reports none. */
   report(frame: Frame, before: Report | null): Report | null
-  /** A frame that came because the gateway asked for it. */
+  /** Returns true for a frame that was sent only because the gateway requested it. */
   hides(frame: Frame, request: ModelRequest): boolean
   /** Members of an answer that hold what was generated, or quote it. */
   readonly generated: readonly string[]

@@ -60,7 +60,7 @@ export const countTokens: Dialect = {
   answerFault: ({ input_tokens: count }) => (isTokens(count) ? null : 'no count of tokens'),
 }
 
-/** What the meter, redaction and telemetry read in an event. */
+/** The members of an event that the meter, redaction and telemetry read. */
 function eventFault(event: JsonObject): ShapeFault {
   switch (event.type) {
     case 'message_start':
@@ -94,7 +94,7 @@ const ERRORS: Readonly<Record<number, string>> = {
 
 const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
 
-/** Tokens that were read from a cache or written to it are not in `input_tokens`. What a report leaves out stands in the one before. */
+/** `input_tokens` does not include tokens read from or written to a cache. Members absent in a report keep their earlier values. */
 export function usageOf(usage: unknown, before: Usage = NOTHING): Usage | null {
   if (!isObject(usage) || !isTokens(usage.output_tokens)) return null
   const cachedRead = isSet(usage.cache_read_input_tokens) ? tokens(usage.cache_read_input_tokens) : before.cachedRead

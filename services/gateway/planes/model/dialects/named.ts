@@ -6,7 +6,7 @@ import { isSet } from './checks.ts'
 import type { Events } from './dialect.ts'
 import type { ShapeFault } from './shapes.ts'
 
-/** What the events of a dialect mean, by their data. */
+/** Meaning of the events of a dialect, by their data. */
 export interface NamedEvents {
   /** Types of the events that end a stream. */
   readonly last: ReadonlySet<unknown>

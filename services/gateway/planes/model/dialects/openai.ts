@@ -7,7 +7,7 @@ import { isSet, isTokens, tokens } from './checks.ts'
 import type { Dialect, Report } from './dialect.ts'
 import { choicesFault, type ShapeFault } from './shapes.ts'
 
-/** What the endpoints of OpenAI's API have in common: streams of chunks that end with `[DONE]`, `usage` and errors. */
+/** Common to the endpoints of OpenAI's API: streams of chunks that end with `[DONE]`, `usage` and errors. */
 export const openai = {
   headers: [],
   asksUsage: true,
@@ -55,8 +55,8 @@ function hasNoChoices(chunk: unknown): boolean {
 }
 
 /**
- * `usage` as OpenAI reports it: `prompt` has the cached tokens in it, `completion` those of reasoning. What was written to a cache is told
- * by translated answers alone. Null: no such report.
+ * Reads `usage` in OpenAI's format: `prompt` includes cached tokens, `completion` reasoning tokens. Only translated responses report
+ * tokens written to a cache. Returns null if it is not a valid report.
  */
 export function reportOf(usage: unknown): Report | null {
   if (!isObject(usage)) return null

@@ -15,7 +15,7 @@ export const LONG_CACHE = 'cache_control.ttl=1h'
 /** Longest value of an option, in characters; a longer one is cut, and has no price. */
 const MAX_VALUE_LENGTH = 64
 
-/** What a request selects beyond the plain prices, as price tables name it: `service_tier=priority`, `speed=fast`. */
+/** Returns the options of a request that change its price, by their names in price tables: `service_tier=priority`, `speed=fast`. */
 export function optionsOf(value: JsonObject): readonly string[] {
   const options = Object.entries(MULTIPLIED).flatMap(([name, plain]) => {
     const selected = value[name]

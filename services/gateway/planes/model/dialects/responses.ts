@@ -52,7 +52,7 @@ function responseFault({ output, usage }: JsonObject): ShapeFault {
   return usageFault(usage, RESPONSES_USAGE)
 }
 
-/** What redaction and the meter read in an event. */
+/** The members of an event that redaction and the meter read. */
 function eventFault({ type, response, delta }: JsonObject): ShapeFault {
   if (LAST.has(type)) return isObject(response) ? responseFault(response) : 'an end without its response'
   if (isSet(response) && !isObject(response)) return 'an event without its response'
@@ -69,7 +69,7 @@ function flat(json: string): string {
   return JSON.stringify({ ...(isObject(error) ? error : { message: 'the upstream failed' }), type: 'error' })
 }
 
-/** What stands at the provider, and images and files, have tokens that the bytes of the request do not bound. */
+/** The bytes of a request do not bound the tokens of content stored at the provider, and of images and files. */
 function isBounded(value: JsonObject): boolean {
   if (isSet(value.previous_response_id) || isSet(value.conversation) || isSet(value.prompt)) return false
   return !Array.isArray(value.input) || value.input.every(isText)

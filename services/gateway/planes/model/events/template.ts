@@ -21,9 +21,9 @@ const WORD_BYTES = 4
 /** The member whose value says what kind of event it is. */
 const TYPE = Buffer.from('"type"')
 
-/** What precedes the data of an event as providers write it. */
+/** Prefix of the data of an event. */
 const PREFIX = /^(?:event: [\w.]+\n)?data: $/
-/** What follows it. */
+/** Bytes of the line ends after the data of an event. */
 const BLANK_LINE_BYTES = 2
 
 /** Bytes, and a view to read words of them. */
@@ -98,7 +98,7 @@ export class EventTemplate {
 }
 
 interface Learned {
-  /** What is not open. */
+  /** The fixed parts of a template. */
   readonly kept: readonly Buffer[]
   readonly opens: readonly Open[]
   readonly places: readonly number[]

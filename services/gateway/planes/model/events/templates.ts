@@ -38,7 +38,7 @@ export class EventTemplates {
 export class TemplateCache {
   readonly #byEndpoint = new WeakMap<object, Map<Events, EventTemplates>>()
 
-  /** What passes one dialect's checks need not pass another's, so each dialect has templates of its own. */
+  /** Each dialect has separate templates, since an event that is valid in one dialect need not be valid in another. */
   of(endpoint: object, events: Events): EventTemplates {
     const byEvents = this.#byEndpoint.getOrInsertComputed(endpoint, () => new Map())
     return byEvents.getOrInsertComputed(events, () => new EventTemplates())

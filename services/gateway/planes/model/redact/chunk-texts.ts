@@ -23,7 +23,7 @@ const PLAIN: ReadonlySet<string> = new Set([
 const JSON_MEMBERS: ReadonlySet<string> = new Set(['arguments'])
 /** Texts of one answer that may be open at a time: choices with their contents and tool calls. */
 const MAX_TEXTS = 1024
-/** What a chunk says of its answer: held-back text goes on under the same. */
+/** Members of a chunk other than its choices, which are repeated in chunks with held-back text. */
 const SAME = ['id', 'object', 'created', 'model', 'system_fingerprint'] as const
 
 /** An element of the way from a choice to one of its texts; numbers are the `index` of an element, or its place. */
@@ -53,7 +53,7 @@ interface OpenText {
   readonly pieces: TextRedactor
 }
 
-/** What a choice has open. */
+/** Open texts of a choice. */
 interface OpenChoice {
   readonly root: Place
   /** In the order in which they began. */

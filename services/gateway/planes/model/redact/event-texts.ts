@@ -42,7 +42,7 @@ const blocks: Carrier = {
 const DELTA = '.delta'
 const DONE = '.done'
 
-/** OpenAI's `responses`: events named `<text>.delta`, until `<text>.done` tells the whole. */
+/** OpenAI's `responses`: events named `<text>.delta`, until `<text>.done` has the whole text. */
 const items: Carrier = {
   piece(event) {
     const { type, delta } = event
@@ -69,7 +69,7 @@ const CARRIERS: ReadonlyMap<string, Carrier> = new Map([
   ['responses', items],
 ])
 
-/** What an event may not be changed in: names and numbers of the protocol. */
+/** Members of an event that are not redacted: names and numbers of the protocol. */
 const EVENT: RedactionScope = { except: [['type'], ['response', 'id'], ['message', 'id'], ['item_id']] }
 
 /** Texts of one answer that may be open at a time. */
@@ -88,8 +88,8 @@ interface OpenText {
 }
 
 /**
- * The texts of a stream whose events are told apart by their names. A piece goes on as its text allows; what is held back when its text
- * ends goes on before that is told. Every other event is looked at as a whole.
+ * Redacts the texts of a stream with named events. Text that is held back is sent before the event that ends its text. All other events
+ * are redacted as a whole.
  */
 export class EventTexts {
   readonly #redactor: Redactor
@@ -101,7 +101,7 @@ export class EventTexts {
     this.#carrier = carrier
   }
 
-  /** Null: nobody knows how this endpoint streams. */
+  /** Returns null if the stream format of this endpoint is unknown. */
   static of(method: string, redactor: Redactor): EventTexts | null {
     const carrier = CARRIERS.get(method)
     return carrier === undefined ? null : new EventTexts(redactor, carrier)

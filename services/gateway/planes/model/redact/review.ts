@@ -42,7 +42,7 @@ function unread({ method }: Dialect): Denial {
 
 class ResponseReview implements RunningReview {
   readonly #redactor: Redactor | Denial
-  /** What of an answer may be changed: what was generated, and what an error says. */
+  /** The parts of a response that may be redacted: generated content and messages of errors. */
   readonly #where: RedactionScope
   readonly #chunks: ChunkTexts | null
   readonly #dialect: Dialect
@@ -88,7 +88,7 @@ class ResponseReview implements RunningReview {
     return this.#dialect.events.frame(Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`))
   }
 
-  /** What is still held back, once nothing follows. */
+  /** Returns the text that is held back, at the end of the response. */
   #held(): readonly Frame[] | Denial {
     const held = this.#chunks?.end() ?? []
     return isDenial(held) ? held : held.map((one) => this.#eventOf(one))

@@ -2,22 +2,22 @@ import type { Frame, FrameRun } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { Choices } from './choices.ts'
 
-/** What an answer says of itself. */
+/** Properties of a response for telemetry. */
 export interface ResponseFacts {
   readonly id: string | null
   readonly model: string | null
   readonly finishReasons: readonly string[]
-  /** Null: not asked for, or more of it than is kept. */
+  /** The content; null if it was not requested, or exceeds the limit. */
   readonly messages: readonly JsonObject[] | null
 }
 
-/** How an event of OpenAI's chat begins to tell why it ended; null stands there in all others. */
+/** Start of the finish reason in an event of OpenAI's chat; null in all other events. */
 const ENDS = [Buffer.from('"finish_reason":"'), Buffer.from('"finish_reason": "')]
 
-/** Longest name of an answer or a model that is told, in characters. */
+/** Longest reported id of a response or name of a model, in characters. */
 const MAX_NAME = 256
 
-/** Hears the answer of a model: who answered, why it ended, and, if that is asked for, what was said. */
+/** Collects the model, finish reasons and, if requested, the content of a response. */
 export class ResponseObserver {
   readonly #choices: Choices
   readonly #keepsWords: boolean

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { callPart, callsIn, itemParts, partsOf, reasoningPart, textPart } from './parts.ts'
 
-/** Choices and calls of tools of one answer that are told; what is beyond is not kept. */
+/** Maximum number of reported choices and tool calls of one response. */
 const MAX_CHOICES = 128
 
 /** A call of a tool whose arguments come in pieces. */
@@ -16,7 +16,7 @@ class Choice {
   text = ''
   reasoning = ''
   finish: string | null = null
-  /** What came whole. */
+  /** Parts of a whole response, as opposed to a stream. */
   parts: readonly JsonObject[] = []
   readonly calls = new Map<number, OpenCall>()
 
@@ -31,7 +31,7 @@ class Choice {
   }
 }
 
-/** What a model said, from whole answers and from the events of streams of OpenAI's and Anthropic's APIs. */
+/** Collects the output of a model from whole responses and from the events of streams of OpenAI's and Anthropic's APIs. */
 export class Choices {
   readonly #byIndex = new Map<number, Choice>()
   /** Characters that may still come; below zero: more came than is kept. */

@@ -11,18 +11,18 @@ export function reasoningPart(content: string): JsonObject {
   return { type: 'reasoning', content }
 }
 
-/** A call of a tool that the model asks for; `args` is JSON, or its value. */
+/** A tool call of the model; `args` is JSON, or its parsed value. */
 export function callPart(id: unknown, name: unknown, args: unknown): JsonObject {
   const value = typeof args === 'string' ? (parsedOrUndefined(args) ?? args) : args
   return { type: 'tool_call', id, name, arguments: value }
 }
 
-/** What a tool answered. */
+/** The result of a tool call. */
 export function resultPart(id: unknown, response: unknown): JsonObject {
   return { type: 'tool_call_response', id, response }
 }
 
-/** What a provider's content says: a text, or a list of parts. Bytes of images and files are left out, only that they were there is told. */
+/** Reads a provider's content: a text, or a list of parts. Images and files are reported without their bytes. */
 export function partsOf(content: unknown): readonly JsonObject[] {
   if (typeof content === 'string') return content === '' ? [] : [textPart(content)]
   return Array.isArray(content) ? content.filter(isObject).map(partOf) : []
@@ -51,7 +51,7 @@ export function callsIn(message: unknown): readonly JsonObject[] {
   return known.map((call) => callPart(call.id, member(call.function, 'name'), member(call.function, 'arguments')))
 }
 
-/** An item of OpenAI's `responses`, asked or answered. */
+/** An item of the input or output of OpenAI's `responses`. */
 export function itemParts(item: JsonObject): readonly JsonObject[] {
   const { type } = item
   if (type === 'function_call') return [callPart(item.call_id, item.name, item.arguments)]

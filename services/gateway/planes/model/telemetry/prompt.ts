@@ -2,13 +2,13 @@ import { isObject, type JsonObject } from '../../wire/json.ts'
 import type { ModelBody } from '../request.ts'
 import { callsIn, itemParts, partsOf, resultPart, textPart } from './parts.ts'
 
-/** What a model is told, as the conventions write it. */
+/** The input of a model in the format of OpenTelemetry's conventions. */
 export interface Prompt {
   readonly instructions: readonly JsonObject[]
   readonly messages: readonly JsonObject[]
 }
 
-/** Null: a request that tells a model nothing in words, such as one for embeddings. */
+/** Returns null for a request without messages, such as one for embeddings. */
 export function promptOf({ dialect, value }: ModelBody): Prompt | null {
   return Object.hasOwn(PROMPTS, dialect.method) ? (PROMPTS[dialect.method]?.(value) ?? null) : null
 }

@@ -5,7 +5,7 @@ import { answeredBy } from '../upstream/failover.ts'
 import { EmbeddingObserver, ResponseObserver } from './answer.ts'
 import { promptOf } from './prompt.ts'
 
-/** What endpoints below `/v1/` do, in the words of OpenTelemetry's conventions; of the others nothing is generated. */
+/** Operation names of OpenTelemetry's conventions by endpoint below `/v1/`. Other endpoints generate nothing. */
 const OPERATIONS: Readonly<Record<string, string>> = {
   'chat/completions': 'chat',
   messages: 'chat',
@@ -14,7 +14,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   embeddings: 'embeddings',
 }
 
-/** How the conventions name providers; a name that they do not have stands as it is. */
+/** Provider names of the conventions; other names are used unchanged. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   'azure-openai': 'azure.ai.openai',
   bedrock: 'aws.bedrock',
@@ -33,14 +33,14 @@ const NUMBERS: readonly (readonly [member: string, attribute: string])[] = [
   ['seed', 'gen_ai.request.seed'],
 ]
 
-/** Texts that end an answer, and their length, that are told at most. */
+/** Maximum number and length of reported stop sequences. */
 const MAX_STOPS = 16
 const MAX_STOP_LENGTH = 64
 
-/** What telling of routes takes. */
+/** Returns the endpoints of a route. */
 type RouteOf = (snapshot: Snapshot, key: string) => { readonly endpoints: readonly ModelEndpoint[] } | null
 
-/** How traces tell of model calls (OpenTelemetry's conventions for generative AI, 1.41.0). */
+/** Span attributes of model calls (OpenTelemetry's conventions for generative AI, 1.41.0). */
 export function createModelWords(route: RouteOf) {
   return {
     operation: (method: string): string | null =>

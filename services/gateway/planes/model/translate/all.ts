@@ -23,7 +23,7 @@ import {
 /** The languages of providers (a wire's `speaks`) that are not the caller's own, with what is translated into them. */
 export type Speech = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
 
-/** A request that has to be told to a provider which does not speak the caller's dialect. */
+/** A request to translate for a provider with another API. */
 export interface TranslatableRequest {
   readonly body: ModelBody
   readonly model: string
@@ -31,7 +31,7 @@ export interface TranslatableRequest {
   readonly betas: string | null
 }
 
-/** How requests of one dialect are told to a provider that speaks another, and how its answers are told to the caller. */
+/** Translates requests to a provider's API, and its responses to the caller's dialect. */
 export interface Translator {
   /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
   request(asked: TranslatableRequest): Uint8Array | Denial
@@ -43,7 +43,7 @@ export interface Translator {
   readonly streamType: string
 }
 
-/** What a chat completion needs of one provider. */
+/** Translation of chat completions for one provider. */
 interface ChatParts {
   request(value: JsonObject, asked: TranslatableRequest): JsonObject
   answer(value: JsonObject, told: ResponseFacts): readonly ResponsePart[]
@@ -172,7 +172,7 @@ export function translatorOf(speaks: Speech, method: string): Translator | null 
   return speaks === 'openai' ? null : (TRANSLATORS.get(`${method} ${speaks}`) ?? null)
 }
 
-/** What a provider says of an error in its own words: most have a `message`, some of them in an `error`. */
+/** Returns the message of a provider's error: most have a `message`, some in a member `error`. */
 export function refusalOf(value: unknown): string {
   const error = member(value, 'error')
   const message = typeof error === 'string' ? error : member(isObject(error) ? error : value, 'message')

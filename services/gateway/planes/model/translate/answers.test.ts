@@ -104,7 +104,7 @@ interface Call {
   extra_content?: object
 }
 
-/** What a client puts together of the chunks. */
+/** Returns the message that a client assembles from the chunks. */
 function heard(text: string) {
   const chunks = chunksOf(text)
   let [content, reasoning] = ['', '']
@@ -293,7 +293,7 @@ test('every way to end has its word, and one that is no end is a fault', () => {
       assert.throws(() => whole(speaks, text), InvalidResponseError)
 })
 
-test('a call of a tool that nobody could answer is a fault', () => {
+test('a tool call without a valid name and id is an invalid response', () => {
   for (const id of [undefined, 7, { toString: 1 }]) {
     const content = [{ toolUse: { toolUseId: id, name: 'x' } }]
     assert.throws(

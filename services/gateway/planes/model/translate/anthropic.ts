@@ -110,7 +110,7 @@ function startSaid(block: unknown): readonly ResponsePart[] {
 /** Reads the events of a streamed answer. */
 export class AnthropicReader {
   #usage: Usage | undefined
-  /** Blocks of tools that run at Anthropic have arguments as well, and nobody is told them. */
+  /** Blocks of tools that run at Anthropic have arguments as well, which are not translated. */
   #isOwnTool = false
 
   /** Throws `InvalidResponseError`. */
@@ -151,5 +151,5 @@ function usageSaid(usage: Usage | null): readonly ResponsePart[] {
   return usage === null ? [] : [{ kind: 'usage', usage }]
 }
 
-/** What the clouds that host Anthropic's models want to be told in place of a header. */
+/** Version member that clouds with Anthropic's models require instead of a header. */
 export const CLOUD_VERSIONS = { bedrock: 'bedrock-2023-05-31', vertex: 'vertex-2023-10-16' } as const

@@ -11,7 +11,7 @@ export interface AwsMessage {
 
 /** Total length, length of the headers, and the checksum of both, in bytes. */
 const PRELUDE_BYTES = 12
-/** What stands around headers and payload: the prelude, and the checksum of the whole message. */
+/** Bytes of a message without headers and payload: the prelude, and the checksum of the message. */
 const AROUND_BYTES = PRELUDE_BYTES + 4
 /** Largest headers and payload of a message, in bytes, as AWS limits them. */
 const MAX_HEADERS_BYTES = 128 * 1024

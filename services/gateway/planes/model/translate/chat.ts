@@ -3,7 +3,7 @@ import { isSet } from '../dialects/checks.ts'
 import { onlyMembers, readMessages } from './messages.ts'
 import { type Format, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
 
-/** Members of a chat completion that every provider can be told, and those that are about the call and not about the answer. */
+/** Members of a chat completion that can be translated for every provider, and those that do not affect the response. */
 const UNDERSTOOD = [
   'model',
   'messages',
@@ -15,7 +15,7 @@ const UNDERSTOOD = [
   'tool_choice',
 ] as const
 
-/** Members that some providers can be told. */
+/** Members that can be translated for some providers. */
 export type Option =
   | 'temperature'
   | 'top_p'
@@ -28,7 +28,7 @@ export type Option =
   | 'response_format'
   | 'user'
 
-/** What changes nothing when nobody is told it, as JSON. */
+/** Values, as JSON, that are equivalent to leaving the member out. */
 const NEUTRAL: ReadonlyMap<string, readonly string[]> = new Map([
   ['n', ['1']],
   ['frequency_penalty', ['0']],
@@ -45,8 +45,8 @@ const NEUTRAL: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 /**
- * Reads a chat completion for a provider that can be told `options`. Whatever it says beyond that is refused by its name: nothing is
- * left out in silence. Throws `UntranslatableError`.
+ * Reads a chat completion for a provider that supports `options`. Throws `UntranslatableError` with the name of any other member, so
+ * that nothing is silently left out.
  */
 export function readChat(value: JsonObject, options: readonly Option[]): Prompt {
   const known: readonly string[] = [...UNDERSTOOD, ...options]

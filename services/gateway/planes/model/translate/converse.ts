@@ -45,7 +45,7 @@ const DOCUMENTS: Readonly<Record<string, string>> = {
   'text/plain': 'txt',
 }
 
-/** `documents`: how many were told before; each has a name of its own. */
+/** `documents` is the number of documents so far, since each needs a unique name. */
 function blockOf(part: Part, documents: { count: number }): JsonObject {
   switch (part.kind) {
     case 'text':
@@ -141,7 +141,7 @@ function blockSaid(block: unknown): readonly ResponsePart[] {
   return isOwnTool(use) ? [callOf(use), { kind: 'arguments', text: JSON.stringify(use.input ?? {}) }] : []
 }
 
-/** What a tool of the provider's own does is its affair. */
+/** Returns true for calls of the client's tools. Calls of tools that run at the provider are not translated. */
 function isOwnTool(use: unknown): use is JsonObject {
   return isObject(use) && use.type !== 'server_tool_use'
 }
@@ -183,7 +183,7 @@ export class ConverseReader {
   }
 }
 
-/** What was read from a cache or written to it is not in `inputTokens`. */
+/** `inputTokens` does not include tokens read from or written to a cache. */
 function usageOf(usage: unknown): readonly ResponsePart[] {
   if (!isObject(usage)) return []
   const cachedRead = countOf(usage.cacheReadInputTokens)

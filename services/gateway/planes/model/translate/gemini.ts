@@ -104,7 +104,7 @@ function toolsOf({ tools, choice }: Prompt): JsonObject {
   return { ...told, toolConfig: { functionCallingConfig } }
 }
 
-/** What is generated as arguments is only held against its schema in the modes `ANY` and `VALIDATED`. */
+/** Generated arguments are validated against their schema only in the modes `ANY` and `VALIDATED`. */
 function modeOf(choice: Prompt['choice'], isStrict: boolean): string {
   if (choice === 'none') return 'NONE'
   return choice === 'auto' ? (isStrict ? 'VALIDATED' : 'AUTO') : 'ANY'
@@ -145,12 +145,12 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
   ...Object.fromEntries(FILTERED.map((name) => [name, 'content_filter'] as const)),
 }
 
-/** Reads an answer of Gemini: the whole of it, or one part of a stream after the other; both are told in the same words. */
+/** Reads a response of Gemini, or the parts of a stream, which have the same format. */
 export class GeminiReader {
   readonly #id: string
   #calls = 0
 
-  /** `id` of the answer: Gemini names none of its calls, and clients tell them apart by name. */
+  /** `id` of the response. Gemini's tool calls have no ids, and clients distinguish them by name. */
   constructor(id: string) {
     this.#id = id
   }
@@ -194,7 +194,7 @@ export class GeminiReader {
   }
 }
 
-/** What was read from a cache is in the prompt; thoughts are not in the candidates. */
+/** The prompt includes tokens read from a cache; the candidates do not include thoughts. */
 function usageOf(usage: unknown): readonly ResponsePart[] {
   if (!isObject(usage)) return []
   const reasoning = countOf(usage.thoughtsTokenCount)

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { type Part, type Turn, UntranslatableError } from './prompt.ts'
 
-/** What the messages of a chat say: instructions stand before everything else, wherever the caller put them. */
+/** Reads the messages of a chat. Instructions come first, wherever the caller put them. */
 export interface Conversation {
   readonly system: readonly string[]
   readonly turns: readonly Turn[]
@@ -63,7 +63,7 @@ function spoken({ content, refusal }: JsonObject, at: string): readonly Part[] {
   return isSet(refusal) ? [...parts, ...texts(textOf(refusal, `${at}.refusal`))] : parts
 }
 
-/** Throws where an object has a member that nobody reads. */
+/** Throws `UntranslatableError` if an object has an unknown member. */
 export function onlyMembers(value: JsonObject, known: readonly string[], at: string): void {
   for (const [name, one] of Object.entries(value)) {
     if (known.includes(name) || ECHOED.has(name) || !isSet(one)) continue

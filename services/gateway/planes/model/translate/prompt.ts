@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../wire/json.ts'
 
 /**
- * A chat as every provider can be told it: what stands between a request of OpenAI's API and the words of a provider that speaks its
- * own. Adjacent messages of one side are one turn, since some providers insist that sides take turns.
+ * A chat in a form that is independent of providers, between a request of OpenAI's API and that of another provider. Adjacent messages of
+ * one role are one turn, since some providers require alternating roles.
  */
 export interface Prompt {
   readonly system: readonly string[]
@@ -23,7 +23,7 @@ export interface Prompt {
   readonly format: Format
   /** `reasoning_effort`; null: as the model does by itself. */
   readonly effort: string | null
-  /** For whom the caller asks; null: it does not say. */
+  /** The end user of the request; null if the caller does not name one. */
   readonly user: string | null
   readonly stream: boolean
 }
@@ -33,7 +33,7 @@ export interface Turn {
   readonly parts: readonly Part[]
 }
 
-/** `at` is where the part stands in the request, for whoever has to refuse it. */
+/** `at` is the path of the part in the request, for errors. */
 export type Part =
   | { readonly kind: 'text'; readonly text: string }
   | {
@@ -54,7 +54,7 @@ export type Part =
     }
   | { readonly kind: 'result'; readonly id: string; readonly name: string; readonly text: string }
 
-/** What a part with bytes (base64) holds; its `type` is a media type. */
+/** The content of a part with bytes (base64); its `type` is a media type. */
 export type DataKind = 'image' | 'audio' | 'document'
 
 export interface Tool {
@@ -73,7 +73,7 @@ export type Format =
   | { readonly kind: 'json' }
   | { readonly kind: 'schema'; readonly name: string; readonly description: string | null; readonly schema: JsonObject }
 
-/** What a provider has no word for. It never leaves this folder: whoever asks for a translation gets a denial in its place. */
+/** A part of a request that cannot be translated. Converted to a denial within this folder. */
 export class UntranslatableError extends Error {
   /** The member to mend, as in `messages[1].content[0].image_url`. */
   readonly param: string

@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../../wire/json.ts'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 
-/** What a provider's answer says, piece by piece: a whole answer says it all at once. */
+/** Parts of a provider's response, in order. */
 export type ResponsePart =
   | { readonly kind: 'text' | 'reasoning'; readonly text: string }
   | { readonly kind: 'call'; readonly id: string; readonly name: string; readonly signature: string | null }
@@ -14,7 +14,7 @@ export type ResponsePart =
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
-/** What every part of a translated answer says of it. */
+/** Members that every chunk of a translated response has. */
 export interface ResponseFacts {
   readonly id: string
   /** Seconds since the epoch. */
@@ -40,7 +40,7 @@ export function finishOf(
   return { kind: 'finish', reason: known }
 }
 
-/** A call of a tool in an answer. Throws `InvalidResponseError` where nobody could answer it. */
+/** Returns a tool call of a response. Throws `InvalidResponseError` if a client could not respond to it. */
 export function callSaid(id: unknown, name: unknown, whom: string): ResponsePart {
   if (typeof id !== 'string' || typeof name !== 'string')
     throw new InvalidResponseError(`an answer of ${whom} with a call of a tool that has no id or no name`)
@@ -89,7 +89,7 @@ function withArguments(call: JsonObject, text: string): JsonObject {
   return { ...call, function: { ...(isObject(call.function) ? call.function : null), arguments: text } }
 }
 
-/** The chunks of a streamed `chat.completion.chunk`, as events. What was used is always told, in the last one before the end. */
+/** Writes `chat.completion.chunk` events. The last chunk before the end always has the usage. */
 export class ChatStream {
   readonly #told: ResponseFacts
   #begun = false
@@ -108,7 +108,7 @@ export class ChatStream {
     return all.map((one) => this.#event(one)).join('')
   }
 
-  /** The end of the stream; empty where the provider has not said how its answer ends, so that nobody takes half of it for the whole. */
+  /** Returns the end of the stream; empty without a finish reason of the provider, so that an incomplete response has no end. */
   end(): string {
     if (this.#finish === null) return ''
     const bare = this.#noArguments()
@@ -160,7 +160,7 @@ export class ChatStream {
   }
 }
 
-/** As OpenAI reports it; what was written to a cache, which it does not know, stands beside what was read from one. */
+/** Returns the usage in OpenAI's format, with an additional member for tokens written to a cache. */
 function usageOf({ prompt, completion, cachedRead, cachedWrite, reasoning }: Usage): JsonObject {
   return {
     prompt_tokens: prompt,

@@ -7,7 +7,7 @@ import { ChatStream, type ResponseFacts, type ResponsePart } from './response-pa
 
 /** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
 export interface StreamTranslator {
-  /** What these bytes complete, as whole events; empty: nothing. Throws `InvalidResponseError`, and what the decoders below throw. */
+  /** Returns the events that these bytes complete. Throws `InvalidResponseError`, and errors of the decoders below. */
   push(chunk: Uint8Array): Uint8Array
   /** The provider has ended its stream. */
   end(): Uint8Array
@@ -41,7 +41,7 @@ type StreamPart = readonly [value: JsonObject, name: string]
 /** Takes the bytes of a stream apart, however they are cut. */
 interface Parts {
   push(chunk: Uint8Array): readonly StreamPart[]
-  /** What the end of the stream completes; null: it was cut off in the middle of a part. */
+  /** Returns the events that the end of the stream completes, or null if it ended within a part. */
   rest(): readonly StreamPart[] | null
 }
 
@@ -134,7 +134,7 @@ function linesOf(json: Uint8Array): string {
   return `${lines.map((line) => `data: ${line}`).join('\n')}\n`
 }
 
-/** What `InvokeModelWithResponseStream` wraps: the JSON of the model's own event, in base64. Throws `InvalidResponseError`. */
+/** Unwraps an event of `InvokeModelWithResponseStream`: the model's event as JSON in base64. Throws `InvalidResponseError`. */
 export function wrapped({ bytes }: JsonObject): Uint8Array {
   if (typeof bytes !== 'string') throw new InvalidResponseError('a chunk of Bedrock without bytes')
   return Buffer.from(bytes, 'base64')

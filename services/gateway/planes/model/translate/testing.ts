@@ -38,7 +38,7 @@ export const sseEvent = (value: object): Buffer => Buffer.from(`data: ${JSON.str
 
 export const told: ResponseFacts = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'm' }
 
-/** What the provider is asked for a chat completion, or the member that it has no word for. */
+/** Returns the translated request for a chat completion, or the member that cannot be translated. */
 export function asked(translator: Translator, value: object, model = 'm'): unknown {
   const body = readModelBody(Buffer.from(JSON.stringify(value)), chat)
   assert.ok(!isDenial(body), 'the request is readable')

@@ -9,8 +9,8 @@ import type { ResponseFacts } from './response-parts.ts'
 import { SSE_TYPE, type StreamTranslator } from './streams.ts'
 
 /**
- * What a call becomes at an endpoint that does not speak its dialect; null: it does, for this method. A denial names the member of the
- * request that the provider has no word for.
+ * Returns the translation of a call for an endpoint with another API; null if the endpoint supports the method itself. A denial names the
+ * member of the request that cannot be translated.
  */
 export function translatedFor(
   call: Pick<Call, 'id' | 'method' | 'body' | 'wire'>,
@@ -26,7 +26,7 @@ export function translatedFor(
   return new Translated(translator, bytes, { id: `chatcmpl-${call.id}`, model: body.request.model ?? model ?? '' })
 }
 
-/** One request in the words of its provider, and how the answer is told to the caller. */
+/** A translated request, and the translation of its response. */
 export class Translated {
   readonly bytes: Uint8Array
   readonly #translator: Translator
@@ -38,7 +38,7 @@ export class Translated {
     this.#told = told
   }
 
-  /** What the provider is asked to answer in. */
+  /** The requested format of the provider's response. */
   get accept(): string {
     return this.#translator.streamType === SSE_TYPE ? `application/json, ${SSE_TYPE}` : '*/*'
   }
@@ -61,7 +61,7 @@ export class Translated {
 
 const NOTHING: readonly Uint8Array[] = []
 
-/** A provider's stream in the caller's dialect: whoever reads it need not know that it was ever another. */
+/** A provider's stream, translated to the caller's dialect. */
 export class TranslatedBytes implements ByteSource {
   readonly #source: ByteSource
   readonly #translator: StreamTranslator
@@ -76,7 +76,7 @@ export class TranslatedBytes implements ByteSource {
     return this.#ended ? null : this.#source.news()
   }
 
-  /** An empty list: what has come completes nothing yet. Throws when the upstream died, or sent what nobody understands. */
+  /** Returns the translated events; empty if none is complete yet. Throws if the upstream failed or sent an invalid event. */
   take(): readonly Uint8Array[] | null {
     if (this.#ended) return null
     const chunks = this.#source.take()
