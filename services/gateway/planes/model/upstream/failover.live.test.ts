@@ -109,11 +109,7 @@ for (const [how, [status, answer]] of Object.entries(failures)) {
       [outcome.result, outcome.endpoint, outcome.attempts.map((one: { status: number }) => one.status)],
       ['completed', new URL(alive.url).origin, [status, 200]],
     )
-    assert.equal(
-      JSON.parse(alive.calls[0]?.body ?? '').model,
-      'large-1',
-      'the configured model is requested from a fallback',
-    )
+    assert.equal(JSON.parse(alive.calls[0]?.body ?? '').model, 'large-1', 'a fallback gets its own model')
     assert.equal(outcome.usage.completion, 3)
   })
 }
