@@ -4,15 +4,15 @@ import type { Access } from '@plat/kubernetes'
 import { isObject } from '@plat/tokens'
 import { type Denial, deny, type Outcome, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
 
-/** Bytes of an answer that holds no object of the cluster, such as a list of kinds. */
+/** Maximum size of a response without objects, such as a list of kinds, in bytes. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
-/** Characters of what the API server says of an error that are passed on. */
+/** Maximum length of an error message of the API server that is passed on, in characters. */
 const MAX_MESSAGE = 500
 
-/** Where the API server is, and as whom the gateway speaks to it. */
+/** API server, and the identity of the gateway there. */
 export interface ClusterSettings {
   readonly access: Access
-  /** The user that every request acts as; null: the gateway's own. */
+  /** User impersonated by every request, or null for the gateway itself. */
   readonly actsAs: string | null
   readonly timeoutMs: number
 }
@@ -22,12 +22,12 @@ export interface ClusterRequest {
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
   readonly accept?: string
-  /** Sent as a merge patch (RFC 7386). */
+  /** JSON merge patch (RFC 7386). */
   readonly patch?: object
   readonly maxBytes?: number
 }
 
-/** A request came to nothing: what the tool answers then. */
+/** A failed request, with the response of the tool. */
 export interface Refused {
   readonly kind: 'refused'
   readonly answer: ToolResult | Denial
@@ -44,7 +44,7 @@ export interface ApiParts {
   readonly clock: Clock
 }
 
-/** What one call of a tool asks the API server. Everything that it asked is told in its answer. */
+/** Requests of one tool call to the API server, with the attempts for its result. */
 export class ApiSession {
   readonly attempts: Outcome['attempts'][number][] = []
   readonly #parts: ApiParts
@@ -55,7 +55,7 @@ export class ApiSession {
     this.#signal = signal
   }
 
-  /** Whatever is no success is refused, in words that a model can act on. */
+  /** Sends a request. Statuses other than success are refusals, in words that a model can act on. */
   async ask(request: ClusterRequest): Promise<Arrived | Refused> {
     const { settings, dialer, clock } = this.#parts
     const { method = 'GET', path, query = {}, patch, maxBytes = MAX_ANSWER_BYTES } = request
@@ -85,16 +85,16 @@ export class ApiSession {
       if (!isDialError(error)) throw error
       const fault = dialFault(error)
       tried(0)
-      return this.fails(`the cluster was not asked: ${WORDS[fault] ?? 'its API server broke the connection'}`)
+      return this.fails(`no response from the cluster: ${WORDS[fault] ?? 'its API server broke the connection'}`)
     }
   }
 
-  /** The same of an answer that is an object of JSON. */
+  /** Sends a request for a JSON object. */
   async object(request: ClusterRequest): Promise<{ readonly kind: 'object'; readonly value: Members } | Refused> {
     const answer = await this.ask(request)
     if (answer.kind === 'refused') return answer
     const value = readJsonObject(answer.bytes)
-    return value !== null ? { kind: 'object', value } : this.fails('the cluster answered something that is no JSON')
+    return value !== null ? { kind: 'object', value } : this.fails('the cluster did not respond with JSON')
   }
 
   fails(text: string): Refused {
@@ -113,10 +113,10 @@ export class ApiSession {
   }
 
   #answered(status: number, bytes: Uint8Array): Refused {
-    // Whom the cluster takes the gateway for is no affair of the caller.
+    // The identity of the gateway in the cluster is not disclosed to the caller.
     if (status === 401) return refused(this.#credential('the cluster does not accept the gateway: k8sOps.tokenFile'))
     const told = readJsonObject(bytes)?.message
-    const message = typeof told === 'string' ? told : `it answered ${status}`
+    const message = typeof told === 'string' ? told : `status ${status}`
     const why = message.slice(0, MAX_MESSAGE).toWellFormed()
     return this.fails(`${VERDICTS[status] ?? 'the cluster could not do it'}: ${why}`)
   }
@@ -132,13 +132,13 @@ export function refused(answer: ToolResult | Denial): Refused {
   return { kind: 'refused', answer }
 }
 
-/** A member that is an object; an empty one when it is not. */
+/** Returns an object member, or an empty object. */
 export function member(object: Members, name: string): Members {
   const value = object[name]
   return isObject(value) ? value : {}
 }
 
-/** The objects of a member that is a list. */
+/** Returns the objects of a list member. */
 export function objectsIn(object: Members, name: string): readonly Members[] {
   const value = object[name]
   return Array.isArray(value) ? value.filter(isObject) : []
@@ -148,19 +148,19 @@ const VERDICTS: Readonly<Record<number, string>> = {
   400: 'the cluster does not understand it',
   403: 'the cluster does not allow it',
   404: 'the cluster has no such thing',
-  409: 'something else changed it meanwhile',
-  410: 'the list has changed since: ask for it again without continue',
-  422: 'the cluster does not take it',
+  409: 'it was changed concurrently',
+  410: 'the list has changed since: request it again without continue',
+  422: 'the cluster rejects it',
   429: 'the cluster is busy: try later',
 }
 
 const WORDS: Readonly<Partial<Record<ReturnType<typeof dialFault>, string>>> = {
-  timeout: 'its API server did not answer in time (k8sOps.timeoutSeconds)',
+  timeout: 'its API server did not respond in time (k8sOps.timeoutSeconds)',
   name: 'the address of its API server cannot be resolved',
   refused: 'its API server cannot be reached',
   blocked: 'k8sOps.apiServer leads to an address that must not be connected to',
-  residency: 'its API server stands where data must not go',
+  residency: 'its API server is in a jurisdiction that is not allowed',
   tls: 'the certificate of its API server is not accepted (k8sOps.caFile)',
-  too_large: 'its API server answered too much',
+  too_large: 'the response of its API server is too large',
   aborted: 'the call was stopped',
 }

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 
-/** The arguments that tools share. Nothing in them can lead a path astray. */
+/** Arguments shared by tools, safe as path segments. */
 
 export const kind = Type.String({
   pattern: '^[A-Za-z][A-Za-z0-9-]{0,62}$',
@@ -19,7 +19,7 @@ export const namespace = Type.String({
   description: 'Namespace of the object.',
 })
 
-/** A segment of a path: neither `.` nor `..`, and no character by which a path ends. */
+/** A path segment: neither `.` nor `..`, and without separators. */
 export const name = Type.String({
   pattern: '^(?!\\.{1,2}$)[^/%\\s?#]+$',
   maxLength: 253,

@@ -1,22 +1,22 @@
 import { type Denial, deny } from '../../call/index.ts'
 import type { Kind } from './kinds.ts'
 
-/** `k8sOps`, as far as it says where something may be done. */
+/** Members of `k8sOps` that limit namespaces and kinds. */
 export interface ReachConfig {
-  /** Empty: all. */
+  /** Empty for all. */
   readonly namespaces: readonly string[]
   readonly allowClusterScoped: boolean
   readonly writes: {
-    /** Empty: those that may be read. */
+    /** Empty for the readable ones. */
     readonly namespaces: readonly string[]
     readonly maxReplicas: number
   }
 }
 
-/** Nobody reads Secrets here, whatever the cluster would allow. */
+/** Secrets are never readable, whatever the cluster allows. */
 export const NO_SECRETS: Denial = deny('policy_denied', 'Secrets cannot be read here')
 
-/** Which parts of the cluster may be read and changed (docs/spec/gateway.md, `k8sOps`). */
+/** Readable and writable parts of the cluster (docs/spec/gateway.md, `k8sOps`). */
 export class ClusterScope {
   readonly #config: ReachConfig
   readonly #read: ReadonlySet<string>
@@ -28,22 +28,22 @@ export class ClusterScope {
     this.#written = new Set(config.writes.namespaces)
   }
 
-  /** Why nothing in a namespace may be read. `null` means all of them at once. */
+  /** Returns why a namespace (null for all) is not readable, or null. */
   readFault(namespace: string | null): Denial | null {
     if (this.#read.size === 0) return null
-    if (namespace === null) return deny('policy_denied', `name one of the namespaces: ${[...this.#read].join(', ')}`)
+    if (namespace === null) return deny('policy_denied', `select one of the namespaces: ${[...this.#read].join(', ')}`)
     if (this.#read.has(namespace)) return null
     return deny('policy_denied', `k8sOps.namespaces does not name the namespace ${namespace}`)
   }
 
-  /** Why objects of a kind may not be read there: what stands in no namespace needs a leave of its own. */
+  /** Returns why objects of a kind are not readable, or null: cluster-scoped kinds need a separate permission. */
   kindFault({ kind, namespaced }: Kind, namespace: string | null): Denial | null {
     if (namespaced) return this.readFault(namespace)
     if (this.#config.allowClusterScoped) return null
-    return deny('policy_denied', `${kind} stands in no namespace, which k8sOps.allowClusterScoped does not allow`)
+    return deny('policy_denied', `${kind} is cluster-scoped, which k8sOps.allowClusterScoped does not allow`)
   }
 
-  /** Where something may be written it may be read as well. */
+  /** Returns why a namespace is not writable, or null. Writable namespaces must be readable. */
   writeFault(namespace: string): Denial | null {
     const fault = this.readFault(namespace)
     if (fault !== null || this.#written.size === 0 || this.#written.has(namespace)) return fault

@@ -36,7 +36,7 @@ const serviceAccountIsOne: RuleOf<typeof schema> = ({ serviceAccount = '' }) =>
     ? []
     : [{ path: 'k8sOps.serviceAccount', message: 'must be <namespace>/<name>', severity: 'error' }]
 
-/** A name that no namespace can have would shut out what it was meant to let in. */
+/** An impossible name would exclude the intended namespace. */
 const namespacesAreNames: RuleOf<typeof schema> = ({ namespaces, writes }) => [
   ...strange('k8sOps.namespaces', namespaces),
   ...strange('k8sOps.writes.namespaces', writes?.namespaces),
@@ -49,7 +49,7 @@ function strange(path: string, list: readonly (string | undefined)[] = []): Prob
   )
 }
 
-/** Where nothing can be read nothing can be changed. */
+/** Writable namespaces must be readable. */
 const writesAreRead: RuleOf<typeof schema> = ({ namespaces = [], writes }) => {
   if (namespaces.length === 0) return []
   return (writes?.namespaces ?? []).flatMap((name, index) =>
@@ -58,7 +58,7 @@ const writesAreRead: RuleOf<typeof schema> = ({ namespaces = [], writes }) => {
       : [
           {
             path: `k8sOps.writes.namespaces[${index}]`,
-            message: 'must stand in k8sOps.namespaces too',
+            message: 'must be in k8sOps.namespaces, too',
             severity: 'error',
           },
         ],

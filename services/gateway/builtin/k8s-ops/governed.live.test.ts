@@ -13,11 +13,11 @@ import { json } from './testing/fixture.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** A whole gateway before a small cluster, whose deployment has three replicas. */
+/** A gateway with a small cluster, whose deployment has three replicas. */
 async function governed(t: TestContext, k8sOps: object, rules: readonly object[] = [{ name: 'all', action: 'allow' }]) {
-  const asked: string[] = []
+  const requests: string[] = []
   const cluster = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url?.split('?')[0]}`)
+    requests.push(`${request.method} ${request.url?.split('?')[0]}`)
     const resources = [{ name: 'pods', kind: 'Pod', namespaced: true }]
     if (request.url === '/api/v1') json(response, 200, { resources })
     else json(response, 200, { metadata: { name: 'web-1' }, spec: { replicas: 3 } })
@@ -36,9 +36,9 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
   })
   const headers = { authorization: `Bearer ${issuer.token({ scope: 'tools:plat-k8s' })}` }
   return {
-    asked,
+    requests,
     approver: approverAt(gateway.url),
-    /** The result of a call, or the word of its error. */
+    /** Returns the result of a call, or its error code. */
     async call(name: string, args: object): Promise<Members> {
       const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
       const response = await fetch(`${gateway.url}/mcp/plat-k8s`, {
@@ -47,7 +47,7 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
         body: JSON.stringify(message),
       })
       const text = await response.text()
-      // A call that was held long enough is answered by an event.
+      // A response after a long wait is an event.
       const data = /^data: (\{.*"(?:result|error)".*)$/m.exec(text)?.[1] ?? text
       const { result, error } = JSON.parse(data)
       return result ?? { error: error.data.error }
@@ -66,45 +66,45 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
 const POD = { kind: 'Pod', namespace: 'shop', name: 'web-1' }
 const SCALE = { kind: 'Deployment', namespace: 'shop', name: 'web', replicas: 3 }
 
-test('a read is judged by policy, labels its session and is recorded with what it asked', async (t) => {
+test('a read is decided by policy, labels its session and is recorded with its arguments', async (t) => {
   const fixture = await governed(t, { taintLabels: ['cluster'] }, [
     { name: 'all', action: 'allow' },
     { name: 'only-shop', action: 'deny', when: "'namespace' in args && args.namespace != 'shop'" },
     { name: 'clean', action: 'deny', match: { tools: ['k8s_logs'], taints: ['cluster'] } },
   ])
   assert.equal((await fixture.call('k8s_get', { ...POD, namespace: 'bank' })).error, 'policy_denied')
-  assert.deepEqual(fixture.asked, [])
+  assert.deepEqual(fixture.requests, [])
   const { content } = await fixture.call('k8s_get', POD)
   assert.deepEqual(JSON.parse(Object(content)[0].text).metadata, { name: 'web-1' })
   const { server, attempts, taintsAdded } = await fixture.outcome('k8s_get')
   assert.deepEqual([server, Object(attempts).length, taintsAdded], ['plat-k8s', 2, ['cluster']])
   assert.equal((await fixture.call('k8s_logs', { namespace: 'shop', pod: 'web-1' })).error, 'policy_denied')
   assert.equal((await fixture.call('k8s_get', { ...POD, kind: 'Secret' })).error, 'policy_denied')
-  assert.deepEqual(fixture.asked, ['GET /api/v1', 'GET /api/v1/namespaces/shop/pods/web-1'])
+  assert.deepEqual(fixture.requests, ['GET /api/v1', 'GET /api/v1/namespaces/shop/pods/web-1'])
 })
 
-test('an applied write waits for a person, who reads what it does, though policy allows it', async (t) => {
+test('an applied write waits for an approval with a preview, although policy allows it', async (t) => {
   const fixture = await governed(t, { writes: { mode: 'apply' } })
   const held = fixture.call('k8s_scale', SCALE)
   const { tool, preview, reason } = await fixture.approver.pending()
   assert.deepEqual([tool, Object(preview).text], ['k8s_scale', 'scale Deployment shop/web to 3 replicas'])
   assert.match(String(reason), /k8sOps\.writes\.approval/)
-  assert.deepEqual(fixture.asked, [])
+  assert.deepEqual(fixture.requests, [])
   await fixture.approver.decide('approve')
   assert.equal(JSON.parse(Object((await held).content)[0].text).done, 'scale Deployment shop/web to 3 replicas')
-  assert.deepEqual(fixture.asked, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
+  assert.deepEqual(fixture.requests, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
   const denied = fixture.call('k8s_scale', { ...SCALE, replicas: 0 })
   await fixture.approver.decide('deny')
   assert.equal((await denied).error, 'approval_denied')
-  assert.equal(fixture.asked.length, 1)
+  assert.equal(fixture.requests.length, 1)
 })
 
-test('where policy alone decides a write goes through at once, and a proposal never changes anything', async (t) => {
+test('a write that needs only policy is applied at once, and a proposal never changes anything', async (t) => {
   const free = await governed(t, { writes: { mode: 'apply', approval: 'policy' } })
   await free.call('k8s_scale', SCALE)
-  assert.deepEqual(free.asked, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
+  assert.deepEqual(free.requests, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
   const proposing = await governed(t, {})
   const { content } = await proposing.call('k8s_scale', SCALE)
   assert.equal(JSON.parse(Object(content)[0].text).changed, false)
-  assert.deepEqual(proposing.asked, ['GET /apis/apps/v1/namespaces/shop/deployments/web/scale'])
+  assert.deepEqual(proposing.requests, ['GET /apis/apps/v1/namespaces/shop/deployments/web/scale'])
 })

@@ -15,7 +15,7 @@ export type K8sOpsConfig = Readonly<Static<typeof k8sOpsBlock.schema>>
 
 export interface K8sOpsParts {
   readonly config: K8sOpsConfig
-  /** Inside a cluster it says where its API server is. */
+  /** In a cluster it names the API server. */
   readonly env: NodeJS.ProcessEnv
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
@@ -25,7 +25,7 @@ const NAME = 'plat-k8s'
 const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
 
 /**
- * The built-in server `plat-k8s` (docs/spec/gateway.md, `k8sOps`); null: it is not enabled. Rejects when nothing says where the API server is, or
+ * Creates the built-in server `plat-k8s` (docs/spec/gateway.md, `k8sOps`); null if it is not enabled. Rejects if no API server is configured, or
  * its credentials cannot be read.
  */
 export async function createK8sOps({ config, env, dialer, clock }: K8sOpsParts): Promise<BuiltinServer | null> {

@@ -15,9 +15,9 @@ function fileOf(text: string): string {
   return file
 }
 
-const nobody = { fetchBytes: () => assert.fail('nothing is asked') }
+const nobody = { fetchBytes: () => assert.fail('unexpected request') }
 
-test('the limits of k8sOps are those of the contract, and nothing beyond them is taken', () => {
+test('k8sOps has the limits of the contract, and refuses other values', () => {
   const { maxLogLines, maxLogBytes, maxListItems, timeoutSeconds, writes } = k8sConfig({})
   assert.deepEqual([maxLogLines, maxLogBytes, maxListItems, timeoutSeconds], [200, 64 * 1024, 200, 10])
   assert.deepEqual([writes.mode, writes.approval, writes.maxReplicas], ['proposal', 'required', 50])
@@ -31,16 +31,16 @@ test('the limits of k8sOps are those of the contract, and nothing beyond them is
   }
 })
 
-test('names that no namespace and no service account can have are refused with their place', () => {
+test('impossible names of namespaces and service accounts are refused with their path', () => {
   assert.match(problemsOf({ namespaces: ['shop', 'shop-*'] }).join(), /^k8sOps\.namespaces\[1\]: .*no globs/)
   assert.match(problemsOf({ writes: { namespaces: ['a/b'] } }).join(), /^k8sOps\.writes\.namespaces\[0\]/)
   const unread = problemsOf({ namespaces: ['shop'], writes: { namespaces: ['bank'] } })
-  assert.match(unread.join(), /^k8sOps\.writes\.namespaces\[0\]: must stand in k8sOps\.namespaces too/)
+  assert.match(unread.join(), /^k8sOps\.writes\.namespaces\[0\]: must be in k8sOps\.namespaces, too/)
   for (const serviceAccount of ['reader', 'ops/reader/x', 'ops/', 'system:masters/x'])
     assert.match(problemsOf({ serviceAccount }).join(), /^k8sOps\.serviceAccount/, serviceAccount)
 })
 
-test('everything that a tool answers has the labels of taintLabels, and lists of tools have none', async () => {
+test('tool results have the labels of taintLabels, and tool lists have none', async () => {
   // Shows D3.k8sOps.taintLabels.
   const api = { enabled: true, apiServer: 'http://127.0.0.1:9', tokenFile: fileOf('a-token') }
   const made = async (own: object) =>
@@ -52,7 +52,7 @@ test('everything that a tool answers has the labels of taintLabels, and lists of
   assert.equal(await made({ enabled: false }), null)
 })
 
-test('without an address the API server is that of the pod, and a start without one or without credentials says why', async () => {
+test('without an address the API server of the pod is used; a start without one or without credentials is an error', async () => {
   const start = (own: object, env: NodeJS.ProcessEnv = {}) =>
     createK8sOps({ config: k8sConfig({ enabled: true, ...own }), env, dialer: nobody, clock: systemClock })
   const files = { tokenFile: fileOf('a-token'), caFile: fileOf('an authority') }
@@ -65,7 +65,7 @@ test('without an address the API server is that of the pod, and a start without 
 
 const logs = fc.array(fc.constantFrom('a', 'ü', '😀', '\n', 'a line\n')).map((parts) => parts.join(''))
 
-test('of a log no more than both limits is answered, and always its end', () => {
+test('a log response stays within both limits, and always has the end of the log', () => {
   fc.assert(
     fc.property(logs, fc.integer({ min: 1, max: 5 }), fc.integer({ min: 4, max: 40 }), (log, lines, size) => {
       const bytes = Buffer.from(log)

@@ -2,27 +2,27 @@ import { type Clock, ExpiringMap } from '@plat/core'
 import { type ApiSession, type Members, objectsIn, type Refused, refused } from './api.ts'
 import { NO_SECRETS } from './cluster-scope.ts'
 
-/** Lists of kinds that are kept, one for each version of a group. */
+/** Maximum number of cached kind lists, one per group and version. */
 const MAX_KEPT = 64
-/** How long a list of kinds is taken as it was, in milliseconds: a kind that is installed meanwhile is found after it. */
+/** Cache lifetime of a kind list, in milliseconds: then newly installed kinds are found. */
 const KEPT_MS = 60_000
 
-/** A kind of objects as the API server serves it. */
+/** A kind of the API server. */
 export interface Kind {
   readonly apiVersion: string
   readonly kind: string
-  /** As paths name it: `deployments`. */
+  /** Path segment: `deployments`. */
   readonly plural: string
   readonly namespaced: boolean
 }
 
-/** What a caller names. */
+/** Kind and version as named by a caller. */
 export interface KindName {
   readonly kind: string
   readonly apiVersion?: string
 }
 
-/** Where kinds live that everybody knows. */
+/** Default versions of well-known kinds. */
 const USUAL: Readonly<Record<string, readonly string[]>> = {
   v1: [
     'Pod',
@@ -55,12 +55,12 @@ const VERSION_OF: ReadonlyMap<string, string> = new Map(
   Object.entries(USUAL).flatMap(([version, kinds]) => kinds.map((kind) => [kind.toLowerCase(), version])),
 )
 
-/** Whether a kind or the plural of one is that of Secrets, in whatever group and however it is written. */
+/** Returns whether a kind or plural is that of Secrets, in any group and notation. */
 export function isSecret(name: string): boolean {
   return /^secrets?$/i.test(name)
 }
 
-/** Finds kinds by the API server's own lists, so that custom resources are found like all others. */
+/** Resolves kinds by the discovery lists of the API server, including custom resources. */
 export class Kinds {
   readonly #known: ExpiringMap<readonly Kind[]>
   readonly #clock: Clock
@@ -74,13 +74,13 @@ export class Kinds {
     visit: ApiSession,
     { kind, apiVersion = VERSION_OF.get(kind.toLowerCase()) }: KindName,
   ): Promise<Kind | Refused> {
-    if (apiVersion === undefined) return visit.fails(`arguments/apiVersion: say which one ${kind} belongs to`)
+    if (apiVersion === undefined) return visit.fails(`arguments/apiVersion: required for ${kind}`)
     const served = this.#known.get(apiVersion) ?? (await this.#read(visit, apiVersion))
     if ('answer' in served) return served
     const wanted = kind.toLowerCase()
     const found = served.find((one) => one.kind.toLowerCase() === wanted || one.plural === wanted)
     if (found === undefined) return visit.fails(`arguments/kind: ${apiVersion} has no kind ${kind}`)
-    // Asked of what is served, too: a list of kinds could give Secrets another name.
+    // Also checks the served names: a list of kinds could rename Secrets.
     return isSecret(found.kind) || isSecret(found.plural) ? refused(NO_SECRETS) : found
   }
 
@@ -93,13 +93,13 @@ export class Kinds {
   }
 }
 
-/** A subresource, such as `pods/log`, is no kind of its own. */
+/** Excludes subresources, such as `pods/log`. */
 function kindOf(apiVersion: string, { name, kind, namespaced }: Members): Kind[] {
   if (typeof name !== 'string' || !/^[a-z0-9-]+$/.test(name) || typeof kind !== 'string') return []
   return [{ apiVersion, kind, plural: name, namespaced: namespaced === true }]
 }
 
-/** The path of the objects of a kind, or of one. `namespace` null: in all of them, or of a kind without. */
+/** Path of the objects of a kind, or of one. `namespace` is null for all namespaces and for cluster-scoped kinds. */
 export function pathOf({ apiVersion, plural }: Kind, namespace: string | null, name?: string): string {
   const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
   const within = namespace === null ? '' : `/namespaces/${namespace}`

@@ -2,7 +2,7 @@ import type { ApiParts } from './api.ts'
 import type { ClusterScope } from './cluster-scope.ts'
 import type { Kinds } from './kinds.ts'
 
-/** What the tools share. */
+/** Common parts of the tools. */
 export interface ClusterParts {
   readonly api: ApiParts
   readonly kinds: Kinds

@@ -4,7 +4,7 @@ import { systemClock, TestClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
 import { json, problemsOf, setUpCluster, status } from './testing/fixture.ts'
 
-/** A list of pods as the API server shows it in rows. */
+/** A pod list in the table format of the API server. */
 const PODS = {
   kind: 'Table',
   metadata: { continue: 'more', remainingItemCount: 7 },
@@ -20,11 +20,16 @@ const PODS = {
 }
 const withoutObjects = { ...PODS, rows: PODS.rows.map(({ cells }) => ({ cells, object: null })) }
 
-test('a list is answered in rows, with the columns that kubectl shows', async (t) => {
+test('a list is returned as rows, with the columns of kubectl', async (t) => {
   // Shows D3.k8sOps.enabled, D3.k8sOps.apiServer and D3.k8sOps.tokenFile.
   const fixture = await setUpCluster(t, { answer: (_, response) => json(response, 200, withoutObjects) })
-  const told = await fixture.call('k8s_list', { kind: 'Pod', namespace: 'shop', labelSelector: 'a=b', continue: 'x&y' })
-  assert.deepEqual(JSON.parse(String(told)), {
+  const result = await fixture.call('k8s_list', {
+    kind: 'Pod',
+    namespace: 'shop',
+    labelSelector: 'a=b',
+    continue: 'x&y',
+  })
+  assert.deepEqual(JSON.parse(String(result)), {
     apiVersion: 'v1',
     kind: 'Pod',
     columns: ['Name', 'Status'],
@@ -43,14 +48,14 @@ test('a list is answered in rows, with the columns that kubectl shows', async (t
   assert.ok(!('impersonate-user' in headers))
 })
 
-test('a list of all namespaces says in which one each row is', async (t) => {
+test('a list of all namespaces has the namespace of each row', async (t) => {
   const fixture = await setUpCluster(t, { answer: (_, response) => json(response, 200, PODS) })
   const { columns, rows } = JSON.parse(String(await fixture.call('k8s_list', { kind: 'pods', apiVersion: 'v1' })))
   assert.deepEqual([columns[0], rows[1]], ['Namespace', ['bank', 'web-2', 'Failed']])
   assert.deepEqual([fixture.seen[0]?.path, fixture.seen[0]?.query.includeObject], ['/api/v1/pods', 'Metadata'])
 })
 
-test('a list has no more items than maxListItems, whatever the caller or the cluster would have', async (t) => {
+test('a list is limited to maxListItems, whatever the caller requests or the cluster returns', async (t) => {
   // Shows D3.k8sOps.maxListItems.
   const fixture = await setUpCluster(t, {
     config: { maxListItems: 1 },
@@ -62,14 +67,14 @@ test('a list has no more items than maxListItems, whatever the caller or the clu
   assert.equal(fixture.seen[0]?.query.limit, '1')
 })
 
-test('an object is answered without what only tools read', async (t) => {
+test('an object is returned without fields for machines', async (t) => {
   const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', 'example.com/owner': 'uma' }
   const metadata = { name: 'web', managedFields: [{}], annotations }
   const fixture = await setUpCluster(t, {
     answer: (_, response) => json(response, 200, { kind: 'Deployment', metadata, spec: { replicas: 2 } }),
   })
-  const told = await fixture.call('k8s_get', { kind: 'Deployment', namespace: 'shop', name: 'web' })
-  assert.deepEqual(JSON.parse(String(told)), {
+  const result = await fixture.call('k8s_get', { kind: 'Deployment', namespace: 'shop', name: 'web' })
+  assert.deepEqual(JSON.parse(String(result)), {
     kind: 'Deployment',
     metadata: { name: 'web', annotations: { 'example.com/owner': 'uma' } },
     spec: { replicas: 2 },
@@ -77,11 +82,11 @@ test('an object is answered without what only tools read', async (t) => {
   assert.equal(fixture.seen[0]?.path, '/apis/apps/v1/namespaces/shop/deployments/web')
   assert.match(
     String(await fixture.call('k8s_get', { kind: 'Pod', name: 'a' })),
-    /^error: arguments\/namespace: say in/,
+    /^error: arguments\/namespace: required for/,
   )
 })
 
-test('Secrets are never read, whatever they are called, and no name leads elsewhere', async (t) => {
+test('Secrets are never readable under any name, and names cannot traverse paths', async (t) => {
   const fixture = await setUpCluster(t, { config: { allowClusterScoped: true } })
   for (const kind of ['Secret', 'secrets', 'SECRET']) {
     for (const tool of ['k8s_get', 'k8s_list']) {
@@ -104,7 +109,7 @@ test('Secrets are never read, whatever they are called, and no name leads elsewh
   assert.deepEqual(fixture.seen, [])
 })
 
-test('only the namespaces that are named are read', async (t) => {
+test('only configured namespaces are readable', async (t) => {
   // Shows D3.k8sOps.namespaces.
   const fixture = await setUpCluster(t, {
     config: { namespaces: ['shop', 'bank'] },
@@ -115,17 +120,17 @@ test('only the namespaces that are named are read', async (t) => {
   assert.equal(await fixture.call('k8s_get', { kind: 'Pod', namespace: 'vault', name: 'a' }), elsewhere)
   assert.equal(await fixture.call('k8s_logs', { namespace: 'vault', pod: 'a' }), elsewhere)
   const all = await fixture.call('k8s_list', { kind: 'Pod' })
-  assert.equal(all, 'policy_denied: name one of the namespaces: shop, bank')
+  assert.equal(all, 'policy_denied: select one of the namespaces: shop, bank')
   assert.deepEqual(fixture.seen, [])
   assert.ok(Array.isArray(await fixture.call('k8s_list', { kind: 'Pod', namespace: 'bank' })))
 })
 
-test('kinds without a namespace are read only where that is allowed', async (t) => {
+test('cluster-scoped kinds are readable only if allowed', async (t) => {
   // Shows D3.k8sOps.allowClusterScoped.
   const answer = (_: unknown, response: Parameters<typeof json>[0]) => json(response, 200, withoutObjects)
   const shut = await setUpCluster(t, { config: { namespaces: ['shop'] }, answer })
   for (const args of [{ kind: 'Node' }, { kind: 'Node', namespace: 'shop' }]) {
-    assert.match(String(await shut.call('k8s_list', args)), /^policy_denied: Node stands in no namespace/)
+    assert.match(String(await shut.call('k8s_list', args)), /^policy_denied: Node is cluster-scoped/)
   }
   assert.deepEqual(shut.seen, [])
   const open = await setUpCluster(t, { config: { namespaces: ['shop'], allowClusterScoped: true }, answer })
@@ -133,7 +138,7 @@ test('kinds without a namespace are read only where that is allowed', async (t) 
   assert.equal(open.seen[0]?.path, '/api/v1/nodes')
 })
 
-test('a log is bounded by lines and bytes, and its newest lines are what is answered', async (t) => {
+test('a log is bounded by lines and bytes, and its newest lines are returned', async (t) => {
   // Shows D3.k8sOps.maxLogLines and D3.k8sOps.maxLogBytes.
   const lines = Array.from({ length: 40 }, (_, index) => `line ${index} grün`)
   const fixture = await setUpCluster(t, {
@@ -152,8 +157,8 @@ test('a log is bounded by lines and bytes, and its newest lines are what is answ
   await log({ container: 'app', previous: true, sinceSeconds: 60 })
   const { path, query } = fixture.seen.at(-1) ?? assert.fail()
   assert.equal(path, '/api/v1/namespaces/shop/pods/web-1/log')
-  const { limitBytes: _, ...asked } = query
-  assert.deepEqual(asked, { tailLines: '3', container: 'app', previous: 'true', sinceSeconds: '60' })
+  const { limitBytes: _, ...sent } = query
+  assert.deepEqual(sent, { tailLines: '3', container: 'app', previous: 'true', sinceSeconds: '60' })
 })
 
 test('without configuration a list has 200 items, a log 200 lines and 64 KiB, and a request 10 seconds', async (t) => {
@@ -180,14 +185,14 @@ test('without configuration a list has 200 items, a log 200 lines and 64 KiB, an
   const slow = log({ container: 'slow' })
   await arrived.promise
   await clock.advance(10_000)
-  assert.match(String(await slow), /did not answer in time/)
+  assert.match(String(await slow), /did not respond in time/)
   for (const [key, most] of Object.entries({ maxLogLines: 5000, maxLogBytes: 1024 * 1024, maxListItems: 1000 })) {
     assert.deepEqual(problemsOf({ [key]: most }), [])
     assert.equal(problemsOf({ [key]: most + 1 }).length, 1, key)
   }
 })
 
-test('every request acts as the service account, over a connection whose certificate is checked', async (t) => {
+test('every request impersonates the service account, over a connection with a verified certificate', async (t) => {
   // Shows D3.k8sOps.serviceAccount and D3.k8sOps.caFile.
   const now = systemClock.now()
   const root = await createAuthority({ name: 'cluster', ca: true, now })
@@ -203,11 +208,11 @@ test('every request acts as the service account, over a connection whose certifi
   const user = 'system:serviceaccount:ops:reader'
   assert.deepEqual(users, [`GET ${user}`, `GET ${user}`, `DELETE ${user}`])
   const other = await setUpCluster(t, { tls: { cert: leaf.pem, key, ca: stranger.pem } })
-  const told = await other.call('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'a' })
-  assert.match(String(told), /^error: .*certificate of its API server is not accepted/)
+  const result = await other.call('k8s_get', { kind: 'Pod', namespace: 'shop', name: 'a' })
+  assert.match(String(result), /^error: .*certificate of its API server is not accepted/)
 })
 
-test('what the cluster refuses is told in words for a model, and the gateway keeps its own credential to itself', async (t) => {
+test('refusals of the cluster are described for a model, without the credential of the gateway', async (t) => {
   const codes: Record<string, number> = { gone: 404, forbidden: 403, busy: 429, away: 401, odd: 500 }
   const fixture = await setUpCluster(t, {
     answer({ path }, response) {
@@ -223,8 +228,8 @@ test('what the cluster refuses is told in words for a model, and the gateway kee
   assert.match(await get('forbidden'), /^error: the cluster does not allow it/)
   assert.match(await get('busy'), /^error: the cluster is busy/)
   assert.match(await get('odd'), /^error: the cluster could not do it/)
-  assert.match(await get('cut'), /^error: the cluster was not asked: its API server broke/)
-  assert.match(await get('text'), /^error: .*no JSON/)
+  assert.match(await get('cut'), /^error: no response from the cluster: its API server broke/)
+  assert.match(await get('text'), /^error: .*not respond with JSON/)
   assert.match(await get('away'), /^upstream_credential: the cluster does not accept the gateway: k8sOps.tokenFile$/)
   await fixture.token('another')
   await get('gone')
@@ -239,7 +244,7 @@ test('what the cluster refuses is told in words for a model, and the gateway kee
   )
 })
 
-test('an answer has a time, and a call that is stopped stops its request', async (t) => {
+test('requests time out, and an aborted call aborts its request', async (t) => {
   // Shows D3.k8sOps.timeoutSeconds.
   const clock = new TestClock()
   const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -258,7 +263,7 @@ test('an answer has a time, and a call that is stopped stops its request', async
   const late = log()
   await arrived[0]?.promise
   await clock.advance(7_000)
-  assert.match(String(await late), /did not answer in time \(k8sOps\.timeoutSeconds\)/)
+  assert.match(String(await late), /did not respond in time \(k8sOps\.timeoutSeconds\)/)
   const stop = new AbortController()
   const left = log(stop.signal)
   await arrived[1]?.promise

@@ -6,13 +6,13 @@ import { json, setUpCluster, status } from './testing/fixture.ts'
 const WRITES = ['k8s_scale', 'k8s_restart', 'k8s_delete_pod']
 const WEB = { kind: 'Deployment', namespace: 'shop', name: 'web' }
 
-test('a write is proposed unless the configuration says apply: then the cluster is only read', async (t) => {
+test('a write is only a proposal unless the mode is apply, and only reads the cluster', async (t) => {
   // Shows D3.k8sOps.writes.mode.
   const fixture = await setUpCluster(t, {
     answer: (_, response) => json(response, 200, { metadata: { resourceVersion: '7' }, spec: { replicas: 2 } }),
   })
-  const told = JSON.parse(String(await fixture.call('k8s_scale', { ...WEB, replicas: 5 })))
-  assert.deepEqual(told, {
+  const result = JSON.parse(String(await fixture.call('k8s_scale', { ...WEB, replicas: 5 })))
+  assert.deepEqual(result, {
     proposed: 'scale Deployment shop/web to 5 replicas',
     changed: false,
     now: { replicas: 2, resourceVersion: '7' },
@@ -43,12 +43,12 @@ function toolsOf({ server }: Pick<Awaited<ReturnType<typeof setUpCluster>>, 'ser
   return server.tools(never()).map(({ name }) => name)
 }
 
-/** Nobody's tools differ. */
+/** Tools do not depend on the caller. */
 function never(): Parameters<Awaited<ReturnType<typeof setUpCluster>>['server']['tools']>[0] {
   return { identity: Object.create(null), snapshot: Object.create(null) }
 }
 
-test('an applied write changes exactly what it says', async (t) => {
+test('an applied write makes exactly the described change', async (t) => {
   const clock = new TestClock(Date.UTC(2026, 0, 2, 3, 4, 5))
   const fixture = await setUpCluster(t, {
     clock,
@@ -58,8 +58,8 @@ test('an applied write changes exactly what it says', async (t) => {
       else json(response, 200, { metadata: { generation: 3 }, spec: { replicas: 5 } })
     },
   })
-  const told = await fixture.call('k8s_scale', { ...WEB, replicas: 5 })
-  assert.deepEqual(JSON.parse(String(told)), {
+  const result = await fixture.call('k8s_scale', { ...WEB, replicas: 5 })
+  assert.deepEqual(JSON.parse(String(result)), {
     done: 'scale Deployment shop/web to 5 replicas',
     now: { replicas: 5, generation: 3 },
   })
@@ -84,24 +84,24 @@ test('an applied write changes exactly what it says', async (t) => {
   assert.match(String(gone), /^error: the cluster has no such thing/)
 })
 
-test('a person lets each applied write through, unless policy alone shall decide', async (t) => {
+test('each applied write needs an approval, unless approval is by policy', async (t) => {
   // Shows D3.k8sOps.writes.approval.
-  const asked = await setUpCluster(t, { config: { writes: { mode: 'apply' } } })
-  assert.deepEqual(asked.asks('k8s_scale', { ...WEB, replicas: 0 }), {
-    approval: 'a person lets each change of the cluster through (k8sOps.writes.approval)',
-    shown: 'scale Deployment shop/web to 0 replicas',
+  const fixture = await setUpCluster(t, { config: { writes: { mode: 'apply' } } })
+  assert.deepEqual(fixture.asks('k8s_scale', { ...WEB, replicas: 0 }), {
+    approval: 'each change of the cluster needs an approval (k8sOps.writes.approval)',
+    presentedArguments: 'scale Deployment shop/web to 0 replicas',
     holds: [],
   })
   for (const tool of WRITES.slice(1)) {
     const { kind: _, ...pod } = WEB
-    assert.match(asked.asks(tool, tool === 'k8s_restart' ? WEB : pod)?.presentedArguments ?? '', /shop\/web$/)
+    assert.match(fixture.asks(tool, tool === 'k8s_restart' ? WEB : pod)?.presentedArguments ?? '', /shop\/web$/)
   }
-  assert.equal(asked.asks('k8s_list', { kind: 'Pod' }), null)
+  assert.equal(fixture.asks('k8s_list', { kind: 'Pod' }), null)
   const free = await setUpCluster(t, { config: { writes: { mode: 'apply', approval: 'policy' } } })
   assert.equal(free.asks('k8s_scale', { ...WEB, replicas: 0 }), null)
 })
 
-test('writes keep to their namespaces and to maxReplicas', async (t) => {
+test('writes are limited to their namespaces and to maxReplicas', async (t) => {
   // Shows D3.k8sOps.writes.namespaces and D3.k8sOps.writes.maxReplicas.
   const narrow = await setUpCluster(t, {
     config: { namespaces: ['shop', 'bank'], writes: { mode: 'apply', namespaces: ['shop'], maxReplicas: 3 } },

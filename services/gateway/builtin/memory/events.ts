@@ -11,12 +11,12 @@ const eventSchema = Type.Union([
       t: Type.Literal('written'),
       /** Milliseconds since the epoch. */
       at: Type.Number(),
-      /** When it is forgotten where its store says nothing any more, likewise. */
+      /** Expiration if the store no longer defines one, in milliseconds since the epoch. */
       keepUntil: Type.Number(),
       text: Type.String(),
-      /** Labels of the session that wrote it, by then. */
+      /** Labels of the writing session at that time. */
       taints: Type.Array(label),
-      /** Who wrote it; `person` as `personOf` names it, null: for nobody. */
+      /** The writer; `person` as returned by `personOf`, or null. */
       by: Type.Object(
         { agent: Type.String(), session: Type.String(), person: Type.Union([Type.String(), Type.Null()]) },
         closed,
@@ -27,11 +27,11 @@ const eventSchema = Type.Union([
   Type.Object({ t: Type.Literal('removed') }, closed),
 ])
 
-/** What happened to one item. */
+/** An event of one item. */
 export type MemoryEvent = Static<typeof eventSchema>
 export type Written = Extract<MemoryEvent, { t: 'written' }>
 
-/** Reads an event from the journal. Throws for one that this version does not know. */
+/** Decodes an event of the journal. Throws for kinds unknown to this version. */
 export function decodeMemoryEvent(value: unknown): MemoryEvent {
   if (Check(eventSchema, value)) return value
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
@@ -47,15 +47,15 @@ const keySchema = Type.Tuple([
   Type.String(),
 ])
 
-/** The journal's key of an item. */
+/** Returns the journal key of an item. */
 export function journalKey({ tenant, namespace, store, scope, who }: Owner, key: string): string {
   return JSON.stringify([tenant, namespace, store, scope, who, key])
 }
 
-/** Throws for what is none. */
+/** Throws for invalid keys. */
 export function readJournalKey(text: string): { readonly owner: Owner; readonly key: string } {
   const parts: unknown = JSON.parse(text)
-  if (!Check(keySchema, parts)) throw new Error('the journal of memory has a key that this version does not know')
+  if (!Check(keySchema, parts)) throw new Error('the journal of memory has a key that is not known in this version')
   const [tenant, namespace, store, scope, who, key] = parts
   return { owner: { tenant, namespace, store, scope, who }, key }
 }

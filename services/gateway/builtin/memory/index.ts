@@ -30,29 +30,29 @@ export interface MemoryParts {
   readonly journals: Journals
   readonly snapshots: Snapshots
   readonly ledgers: Ledgers
-  /** Of its bytes. */
+  /** Pools of its bytes. */
   readonly pools?: PoolObservers<'memory_bytes'>
   readonly clock: Clock
   readonly log: Log
 }
 
-/** What agents remember (docs/spec/gateway.md, `memoryFile`; docs/spec/crds.md, MemoryStore). */
+/** Memory of agents (docs/spec/gateway.md, `memoryFile`; docs/spec/crds.md, MemoryStore). */
 export interface MemoryFeature {
-  /** `plat-memory`; null: no memoryFile is configured. */
+  /** `plat-memory`, or null without a memoryFile. */
   readonly server: BuiltinServer | null
   readonly reviews: readonly Review<'identity' | 'target'>[]
   readonly routes: AdminRoutes
-  /** Reads the file now; the first check comes before the gateway serves. */
+  /** Reads the file; first called before the gateway serves. */
   check(): Promise<void>
   close(): Promise<void>
 }
 
 const NAME = 'plat-memory'
-/** What an answer brings depends on what it tells; nothing stands for all answers. */
+/** Labels depend on the returned items; there are no labels for all responses. */
 const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
 const OFF: MemoryFeature = { server: null, reviews: [], routes: { mount() {} }, async check() {}, async close() {} }
 
-/** Rejects when the journal in `memoryDataDir` cannot be read. */
+/** Rejects if the journal in `memoryDataDir` cannot be read. */
 export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
   const { config, labels, journals, snapshots, ledgers, clock, log, screens, pools } = parts
   if (config.memoryFile === '') return OFF
@@ -63,7 +63,7 @@ export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
     path: path.join(dir, 'memory.jsonl'),
     decode: decodeMemoryEvent,
   })
-  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'memory could not be kept')
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'memory could not be stored')
   const memory = await Memory.open({
     journal,
     onFault,
@@ -89,7 +89,7 @@ export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
     server: {
       name: NAME,
       title: 'Memory',
-      instructions: 'Keeps texts beyond this conversation, as far as the stores of this namespace let it.',
+      instructions: 'Stores texts beyond this conversation, as configured in the stores of this namespace.',
       trust: 'trusted',
       dataClass: 'internal',
       labels: () => NO_LABELS,
@@ -107,7 +107,7 @@ export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
   }
 }
 
-/** How long an item is kept, in milliseconds: as its store says now, or as it said when there was one. */
+/** Retention of an item in milliseconds: by its store, or as recorded if the store was removed. */
 function retentionOf(
   { namespace, store, scope }: Owner,
   snapshots: Snapshots,

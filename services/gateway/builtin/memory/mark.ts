@@ -1,18 +1,18 @@
 import type { Call, CallSignal, Denial, Frame, FrameVerdict, Identity } from '../../call/index.ts'
 import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 
-/** The labels of sessions, as far as memory brings some. */
+/** Taint labels of sessions. */
 export interface Labels {
   labelsOf(identity: Identity): readonly string[]
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
 }
 
-/** What the answers of calls bring, by the signal of each. */
+/** Labels of responses, by the abort signal of the call. */
 export type LabelsBySignal = WeakMap<CallSignal, ReadonlySet<string>>
 
 type MarkedCall = Call<'identity' | 'target'>
 
-/** Gives a session the labels of the items that it is told of, durably before the answer leaves. */
+/** Adds the labels of returned items to the session, durably before the response is sent. */
 export function createMemoryMark(
   labels: Labels,
   brought: LabelsBySignal,

@@ -16,7 +16,7 @@ import { decodeMemoryEvent } from './events.ts'
 type Members = Readonly<Record<string, unknown>>
 
 const SCOPE = 'tools:plat-memory'
-/** A number that every detector of cards takes for one. */
+/** A number that detectors of credit cards match. */
 const CARD = '4111 1111 1111 1111'
 
 const STORES = {
@@ -52,7 +52,7 @@ function callerOf(url: string, issuer: TestIssuer, own: Members) {
     })
     return Object(await response.json())
   }
-  /** What the tool says, `failed: <words>`, or the code of a denial. */
+  /** Returns the tool result, `failed: <message>`, or the code of a denial. */
   const call = async (name: string, args: object) => {
     const { result, error } = await send({
       method: 'tools/call',
@@ -65,7 +65,7 @@ function callerOf(url: string, issuer: TestIssuer, own: Members) {
   return { send, call }
 }
 
-/** A whole gateway with these stores; `dir` brings what one before left. */
+/** A gateway with these stores; `dir` holds the files of an earlier one. */
 async function governed(t: TestContext, config: object = {}, dir = tempFolder()) {
   const memoryFile = join(dir, 'memory.json')
   const policies = ['default', 'other'].map((namespace) =>
@@ -109,7 +109,7 @@ async function governed(t: TestContext, config: object = {}, dir = tempFolder())
   return { dir, memoryFile, caller, admin, record, stop }
 }
 
-test('agents keep texts by tools of MCP, find them again after a restart, and each call is recorded', async (t) => {
+test('agents store texts with MCP tools, find them after a restart, and each call is recorded', async (t) => {
   // Shows D3.sessions.memoryFile.
   const first = await governed(t)
   const { send, call } = first.caller()
@@ -137,11 +137,11 @@ test('agents keep texts by tools of MCP, find them again after a restart, and ea
   assert.deepEqual((await again.call('list', { store, prefix: 't', after: 'milk' })).items.length, 1)
   assert.deepEqual(await again.call('delete', { store, key: 'tea' }), { key: 'tea', deleted: true })
   assert.deepEqual(await again.call('delete', { store, key: 'tea' }), { key: 'tea', deleted: false })
-  assert.match(await again.call('read', { store, key: 'tea' }), /^failed: arguments\/key: nothing/)
+  assert.match(await again.call('read', { store, key: 'tea' }), /^failed: arguments\/key: there is no item/)
   assert.deepEqual(await list(), ['milk'])
 })
 
-test('nobody is told what is of another agent, session, user or namespace', async (t) => {
+test('items of other agents, sessions, users and namespaces are not visible', async (t) => {
   const { caller } = await governed(t)
   const ada = { act: { sub: 'user:ada' }, plat_principal_verified: 'requester' }
   const me = caller(ada)
@@ -149,9 +149,9 @@ test('nobody is told what is of another agent, session, user or namespace', asyn
   for (const [store, text] of Object.entries(keys)) await me.call('write', { store, key: 'k', text })
   const seen = async (own: Members) => {
     const { call } = caller(own)
-    const said = await Promise.all(Object.keys(keys).map((store) => call('read', { store, key: 'k' })))
+    const results = await Promise.all(Object.keys(keys).map((store) => call('read', { store, key: 'k' })))
     const found = await Promise.all(Object.keys(keys).map((store) => call('search', { store, query: 'of' })))
-    const [notes, scratch, people] = said.map((one, at) => typeof one === 'object' && found[at].results.length === 1)
+    const [notes, scratch, people] = results.map((one, at) => typeof one === 'object' && found[at].results.length === 1)
     return { notes, scratch, people }
   }
   const all = { notes: true, scratch: true, people: true }
@@ -168,7 +168,7 @@ test('nobody is told what is of another agent, session, user or namespace', asyn
   assert.deepEqual(tools ?? [], [])
 })
 
-test('labels of whoever wrote come back with what was written: memory washes nothing clean', async (t) => {
+test('items carry the labels of their writer to readers', async (t) => {
   const { caller, record } = await governed(t)
   const tainted = caller({ session: 'dirty', plat_inherited_taints: 'secret' })
   const store = 'notes'
@@ -188,7 +188,7 @@ test('labels of whoever wrote come back with what was written: memory washes not
       ({ kind, session, taintsAdded }) => kind === 'outcome' && session === name && taintsAdded !== undefined,
     )
     assert.deepEqual(taintsAdded, ['secret'])
-    // What the session writes now is as dirty, wherever it writes it.
+    // Later writes of the session carry the labels, in any store.
     await call('write', { store: 'small', key: 'copy', text: name })
     const other = caller({ session: `${name}-2` })
     await other.call('read', { store: 'small', key: 'copy' })
@@ -196,12 +196,12 @@ test('labels of whoever wrote come back with what was written: memory washes not
   }
 })
 
-test('a store takes out what its profile finds before it keeps it, and labels whoever reads', async (t) => {
+test('a store redacts findings of its profile before it stores a text, and labels readers', async (t) => {
   const { caller, dir } = await governed(t)
   const { call } = caller()
   const store = 'careful'
-  const said = await call('write', { store, key: 'card', text: `the card is ${CARD}` })
-  assert.equal(said.redacted, true)
+  const results = await call('write', { store, key: 'card', text: `the card is ${CARD}` })
+  assert.equal(results.redacted, true)
   assert.equal((await call('read', { store, key: 'card' })).text, 'the card is [REDACTED:credit_card]')
   assert.equal(await call('delete', { store, key: 'card' }), 'policy_denied')
   assert.equal(await call('write', { store, key: CARD.replaceAll(' ', ''), text: '' }), 'dlp_denied')
@@ -210,7 +210,7 @@ test('a store takes out what its profile finds before it keeps it, and labels wh
   assert.equal(await call('write', { store: 'lost', key: 'a', text: '' }), 'dlp_denied')
 })
 
-test('what was kept before its profile was there is redacted when it is read', async (t) => {
+test('items stored before the profile was set are redacted when read', async (t) => {
   const first = await governed(t)
   await first.caller().call('write', { store: 'notes', key: 'card', text: CARD })
   await first.stop()
@@ -221,7 +221,7 @@ test('what was kept before its profile was there is redacted when it is read', a
   assert.match((await call('search', { query: '4111' })).results[0].snippet, /REDACTED/)
 })
 
-/** Everything in a journal is a year older than it was. */
+/** Makes all entries of a journal a year older. */
 async function age(file: string): Promise<void> {
   const journal = await openFileJournal({ path: file, clock: systemClock, decode: decodeMemoryEvent })
   for await (const { key, event } of journal.read(0)) {
@@ -230,7 +230,7 @@ async function age(file: string): Promise<void> {
   await journal.close()
 }
 
-test('limits of a store are told to the model, and what is too old is not told', async (t) => {
+test('exceeded limits of a store are described to the model, and expired items are not returned', async (t) => {
   // Shows D3.sessions.memorySweepSeconds.
   const { caller, dir, memoryFile, stop } = await governed(t)
   const { call } = caller()
@@ -241,9 +241,9 @@ test('limits of a store are told to the model, and what is too old is not told',
   const file = join(dir, 'memory', 'memory.jsonl')
   await age(file)
   const again = await governed(t, { memorySweepSeconds: 1 }, dir)
-  assert.match(await again.caller().call('read', { store: 'small', key: 'a' }), /nothing is kept/)
+  assert.match(await again.caller().call('read', { store: 'small', key: 'a' }), /there is no item/)
   await until(async () => !(await readFile(file, 'utf8')).includes('short'), 'the sweep')
-  // A store that comes is there within a second or so, and a bad file takes none away.
+  // A new store applies within about a second, and an invalid file removes none.
   await writeFile(memoryFile, JSON.stringify({ version: 1, stores: { ...STORES, 'default/new': { scope: 'agent' } } }))
   const write = () => again.caller().call('write', { store: 'new', key: 'a', text: 'a' })
   await until(async () => typeof (await write()) === 'object', 'the new store')
@@ -251,7 +251,7 @@ test('limits of a store are told to the model, and what is too old is not told',
   assert.equal(typeof (await write()), 'object')
 })
 
-test('a user is forgotten on demand: memory of the user and what was written for the user, in no file any more', async (t) => {
+test('a user can be erased: all memory of and for the user is removed from every file', async (t) => {
   // Shows D3.sessions.memoryDataDir.
   const memoryDataDir = join(tempFolder(), 'elsewhere')
   const { caller, admin, record } = await governed(t, { memoryDataDir })
@@ -281,6 +281,6 @@ test('a user is forgotten on demand: memory of the user and what was written for
   assert.deepEqual([by, count, namespace], ['token:admin', 2, undefined])
   const file = await readFile(join(memoryDataDir, 'memory.jsonl'), 'utf8')
   assert.ok(file.includes('likes of bob') && !file.includes('of ada') && !file.includes('by ada'))
-  assert.match(await of('ada').call('read', { store: 'people', key: 'k' }), /nothing is kept/)
+  assert.match(await of('ada').call('read', { store: 'people', key: 'k' }), /there is no item/)
   assert.equal((await of('bob').call('read', { store: 'people', key: 'k' })).text, 'likes of bob')
 })

@@ -50,7 +50,7 @@ async function setUp(t: TestContext, total?: number, onRefused: (bound: PoolBoun
 const write = (memory: Memory, key: string, text: string, maxItems = 10) =>
   memory.write(OWNER, { key, maxItems, written: written(text) })
 
-test('what is written is there after a restart, whatever a crash left behind it, and what was removed is not', async (t) => {
+test('items survive a restart, whatever a crash left in the file, and removed ones do not', async (t) => {
   const { memory, file, open, close } = await setUp(t)
   await write(memory, 'one', 'first')
   await write(memory, 'one', 'second')
@@ -68,7 +68,7 @@ test('what is written is there after a restart, whatever a crash left behind it,
   assert.deepEqual((await open()).memory.list(OWNER).length, 2)
 })
 
-test('an owner has so many items and no more, however many are written at once, and may write over them', async (t) => {
+test('the number of items per owner is limited, also for concurrent writes, and items can be overwritten', async (t) => {
   const { memory } = await setUp(t)
   const all = await Promise.all(['a', 'b', 'c', 'd', 'a'].map((key) => write(memory, key, key, 3)))
   assert.deepEqual(all, [null, null, null, 'items', null])
@@ -79,7 +79,7 @@ test('an owner has so many items and no more, however many are written at once, 
   assert.equal(await memory.write(other, { key: 'a', maxItems: 3, written: written('') }), null)
 })
 
-test('a gateway keeps so many bytes and no more, those on their way included', async (t) => {
+test('the bytes of a gateway are limited, including pending writes', async (t) => {
   const { memory } = await setUp(t, 3000)
   const all = await Promise.all(['a', 'b', 'c'].map((key) => write(memory, key, 'x'.repeat(900))))
   assert.deepEqual(all, [null, null, 'bytes'])
@@ -87,7 +87,7 @@ test('a gateway keeps so many bytes and no more, those on their way included', a
   assert.equal(await write(memory, 'c', 'x'.repeat(900)), null)
 })
 
-test('an owner, and a namespace, that has used its share of the memory is refused while others are served', async (t) => {
+test('an owner or namespace at its share of memory is refused, while others are served', async (t) => {
   const refused: string[] = []
   const { memory, pool } = await setUp(t, undefined, (bound) => refused.push(bound))
   const fill = async (owner: Owner, bytes: number): Promise<NoRoom | null> => {
@@ -106,7 +106,7 @@ test('an owner, and a namespace, that has used its share of the memory is refuse
   assert.equal(pool.used, 0)
 })
 
-test('what is forgotten stands in no file any more, and stays forgotten', async (t) => {
+test('erased items are removed from every file, also after a restart', async (t) => {
   const { memory, file, open, close } = await setUp(t)
   const ada = { agent: 'a', session: 's', person: ' ada' }
   for (const [key, by] of Object.entries({ hers: ada, his: { ...ada, person: ' bob' } })) {
@@ -130,7 +130,7 @@ test('what is forgotten stands in no file any more, and stays forgotten', async 
   )
 })
 
-test('a sweep forgets what is too old, here and in the file, and leaves the rest as it was', async (t) => {
+test('a sweep removes expired items, in memory and in the file, and keeps the others', async (t) => {
   const { memory, file, open, close } = await setUp(t)
   await memory.write(OWNER, { key: 'old', maxItems: 10, written: written('very old words', { at: 1 }) })
   await memory.write(OWNER, { key: 'new', maxItems: 10, written: written('new words', { at: 9 }) })
@@ -142,7 +142,7 @@ test('a sweep forgets what is too old, here and in the file, and leaves the rest
   assert.deepEqual((await open()).memory.get(OWNER, 'new'), standing)
 })
 
-test('a journal that was written over and over is made short again by itself', async (t) => {
+test('a journal with many overwritten items is compacted automatically', async (t) => {
   const { memory, file, faults } = await setUp(t)
   const text = 'x'.repeat(1_000_000)
   for (let n = 0; n < 20; n++) await write(memory, 'same', text)
@@ -152,7 +152,7 @@ test('a journal that was written over and over is made short again by itself', a
   assert.equal(memory.get(OWNER, 'same')?.version, 21)
 })
 
-test('two callers share memory exactly when their store, and who its scope names, are the same', () => {
+test('two callers share memory exactly if their store, and the members of its scope, are the same', () => {
   const segment = fc.constantFrom('a', 'b', 'a-b')
   const callers = fc.record({
     tenant: fc.constantFrom('', 't'),
@@ -185,14 +185,14 @@ test('two callers share memory exactly when their store, and who its scope names
   )
 })
 
-test('a store of users is closed to who acts for none, and to who was not verified to act for one', () => {
+test('a store of users is closed to callers without a verified user', () => {
   const store: Store = {
     ...{ namespace: 'default', name: 'people', scope: 'user', retentionMs: 1, maxItems: 1 },
     ...{ maxItemBytes: 1, dlpProfile: '', taints: [] },
   }
   const of = (own: object) => ownerOf(store, { ...testIdentity, ...own }, new Set(['https://idp']))
   assert.match(String(of({})), /acts for none/)
-  assert.match(String(of({ user: 'ada' })), /nobody has verified/)
+  assert.match(String(of({ user: 'ada' })), /is not verified/)
   assert.equal(typeof of({ user: 'ada', verified: 'requester' }), 'object')
   assert.equal(typeof of({ user: 'ada', issuer: 'https://idp' }), 'object')
 })

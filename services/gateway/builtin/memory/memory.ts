@@ -3,31 +3,31 @@ import type { Journal, JournalEntry } from '@plat/state'
 import { journalKey, type MemoryEvent, readJournalKey, type Written } from './events.ts'
 import { type Owner, ownerKey } from './owner.ts'
 
-/** What an item costs beside its text, in bytes, roughly. */
+/** Approximate overhead of an item beside its text, in bytes. */
 const ITEM_BYTES = 512
-/** The journal is written anew when it holds so many more bytes than what still counts. */
+/** The journal is compacted when it holds this many more bytes than needed. */
 export const SPARE_MAX_BYTES = 16 * 1024 * 1024
 
-/** One item as it stands. */
+/** A stored item. */
 export interface Item extends Omit<Written, 't'> {
   readonly key: string
-  /** Events that the journal has of it. */
+  /** Number of its events in the journal. */
   readonly version: number
 }
 
 export interface MemoryOptions {
   readonly journal: Journal<MemoryEvent>
-  /** The journal could not be written. */
+  /** Called when the journal could not be written. */
   readonly onFault: (error: unknown) => void
-  /** Bytes of each namespace and owner, those on their way into the journal included. */
+  /** Bytes of each namespace and owner, including pending writes. */
   readonly pool: SharedPool
 }
 
-/** What one owner has in one store. */
+/** Items of one owner in one store. */
 class Drawer {
   readonly owner: Owner
   readonly items = new Map<string, Item>()
-  /** Keys on their way into the journal, with how often. */
+  /** Number of pending writes by key. */
   readonly arriving = new Map<string, number>()
 
   constructor(owner: Owner) {
@@ -35,16 +35,16 @@ class Drawer {
   }
 }
 
-/** Why an item was not written. */
+/** The limit that prevents a write. */
 export type NoRoom = 'items' | 'bytes'
 
-/** Everything that is remembered: a projection of the journal, which every replica follows. */
+/** All items: a projection of the journal, which every replica follows. */
 export class Memory {
   readonly #options: MemoryOptions
   readonly #drawers = new Map<string, Drawer>()
   readonly #pool: SharedPool
   readonly #stop = new AbortController()
-  /** Bytes in the journal that stand for nothing any more, roughly. */
+  /** Approximate number of obsolete bytes in the journal. */
   #spareBytes = 0
   #lastSeq = 0
   #compacting: Promise<void> | null = null
@@ -54,7 +54,7 @@ export class Memory {
     this.#pool = options.pool
   }
 
-  /** Reads the journal, then answers. Rejects when it cannot be read. */
+  /** Reads the journal first. Rejects if it cannot be read. */
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options)
     for await (const entry of options.journal.read(0)) memory.#follow(entry)
@@ -78,18 +78,18 @@ export class Memory {
     return this.#drawers.get(ownerKey(owner))?.items.get(key) ?? null
   }
 
-  /** In the order of their keys. */
+  /** Returns items in key order. */
   list(owner: Owner): readonly Item[] {
     const items = [...(this.#drawers.get(ownerKey(owner))?.items.values() ?? [])]
     return items.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  /** Everybody who has something, with it. */
+  /** All owners with items. */
   *owners(): Generator<{ readonly owner: Owner; readonly items: Iterable<Item> }> {
     for (const { owner, items } of this.#drawers.values()) if (items.size > 0) yield { owner, items: items.values() }
   }
 
-  /** Null: it is durable. Rejects with the journal. */
+  /** Resolves with null when durable. Rejects if the journal fails. */
   async write(
     owner: Owner,
     { key, maxItems, written }: { readonly key: string; readonly maxItems: number; readonly written: Written },
@@ -105,7 +105,7 @@ export class Memory {
       await this.#options.journal.append(journalKey(owner, key), [written])
       return null
     } finally {
-      // Once it is in the journal, `#follow` counts it.
+      // From the journal on, `#follow` counts it.
       this.#pool.release(callersOf(owner), bytes)
       const left = (drawer.arriving.get(key) ?? 0) - 1
       if (left > 0) drawer.arriving.set(key, left)
@@ -114,12 +114,12 @@ export class Memory {
     }
   }
 
-  /** Resolves when it is durably gone. Rejects with the journal. */
+  /** Resolves when durably removed. Rejects if the journal fails. */
   async remove(owner: Owner, key: string): Promise<void> {
     await this.#options.journal.append(journalKey(owner, key), [{ t: 'removed' }])
   }
 
-  /** Removes all that `matches`; answers how many, when nothing of them stands in the journal any more. Rejects with it. */
+  /** Removes matching items and returns their number once none is in the journal. Rejects if it fails. */
   async erase(matches: (owner: Owner, item: Item) => boolean): Promise<number> {
     const found = [...this.owners()].flatMap(({ owner, items }) =>
       [...items].filter((item) => matches(owner, item)).map(({ key }) => ({ owner, key })),
@@ -129,7 +129,7 @@ export class Memory {
     return found.length
   }
 
-  /** Forgets what is not `kept`, here and in the journal. Rejects with the journal. */
+  /** Removes items that are not `kept`, also from the journal. Rejects if it fails. */
   async sweep(kept: (owner: Owner, item: Item) => boolean): Promise<void> {
     let forgotten = 0
     for (const drawer of [...this.#drawers.values()]) {
@@ -143,9 +143,9 @@ export class Memory {
     if (forgotten > 0) await this.compact()
   }
 
-  /** Writes the journal anew with what still counts. Rejects with it. */
+  /** Compacts the journal. Rejects if it fails. */
   async compact(): Promise<void> {
-    // One that runs may have begun before the last event.
+    // A running compaction may have begun before the last event.
     await this.#compacting?.catch(() => {})
     this.#compacting ??= this.#compact().finally(() => {
       this.#compacting = null
@@ -181,7 +181,7 @@ export class Memory {
     if (this.#spareBytes > SPARE_MAX_BYTES && this.#compacting === null) this.compact().catch(this.#options.onFault)
   }
 
-  /** Starts over with what the journal holds; what is being written stays. */
+  /** Replaces all items by the journal's; pending writes stay. */
   #replace(entries: readonly JournalEntry<MemoryEvent>[]): void {
     for (const drawer of [...this.#drawers.values()]) {
       for (const key of [...drawer.items.keys()]) this.#take(drawer, key)
@@ -215,7 +215,7 @@ export class Memory {
   }
 }
 
-/** Whose shares an item uses: those of its namespace and of its owner. */
+/** Pool shares of an item: those of its namespace and its owner. */
 function callersOf(owner: Owner): readonly [string, string] {
   return [`${owner.tenant}/${owner.namespace}`, ownerKey(owner)]
 }

@@ -6,11 +6,11 @@ import { ownerKey, personNamed } from './owner.ts'
 export interface MemoryRoutesOptions {
   readonly memory: Memory
   readonly ledgers: Ledgers
-  /** The journal or the ledger could not be written. */
+  /** Called when the journal or the ledger could not be written. */
   readonly onFault: (error: unknown) => void
 }
 
-/** `/v1/memory`: who has how much, and forgetting a user. What is remembered is never told here. */
+/** `/v1/memory`: sizes by owner, and erasure of a user. Never returns stored texts. */
 export function createMemoryRoutes({ memory, ledgers, onFault }: MemoryRoutesOptions): AdminRoutes {
   return {
     mount(context) {
@@ -34,7 +34,7 @@ export function createMemoryRoutes({ memory, ledgers, onFault }: MemoryRoutesOpt
         )
         const items = await erasing.catch((error: unknown) => {
           onFault(error)
-          throw new AdminError('state_unavailable', 'the journal of memory cannot be written: ask again')
+          throw new AdminError('state_unavailable', 'the journal of memory cannot be written: try again')
         })
         const about = { user, ...(issuer !== '' && { issuer }), ...(namespace !== null && { namespace }), items }
         const record = { kind: 'admin', action: 'memory.forgotten', by: caller.by, requestId: request.id } as const

@@ -2,7 +2,7 @@ import { type Caller, type Denial, deny, type ToolResult, toolFailure } from '..
 import { type Owner, ownerOf, personOf, type TrustedIssuers } from './owner.ts'
 import { type Store, storesSlot } from './stores.ts'
 
-/** Takes out of JSON what must not be kept, or not be told. */
+/** Redacts JSON before it is stored or returned. */
 export interface Screen {
   taken(json: Uint8Array, where?: { readonly fixed: readonly (readonly string[])[] }): Uint8Array | Denial
   given(json: Uint8Array, where?: { readonly left: readonly string[] }): Uint8Array | Denial
@@ -10,21 +10,21 @@ export interface Screen {
 
 export interface PlacesParts {
   readonly trusted: TrustedIssuers
-  /** A DLP profile by its name; null: there is none of this name. */
+  /** Returns a DLP profile by name, or null. */
   readonly screens: (profile: string) => Screen | null
 }
 
-/** What a call may use of a store. */
+/** Access of a call to a store. */
 export interface MemoryScope {
   readonly store: Store
   readonly owner: Owner
-  /** For whom it writes; null: for nobody. */
+  /** The person for whom it writes, or null. */
   readonly person: string | null
-  /** Null: the store names no profile. */
+  /** Null if the store has no profile. */
   readonly screen: Screen | null
 }
 
-/** Leads each caller to its own memory, and to nobody else's. */
+/** Resolves each caller's own memory. */
 export class MemoryScopes {
   readonly #parts: PlacesParts
 
@@ -32,18 +32,18 @@ export class MemoryScopes {
     this.#parts = parts
   }
 
-  /** Where the caller's namespace has no store at all, there are no tools. */
+  /** Whether the caller's namespace has no store: then there are no tools. */
   isEmpty({ identity, snapshot }: Caller): boolean {
     return snapshot.get(storesSlot).of(identity.namespace).size === 0
   }
 
-  /** Why the caller must not use a store; null: it may, or there is no such store, which the tool says. */
+  /** Returns why the caller must not use a store, or null; the tool itself reports unknown stores. */
   denial(name: string | undefined, caller: Caller): Denial | null {
     const place = this.find(name, caller)
     return place.kind === 'denial' ? place : null
   }
 
-  /** A store of the caller's own namespace: the one that is named, or the only one. */
+  /** Finds the named store of the caller's namespace, or the only one. */
   find(name: string | undefined, caller: Caller): (MemoryScope & { readonly kind: 'place' }) | Denial | Unknown {
     const { identity, snapshot } = caller
     const stores = snapshot.get(storesSlot).of(identity.namespace)
@@ -55,14 +55,14 @@ export class MemoryScopes {
     if (screen === null && store.dlpProfile !== '') {
       return deny(
         'dlp_denied',
-        `the store ${store.name} names the DLP profile ${store.dlpProfile}, which dlpProfiles of this gateway does not hold`,
+        `the store ${store.name} names the DLP profile ${store.dlpProfile}, which is not in dlpProfiles of this gateway`,
       )
     }
     return { kind: 'place', store, owner, person: personOf(identity, this.#parts.trusted), screen }
   }
 }
 
-/** There is no such store, in words that a model can act on. */
+/** An unknown store, with a message that a model can act on. */
 interface Unknown {
   readonly kind: 'unknown'
   readonly failure: ToolResult

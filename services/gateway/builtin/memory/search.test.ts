@@ -11,7 +11,7 @@ const item = (key: string, text: string, at = 0): Item => ({
 const keys = (items: readonly Item[], query: string, most = 10) =>
   searchItems(items, query, most).found.map(({ item: { key } }) => key)
 
-test('what has more of the words comes first, then what has them more often, then what is newer', () => {
+test('items are ranked by number of matching words, then by their frequency, then by age', () => {
   const items = [
     item('a', 'tea', 1),
     item('b', 'Tea and tea and TEA', 2),
@@ -25,7 +25,7 @@ test('what has more of the words comes first, then what has them more often, the
   assert.deepEqual(keys(items, '?! …'), [])
 })
 
-test('words of keys count, letters of every script do, and a snippet shows the first place', () => {
+test('words in keys match, all scripts are supported, and a snippet has the first match', () => {
   const items = [
     item('customers/ada', 'prefers calls'),
     item('x', `${'.'.repeat(1000)} Ünïcode Москва ${'.'.repeat(1000)}`),
@@ -37,7 +37,7 @@ test('words of keys count, letters of every script do, and a snippet shows the f
   assert.equal(found?.snippet.length, 400)
 })
 
-test('a search reads so much and no more, and says what it left unread', () => {
+test('a search reads a limited amount, and reports unread items', () => {
   const long = 'x'.repeat(SEARCH_MAX_CHARS / 2)
   const items = [item('old', `${long} word`, 1), item('newer', 'word', 2), item('newest', long, 3)]
   const { found, unread } = searchItems(items, 'word', 10)

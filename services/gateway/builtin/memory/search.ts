@@ -1,32 +1,32 @@
 import type { Item } from './memory.ts'
 
-/** Words of one question that count. */
+/** Maximum number of words in a query. */
 const WORDS_MAX = 16
-/** Characters that one search reads, the newest items first; what it did not read it tells. */
+/** Maximum number of characters read per search, the newest items first; unread items are reported. */
 export const SEARCH_MAX_CHARS = 4 * 1024 * 1024
-/** Characters of a text that are told of an item that was found, and how many of them stand before the first word. */
+/** Maximum length of a snippet, and of its part before the first match, in characters. */
 const SNIPPET_CHARS = 400
 const BEFORE_CHARS = 80
-/** How often a word counts in one text. */
+/** Maximum counted occurrences of a word per text. */
 const COUNTS_MAX = 8
-/** A word in a key counts as so many in a text. */
+/** Weight of a word in a key, in occurrences. */
 const KEY_WEIGHT = 4
 
-/** One item that was found. */
+/** A matching item. */
 export interface FoundItem {
   readonly item: Item
   readonly snippet: string
 }
 
-/** What a search found, the best first, and how many items it did not read. */
+/** Matching items, the best first, and the number of unread items. */
 export interface SearchResult {
   readonly found: readonly FoundItem[]
   readonly unread: number
 }
 
 /**
- * Plain words, letter case aside: an item counts when any of them begins, ends or stands within a word of it. What has more of the words
- * comes first, then what has them more often, then what is newer. Linear: each item is read once.
+ * Searches plain words, ignoring case: an item matches if any of them occurs in it, also within words. Items are ranked by number of
+ * matching words, then by frequency, then by age. Linear: each item is read once.
  */
 export function searchItems(items: readonly Item[], query: string, most: number): SearchResult {
   const words = wordsOf(query)
@@ -70,7 +70,7 @@ function countOf(text: string, word: string): readonly [count: number, first: nu
   return [count, first]
 }
 
-/** Places in the folded text are roughly those in the text. */
+/** Positions in the folded text approximate those in the text. */
 function snippetOf(text: string, at: number): string {
   const start = at >= text.length ? 0 : Math.max(0, at - BEFORE_CHARS)
   return text.slice(start, start + SNIPPET_CHARS).toWellFormed()

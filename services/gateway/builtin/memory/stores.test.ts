@@ -4,7 +4,7 @@ import { decodeStores } from './stores.ts'
 
 const decode = (file: object) => decodeStores(Buffer.from(JSON.stringify(file)))
 
-test('stores have the defaults of their kind, and are found by their namespace', () => {
+test('stores have the defaults of their resource, and are looked up by namespace', () => {
   const decoded = decode({ version: 1, stores: { 'default/notes': { scope: 'agent' } } })
   if ('problems' in decoded) assert.fail(decoded.problems.join())
   assert.deepEqual(
@@ -19,7 +19,7 @@ test('stores have the defaults of their kind, and are found by their namespace',
   assert.equal(decoded.stores.of('other').size, 0)
 })
 
-test('a file that says anything else is refused with every problem', () => {
+test('an invalid file is refused with every problem', () => {
   const problems = (stores: object) => {
     const decoded = decode({ version: 1, stores })
     return 'problems' in decoded ? decoded.problems : []

@@ -6,21 +6,21 @@ import type { Slot, Snapshots } from '../../call/index.ts'
 
 const DAY_MS = 86_400_000
 
-/** One MemoryStore, its defaults filled in. */
+/** One MemoryStore with defaults. */
 export interface Store {
   readonly namespace: string
   readonly name: string
   readonly scope: 'agent' | 'session' | 'user'
   readonly retentionMs: number
-  /** Of each owner. */
+  /** Limit per owner. */
   readonly maxItems: number
   readonly maxItemBytes: number
-  /** Empty: it names none. */
+  /** Empty for none. */
   readonly dlpProfile: string
   readonly taints: readonly string[]
 }
 
-/** Every store, by namespace and name. */
+/** All stores, by namespace and name. */
 export class Stores {
   readonly #byNamespace = new Map<string, Map<string, Store>>()
 
@@ -30,7 +30,7 @@ export class Stores {
     }
   }
 
-  /** The stores of a namespace, by name. */
+  /** Returns the stores of a namespace, by name. */
   of(namespace: string): ReadonlyMap<string, Store> {
     return this.#byNamespace.get(namespace) ?? NO_STORES
   }
@@ -38,13 +38,13 @@ export class Stores {
 
 const NO_STORES: ReadonlyMap<string, Store> = new Map()
 
-/** Where the stores of `memoryFile` stand in the snapshot. */
+/** Snapshot slot of the stores of `memoryFile`. */
 export const storesSlot: Slot<Stores> = { name: 'memory', initial: new Stores([]) }
 
-/** `<namespace>/<name>`, both as Kubernetes has them. */
+/** `<namespace>/<name>`, both valid names of Kubernetes. */
 const KEY = /^([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)\/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)$/
 
-/** Decodes a memoryFile strictly, or lists every problem with its path. */
+/** Decodes a memoryFile strictly, or returns every problem with its path. */
 export function decodeStores(
   bytes: Uint8Array,
 ): { readonly stores: Stores } | { readonly problems: readonly string[] } {
@@ -73,7 +73,7 @@ export interface StoresWatchOptions {
   readonly log: Log
 }
 
-/** Stores of `memoryFile`, read again every `policyReloadSeconds`; a bad file leaves the good one in force. */
+/** Stores of `memoryFile`, reloaded every `policyReloadSeconds`; an invalid file leaves the previous one in force. */
 export function watchStores({ config, snapshots, clock, log }: StoresWatchOptions) {
   const path = config.memoryFile
   const refuse = (problems: readonly string[]) =>

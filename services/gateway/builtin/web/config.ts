@@ -18,14 +18,14 @@ const CONTENT_TYPES = [
 ]
 
 const domains = Type.Object({
-  allowedDomains: key.texts('Domains that may be read.'),
-  deniedDomains: key.texts('Domains that may not.'),
+  allowedDomains: key.texts('Readable domains.'),
+  deniedDomains: key.texts('Denied domains.'),
 })
 
 const search = key.group(
   {
-    backend: key.choice(['none', 'searxng', 'opensearch'], 'none', 'What answers searches.'),
-    url: key.url('Where it stands.'),
+    backend: key.choice(['none', 'searxng', 'opensearch'], 'none', 'Search backend.'),
+    url: key.url('Its URL.'),
     index: key.text('Required for `opensearch`.'),
     fields: key.texts('Fields that are searched.', ['title^2', 'content']),
     urlField: key.text('Field of the address.', 'url'),
@@ -40,6 +40,7 @@ const search = key.group(
 
 const error = (path: string, message: string): Problem => ({ path, message, severity: 'error' })
 
+/** A backend needs a URL, and OpenSearch an index. */
 const schema = Type.Object({
   enabled: key.flag('The built-in web tool.'),
   allowedDomains: key.texts('Domains that may be read, with all below them; the strictest level wins.'),
@@ -61,8 +62,6 @@ const schema = Type.Object({
   taintLabels: key.texts('Taints of everything that was read.', ['untrusted-input']),
   search,
 })
-
-/** A backend needs to know where it stands, and OpenSearch what is searched. */
 const searchIsWhole: RuleOf<typeof schema> = ({ search }) => {
   if (search === undefined || search.backend === 'none') return []
   const needed = search.backend === 'opensearch' ? (['url', 'index'] as const) : (['url'] as const)
@@ -71,7 +70,7 @@ const searchIsWhole: RuleOf<typeof schema> = ({ search }) => {
     .map((name) => error(`web.search.${name}`, `is required for ${search.backend}`))
 }
 
-/** A rule for the elements of a list. */
+/** A rule for each element of a list. */
 function each(
   name: 'allowedDomains' | 'deniedDomains' | 'allowedCIDRs' | 'contentTypes',
   isGood: (value: string) => boolean,
@@ -101,7 +100,7 @@ const namespacesHoldDomains: RuleOf<typeof schema> = ({ namespaces = {} }) =>
     ),
   )
 
-/** What can stand in a header, and begins with the name by which sites know robots. */
+/** A valid header value that starts with the robots product name. */
 const USER_AGENT = /^[A-Za-z_-](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
 const userAgentIsOne: RuleOf<typeof schema> = ({ userAgent }) =>
@@ -124,7 +123,7 @@ export const webBlock = defineBlock({
     each('deniedDomains', isDomain, DOMAIN),
     namespacesHoldDomains,
     each('allowedCIDRs', isAddressRange, 'must be an address range such as 10.0.0.0/8 or fd00::/8'),
-    each('contentTypes', isText, 'is no type of text, and nothing else is read: nobody could look for secrets in it'),
+    each('contentTypes', isText, 'is not a text type: content of other types cannot be scanned for secrets'),
     userAgentIsOne,
     searchIsWhole,
   ],

@@ -5,7 +5,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import { type Domains, Gates } from './domain-filter.ts'
 import { webConfig } from './testing/fixture.ts'
 
-/** Why a page may not be read under these keys of `web` and by an agent of this namespace; null: it may. */
+/** Returns why a page is denied with these keys of `web`, to an agent of this namespace, or null. */
 function faultOf(url: string, own: object, agent: Domains | null = null, namespace = 'default'): string | null {
   return gateOf(own, agent, namespace).fault(new URL(url))
 }
@@ -15,7 +15,7 @@ function gateOf(own: object, agent: Domains | null = null, namespace = 'default'
   return new Gates(webConfig({ enabled: true, ...own }), () => agent).of(caller)
 }
 
-test('without any list nothing is read, unless the default says so', () => {
+test('without any list all domains are denied, unless defaultAllow is set', () => {
   // Shows D3.web.defaultAllow.
   assert.equal(faultOf('https://example.com/', {}), 'no list of allowed domains names its domain')
   assert.equal(gateOf({}).isShut, true)
@@ -23,7 +23,7 @@ test('without any list nothing is read, unless the default says so', () => {
   assert.equal(gateOf({ defaultAllow: true }).isShut, false)
 })
 
-test('what one level denies is denied, and every level that allows something must allow it', () => {
+test('a denial of any level applies, and every level with allowed domains must list the domain', () => {
   // Shows D3.web.allowedDomains, D3.web.deniedDomains, D3.web.namespaces, D2.agent.web.allowedDomains and D2.agent.web.deniedDomains.
   const own = {
     allowedDomains: ['example.com', 'example.org'],
@@ -46,13 +46,13 @@ test('what one level denies is denied, and every level that allows something mus
   assert.equal(fault('hr.example.com', { allowedDomains: ['*'] }), 'web.namespaces.team.deniedDomains names its domain')
 })
 
-test('an agent’s own list is enough where no other level names any', () => {
+test('the list of an agent suffices if no other level has one', () => {
   assert.equal(faultOf('https://example.com/', {}, { allowedDomains: ['example.com'] }), null)
   assert.equal(gateOf({}, { allowedDomains: ['example.com'] }).isShut, false)
   assert.equal(gateOf({}, { deniedDomains: ['example.com'] }).isShut, true)
 })
 
-test('ports, schemes, credentials and addresses are judged in every spelling', () => {
+test('ports, schemes, credentials and addresses are checked in every notation', () => {
   // Shows D3.web.allowedPorts and D3.web.allowIPLiterals.
   const open = { defaultAllow: true }
   assert.equal(faultOf('http://example.com:80/', open), null)

@@ -1,7 +1,7 @@
 import { type DomainSet, domainSet } from '@plat/resources/domains'
 import type { Caller, Identity, Snapshot } from '../../call/index.ts'
 
-/** One list of what may be read and one of what may not; absent or empty: it says nothing. */
+/** Allowed and denied domains; absent or empty lists do not apply. */
 export interface Domains {
   readonly allowedDomains?: readonly string[]
   readonly deniedDomains?: readonly string[]
@@ -14,16 +14,16 @@ export interface GateConfig extends Required<Domains> {
   readonly allowIPLiterals: boolean
 }
 
-/** What `Agent.spec.web` says of a caller's agent; null: nothing. One object for as long as it says the same. */
+/** Returns `Agent.spec.web` of a caller's agent, or null. The object is identical as long as its content is. */
 export type AgentDomains = (snapshot: Snapshot, identity: Pick<Identity, 'namespace' | 'agent'>) => Domains | null
 
-/** Where the lists of one level stand. */
+/** Paths of the lists of one level, for messages. */
 interface ListPaths {
   readonly allowedAt: string
   readonly deniedAt: string
 }
 
-/** The lists of one level. */
+/** Lists of one level. */
 interface Level extends ListPaths {
   readonly allowed: DomainSet
   readonly denied: DomainSet
@@ -32,8 +32,8 @@ interface Level extends ListPaths {
 const OF_AGENT = placesAt('Agent.spec.web')
 
 /**
- * Tells which pages a caller may read (docs/spec/gateway.md, `web`). Three levels speak, and the strictest wins: gateway, namespace, agent. What one
- * denies is denied; each one that names what is allowed must name it; where none names anything, `defaultAllow` decides.
+ * Decides which pages a caller may read (docs/spec/gateway.md, `web`). There are three levels: gateway, namespace, agent. A denial of any level
+ * applies; each level with allowed domains must list the domain; if none has any, `defaultAllow` decides.
  */
 export class Gates {
   readonly #config: GateConfig
@@ -84,7 +84,7 @@ interface GateParts extends Pick<GateConfig, 'defaultAllow' | 'allowIPLiterals'>
   readonly levels: readonly Level[]
 }
 
-/** What one caller may read. */
+/** Filter of one caller. */
 export class DomainFilter {
   readonly #parts: GateParts
 
@@ -92,13 +92,13 @@ export class DomainFilter {
     this.#parts = parts
   }
 
-  /** Nothing may be read, whatever it is. */
+  /** Whether every page is denied. */
   get isShut(): boolean {
     const { levels, defaultAllow } = this.#parts
     return !defaultAllow && levels.every(({ allowed }) => allowed.isEmpty)
   }
 
-  /** Why a page may not be read, in words that hold nothing of its address; null: it may. */
+  /** Returns why a page is denied, without any part of its URL, or null. */
   fault(url: URL): string | null {
     const { ports, allowIPLiterals } = this.#parts
     const { protocol, username, password, hostname, port } = url
@@ -111,20 +111,20 @@ export class DomainFilter {
     return this.domainFault(url)
   }
 
-  /** The same of the domain alone. */
+  /** Checks the domain only. */
   domainFault({ hostname }: URL): string | null {
     const { levels, defaultAllow } = this.#parts
     for (const { deniedAt, denied } of levels) if (denied.has(hostname)) return `${deniedAt} names its domain`
-    const asked = levels.filter(({ allowed }) => !allowed.isEmpty)
-    if (asked.length === 0 && !defaultAllow) return 'no list of allowed domains names its domain'
-    for (const { allowedAt, allowed } of asked) {
+    const restricting = levels.filter(({ allowed }) => !allowed.isEmpty)
+    if (restricting.length === 0 && !defaultAllow) return 'no list of allowed domains names its domain'
+    for (const { allowedAt, allowed } of restricting) {
       if (!allowed.has(hostname)) return `${allowedAt} does not name its domain`
     }
     return null
   }
 }
 
-/** A URL spells every IPv4 address as four numbers, so that nothing else ends in one. */
+/** The URL parser normalizes every IPv4 address to four numbers; no other host ends in a number. */
 function isLiteral(hostname: string): boolean {
   return hostname.startsWith('[') || /(?:^|\.)\d+\.?$/.test(hostname)
 }

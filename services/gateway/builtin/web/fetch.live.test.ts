@@ -7,7 +7,7 @@ import { page, setUpWeb } from './testing/fixture.ts'
 
 const HTML = '<title>The page</title><h1>Welcome</h1><p>Read <a href="/more">more</a>.</p><script>steal()</script>'
 
-test('a page is answered as text, with what was read before it', async (t) => {
+test('a page is returned as text, after a description of the page', async (t) => {
   // Shows D3.web.enabled, D3.web.userAgent and D3.web.defaultAllow.
   const headers: IncomingHttpHeaders[] = []
   const fixture = await setUpWeb(t, {
@@ -23,7 +23,7 @@ test('a page is answered as text, with what was read before it', async (t) => {
     `# Welcome\n\nRead [more](${fixture.site('pages.example')}/more).`,
   ])
   assert.deepEqual((await fixture.fetch(url, { raw: true }))[1], HTML)
-  assert.deepEqual(fixture.asked, ['pages.example/a?b=c', 'pages.example/a?b=c'])
+  assert.deepEqual(fixture.requests, ['pages.example/a?b=c', 'pages.example/a?b=c'])
   const [{ host: _, ...sent } = assert.fail()] = headers
   assert.deepEqual(sent, {
     'user-agent': 'reader/2 (test)',
@@ -34,7 +34,7 @@ test('a page is answered as text, with what was read before it', async (t) => {
   assert.deepEqual(fixture.counted, ['web_fetch ok', 'web_fetch ok'])
 })
 
-test('a long text comes in parts that join without a gap', async (t) => {
+test('a long text is returned in parts without gaps', async (t) => {
   const text = `${'0123456789'.repeat(20)}${'😀'.repeat(50)}`
   const fixture = await setUpWeb(t, { answer: (_, response) => page(response, 'text/plain', text) })
   const parts: string[] = []
@@ -49,7 +49,7 @@ test('a long text comes in parts that join without a gap', async (t) => {
   assert.deepEqual((await fixture.fetch(fixture.site('a.example'), { startIndex: 9_999 }))[1], '')
 })
 
-test('characters are read as the head, the mark or the document says', async (t) => {
+test('text is decoded by the header, the byte order mark or the document', async (t) => {
   const pages: Record<string, readonly [string, Uint8Array]> = {
     '/head': ['text/plain; charset="windows-1251"', Uint8Array.of(0xcf, 0xf0, 0xe8)],
     '/meta': ['text/html', Buffer.concat([Buffer.from('<meta charset=shift_jis><p>'), Uint8Array.of(0x93, 0xfa)])],
@@ -77,7 +77,7 @@ test('characters are read as the head, the mark or the document says', async (t)
   assert.equal(await read('/lies'), 'grün')
 })
 
-test('only types of content that are configured are read, and no byte of others', async (t) => {
+test('only configured content types are read, and no byte of others', async (t) => {
   // Shows D3.web.contentTypes.
   const types: Record<string, string | undefined> = { '/png': 'image/png', '/html': 'text/html', '/own': 'text/x-own' }
   const fixture = await setUpWeb(t, {
@@ -86,7 +86,7 @@ test('only types of content that are configured are read, and no byte of others'
       const type = types[request.url ?? '']
       response.writeHead(200, type === undefined ? {} : { 'content-type': type })
       if (request.url === '/own') response.end('own')
-      // An answer that nobody ends: whoever reads it waits for ever.
+      // An endless response: a reader would wait forever.
       else response.write('x')
     },
   })
@@ -94,10 +94,10 @@ test('only types of content that are configured are read, and no byte of others'
   assert.equal((await fixture.fetch(`${at}/own`))[1], 'own')
   assert.match(String(await fixture.fetch(`${at}/png`)), /^error: .*its type image\/png is not among web\.contentTypes/)
   assert.match(String(await fixture.fetch(`${at}/html`)), /^error: .*its type text\/html/)
-  assert.match(String(await fixture.fetch(`${at}/none`)), /^error: .*does not say what type/)
+  assert.match(String(await fixture.fetch(`${at}/none`)), /^error: .*it has no content type/)
 })
 
-test('a page is bounded as it comes, and when it is unpacked', async (t) => {
+test('the size of a page is limited, both compressed and decompressed', async (t) => {
   // Shows D3.web.maxBytes.
   const maxBytes = 100_000
   const bodies: Record<string, readonly [string, Uint8Array]> = {
@@ -116,22 +116,22 @@ test('a page is bounded as it comes, and when it is unpacked', async (t) => {
       const [encoding, body] = bodies[request.url ?? ''] ?? ['identity', Buffer.from('')]
       if (request.url !== '/endless') return page(response, 'text/plain', body, { 'content-encoding': encoding })
       response.writeHead(200, { 'content-type': 'text/plain' })
-      // Four times what is taken, and no end.
+      // Four times the limit, and no end.
       for (let sent = 0; sent < maxBytes * 4; sent += 20_000) response.write(Buffer.alloc(20_000, 'a'))
     },
   })
   const read = async (path: string) => {
-    const told = await fixture.fetch(fixture.site('a.example') + path, { maxLength: 500_000 })
-    return typeof told === 'string' ? told : told[1]?.length
+    const result = await fixture.fetch(fixture.site('a.example') + path, { maxLength: 500_000 })
+    return typeof result === 'string' ? result : result[1]?.length
   }
   for (const path of ['/full', '/gzip', '/brotli']) assert.equal(await read(path), maxBytes, path)
   for (const path of ['/more', '/bomb', '/over', '/endless'])
     assert.equal(await read(path), 'error: the page could not be read: it is larger than 100000 bytes', path)
   assert.match(String(await read('/torn')), /content coding is broken/)
-  assert.match(String(await read('/odd')), /content coding cannot be read/)
+  assert.match(String(await read('/odd')), /content coding is not supported/)
 })
 
-test('a page has a time, redirects and the slowest of bodies included', async (t) => {
+test('the timeout of a page includes redirects and slow bodies', async (t) => {
   // Shows D3.web.timeoutSeconds.
   const clock = new TestClock()
   const arrived = Promise.withResolvers<void>()
@@ -144,13 +144,13 @@ test('a page has a time, redirects and the slowest of bodies included', async (t
       arrived.resolve()
     },
   })
-  const told = fixture.fetch(fixture.site('a.example'))
+  const result = fixture.fetch(fixture.site('a.example'))
   await arrived.promise
   await clock.advance(7_000)
-  assert.equal(await told, 'error: the page could not be read: it was not read in time')
+  assert.equal(await result, 'error: the page could not be read: it timed out')
 })
 
-test('a call that is stopped stops its request', async (t) => {
+test('an aborted call aborts its request', async (t) => {
   const arrived = Promise.withResolvers<void>()
   const gone = Promise.withResolvers<void>()
   const fixture = await setUpWeb(t, {
@@ -160,14 +160,14 @@ test('a call that is stopped stops its request', async (t) => {
     },
   })
   const stop = new AbortController()
-  const told = fixture.call('web_fetch', { url: fixture.site('a.example') }, {}, stop.signal)
+  const result = fixture.call('web_fetch', { url: fixture.site('a.example') }, {}, stop.signal)
   await arrived.promise
   stop.abort()
   await gone.promise
-  assert.match(String(await told), /^error: .*stopped/)
+  assert.match(String(await result), /^error: .*stopped/)
 })
 
-test('what goes wrong is told in words for a model', async (t) => {
+test('failures are described for a model', async (t) => {
   const statuses: Record<string, number> = { '/gone': 404, '/broken': 500, '/nothing': 304 }
   const fixture = await setUpWeb(t, {
     lookup: async (name) => {
@@ -180,15 +180,15 @@ test('what goes wrong is told in words for a model', async (t) => {
     },
   })
   const at = fixture.site('a.example')
-  const told = async (url: string) =>
+  const result = async (url: string) =>
     String(await fixture.fetch(url)).replace('error: the page could not be read: ', '')
-  assert.equal(await told(`${at}/gone`), 'it answered 404')
-  assert.equal(await told(`${at}/broken`), 'it answered 500')
-  assert.equal(await told(`${at}/nothing`), 'it answered 304')
-  assert.equal(await told(`${at}/cut`), 'its host broke the connection')
-  assert.equal(await told(fixture.site('nobody.example')), 'its host cannot be found')
-  assert.equal(await told(fixture.site('away.example')), 'its host cannot be reached')
-  assert.match(await told('pages and no URL'), /^error: arguments\/url: is no URL/)
-  assert.match(await told(at.replace('http:', 'https:')), /broke the connection|certificate/)
+  assert.equal(await result(`${at}/gone`), 'status 404')
+  assert.equal(await result(`${at}/broken`), 'status 500')
+  assert.equal(await result(`${at}/nothing`), 'status 304')
+  assert.equal(await result(`${at}/cut`), 'its host broke the connection')
+  assert.equal(await result(fixture.site('nobody.example')), 'its host cannot be found')
+  assert.equal(await result(fixture.site('away.example')), 'its host cannot be reached')
+  assert.match(await result('pages and no URL'), /^error: arguments\/url: must be a URL/)
+  assert.match(await result(at.replace('http:', 'https:')), /broke the connection|certificate/)
   assert.deepEqual(new Set(fixture.counted), new Set(['web_fetch error']))
 })

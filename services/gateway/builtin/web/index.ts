@@ -23,23 +23,23 @@ export type { AgentDomains, Domains } from './domain-filter.ts'
 
 export type WebConfig = Readonly<Static<typeof webBlock.schema>>
 
-/** How a call of a web tool ended: with an answer, a failure that the model was told of, or a refusal. */
+/** Result of a web tool: success, a failure described to the model, or a denial. */
 type WebResult = 'ok' | 'error' | 'denied'
 type CountCall = (tool: string, result: WebResult) => void
 
 export interface WebParts {
   readonly config: WebConfig
   readonly agentDomains: AgentDomains
-  /** For the search backend, which the operator of the gateway names. */
+  /** For the search backend, configured by the operator. */
   readonly dialer: Dialer
-  /** The dialer of pages: the ranges are the exceptions from what it refuses. Asked for once. */
+  /** Creates the dialer of pages with exceptions to blocked ranges. Called once. */
   readonly dialPages: (allowedCIDRs: readonly string[]) => Dialer
   readonly clock: Clock
   readonly metrics: GatewayMetrics
 }
 
 export interface WebFeature {
-  /** `plat-web`; null: it is not enabled. */
+  /** `plat-web`, or null if it is not enabled. */
   readonly server: BuiltinServer | null
   close(): void
 }
@@ -47,7 +47,7 @@ export interface WebFeature {
 const NAME = 'plat-web'
 const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
 
-/** The built-in web tool (docs/spec/gateway.md, `web`). Rejects when `web.search.caFile` cannot be read. */
+/** The built-in web tool (docs/spec/gateway.md, `web`). Rejects if `web.search.caFile` cannot be read. */
 export async function createWeb(parts: WebParts): Promise<WebFeature> {
   const { config, agentDomains, metrics } = parts
   if (!config.enabled) return { server: null, close() {} }
@@ -62,7 +62,7 @@ export async function createWeb(parts: WebParts): Promise<WebFeature> {
     server: {
       name: NAME,
       title: 'Web',
-      instructions: 'Reads pages of the web, as far as this gateway lets this agent.',
+      instructions: 'Reads web pages that this gateway allows for this agent.',
       trust: 'untrusted',
       dataClass: 'public',
       labels: (tool) => (tool === null ? NO_LABELS : labels),
@@ -72,8 +72,8 @@ export async function createWeb(parts: WebParts): Promise<WebFeature> {
 }
 
 /**
- * Why a caller's browser may not be led to a place; null: it may. The lists of the gateway and of its namespaces are those of the web tool,
- * and count whether or not that is enabled; of the agent it is `Agent.spec.browser` that allows (docs/spec/crds.md).
+ * Returns why a caller's browser must not reach a host, or null. Uses the lists of the gateway and its namespaces for the web tool,
+ * whether or not that is enabled, and the allowed domains of `Agent.spec.browser` (docs/spec/crds.md).
  */
 export function createBrowserGate(
   config: GateConfig,
@@ -93,7 +93,7 @@ async function toolsOf(
   const timeoutMs = config.timeoutSeconds * 1000
   const follower = new Follower({ dialer, clock, maxRedirects: config.maxRedirects, userAgent })
   const robots = respectRobots ? new Robots(follower, clock, userAgent) : null
-  // The parser of pages comes with it.
+  // Loads the HTML parser only if needed.
   const { createFetchTool } = await import('./fetch-tool.ts')
   const fetch = createFetchTool({ gates, follower, robots, clock, maxBytes, timeoutMs, contentTypes })
   const backend = backendOf(search)

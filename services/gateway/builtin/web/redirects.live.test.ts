@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { page, setUpWeb, type WebFixture } from './testing/fixture.ts'
 
-const denied = (why: string) => `policy_denied: the page redirects to an address that may not be read: ${why}`
+const denied = (why: string) => `policy_denied: the page redirects to an address that is not allowed: ${why}`
 const INSIDE = 'it leads inside a private network, which web.allowedCIDRs does not allow'
 
-test('every redirect passes what the first address passed, and nothing of where it leads is told', async (t) => {
+test('every redirect is checked like the first URL, and its target is not revealed', async (t) => {
   // Shows D3.web.allowedCIDRs and D3.web.allowIPLiterals.
   let fixture: WebFixture | null = null
   const targets: Record<string, () => string> = {
@@ -38,12 +38,12 @@ test('every redirect passes what the first address passed, and nothing of where 
   assert.equal(await read('/inside'), denied(INSIDE))
   assert.equal(await read('/file'), denied('only http and https can be read'))
   assert.equal(await read('/credentials'), denied('it holds credentials'))
-  assert.equal(await read('/nonsense'), 'error: the page could not be read: it redirects to what is no URL')
-  assert.ok(fixture.asked.every((asked) => asked.startsWith('a.example/')))
+  assert.equal(await read('/nonsense'), 'error: the page could not be read: it redirects to an invalid URL')
+  assert.ok(fixture.requests.every((request) => request.startsWith('a.example/')))
   assert.deepEqual(new Set(fixture.counted), new Set(['web_fetch denied', 'web_fetch error']))
 })
 
-test('an address that must not be read is refused before anything is resolved or asked', async (t) => {
+test('a forbidden URL is refused before any DNS lookup or request', async (t) => {
   const resolved: string[] = []
   const fixture = await setUpWeb(t, {
     config: { deniedDomains: ['secret.example'] },
@@ -52,26 +52,26 @@ test('an address that must not be read is refused before anything is resolved or
       return [{ address: '127.0.0.1', family: 4 }]
     },
   })
-  const told = await fixture.fetch(fixture.site('secret.example'))
-  assert.equal(told, 'policy_denied: the address may not be read: web.deniedDomains names its domain')
-  assert.deepEqual([resolved, fixture.asked, fixture.counted], [[], [], ['web_fetch denied']])
+  const result = await fixture.fetch(fixture.site('secret.example'))
+  assert.equal(result, 'policy_denied: the address is not allowed: web.deniedDomains names its domain')
+  assert.deepEqual([resolved, fixture.requests, fixture.counted], [[], [], ['web_fetch denied']])
 })
 
-test('a private address is reached under an exception alone, and a name that changes its mind leads nowhere else', async (t) => {
+test('a private address is reachable only by an exception, also if DNS changes between lookups', async (t) => {
   // Shows D3.web.allowedCIDRs.
-  let asked = 0
-  const flips = async () => [{ address: asked++ === 0 ? '127.0.0.1' : '127.0.0.2', family: 4 }]
+  let lookups = 0
+  const flips = async () => [{ address: lookups++ === 0 ? '127.0.0.1' : '127.0.0.2', family: 4 }]
   const answer = (_: unknown, response: Parameters<typeof page>[0]) =>
     page(response, 'text/plain', 'inside', { connection: 'close' })
   const closed = await setUpWeb(t, { answer, config: { allowedCIDRs: [] } })
-  assert.equal(await closed.fetch(closed.site('a.example')), `policy_denied: the address may not be read: ${INSIDE}`)
+  assert.equal(await closed.fetch(closed.site('a.example')), `policy_denied: the address is not allowed: ${INSIDE}`)
   const open = await setUpWeb(t, { answer, lookup: flips, config: { allowedCIDRs: ['127.0.0.1/32'] } })
   assert.equal((await open.fetch(open.site('a.example')))[1], 'inside')
-  assert.equal(await open.fetch(open.site('a.example')), `policy_denied: the address may not be read: ${INSIDE}`)
-  assert.equal(asked, 2)
+  assert.equal(await open.fetch(open.site('a.example')), `policy_denied: the address is not allowed: ${INSIDE}`)
+  assert.equal(lookups, 2)
 })
 
-test('redirects are followed as far as is configured', async (t) => {
+test('redirects are followed up to the configured number', async (t) => {
   // Shows D3.web.maxRedirects.
   const fixture = await setUpWeb(t, {
     config: { maxRedirects: 2 },

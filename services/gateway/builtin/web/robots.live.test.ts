@@ -6,7 +6,7 @@ import { page, setUpWeb } from './testing/fixture.ts'
 const FORBIDDEN = 'error: the page could not be read: the robots.txt of its host forbids it'
 const UNREAD = 'error: the page could not be read: the robots.txt of its host cannot be read, which forbids everything'
 
-/** Sites with these answers to `/robots.txt`; every other page says `read`. */
+/** Sites with these responses to `/robots.txt`; all other pages have the text `read`. */
 async function sites(t: Parameters<typeof setUpWeb>[0], robots: Record<string, () => string | number>, own = {}) {
   const clock = new TestClock()
   const fixture = await setUpWeb(t, {
@@ -15,37 +15,37 @@ async function sites(t: Parameters<typeof setUpWeb>[0], robots: Record<string, (
     answer(request, response) {
       const host = request.headers.host?.split(':', 1)[0] ?? ''
       if (request.url !== '/robots.txt') return page(response, 'text/plain', 'read')
-      const said = robots[host]?.() ?? 404
-      if (typeof said === 'number') response.writeHead(said).end()
-      else if (said.startsWith('http')) response.writeHead(301, { location: said }).end()
-      else page(response, 'text/plain', said)
+      const robotsText = robots[host]?.() ?? 404
+      if (typeof robotsText === 'number') response.writeHead(robotsText).end()
+      else if (robotsText.startsWith('http')) response.writeHead(301, { location: robotsText }).end()
+      else page(response, 'text/plain', robotsText)
     },
   })
   const read = async (host: string, path = '/') => {
-    const told = await fixture.fetch(fixture.site(host) + path)
-    return typeof told === 'string' ? told : told[1]
+    const result = await fixture.fetch(fixture.site(host) + path)
+    return typeof result === 'string' ? result : result[1]
   }
   return { ground: fixture, clock, read }
 }
 
-test('what a site asks of robots is heeded, asked once an hour, and only where it is configured', async (t) => {
+test('robots.txt is honored, fetched once per hour, and only if configured', async (t) => {
   // Shows D3.web.respectRobots.
-  let said = 'User-agent: plat-web\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n'
-  const { ground: fixture, clock, read } = await sites(t, { 'a.example': () => said })
+  let robotsText = 'User-agent: plat-web\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n'
+  const { ground: fixture, clock, read } = await sites(t, { 'a.example': () => robotsText })
   assert.equal(await read('a.example', '/private/x'), FORBIDDEN)
   assert.equal(await read('a.example', '/public'), 'read')
-  assert.deepEqual(fixture.asked, ['a.example/robots.txt', 'a.example/public'])
-  said = ''
+  assert.deepEqual(fixture.requests, ['a.example/robots.txt', 'a.example/public'])
+  robotsText = ''
   await clock.advance(3_599_000)
   assert.equal(await read('a.example', '/private'), FORBIDDEN)
   await clock.advance(1_001)
   assert.equal(await read('a.example', '/private'), 'read')
   const careless = await sites(t, { 'a.example': () => 'User-agent: *\nDisallow: /' }, { respectRobots: false })
   assert.equal(await careless.read('a.example'), 'read')
-  assert.deepEqual(careless.ground.asked, ['a.example/'])
+  assert.deepEqual(careless.ground.requests, ['a.example/'])
 })
 
-test('a site without rules forbids nothing; one whose rules cannot be had forbids everything, for a minute', async (t) => {
+test('a site without rules forbids nothing; one whose rules are not available forbids everything, for a minute', async (t) => {
   let status = 503
   const { clock, read } = await sites(t, {
     'none.example': () => 404,
@@ -66,7 +66,7 @@ test('a site without rules forbids nothing; one whose rules cannot be had forbid
   assert.equal(await read('broken.example'), 'read')
 })
 
-test('the site that a redirect leads to is asked as well', async (t) => {
+test('the rules of a redirect target are checked, too', async (t) => {
   const fixture = await setUpWeb(t, {
     config: { respectRobots: true },
     answer(request, response) {
@@ -77,5 +77,5 @@ test('the site that a redirect leads to is asked as well', async (t) => {
     },
   })
   assert.equal(await fixture.fetch(fixture.site('a.example')), FORBIDDEN)
-  assert.deepEqual(fixture.asked, ['a.example/robots.txt', 'a.example/', 'b.example/robots.txt'])
+  assert.deepEqual(fixture.requests, ['a.example/robots.txt', 'a.example/', 'b.example/robots.txt'])
 })

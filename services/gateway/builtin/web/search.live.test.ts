@@ -18,33 +18,33 @@ interface Question {
   readonly body: string
 }
 
-/** A backend over TLS of its own authority, which answers as `answer` says. */
+/** A backend with TLS of a private authority and scripted responses. */
 async function backend(t: TestContext, answer: (question: Question) => object | string | number) {
   const authority = await createAuthority({ name: 'search', now: systemClock.now() })
   const leaf = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })
-  const asked: Question[] = []
+  const queries: Question[] = []
   const server = createServer({ cert: leaf.pem, key: keyOf(leaf) }, async (request, response) => {
     const { method, url: path, headers } = request
     const question = { method, path, headers, body: (await request.toArray()).join('') }
-    asked.push(question)
-    const said = answer(question)
-    if (typeof said === 'number') response.writeHead(said).end('words of the backend')
-    else response.end(typeof said === 'string' ? said : JSON.stringify(said))
+    queries.push(question)
+    const scripted = answer(question)
+    if (typeof scripted === 'number') response.writeHead(scripted).end('words of the backend')
+    else response.end(typeof scripted === 'string' ? scripted : JSON.stringify(scripted))
   })
   t.after(() => closed(server))
   const port = await listening(server)
   const dir = tempFolder()
   const caFile = join(dir, 'ca.pem')
   await writeFile(caFile, authority.pem)
-  return { url: `https://localhost:${port}`, caFile, asked, dir }
+  return { url: `https://localhost:${port}`, caFile, queries, dir }
 }
 
 const results = (urls: readonly string[]) =>
   urls.map((url, at) => ({ url, title: `t${at}`, content: `c${at}`, score: 1 }))
 
-const answerIn = (told: readonly string[] | string) => JSON.parse(told[0] ?? '')
+const answerIn = (result: readonly string[] | string) => JSON.parse(result[0] ?? '')
 
-test('SearXNG is asked for JSON, and what the caller may not read is not shown', async (t) => {
+test('SearXNG is queried for JSON, and results that the caller may not read are omitted', async (t) => {
   // Shows D3.web.search.backend, D3.web.search.url, D3.web.search.caFile and D3.web.search.maxResults.
   const urls = [
     'https://a.example/1',
@@ -54,7 +54,7 @@ test('SearXNG is asked for JSON, and what the caller may not read is not shown',
     'https://b.a.example/4?q=1',
     'https://a.example/5',
   ]
-  const { url, caFile, asked } = await backend(t, () => ({ results: results(urls), number_of_results: 6 }))
+  const { url, caFile, queries } = await backend(t, () => ({ results: results(urls), number_of_results: 6 }))
   const search = { backend: 'searxng', url: `${url}/under/`, caFile, maxResults: 2 }
   const fixture = await setUpWeb(t, {
     config: { allowedPorts: [80, 443], deniedDomains: ['secret.example'], search, allowedCIDRs: [] },
@@ -70,7 +70,7 @@ test('SearXNG is asked for JSON, and what the caller may not read is not shown',
   assert.equal(answerIn(await fixture.call('web_search', { query: 'x', maxResults: 1 })).results.length, 1)
   assert.match(String(await fixture.call('web_search', { query: 'x', maxResults: 3 })), /^error: arguments\/maxResults/)
   assert.deepEqual(
-    asked.map(({ method, path, body }) => [method, path, body]),
+    queries.map(({ method, path, body }) => [method, path, body]),
     [
       ['GET', '/under/search?q=a+%26+b&format=json', ''],
       ['GET', '/under/search?q=x&format=json', ''],
@@ -115,7 +115,7 @@ test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a 
   await clock.advance(14_999)
   assert.equal(ended, false)
   await clock.advance(1)
-  assert.match(String(await slow), /it was not read in time/)
+  assert.match(String(await slow), /it timed out/)
   urls = Array.from({ length: 11 }, (_, index) => `${at}/${index}`)
   assert.equal(answerIn(await fixture.call('web_search', { query: 'x' })).results.length, 10)
   for (const [key, limit] of Object.entries({ maxBytes: 32 * MIB, search: { maxResults: 50 } })) {
@@ -125,7 +125,7 @@ test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a 
   }
 })
 
-test('OpenSearch is asked for an index and its fields, with a header that is read anew', async (t) => {
+test('OpenSearch is queried by index and fields, with a header reloaded for each search', async (t) => {
   // Shows D3.web.search.index, D3.web.search.fields, D3.web.search.urlField, D3.web.search.titleField, D3.web.search.snippetField
   // and D3.web.search.authHeaderFile.
   const sources = [
@@ -133,7 +133,7 @@ test('OpenSearch is asked for an index and its fields, with a header that is rea
     { 'link.href': 'https://a.example/2', name: 7 },
   ]
   let taken = 'Basic first'
-  const { url, caFile, asked, dir } = await backend(t, ({ headers }) =>
+  const { url, caFile, queries, dir } = await backend(t, ({ headers }) =>
     headers.authorization === taken ? { hits: { hits: sources.map((_source) => ({ _source })) } } : 401,
   )
   const authHeaderFile = join(dir, 'auth')
@@ -157,7 +157,7 @@ test('OpenSearch is asked for an index and its fields, with a header that is rea
   assert.match(String(await search()), /^upstream_credential: web\.search\.authHeaderFile cannot be read/)
   await writeFile(authHeaderFile, 'Basic two\nlines')
   assert.match(String(await search()), /^upstream_credential/)
-  assert.equal(asked.length, 0)
+  assert.equal(queries.length, 0)
   await writeFile(authHeaderFile, 'Basic first\n')
   assert.deepEqual(answerIn(await search()), {
     results: [
@@ -166,7 +166,7 @@ test('OpenSearch is asked for an index and its fields, with a header that is rea
     ],
     leftOut: 0,
   })
-  const [{ method, path, body } = assert.fail()] = asked
+  const [{ method, path, body } = assert.fail()] = queries
   assert.deepEqual([method, path], ['POST', '/pages%2F2026/_search'])
   assert.deepEqual(JSON.parse(body), {
     size: 10,
@@ -179,12 +179,12 @@ test('OpenSearch is asked for an index and its fields, with a header that is rea
   assert.equal(answerIn(await search()).results.length, 2)
 })
 
-test('a backend that fails is told of in words that are not its own', async (t) => {
+test('a failure of the backend is described without its text', async (t) => {
   let answer: object | string | number = 500
   const { url, caFile } = await backend(t, () => answer)
   const config = { search: { backend: 'searxng', url, caFile } }
   const fixture = await setUpWeb(t, { config })
-  const failed = (status: number) => `error: the search failed: its backend answered ${status} without results`
+  const failed = (status: number) => `error: the search failed: its backend responded ${status} without results`
   assert.equal(await fixture.call('web_search', { query: 'x' }), failed(500))
   for (const odd of ['words', '{"results":{}}', '{"results":[],"results":[]}', [], {}]) {
     answer = odd
@@ -196,7 +196,7 @@ test('a backend that fails is told of in words that are not its own', async (t) 
   assert.match(String(await stranger.call('web_search', { query: 'x' })), /certificate of its backend is not accepted/)
 })
 
-test('without a backend nobody is offered a search; without anything to read nobody is offered a tool', async (t) => {
+test('without a backend there is no search tool; without readable domains there is no tool', async (t) => {
   // Shows D3.web.namespaces and D3.web.defaultAllow.
   assert.deepEqual((await setUpWeb(t)).tools(), ['web_fetch'])
   const namespaces = { team: { allowedDomains: ['example.com'] }, other: { deniedDomains: ['example.com'] } }
@@ -207,20 +207,20 @@ test('without a backend nobody is offered a search; without anything to read nob
   assert.deepEqual(own.tools(), ['web_fetch'])
 })
 
-test('a search has the time of a page', async (t) => {
+test('a search has the timeout of a page', async (t) => {
   // Shows D3.web.timeoutSeconds.
   const clock = new TestClock()
-  const asked = Promise.withResolvers<void>()
+  const queries = Promise.withResolvers<void>()
   const fixture = await setUpWeb(t, {
     clock,
     config: { timeoutSeconds: 7, search: { backend: 'searxng', url: 'http://search.example:1' } },
     lookup: () => {
-      asked.resolve()
+      queries.resolve()
       return new Promise(() => {})
     },
   })
-  const told = fixture.call('web_search', { query: 'x' })
-  await asked.promise
+  const result = fixture.call('web_search', { query: 'x' })
+  await queries.promise
   await clock.advance(7_000)
-  assert.equal(await told, 'error: the search failed: its backend did not answer in time')
+  assert.equal(await result, 'error: the search failed: its backend did not respond in time')
 })

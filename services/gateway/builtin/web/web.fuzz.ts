@@ -16,7 +16,7 @@ const html = near([
   '<textarea></textarea><noscript><plaintext><select><option></select>&#x110000;&#xD800;&notit;',
 ])
 
-/** Any page is read: within its limit, without an error, and with nothing of its programs. */
+/** Any page can be read: within its limit, without errors, and without its programs. */
 const pages = fc.asyncProperty(html, fc.integer({ min: 1, max: 200 }), async (page, limit) => {
   const read = await readHtml(page, BASE, limit)
   assert.ok(read.title.length <= 512)
@@ -26,7 +26,7 @@ const pages = fc.asyncProperty(html, fc.integer({ min: 1, max: 200 }), async (pa
   assert.equal(quiet.text, '')
 })
 
-/** The text does not depend on where the page was cut into pieces. */
+/** The text does not depend on the split of the page. */
 const pieces = fc.asyncProperty(html, fc.nat(300), async (page, before) => {
   const pad = 'x'.repeat(Math.max(0, 64 * 1024 - before))
   const { text } = await readHtml(page, BASE, 1e6)
@@ -54,5 +54,5 @@ const rules = fc.property(robots, near(['/a/b?c=d', '/%c3%A9', '/robots.txt']), 
   assert.equal(read.allows('/robots.txt'), true)
 })
 
-/** Whatever a stranger's site answers is read or refused, and never breaks the reader. */
+/** Any content of a site is read or refused without errors. */
 export const target = fuzzTarget('gateway: pages of the web', { pages, pieces, characters, rules })

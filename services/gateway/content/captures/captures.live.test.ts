@@ -10,7 +10,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
-test('the arguments of every recorded call of a namespace that is named are captured under the hash of the record', async (t) => {
+test('arguments of every recorded call of a configured namespace are captured under the hash of the record', async (t) => {
   // Shows D3.captureArgs.enabled, D3.captureArgs.namespaces, D3.dlp.captureArgs, D3.metric.plat_gateway_arg_captures_total.
   const dir = tempFolder()
   const key = path.join(dir, 'key')
@@ -67,7 +67,7 @@ test('the arguments of every recorded call of a namespace that is named are capt
   await assert.rejects(readdir(path.join(dir, 'unwanted')), /ENOENT/)
 })
 
-test('a key that cannot be used keeps the gateway from starting, in one line', async () => {
+test('a gateway does not start with an unusable key; the error is one line', async () => {
   const captureArgs = { enabled: true, dir: '/tmp/none', key: 'file:///nowhere/key' }
   const starting = startGatewayProcess({ servers: {}, config: { captureArgs } })
   await assert.rejects(starting, /captureArgs\.key: \/nowhere\/key: cannot be read/)

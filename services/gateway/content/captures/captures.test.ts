@@ -44,7 +44,7 @@ async function setUp(redact = createEraser({}, '')) {
   return { clock, captures, outcomes, faults, dir, add, opened, files }
 }
 
-test('arguments are written redacted, for nobody else to read, and once however often they come', async () => {
+test('arguments are written redacted, readable by the owner only, and once for any number of calls', async () => {
   // Shows D3.captureArgs.dir, D3.captureArgs.key, D3.captureArgs.dlpProfile.
   const { captures, outcomes, add, opened, files } = await setUp()
   const text = '{"to":"ada@example.com","n":12345678901234567890}'
@@ -58,7 +58,7 @@ test('arguments are written redacted, for nobody else to read, and once however 
   assert.equal((await files()).length, 1)
 })
 
-test('what cannot be redacted is dropped, and what cannot be written has failed', async () => {
+test('arguments that cannot be redacted are dropped, and failed writes are counted as failed', async () => {
   const { captures, outcomes, faults, add, dir } = await setUp()
   add(`{"says":"${'hello world '.repeat(200_000)}"}`)
   add('{"a":1}', '..')
@@ -68,9 +68,9 @@ test('what cannot be redacted is dropped, and what cannot be written has failed'
   await assert.rejects(readdir(dir), /ENOENT/)
 })
 
-test('a namespace at its share of what waits is dropped, another namespace is captured', async () => {
+test('captures of a namespace at its share of the queue are dropped, while another namespace is captured', async () => {
   const { captures, outcomes, add } = await setUp(() => null)
-  // The first is being written already.
+  // The first one is being written already.
   const share = poolTable.capture_bytes.shares[0].max / (64 * 1024)
   for (let n = 0; n < share + 10; n++) add(`{"n":${n}}`)
   assert.equal(outcomes.length, 9)
@@ -82,7 +82,7 @@ test('a namespace at its share of what waits is dropped, another namespace is ca
   assert.equal(outcomes.length, share + 12)
 })
 
-test('captures go when nobody has sent the same for as long as they are kept', async () => {
+test('captures are removed when the same arguments were not sent for the retention time', async () => {
   // Shows D3.captureArgs.retentionDays.
   const { captures, clock, add, files } = await setUp()
   await captures.sweep()
@@ -97,7 +97,7 @@ test('captures go when nobody has sent the same for as long as they are kept', a
   assert.deepEqual(kept, [again, young].map((file) => path.basename(file ?? '')).toSorted())
 })
 
-test('what goes while old captures are looked for keeps none of the others', async () => {
+test('files that disappear during a sweep do not stop it', async () => {
   const { captures, clock, add, files } = await setUp()
   const added = Array.from({ length: 300 }, (_, n) => add(`{"n":${n}}`, `team${n % 2}`))
   await captures.close()

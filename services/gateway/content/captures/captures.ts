@@ -4,9 +4,9 @@ import { type Clock, type Ids, type PoolObserver, type SharedPool, watchedPool }
 import type { Cipher } from '@plat/keys'
 import { type Capture, capturePath, sealCapture } from '@plat/ledger'
 
-/** What a small capture counts for, in bytes: so that their number is bounded as well. */
+/** Minimum weight of a capture, in bytes, so that their number is limited, too. */
 const LEAST_BYTES = 64 * 1024
-/** How often captures are looked for that have grown old, in milliseconds. */
+/** Interval of the search for expired captures, in milliseconds. */
 const SWEEP_EVERY_MS = 3_600_000
 const DAY_MS = 86_400_000
 
@@ -16,7 +16,7 @@ export interface CapturesOptions {
   readonly dir: string
   readonly cipher: Cipher
   readonly retentionDays: number
-  /** What may be kept of arguments; null: nothing. */
+  /** Redacts arguments. Returns null if nothing may be kept. */
   readonly redact: (args: Uint8Array) => Uint8Array | null
   readonly clock: Clock
   readonly ids: Ids
@@ -25,7 +25,7 @@ export interface CapturesOptions {
   readonly observer?: PoolObserver | undefined
 }
 
-/** Writes captures one after another, behind the calls that they are of: nothing waits for them, and what is too much is dropped. */
+/** Writes captures in sequence, independently of their calls; drops captures when the queue is full. */
 export class Captures {
   readonly #options: CapturesOptions
   readonly #waiting: Capture[] = []
@@ -48,7 +48,7 @@ export class Captures {
     this.#working ??= this.#work()
   }
 
-  /** Forgets captures that nobody called for again in `retentionDays`. Never rejects. */
+  /** Removes captures that no call has repeated in `retentionDays`. Never rejects. */
   async sweep(): Promise<void> {
     const { dir, clock, retentionDays, onFault } = this.#options
     const oldest = clock.now() - retentionDays * DAY_MS
@@ -62,7 +62,7 @@ export class Captures {
     }
   }
 
-  /** What waits is still written. */
+  /** Writes waiting captures first. */
   async close(): Promise<void> {
     this.#stopSweep()
     await this.#working
@@ -86,7 +86,7 @@ export class Captures {
   async #write(capture: Capture): Promise<CaptureOutcome> {
     const { dir, cipher, clock, ids, redact } = this.#options
     const file = capturePath(dir, capture)
-    if (file === null) throw new Error('the namespace of a capture is no name of a folder')
+    if (file === null) throw new Error('the namespace of a capture is not a folder name')
     if (await isThereAgain(file, clock.now())) return 'written'
     const args = redact(capture.args)
     if (args === null) return 'dropped'
@@ -103,7 +103,7 @@ function weightOf({ args }: Capture): number {
   return Math.max(LEAST_BYTES, args.byteLength)
 }
 
-/** What has got its name or gone meanwhile, as drafts do, is nobody's concern. */
+/** Ignores files that were renamed or removed meanwhile, such as drafts. */
 async function removeIfOlder(file: string, oldest: number): Promise<void> {
   try {
     if ((await stat(file)).mtimeMs < oldest) await rm(file)
@@ -112,7 +112,7 @@ async function removeIfOlder(file: string, oldest: number): Promise<void> {
   }
 }
 
-/** The same arguments again count as young. */
+/** Renews the time of a capture with the same arguments. Returns whether it exists. */
 async function isThereAgain(file: string, now: number): Promise<boolean> {
   try {
     await utimes(file, now / 1000, now / 1000)

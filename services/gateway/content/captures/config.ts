@@ -1,7 +1,7 @@
 import { defineBlock, key, namesProfile, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
-/** The profile that needs no configuration: every detector, and every hit taken out. */
+/** The default profile: every detector, and every hit redacted. */
 export const REDACT_ALL = 'redact-all'
 
 /** `captureArgs` (docs/spec/gateway.md): encrypted copies of redacted arguments. */

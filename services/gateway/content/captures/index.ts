@@ -15,7 +15,7 @@ export interface CapturesParts {
   readonly config: {
     readonly captureArgs: CaptureArgsConfig
   }
-  /** By `captureArgs.dlpProfile`. */
+  /** Redacts by `captureArgs.dlpProfile`. */
   readonly redact: (args: Uint8Array) => Uint8Array | null
   readonly clock: Clock
   readonly ids: Ids
@@ -23,16 +23,16 @@ export interface CapturesParts {
   readonly metrics: GatewayMetrics
 }
 
-/** Copies of the arguments of calls, for whoever holds the key. */
+/** Encrypted copies of the arguments of calls. */
 export interface CapturesFeature {
-  /** Undefined: nothing is captured. */
+  /** Undefined if nothing is captured. */
   readonly onArguments: ((caller: Identity, sent: Omit<Capture, 'namespace'>) => void) | undefined
-  /** What was kept of arguments; null: nothing, or it is under another key. */
+  /** Returns captured arguments, or null if there are none or they have another key. */
   read(namespace: string, argsSha256: string): Promise<Uint8Array | null>
   close(): Promise<void>
 }
 
-/** Argument captures (docs/spec/gateway.md, `captureArgs`). Rejects with one line when the key cannot be used. */
+/** Argument captures (docs/spec/gateway.md, `captureArgs`). Rejects with one line if the key cannot be used. */
 export async function createCaptures(parts: CapturesParts): Promise<CapturesFeature> {
   const { config, redact, clock, ids, log, metrics } = parts
   const { enabled, dir, key, namespaces, retentionDays } = config.captureArgs

@@ -22,7 +22,7 @@ function profile(kind: 'mcp' | 'model', key: string, namespace: string, own: str
   return found === null ? 'none' : isDenial(found) ? found.code : found.name
 }
 
-test('the nearest binding decides, and none ends the search', () => {
+test('the most specific binding applies, and none ends the search', () => {
   // Shows D3.dlp.precedence, D3.dlp.none, D3.dlp.servers, D3.dlp.models, D3.dlp.namespaces, D3.dlp.defaultProfile,
   // D2.server.dlpProfile.precedence.
   assert.equal(profile('mcp', 'default/notes', 'team', 'own'), 'own')
@@ -40,11 +40,11 @@ test('the nearest binding decides, and none ends the search', () => {
   assert.equal(profile('model', 'default.a', 'team'), 'space')
 })
 
-test('a name without a profile closes what names it', () => {
+test('an unknown profile denies the calls of what names it', () => {
   assert.equal(profile('mcp', 'default/notes', 'team', 'gone'), 'dlp_denied')
 })
 
-test('without profiles nothing is looked at', () => {
+test('without profiles nothing is scanned', () => {
   const empty = { defaultProfile: '', namespaces: {}, servers: {}, models: {} }
   const none = new Bindings({ dlpProfiles: {}, dlp: empty })
   assert.equal(none.profileOf({ kind: 'mcp', key: 'default/notes', server: 'notes' }, null, 'default'), null)
@@ -65,7 +65,7 @@ describe('gateway.json', () => {
       .map(({ path, message }) => `${path}: ${message}`)
   }
 
-  test('bindings name profiles that are there, and profiles name detectors that are there', () => {
+  test('bindings must name existing profiles, and profiles existing detectors', () => {
     assert.deepEqual(
       problems({ dlpProfiles: { standard: { detectors: ['email'] } }, dlp: { defaultProfile: 'standard' } }),
       [],
@@ -86,7 +86,7 @@ describe('gateway.json', () => {
     )
   })
 
-  test('an own detector has a name of its own and a linear expression', () => {
+  test('a custom detector needs a unique name and a linear expression', () => {
     // Shows D3.dlp.profile.custom.
     const custom = [
       { id: 'email', regex: 'x' },
@@ -97,7 +97,7 @@ describe('gateway.json', () => {
     const found = problems({ dlpProfiles: { p: { custom } } })
     assert.equal(found.length, 4)
     assert.match(found[0] ?? '', /^dlpProfiles\.p\.custom\[0\]\.id: there is a detector email already/)
-    assert.match(found[1] ?? '', /^dlpProfiles\.p\.custom\[1\]\.regex: is no expression that can be used: .*\(\?=/)
+    assert.match(found[1] ?? '', /^dlpProfiles\.p\.custom\[1\]\.regex: invalid expression: .*\(\?=/)
     assert.match(found.slice(2).join(), /custom\[2\]\.id: .*custom\[2\]\.regex: .*matches the empty text/)
   })
 })

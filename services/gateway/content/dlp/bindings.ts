@@ -12,12 +12,12 @@ export interface BindingsConfig {
   }
 }
 
-/** Null: nothing is looked at. */
+/** Null if nothing is scanned. */
 type Bound = Profile | null
 
 /**
- * Which profile reads a call (docs/spec/gateway.md): the server's or route's own `dlpProfile`, then `dlp.servers` or `dlp.models`, then
- * `dlp.namespaces` of the caller, then the default; `none` ends the search. Profiles are compiled once; a call costs a few look-ups.
+ * Selects the profile of a call (docs/spec/gateway.md): the `dlpProfile` of the server or route, then `dlp.servers` or `dlp.models`, then
+ * `dlp.namespaces` of the caller, then the default; `none` ends the search. Profiles are compiled once; a call costs a few lookups.
  */
 export class Bindings {
   readonly #profiles: ReadonlyMap<string, Bound>
@@ -37,7 +37,7 @@ export class Bindings {
     this.#models = this.#bound(dlp.models)
   }
 
-  /** `own`: what the server or the route names itself; null: nothing. Refuses where it names a profile that is not there. */
+  /** `own`: profile named by the server or route, or null. Returns a denial if it does not exist. */
   profileOf(target: Pick<Target, 'kind' | 'key' | 'server'>, own: string | null, namespace: string): Bound | Denial {
     if (own !== null) {
       const named = this.#profiles.get(own)
@@ -48,7 +48,7 @@ export class Bindings {
     return bound === undefined ? this.#default : bound
   }
 
-  /** A server is named in full, or by its own name alone. */
+  /** Servers are named in full, or by name only. */
   #serverBinding(key: string): Bound | undefined {
     if (this.#servers.size === 0) return undefined
     const bound = this.#servers.get(key)
@@ -65,5 +65,5 @@ export class Bindings {
 }
 
 function missing({ server }: Pick<Target, 'server'>, name: string): Denial {
-  return deny('dlp_denied', `${server} names the DLP profile ${name}, which dlpProfiles of this gateway does not hold`)
+  return deny('dlp_denied', `${server} names the DLP profile ${name}, which is not in dlpProfiles of this gateway`)
 }

@@ -4,7 +4,7 @@ import Type from 'typebox'
 import { DETECTOR_IDS } from './detectors/table.ts'
 import { expressionFault } from './scan/custom.ts'
 
-/** The binding that switches detection off; no profile can have this name. */
+/** Binding that disables detection; no profile can have this name. */
 export const NO_PROFILE = 'none'
 
 const action = (options: { readonly default?: string; readonly description: string }) =>
@@ -25,19 +25,19 @@ export const profileSchema = Type.Object({
     },
     'Own detectors.',
   ),
-  requestAction: action({ default: 'redact', description: 'What a hit in arguments does.' }),
-  responseAction: action({ default: 'redact', description: 'What a hit in an answer does.' }),
-  onSecret: Type.Optional(action({ description: 'What a secret does, in both directions, where it is stricter.' })),
-  maxScanBytes: key.whole('Bytes that are read of one message.', 1024 * 1024, 1),
+  requestAction: action({ default: 'redact', description: 'Action for a hit in arguments.' }),
+  responseAction: action({ default: 'redact', description: 'Action for a hit in a response.' }),
+  onSecret: Type.Optional(action({ description: 'Action for a secret, in both directions, if it is stricter.' })),
+  maxScanBytes: key.whole('Scanned bytes of one message.', 1024 * 1024, 1),
   onOversize: Type.Optional(
     Type.Enum(['audit', 'deny'], { description: 'Larger messages; default `deny` where enforcing, else `audit`.' }),
   ),
   streamCarryBytes: key.whole('Bytes kept between two frames of a stream; -1 disables.', 256, -1, 65_536),
-  entropyMinLength: key.whole('Shortest text that can be a random secret.', 32, 1, 512),
-  entropyThreshold: key.ratio('Bits per character from which text is random.', 4.3, 0, 8),
+  entropyMinLength: key.whole('Minimum length of a random secret.', 32, 1, 512),
+  entropyThreshold: key.ratio('Minimum bits per character of random text.', 4.3, 0, 8),
 })
 
-/** What detectors a profile may name, and that its own ones work. */
+/** Profiles must name existing detectors, and custom ones must be valid. */
 const detectorsWork: Rule = ({ dlpProfiles }) =>
   Object.entries(objectOf(dlpProfiles)).flatMap(([name, profile]) =>
     [...detectorProblems(profile), ...customProblems(profile)].map(({ path, message }) =>
@@ -66,7 +66,7 @@ function customProblems(profile: unknown): DetectorProblem[] {
     if (typeof id === 'string') seen.add(id)
     return [
       ...(isTaken ? [{ path: `${path}.id`, message: `there is a detector ${id} already: choose another name` }] : []),
-      ...(fault === null ? [] : [{ path: `${path}.regex`, message: `is no expression that can be used: ${fault}` }]),
+      ...(fault === null ? [] : [{ path: `${path}.regex`, message: `invalid expression: ${fault}` }]),
     ]
   })
 }
@@ -89,7 +89,7 @@ export const dlpProfilesBlock = defineBlock({
   rules: [detectorsWork, nameIsFree],
 })
 
-/** Every binding of gateway.json names a profile that is there. */
+/** Bindings must name existing profiles. */
 const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
   const known = Object.keys(objectOf(dlpProfiles))
   const bindings = [
@@ -108,12 +108,12 @@ const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
   })
 }
 
-/** `dlp` (docs/spec/gateway.md): which profile reads what; a server or route may name its own. */
+/** `dlp` (docs/spec/gateway.md): bindings of profiles; a server or route may name its own. */
 export const dlpBlock = defineBlock({
   path: 'dlp',
   feature: 'dlp',
   schema: Type.Object({
-    defaultProfile: key.text('Profile of everything that has no nearer one.'),
+    defaultProfile: key.text('Default profile.'),
     namespaces: key.map(Type.String(), "Caller's namespace to profile."),
     servers: key.map(Type.String(), 'Server to profile, as `<namespace>/<name>` or `<name>`; before `namespaces`.'),
     models: key.map(Type.String(), 'Route to profile; before `namespaces`.'),

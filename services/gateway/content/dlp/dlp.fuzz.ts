@@ -15,7 +15,7 @@ import { samples } from './testing/samples.ts'
 
 const rows = detectorRows().map((row, place): Detector => ({ ...row, place }))
 const scanner = new Scanner(rows)
-/** Those that need no words before them: words may come nearer when something between is replaced. */
+/** Detectors that need no context words, which can get nearer when text between is replaced. */
 const NEEDS_WORDS = new Set(samples.flatMap(({ id, near: words }) => (words === undefined ? [] : [id])))
 const wordless = new Scanner(
   rows.filter(({ id }) => !NEEDS_WORDS.has(id) && id !== 'high_entropy_secret' && id !== 'email'),
@@ -35,19 +35,19 @@ const json = fc.oneof(
 )
 
 export const target = fuzzTarget('dlp', {
-  'a redacted text holds no hit any more, and one without a hit is as it was': fc.property(text, (given) => {
+  'a redacted text has no hits, and one without hits is unchanged': fc.property(text, (given) => {
     const told = redacted(given, wordless.scan(given))
     assert.deepEqual(wordless.scan(told), [])
     if (wordless.scan(given).length === 0) assert.equal(told, given)
   }),
-  'hits are in order, within the text, and apart': fc.property(text, (given) => {
+  'hits are in order, within the text, and do not overlap': fc.property(text, (given) => {
     let at = 0
     for (const { start, end } of scanner.scan(given)) {
       assert.ok(start >= at && end > start && end <= given.length)
       at = end
     }
   }),
-  'a text in pieces comes out as the whole does': fc.property(
+  'a text in pieces yields the same as the whole': fc.property(
     text,
     fc.array(fc.nat(200), { maxLength: 8 }),
     (given, places) => {
@@ -62,14 +62,14 @@ export const target = fuzzTarget('dlp', {
       assert.equal(told, redacted(given, scanner.scan(given)))
     },
   ),
-  'any bytes can be looked through, and what was JSON stays it': fc.property(json, (given) => {
+  'any bytes can be scanned, and JSON stays JSON': fc.property(json, (given) => {
     const bytes = Buffer.from(given)
     const { found } = findInJson(bytes, scanner, 1_000_000)
     const told = redactedJson(bytes, found)
     if (found.length === 0) assert.deepEqual(told, bytes)
     if (isJson(bytes)) JSON.parse(told.toString())
   }),
-  'a message goes on as strict JSON or is refused': fc.property(json, (given) => {
+  'a message is forwarded as strict JSON or refused': fc.property(json, (given) => {
     const bytes = Buffer.from(given)
     if (!isJson(bytes)) return
     const profile = compileProfile('p', DEFAULTS)

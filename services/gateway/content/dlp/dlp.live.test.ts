@@ -17,7 +17,7 @@ const SERVERS = ['notes', 'payments', 'crm', 'public', 'lost', 'own', 'bare']
 
 const ADMIN = 'a-token-of-the-test'
 
-/** Everything is allowed, but to pay a person has to say yes. */
+/** Allows everything, but payments need an approval. */
 const policies = policiesFile([
   testPolicy({
     rules: [
@@ -34,7 +34,7 @@ let gateway: GatewayProcess
 before(async () => {
   dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
   upstream = await startScriptedUpstream()
-  // The configuration that the page shows.
+  // The configuration of the page.
   const example = JSON.parse(/```json\n([^`]+)```/.exec(await readFile(PAGE, 'utf8'))?.[1] ?? '{}')
   const plain = { namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal', auth: { type: 'none' } }
   const own: Record<string, object> = {
@@ -49,7 +49,7 @@ before(async () => {
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
   const policyFile = path.join(dir, 'policies.json')
   await writeFile(policyFile, policies)
-  // The server's own `none` is stronger than the profile that the gateway binds to it.
+  // The server's own `none` takes precedence over the binding of the gateway.
   const dlp = { ...example.dlp, servers: { ...example.dlp.servers, bare: 'payments' } }
   gateway = await startGatewayProcess({
     servers: Object.fromEntries(SERVERS.map((name) => [name, upstream.url])),
@@ -106,7 +106,7 @@ async function hits(detector: string, direction: string, action: string): Promis
   )
 }
 
-test('arguments are forwarded with marks in place of what was found, and every other byte as it came', async () => {
+test('arguments are forwarded with hits replaced, and all other bytes unchanged', async () => {
   // Shows D3.dlp.profile.requestAction.redact, D3.label.plat_gateway_dlp_hits_total.direction.arguments.
   // Shows D3.dlp.dlpProfiles, D3.dlp.defaultProfile, D3.dlp.profile.detectors, D3.dlp.profile.requestAction,
   // D3.metric.plat_gateway_dlp_hits_total.
@@ -127,7 +127,7 @@ test('a message without a hit is forwarded byte for byte', async () => {
   assert.equal(sent(), body)
 })
 
-test('names of members are redacted, and refused where two would become one', async () => {
+test('member names are redacted, and refused if two would become equal', async () => {
   answers('{"content":[]}')
   await ask('notes', call(`{"${CARD}":1,"b":2}`))
   assert.equal(sent(), call('{"[REDACTED:credit_card]":1,"b":2}'))
@@ -136,7 +136,7 @@ test('names of members are redacted, and refused where two would become one', as
   assert.equal(upstream.received.length, count)
 })
 
-test('what names the call cannot be redacted, and is refused', async () => {
+test('hits in the name of a call cannot be redacted, and are refused', async () => {
   answers('{"contents":[]}')
   const count = upstream.received.length
   const read = (uri: string) => `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"${uri}"}}`
@@ -150,7 +150,7 @@ test('what names the call cannot be redacted, and is refused', async () => {
   assert.match(sent(), /"card":"\[REDACTED:credit_card\]"/)
 })
 
-test('a profile that denies refuses the call, and nobody sees what was in it', async () => {
+test('a profile with deny refuses the call, and reveals nothing of it', async () => {
   // Shows D3.dlp.profile.requestAction.deny.
   // Shows D3.dlp.servers.
   answers('{"content":[]}')
@@ -164,7 +164,7 @@ test('a profile that denies refuses the call, and nobody sees what was in it', a
   await until(async () => (await gateway.ledger()).some((line) => line.includes('dlp_denied')), 'the record')
 })
 
-test('a profile that audits lets pass and counts, and refuses secrets where it says so', async () => {
+test('a profile with audit allows and counts hits, and refuses secrets with onSecret', async () => {
   // Shows D3.dlp.profile.requestAction.audit.
   // Shows D3.dlp.profile.onSecret, D3.dlp.profile.custom.
   answers('{"content":[]}')
@@ -176,10 +176,10 @@ test('a profile that audits lets pass and counts, and refuses secrets where it s
   assert.equal(errorOf(await ask('crm', call(`{"t":"${TOKEN}"}`))), 'dlp_denied')
   const jwt = call(`{"t":"${JWT}"}`)
   await ask('crm', jwt)
-  assert.equal(sent(), jwt, 'a detector that the profile does not name finds nothing')
+  assert.equal(sent(), jwt, 'detectors not in the profile find nothing')
 })
 
-test('a server can be without a profile, or have its own; one that names a profile that is not there is closed', async () => {
+test('a server can have no profile, or its own; calls of one with an unknown profile are denied', async () => {
   // Shows D3.dlp.none, D3.dlp.precedence, D3.registry.dlpProfile, D3.registry.url, D2.server.dlpProfile,
   // D2.server.dlpProfile.none, D2.server.dlpProfile.precedence.
   answers(`{"content":[{"type":"text","text":"${CARD}"}]}`)
@@ -196,7 +196,7 @@ test('a server can be without a profile, or have its own; one that names a profi
   assert.equal(upstream.received.length, count)
 })
 
-test('answers are redacted: text, structured content, keys; what is under seal or names something is not', async () => {
+test('results are redacted: text, structured content, keys; sealed texts and identifiers are not', async () => {
   // Shows D3.dlp.profile.responseAction.redact.
   // Shows D3.dlp.profile.responseAction.
   const pem = JSON.stringify(PEM).slice(1, -1)
@@ -220,7 +220,7 @@ test('answers are redacted: text, structured content, keys; what is under seal o
   assert.match(list.result.nextCursor, /^p1\./)
 })
 
-test('events of a stream are redacted one by one: progress, logs, questions, the result', async () => {
+test('events of a stream are redacted one by one: progress, logs, requests, the result', async () => {
   upstream.answers((_, response) => {
     const event = (message: object) =>
       `event: message\nid: e1\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`
@@ -245,7 +245,7 @@ test('events of a stream are redacted one by one: progress, logs, questions, the
   assert.equal(messages[3].result.content[0].text, mark)
 })
 
-test('people see and approve the arguments as they are forwarded', async () => {
+test('approvers see the arguments as they are forwarded', async () => {
   answers('{"content":[]}')
   const args = `{"card":"${CARD}","amount":12}`
   const paying = ask('notes', call(args).replace('"add"', '"pay"'))
@@ -268,7 +268,7 @@ test('people see and approve the arguments as they are forwarded', async () => {
   assert.ok(sent().includes(redacted))
 })
 
-test('an answer that must not pass is refused, in the middle of a stream too', async () => {
+test('a forbidden result is refused, also within a stream', async () => {
   answers(`{"content":[{"type":"text","text":"${TOKEN}"}]}`)
   const answer = await ask('crm', call('{}'))
   assert.equal(errorOf(answer), 'dlp_denied')
@@ -290,7 +290,7 @@ test('an answer that must not pass is refused, in the middle of a stream too', a
   assert.ok(!text.includes(TOKEN))
 })
 
-test('a message with more text than is scanned is refused, also when the text is a file in base64', async () => {
+test('a message with more text than maxScanBytes is refused, also for a file in base64', async () => {
   // Shows D3.dlp.profile.maxScanBytes, D3.dlp.profile.onOversize, D3.limit.dlpScan.
   answers('{"content":[]}')
   const count = upstream.received.length
@@ -305,7 +305,7 @@ test('a message with more text than is scanned is refused, also when the text is
   assert.ok(sent() === small.replace(CARD, '[REDACTED:credit_card]'))
 })
 
-test('nothing that was found is in the ledger or the log', async () => {
+test('no hit is in the ledger or the log', async () => {
   const kept = (await gateway.ledger()).join('\n') + gateway.complaints().join('\n')
   for (const value of [CARD, '4111111111111111', TOKEN, JWT, random(64), 'alice@example.com', 'KD-123456']) {
     assert.ok(!kept.includes(value), value)

@@ -3,7 +3,7 @@ import { DETECTOR_IDS } from './detectors/table.ts'
 import { compileProfile, type ProfileConfig } from './profile.ts'
 import { Redaction } from './redaction.ts'
 
-/** Every detector, those included that a profile has to name. */
+/** Every detector, including those that are off by default. */
 const EVERYTHING: ProfileConfig = {
   detectors: [...DETECTOR_IDS],
   custom: [],
@@ -16,8 +16,8 @@ const EVERYTHING: ProfileConfig = {
 }
 
 /**
- * Takes out of arguments whatever a profile finds, whatever it would do about it in a call. Without a profile of that name every detector
- * looks. Null: there is more of it than is read, or it is no strict JSON.
+ * Redacts all hits of a profile in arguments, whatever its actions. Without a profile of that name all detectors
+ * are used. Returns null if the text is too long, or not strict JSON.
  */
 export function createEraser(
   profiles: Readonly<Record<string, ProfileConfig>>,

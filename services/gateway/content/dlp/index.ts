@@ -11,15 +11,15 @@ export { createScreens } from './screens.ts'
 
 export interface DlpOptions extends Pick<RedactOptions, 'texts'> {
   readonly config: BindingsConfig
-  /** `dlpProfile` of the server or route that a call goes to; null: it names none. */
+  /** Returns the `dlpProfile` of a call's server or route, or null. */
   readonly ownProfile: (call: Call<'target'>) => string | null
   readonly metrics: GatewayMetrics
 }
 
-/** Data-loss prevention (docs/spec/gateway.md): profiles of detectors over what agents send and what they are sent. */
+/** Data-loss prevention (docs/spec/gateway.md): profiles of detectors for texts sent by and to agents. */
 export interface Dlp {
   readonly stage: Stage<'redact', 'identity' | 'target', 'redacted'>
-  /** For the answer of one call; null: nothing looks at it. */
+  /** Returns the redactor of a call's response, or null if it is not scanned. */
   redactor(call: Call<'identity' | 'target'>): Redactor | Denial | null
 }
 

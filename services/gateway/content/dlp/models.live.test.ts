@@ -54,12 +54,12 @@ after(async () => {
 const client = (route: string) =>
   new OpenAI({ baseURL: `${gateway.url}/llm/${route}/v1`, apiKey: gateway.token, maxRetries: 0 })
 
-const asking = (content: string) => ({ model: 'small-1', messages: [{ role: 'user' as const, content }] })
+const chatRequest = (content: string) => ({ model: 'small-1', messages: [{ role: 'user' as const, content }] })
 
 async function streamed(route: string, pieces: readonly string[]): Promise<{ text: string; usage: unknown }> {
   upstream.answers({ text: pieces })
   const stream = await client(route).chat.completions.create({
-    ...asking('Tell me.'),
+    ...chatRequest('Tell me.'),
     stream: true,
     stream_options: { include_usage: true },
   })
@@ -72,16 +72,16 @@ async function streamed(route: string, pieces: readonly string[]): Promise<{ tex
   return { text, usage }
 }
 
-test('what is sent to a model and what it answers is redacted, by the profile of the namespace', async () => {
+test('requests and responses of a model are redacted by the profile of the namespace', async () => {
   // Shows D3.dlp.namespaces.
   upstream.answers({ text: [`It is ${TOKEN}.`] })
-  const answer = await client('plain').chat.completions.create(asking(`My card is ${CARD}.\nPay.`))
+  const answer = await client('plain').chat.completions.create(chatRequest(`My card is ${CARD}.\nPay.`))
   assert.equal(answer.choices[0]?.message.content, 'It is [REDACTED:github_token].')
   const body = JSON.parse(upstream.calls.at(-1)?.body ?? '{}')
   assert.deepEqual([body.model, body.messages[0].content], ['small-1', 'My card is [REDACTED:credit_card].\nPay.'])
 })
 
-test('a stream is redacted however its text is cut, and nothing else of it changes', async () => {
+test('a stream is redacted for any split of its text, and otherwise unchanged', async () => {
   const text = `Key ${TOKEN}, card ${CARD}, and\n${PEM}\nthat is all 12`
   const expected =
     'Key [REDACTED:github_token], card [REDACTED:credit_card], and\n[REDACTED:private_key]\nthat is all 12'
@@ -126,14 +126,14 @@ test('streams of the messages API are redacted for its official client, and end 
   await assert.rejects(refused, /github_token/)
 })
 
-test('a secret that must not pass ends the stream with an error, and none of it is sent', async () => {
+test('a forbidden secret ends the stream with an error, and no part of it is sent', async () => {
   // Shows D3.dlp.models.
   const pieces = ['Here it is: ', ...(TOKEN.match(/.{1,5}/g) ?? []), ' - use it.']
   upstream.answers({ text: pieces })
   const response = await fetch(`${gateway.url}/llm/strict/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...asking('Tell me.'), stream: true }),
+    body: JSON.stringify({ ...chatRequest('Tell me.'), stream: true }),
   })
   const text = await response.text()
   assert.match(text, /"code":"dlp_denied"/)
@@ -143,9 +143,9 @@ test('a secret that must not pass ends the stream with an error, and none of it 
 test('a route can have its own profile, or none', async () => {
   // Shows D3.route.dlpProfile, D2.model.dlpProfile, D2.model.dlpProfile.none.
   upstream.answers({ text: ['fine'] })
-  await assert.rejects(client('own').chat.completions.create(asking(TOKEN)), { status: 403, code: 'dlp_denied' })
+  await assert.rejects(client('own').chat.completions.create(chatRequest(TOKEN)), { status: 403, code: 'dlp_denied' })
   upstream.answers({ text: [TOKEN] })
-  const answer = await client('free').chat.completions.create(asking(TOKEN))
+  const answer = await client('free').chat.completions.create(chatRequest(TOKEN))
   assert.equal(answer.choices[0]?.message.content, TOKEN)
   assert.match(upstream.calls.at(-1)?.body ?? '', new RegExp(TOKEN))
 })

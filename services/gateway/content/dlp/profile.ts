@@ -5,26 +5,26 @@ import { detectorRows } from './detectors/table.ts'
 import { createCustom } from './scan/custom.ts'
 import { Scanner } from './scan/scanner.ts'
 
-/** A profile as gateway.json writes it, defaults filled in. */
+/** A profile of gateway.json with defaults. */
 export type ProfileConfig = Static<typeof profileSchema>
 
-/** What is done about a hit. */
+/** Action for a hit. */
 export type Action = 'audit' | 'redact' | 'deny'
 
 const ORDER = ['off', 'audit', 'redact', 'deny'] as const
 
-/** What a profile does in one direction. */
+/** Settings of a profile for one direction. */
 export interface Direction {
   readonly scanner: Scanner
-  /** For personal data, and for secrets. */
+  /** Actions for personal data and secrets. */
   readonly action: Readonly<Record<'personal' | 'secret', Action>>
   readonly onOversize: 'audit' | 'deny'
 }
 
-/** A profile, ready to be used. */
+/** A compiled profile. */
 export interface Profile {
   readonly name: string
-  /** Null: nothing is looked at in this direction. */
+  /** Null if this direction is not scanned. */
   readonly arguments: Direction | null
   readonly response: Direction | null
   readonly maxScanBytes: number

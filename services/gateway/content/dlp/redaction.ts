@@ -11,27 +11,27 @@ export type CountHit = (detector: string, direction: DirectionName, action: Acti
 
 export type DirectionName = 'arguments' | 'response'
 
-/** What is counted when a message has more text than its profile reads. */
+/** Counted when a message exceeds the scan limit of its profile. */
 export const OVERSIZE = 'oversize'
 
 const WORDS = { arguments: 'the arguments hold', response: 'the answer holds' } as const
 
-/** A message as it may go on. */
+/** A redacted message. */
 export interface RedactedMessage {
-  /** The input itself when nothing in it is replaced. */
+  /** Identical to the input if nothing is replaced. */
   readonly bytes: Uint8Array
-  /** With every hit replaced, also those that pass: for people and classifiers. */
+  /** All hits replaced, including audited ones: for people and classifiers. */
   readonly shown: Uint8Array
   readonly hits: number
 }
 
-/** What one profile makes of the texts of one message, or of one answer in pieces. */
+/** Applies a profile to the texts of one message, or of one streamed response. */
 export class Redaction implements Redactor {
   readonly #profile: Profile
   readonly #direction: Direction
   readonly #name: DirectionName
   readonly #count: CountHit
-  /** Characters of pieces that may still be scanned. */
+  /** Remaining characters of the scan limit for pieces. */
   #left: number
 
   constructor(profile: Profile, direction: Direction, name: DirectionName, count: CountHit) {
@@ -53,7 +53,7 @@ export class Redaction implements Redactor {
     if (tooLong !== null) return tooLong
     if (found.length === 0) return { bytes: json, shown: json, hits: 0 }
     try {
-      // Two members of one name would be two messages.
+      // Equal member names would make the message ambiguous.
       checkJson(json)
       return this.#judgeFound(json, found.filter(allowedBy(json, where)), where)
     } catch (error) {
@@ -66,7 +66,7 @@ export class Redaction implements Redactor {
     const hits = found.flatMap((one) => one.hits)
     const fixed = spansOf(json, where.fixed)
     const inName = found.some((one) => fixed.some((span) => isWithin(one, span)))
-    const denial = this.#tell(hits)
+    const denial = this.#countHits(hits)
     if (denial !== null) return inName ? unnamed(denial) : denial
     const enforced = found.flatMap((one) => {
       const replaced = one.hits.filter(this.isRedacted)
@@ -80,10 +80,10 @@ export class Redaction implements Redactor {
     return { bytes, shown: isAll ? bytes : redactedJson(json, found), hits: hits.length }
   }
 
-  /** A text that is not JSON, such as the value of a header, and cannot be changed: refused where it would be. */
+  /** Checks text that cannot be changed and is not JSON, such as a header: refused if it would be redacted. */
   fixedText(text: string): Denial | null {
     const hits = this.#direction.scanner.scan(text)
-    const denial = this.#tell(hits)
+    const denial = this.#countHits(hits)
     if (denial !== null) return denial
     const enforced = hits.filter(this.isRedacted)
     return enforced.length === 0 ? null : this.#refuse(enforced)
@@ -95,23 +95,23 @@ export class Redaction implements Redactor {
     return new RedactedPieces(this, new TextStream({ scanner, carry, isRedacted: this.isRedacted, isJson }))
   }
 
-  /** Whether so many more characters of pieces may pass: null; else what is done about it. */
+  /** Returns whether further characters of pieces are scanned, pass unscanned, or are refused. */
   takes(chars: number): 'scanned' | 'unscanned' | Denial {
     if (this.#left < 0) return 'unscanned'
     this.#left -= chars
     return this.#left >= 0 ? 'scanned' : (this.#tooLong() ?? 'unscanned')
   }
 
-  /** What was let go of a text in pieces. */
+  /** Applies actions to released text. */
   released({ text, hits }: Released): string | Denial {
-    return (hits.length === 0 ? null : this.#tell(hits)) ?? text
+    return (hits.length === 0 ? null : this.#countHits(hits)) ?? text
   }
 
   readonly isRedacted = ({ detector }: Pick<Hit, 'detector'>): boolean =>
     actionFor(this.#direction, detector) === 'redact'
 
-  /** Counts hits; a denial where one of them must not pass. */
-  #tell(hits: readonly Hit[]): Denial | null {
+  /** Counts hits; returns a denial if one is forbidden. */
+  #countHits(hits: readonly Hit[]): Denial | null {
     for (const { detector } of hits) this.#count(detector.id, this.#name, actionFor(this.#direction, detector))
     const refused = hits.filter(({ detector }) => actionFor(this.#direction, detector) === 'deny')
     return refused.length === 0 ? null : this.#refuse(refused)
@@ -122,7 +122,7 @@ export class Redaction implements Redactor {
     return deny('dlp_denied', `${WORDS[this.#name]} ${ids}, which the DLP profile ${this.#profile.name} refuses`)
   }
 
-  /** Null: it passes unread. */
+  /** Returns null if the text passes unscanned. */
   #tooLong(): Denial | null {
     const { onOversize } = this.#direction
     this.#count(OVERSIZE, this.#name, onOversize)
@@ -133,7 +133,7 @@ export class Redaction implements Redactor {
   }
 }
 
-/** The record of such a refusal leaves out the name that the caller used: it holds what must not be kept. */
+/** Removes the name of the call from the record of a refusal: it contains the hit. */
 function unnamed(denial: Denial): Denial {
   return { ...denial, data: { unnamed: true } }
 }
@@ -176,16 +176,16 @@ function spansOf(json: Uint8Array, paths: RedactionScope['within']): readonly Sp
   })
 }
 
-/** What stands between strings may reach further than the value that it belongs to; its hits say where they are. */
+/** Text between strings can extend beyond its value; the positions of its hits decide. */
 function isWithin({ start, end, hits, kind }: ScannedText, [first, last]: Span): boolean {
   if (kind === 'gap') return hits.every((hit) => hit.start >= first && hit.end <= last)
   return start > first && end < last
 }
 
-/** Longest name of a member that is left as it is, with what stands between it and its value. */
+/** Maximum length of an unchanged member name, with the separator. */
 const NAME_CHARS = 48
 
-/** The plain name of the member whose value a string is; null: it is none, or has another name. */
+/** Returns the unescaped name of the member of a string value, or null. */
 function nameBefore(json: Uint8Array, { start, kind }: ScannedText): string | null {
   if (kind !== 'value') return null
   const before = Buffer.from(json.subarray(Math.max(0, start - 1 - NAME_CHARS), start - 1)).toString('latin1')

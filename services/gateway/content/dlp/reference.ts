@@ -1,6 +1,6 @@
 import { detectorRows } from './detectors/table.ts'
 
-/** The page of the detectors, out of their table. */
+/** Writes the page of the detectors from their table. */
 export function detectorsReference(): string {
   const rows = detectorRows().map(({ id, secret, byDefault, finds, validated }) => {
     const kind = secret ? 'secret' : 'personal'

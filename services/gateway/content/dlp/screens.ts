@@ -5,17 +5,17 @@ import { createHitCounter } from './metrics.ts'
 import { compileProfile, type Direction, type Profile, type ProfileConfig } from './profile.ts'
 import { type CountHit, type DirectionName, Redaction } from './redaction.ts'
 
-/** What one profile makes of JSON that the gateway keeps and gives back: the same bytes where nothing is to be replaced. */
+/** Applies one profile to stored JSON; returns the same bytes if nothing is replaced. */
 export interface Screen {
-  /** On its way in, as arguments are. */
+  /** Applies the settings for arguments, before JSON is stored. */
   taken(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
-  /** On its way out, as answers are. */
+  /** Applies the settings for responses, before JSON is returned. */
   given(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
 }
 
 const OPEN: Screen = { taken: (json) => json, given: (json) => json }
 
-/** Profiles by the names that resources give, compiled when they are first asked for. Null: `dlpProfiles` has none of this name. */
+/** Returns profiles by name, compiled at first use, or null if there is none. */
 export function createScreens(
   profiles: Readonly<Record<string, ProfileConfig>>,
   metrics: GatewayMetrics,

@@ -11,25 +11,25 @@ import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import type { Profile } from './profile.ts'
 import { type CountHit, Redaction } from './redaction.ts'
 
-/** What a plane says of its requests. */
+/** Request texts of a plane. */
 export interface RequestTexts {
   readonly where: RedactionScope
-  /** The same body with other bytes. */
+  /** Returns the body with other bytes. */
   rewritten(body: Body, bytes: Uint8Array): Body | Denial
-  /** Texts of the body that headers repeat: they cannot be changed with it. */
+  /** Texts of the body repeated in headers, which cannot be changed. */
   repeated(call: Pick<Call, 'wire'>): readonly string[]
 }
 
 export interface RedactOptions {
   readonly profileOf: (call: Call<'identity' | 'target'>) => Profile | null | Denial
-  /** By the kind of the target; undefined: its requests are looked at as a whole, and cannot be changed. */
+  /** By kind of target; requests of other kinds are scanned as a whole and cannot be changed. */
   readonly texts: Readonly<Partial<Record<Target['kind'], RequestTexts>>>
   readonly count: CountHit
 }
 
 const NOTHING = { redacted: null } as const
 
-/** The stage `redact`: what must not leave is taken out of the arguments, or refused, before anybody sees them. */
+/** The stage `redact`: redacts or refuses arguments before any later stage sees them. */
 export function createRedactStage({
   profileOf,
   texts,
@@ -76,10 +76,10 @@ function redact({ call, body, redaction, texts = UNKNOWN }: Work): Verdict<'reda
   return next === body ? facts : { kind: 'replace', body: next, facts }
 }
 
-/** Nothing of such a body can be written anew. */
+/** Such a body cannot be changed. */
 const UNKNOWN: RequestTexts = { where: { fixed: [[]] }, rewritten: (body) => body, repeated: () => [] }
 
-/** The arguments with every hit replaced; a text only for who asks. */
+/** The arguments with every hit replaced; text only on demand. */
 class View implements RedactedView {
   readonly hits: number
   readonly #body: Body

@@ -18,8 +18,8 @@ function streamed(scanner: Scanner, pieces: readonly string[], carry = 256) {
   let text = ''
   const ids: string[] = []
   for (const released of [...pieces.map((piece) => () => stream.push(piece)), () => stream.end()]) {
-    const { text: told, hits } = released()
-    text += told
+    const { text: piece, hits } = released()
+    text += piece
     ids.push(...hits.map(({ detector }) => detector.id))
   }
   return { text, ids }
@@ -36,7 +36,7 @@ const cutAt = (text: string, places: readonly number[]) => {
 }
 
 for (const { id, near = '', after = '', finds } of samples) {
-  test(`${id} is found over every boundary between two pieces, and in single characters`, () => {
+  test(`${id} is found for every split into two pieces, and in single characters`, () => {
     // Shows D3.dlp.profile.streamCarryBytes.
     const scanner = rows.find((row) => row.id === id)?.byDefault === true ? validated : everything
     const text = `It says: ${near}${finds}${after} and goes on.`
@@ -49,7 +49,7 @@ for (const { id, near = '', after = '', finds } of samples) {
   })
 }
 
-/** Texts in which much nearly is something. */
+/** Texts with many near misses. */
 const part = fc.oneof(
   fc.constantFrom(
     ...samples.flatMap(({ near = '', after = '', finds, misses }) => [`${near}${finds}${after}`, misses]),
@@ -79,7 +79,7 @@ const part = fc.oneof(
 )
 const text = fc.array(part, { maxLength: 10 }).map((parts) => parts.join(''))
 
-test('for any pieces, what is let go is what the whole text would be', () => {
+test('any split into pieces yields the result of the whole text', () => {
   fc.assert(
     fc.property(text, fc.array(fc.nat(3000), { maxLength: 12 }), fc.boolean(), (given, places, all) => {
       const scanner = all ? everything : validated
@@ -93,46 +93,46 @@ test('for any pieces, what is let go is what the whole text would be', () => {
   )
 })
 
-test('text that nothing can become of is not held back', () => {
+test('text that cannot become a hit is not held back', () => {
   const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: false })
-  const told = ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'].map(
+  const released = ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'].map(
     (piece) => stream.push(piece).text,
   )
-  assert.deepEqual(told, ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'])
+  assert.deepEqual(released, ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'])
 })
 
-test('a key of any length is held in little room, and nothing of it passes', () => {
+test('a key of any length is held in little memory, and no part of it passes', () => {
   const lines = `${'q7Zp2mXw9KcR4tYb'.repeat(4)}\n`.repeat(2000)
   const text = `here: ${PEM.replace(/\n[^-]+\n/, `\n${lines}`)} end`
   const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: false })
-  let told = ''
-  for (let at = 0; at < text.length; at += 997) told += stream.push(text.slice(at, at + 997)).text
-  told += stream.end().text
-  assert.equal(told, 'here: [REDACTED:private_key] end')
+  let released = ''
+  for (let at = 0; at < text.length; at += 997) released += stream.push(text.slice(at, at + 997)).text
+  released += stream.end().text
+  assert.equal(released, 'here: [REDACTED:private_key] end')
   assert.ok(validated.looked < 40 * text.length, String(validated.looked))
 })
 
-test('a long key does not look like a shorter one for being held in little room', () => {
+test('a long key does not look like a shorter one because its middle is dropped', () => {
   const given = `ops_eyJ${random(600)}_`
   assert.deepEqual(streamed(everything, cutAt(given, [513]), 512), whole(everything, given))
-  // What begins within a hit that is held may be another one.
+  // A hit can begin within another one that is held.
   const both = `01019040035 ops_eyJ${random(600)}+sk_live_${random(24)} end`
   assert.deepEqual(streamed(validated, cutAt(both, [630]), 256), whole(validated, both))
 })
 
-test('a number behind a run that looks random is judged alike in pieces and in one text', () => {
+test('a number after a random run has the same result in pieces and in one text', () => {
   const given = 'ABSKQmVkcm9ja0FQSUtleSq7Zp2mXw9KcR4tYb6NvL8sHd3JfG5k912-70-1234.131052-308T'
   assert.deepEqual(streamed(everything, [given]), whole(everything, given))
 })
 
-test('the rest of a key does not pass where something undecided stands before it', () => {
+test('the rest of a key does not pass after undecided text', () => {
   // `eyJ-` may begin a token until more than `carry` characters stand behind it.
   const given = `eyJ-ops_eyJ${random(600)}`
   for (const cut of [513, 540, 600])
     assert.deepEqual(streamed(everything, cutAt(given, [cut]), 512), whole(everything, given))
 })
 
-test('what is only audited goes on as it came, whatever its length, and is counted', () => {
+test('audited hits of any length pass unchanged, and are counted', () => {
   const lines = `${'q7Zp2mXw9KcR4tYb'.repeat(4)}\n`.repeat(100)
   const text = `here: ${PEM.replace(/\n[^-]+\n/, `\n${lines}`)} and 4111 1111 1111 1111 end`
   for (const size of [1, 50, 977]) {
@@ -142,20 +142,20 @@ test('what is only audited goes on as it came, whatever its length, and is count
       isRedacted: ({ detector }) => !detector.secret,
       isJson: false,
     })
-    let told = ''
+    let sent = ''
     const ids = new Set<string>()
     for (let at = 0; at <= text.length; at += size) {
       const released = at < text.length ? stream.push(text.slice(at, at + size)) : stream.end()
-      told += released.text
+      sent += released.text
       for (const { detector } of released.hits) ids.add(detector.id)
     }
-    told += stream.end().text
-    assert.equal(told, text.replace('4111 1111 1111 1111', '[REDACTED:credit_card]'))
+    sent += stream.end().text
+    assert.equal(sent, text.replace('4111 1111 1111 1111', '[REDACTED:credit_card]'))
     assert.deepEqual([...ids], ['private_key', 'credit_card'])
   }
 })
 
-test('without carry each piece stands alone; with little of it no more is held back', () => {
+test('without carry each piece is scanned alone; a small carry limits the held text', () => {
   const token = `ghp_${'q7Zp2mXw9KcR4tYb6NvL8sHd3JfG5kQa1ThW'}`
   assert.deepEqual(streamed(validated, [`a ${token} b`], -1), {
     text: 'a [REDACTED:github_token] b',
@@ -167,7 +167,7 @@ test('without carry each piece stands alone; with little of it no more is held b
   assert.equal(streamed(validated, [`a ${token} b`], 16).text, 'a [REDACTED:github_token] b')
 })
 
-test('a custom expression is found over boundaries as far as the carry goes', () => {
+test('a custom expression matches across pieces within the carry', () => {
   const detector = {
     id: 'case_number',
     secret: false,
@@ -185,15 +185,15 @@ test('a custom expression is found over boundaries as far as the carry goes', ()
   assert.deepEqual(streamed(scanner, [...given], 32), expected)
 })
 
-test('pieces of JSON stay JSON: outside of strings a mark stands in quotes', () => {
+test('pieces of JSON stay JSON: outside of strings a replacement is quoted', () => {
   const given = '{"a":4111111111111111,"b":"x\\"4111 1111 1111 1111","c":[4111111111111111]}'
   for (let at = 1; at < given.length; at++) {
     const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: true })
-    const told =
+    const released =
       cutAt(given, [at])
         .map((piece) => stream.push(piece).text)
         .join('') + stream.end().text
     const mark = '[REDACTED:credit_card]'
-    assert.deepEqual(JSON.parse(told), { a: mark, b: `x"${mark}`, c: [mark] })
+    assert.deepEqual(JSON.parse(released), { a: mark, b: `x"${mark}`, c: [mark] })
   }
 })

@@ -3,34 +3,34 @@ import { marker, redacted } from './json/strings.ts'
 import { type Hit, LOOK_BACK_CHARS, type OpenHit } from './scan/scan-state.ts'
 import type { Piece, Scanner } from './scan/scanner.ts'
 
-/** Hits that overlap one another without end are held back so far, in characters. */
+/** Maximum length of held overlapping hits, in characters. */
 const MAX_HELD_CHARS = 16_384
 
-/** What a piece of a text lets go. */
+/** Released text of a piece. */
 export interface Released {
   readonly text: string
   readonly hits: readonly Hit[]
 }
 
 /**
- * Of a hit that is certain and goes on so many characters at its end are kept: there its own end is told. It is more than the longest run
+ * Characters kept at the end of a certain, continuing hit, to find its end. More than the longest run
  * that can look random, so that a longer one does not look shorter.
  */
 const KEPT_TAIL_CHARS = 640
 
 export interface TextStreamParts {
   readonly scanner: Scanner
-  /** Most characters that are held back for what is not certain. */
+  /** Maximum held characters that are undecided. */
   readonly carry: number
-  /** Whether a hit is replaced; others are only told. */
+  /** Returns whether a hit is replaced; others are only reported. */
   readonly isRedacted: (hit: Pick<Hit, 'detector'>) => boolean
-  /** The text is JSON: outside of its strings a mark needs quotes. */
+  /** The text is JSON: outside of its strings replacements need quotes. */
   readonly isJson: boolean
 }
 
 /**
- * A text that comes in pieces. What may still become a hit is held back until it is told, and nothing else is: for any pieces, what is
- * let go in all is what the whole text would be. At most `carry` characters are held back for what is not certain; negative: none,
+ * A text in pieces. Only possible hits are held back until decided: for any pieces, the total
+ * released text is that of the whole text. At most `carry` undecided characters are held back; if negative, none,
  * and each piece is scanned alone.
  */
 export class TextStream {
@@ -39,7 +39,7 @@ export class TextStream {
   readonly #isRedacted: (hit: Pick<Hit, 'detector'>) => boolean
   #before = ''
   #held = ''
-  /** Characters since the last boundary of a hit; undefined: there was none. */
+  /** Characters since the last hit boundary, or undefined. */
   #sinceHit: number | undefined
   readonly #quotes: Quotes | null
   readonly #escapes: EscapeDecoder | null
@@ -58,13 +58,13 @@ export class TextStream {
     const { hits, decidedTo, openHits } = this.#scanner.begun(this.#piece, this.#carry)
     const crossing = hits.find((hit) => hit.start < decidedTo && hit.end > decidedTo)
     const limit = crossing?.start ?? decidedTo
-    // What is a hit already is held for what overlaps it, and is not among what is uncertain.
+    // Certain hits are held for overlaps and are not undecided.
     const isLittle = this.#held.length - decidedTo <= this.#carry && this.#held.length - limit <= MAX_HELD_CHARS
     if (isLittle) return this.#release(hits, limit)
     return this.#force(openHits)
   }
 
-  /** Whatever is held back, since nothing follows. */
+  /** Releases the held text, since no more follows. */
   end(): Released {
     if (this.#escapes !== null) this.#held += this.#escapes.end()
     return this.#release(this.#scanner.ended(this.#piece), this.#held.length)
@@ -75,8 +75,8 @@ export class TextStream {
   }
 
   /**
-   * More is undecided than may be held back. Everything but the last `carry` characters is judged as if nothing followed, up to the first
-   * hit that is still open and will be replaced: from there on the text stays, without its middle.
+   * Too much is undecided. Decides everything but the last `carry` characters as if no text followed, up to the first
+   * open hit that will be replaced: from there on the text stays, without its middle.
    */
   #force(openHits: readonly OpenHit[]): Released {
     const hits = this.#scanner.ended(this.#piece)
@@ -104,7 +104,7 @@ export class TextStream {
     return { text, hits: gone }
   }
 
-  /** Of what is certain to be replaced the middle is forgotten: it may be long. */
+  /** Drops the middle of a certain hit that will be replaced: it may be long. */
   #shorten(sureAt: number): void {
     const least = sureAt + KEPT_TAIL_CHARS
     if (this.#held.length > least) this.#held = this.#held.slice(0, sureAt) + this.#held.slice(-KEPT_TAIL_CHARS)
@@ -126,7 +126,7 @@ function endOfCrossing(hits: readonly Hit[], at: number): number | undefined {
   return hits.find((hit) => hit.start < at && hit.end > at)?.end
 }
 
-/** Whether a JSON text that comes in pieces is within a string. */
+/** Tracks whether a JSON text in pieces is within a string. */
 class Quotes {
   #isOpen = false
   #isEscaped = false

@@ -8,12 +8,12 @@ const guard = Type.Object({
   type: Type.Enum(['openai-moderation', 'llama-prompt-guard', 'lakera', 'bedrock-guardrail', 'http-json'], {
     description: 'Protocol of the classifier.',
   }),
-  url: Type.String({ minLength: 1, format: 'http-url', description: 'Where it stands; checked for residency.' }),
-  model: key.text('Model that it shall use; for `lakera` the project.'),
+  url: Type.String({ minLength: 1, format: 'http-url', description: 'Its URL; checked for residency.' }),
+  model: key.text('Model to use; for `lakera` the project.'),
   apiKeyFile: key.file('Its key.'),
   on: Type.Array(Type.Enum(['toolResult', 'toolArgs', 'llmPrompt']), {
     default: ['toolResult'],
-    description: 'What it reads.',
+    description: 'Texts to classify.',
   }),
   namespaces: key.texts('Globs; default all.'),
   servers: key.texts('Globs; default all; may name `llm/<route>`.'),
@@ -22,25 +22,25 @@ const guard = Type.Object({
     default: 0.5,
     exclusiveMinimum: 0,
     maximum: 1,
-    description: 'Score from which text is bad.',
+    description: 'Minimum score of bad text.',
   }),
   label: key.text('Taint label of bad text.', 'prompt-injection-suspected'),
-  action: key.choice(['taint', 'block'], 'taint', 'What bad text does.'),
-  timeoutMs: key.millis('Time for one answer.', 300),
-  failOpen: key.flag('Proceed without an answer, audited as `guard_unavailable`.', true),
+  action: key.choice(['taint', 'block'], 'taint', 'Effect of bad text.'),
+  timeoutMs: key.millis('Time for one response.', 300),
+  failOpen: key.flag('Proceed without a response, audited as `guard_unavailable`.', true),
   maxBytes: key.whole('Bytes of one window; longer text is read in up to 32.', 16_384, 1),
-  scorePath: key.text('Where the score stands in the answer.', 'score'),
-  category: key.text('Category that counts.'),
-  positiveIndex: key.whole('Class that is bad.', 1, 0),
+  scorePath: key.text('Path of the score in the response.', 'score'),
+  category: key.text('Relevant category.'),
+  positiveIndex: key.whole('Index of the bad class.', 1, 0),
   region: key.text('Cloud region.'),
   jurisdiction: key.jurisdiction(
     'Where it runs; checked against the SovereigntyPolicy; default as a cloud region says.',
   ),
 })
 
-/** One guard of gateway.json, defaults filled in. */
+/** One guard of gateway.json with defaults. */
 export type GuardConfig = Readonly<Static<typeof guard>>
-/** What a guard can read. */
+/** Kinds of texts that a guard can read. */
 export type GuardTarget = GuardConfig['on'][number]
 
 /** Injection classifiers (docs/spec/gateway.md). */
@@ -55,7 +55,7 @@ export const guardsBlock = defineBlock({
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** A rule for each guard: which of its keys cannot be, and why. */
+/** A rule for each guard that returns the invalid key with a message, or null. */
 function each(fault: (entry: Entry) => readonly [key: string, message: string] | null): Rule {
   return ({ guards }) =>
     (Array.isArray(guards) ? guards : []).flatMap((entry: unknown, index): Problem[] => {
@@ -70,7 +70,7 @@ function isEntry(entry: unknown): entry is Entry {
   return typeof entry === 'object' && entry !== null
 }
 
-/** Tokens carry labels with spaces between them, and `*` stands for all. */
+/** Tokens separate labels by spaces, and `*` stands for all. */
 function labelFault({ label }: Entry) {
   const isLabel = label === undefined || (typeof label === 'string' && /^(?!\*$)[\x21-\x7e]{1,64}$/.test(label))
   return isLabel ? null : (['label', 'must be 1 to 64 printable ASCII characters without spaces, and not *'] as const)

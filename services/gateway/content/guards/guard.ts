@@ -7,14 +7,14 @@ import type { GuardConfig, GuardTarget } from './config.ts'
 import type { ClassifierRequest, GuardType } from './types/type.ts'
 import { windowsOf } from './windows.ts'
 
-/** Largest answer of a classifier, in bytes. */
+/** Maximum response size of a classifier, in bytes. */
 const MAX_ANSWER_BYTES = 262_144
-/** Windows of one text that are asked about at once. */
+/** Maximum number of concurrent requests for one text. */
 const WINDOWS_AT_ONCE = 8
 
 /**
- * The verdict of a guard over a text: `flagged` is bad, `unavailable` is not known. `busy`: the guard works, but has too many texts at
- * once, so the text was not sent to it; callers can bring that about, so `failOpen` does not hold for it.
+ * Verdict of a guard about a text: `flagged` is bad, `unavailable` unknown. `busy`: the guard works, but has too many texts at
+ * once, so the text was not sent to it; callers can cause that, so `failOpen` does not apply.
  */
 export type GuardVerdict = 'clean' | 'flagged' | 'unavailable' | 'busy'
 
@@ -22,24 +22,24 @@ export interface GuardParts {
   readonly config: GuardConfig
   readonly type: GuardType
   readonly dialer: Pick<Dialer, 'fetchBytes'>
-  /** Whom its connections believe, and where they may lead. */
+  /** TLS trust roots and allowed destinations. */
   readonly connection: DialOptions
   readonly clock: Clock
   readonly log: Log
-  /** Seconds that one text took. */
+  /** Called with the duration of one text, in seconds. */
   readonly onTook: (seconds: number) => void
-  /** Called for each text that is not read because a bound is met. */
+  /** Called for each text refused by a limit. */
   readonly onRefused?: ((bound: PoolBound) => void) | undefined
 }
 
-/** One classifier of injections (docs/spec/gateway.md, `guards[]`). */
+/** One injection classifier (docs/spec/gateway.md, `guards[]`). */
 export class Guard {
   readonly config: GuardConfig
-  /** Content of `apiKeyFile`; null when there is none. */
+  /** Content of `apiKeyFile`, or null. */
   key: string | null = null
   readonly #parts: GuardParts
   readonly #url: URL
-  /** Empty: not known. */
+  /** Empty if unknown. */
   readonly #jurisdiction: string
   readonly #on: ReadonlySet<GuardTarget>
   readonly #namespaces: Names
@@ -62,22 +62,22 @@ export class Guard {
     this.#tools = namesOf(config.tools)
   }
 
-  /** Whether it reads texts of this kind at all. */
+  /** Returns whether it reads texts of this kind. */
   reads(target: GuardTarget): boolean {
     return this.#on.has(target)
   }
 
-  /** Whether it reads what this caller sends there, or gets from there. */
+  /** Returns whether it applies to this caller and target. */
   guards({ namespace }: Identity, { server, tool }: Target): boolean {
     return fits(this.#namespaces, namespace) && fits(this.#servers, server) && fits(this.#tools, tool)
   }
 
-  /** Texts that it reads now. */
+  /** Number of texts in progress. */
   get reading(): number {
     return this.#texts.used
   }
 
-  /** Reads a text of the session `caller`, in windows where it is long. Never rejects. */
+  /** Classifies a text of the session `caller`, split into windows if it is long. Never rejects. */
   async judge(text: string, target: GuardTarget, caller: string): Promise<GuardVerdict> {
     if (this.#texts.acquire(caller) !== null) return 'busy'
     const { clock, onTook } = this.#parts
@@ -90,7 +90,7 @@ export class Guard {
     }
   }
 
-  /** One bad window is enough; without one, one that nobody could read leaves the whole open. */
+  /** One bad window suffices; without one, an unreadable window makes the verdict `unavailable`. */
   async #read(text: string, target: GuardTarget): Promise<GuardVerdict> {
     const { parts, whole } = windowsOf(text, this.config.maxBytes)
     let judged: GuardVerdict = whole ? 'clean' : 'unavailable'
@@ -104,12 +104,12 @@ export class Guard {
     return judged
   }
 
-  /** Null: there is no answer that can be read. */
+  /** Returns null without a valid response. */
   async #score(text: string, target: GuardTarget): Promise<number | null> {
     const { config, key } = this
     const { type, dialer, connection, clock, log } = this.#parts
     const failed = (error: string) => {
-      log.warn({ guard: config.name, error }, 'a guard gave no answer')
+      log.warn({ guard: config.name, error }, 'no response from a guard')
       return null
     }
     try {
@@ -134,22 +134,22 @@ export class Guard {
         ...connection,
         jurisdiction: this.#jurisdiction,
       })
-      if (status !== 200) return failed(`it answered with status ${status}`)
-      return type.score(parseStrict(bytes), config) ?? failed('its answer holds no score')
+      if (status !== 200) return failed(`status ${status}`)
+      return type.score(parseStrict(bytes), config) ?? failed('its response has no score')
     } catch (error) {
       return failed(reasonOf(error))
     }
   }
 }
 
-/** Tests of which one must hold; null: everything fits. */
+/** Alternative patterns; null matches everything. */
 type Names = readonly ((name: string) => boolean)[] | null
 
 function namesOf(patterns: readonly string[]): Names {
   return patterns.length === 0 ? null : patterns.map(glob)
 }
 
-/** What has no name fits only where none is asked for. */
+/** A missing name matches only without patterns. */
 function fits(names: Names, name: string | null): boolean {
   if (names === null) return true
   if (name === null) return false

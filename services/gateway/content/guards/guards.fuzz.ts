@@ -17,7 +17,7 @@ const config: GuardConfig = {
   region: 'eu-central-1',
 }
 
-/** An answer that is right, with one member put in another place. */
+/** A valid response with one member moved. */
 const nearly = fc
   .tuple(fc.constantFrom(...published), fc.double({ min: 0, max: 1, noNaN: true }), json, fc.nat(8))
   .map(([one, score, odd, at]) => {
@@ -26,9 +26,9 @@ const nearly = fc
     return { one, answer: text === undefined ? null : JSON.parse(text) }
   })
 
-/** Whatever a classifier or a server sends is read without a throw, and a text is cut without a loss. */
+/** Any response of a classifier or server is read without exceptions, and windows lose no text. */
 export const target = fuzzTarget('gateway: guards', {
-  'an answer has a score or none': fc.property(nearly, fc.constantFrom('', 'attack'), ({ one, answer }, category) => {
+  'a response has a score or none': fc.property(nearly, fc.constantFrom('', 'attack'), ({ one, answer }, category) => {
     const guard = { ...config, type: one.type, on: [], namespaces: [], servers: [], tools: [], category }
     const score = typeOf(one.type, {}).score(answer, guard)
     assert.ok(score === null || typeof score === 'number')
@@ -38,7 +38,7 @@ export const target = fuzzTarget('gateway: guards', {
     if (typeof value === 'string' && !value.startsWith('data:')) assert.equal(text, value)
     if (Array.isArray(value)) for (const one of value) assert.ok(text.includes(textOf(one).split('\n')[0] ?? ''))
   }),
-  'windows hold the whole text or say that they do not': fc.property(
+  'windows hold the whole text or report that they do not': fc.property(
     fc.string({ unit: 'binary', maxLength: 400 }),
     fc.integer({ min: 1, max: 64 }),
     (source, maxBytes) => {

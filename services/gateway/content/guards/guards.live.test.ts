@@ -15,21 +15,21 @@ let dir: string
 let upstream: ScriptedUpstream
 let model: ModelServer
 let gateway: GatewayProcess
-/** What classifiers were asked, by the guard's name. */
-const asked = new Map<string, string[]>()
-/** Answers that wait for one another, and how many come together. */
+/** Texts sent to the classifiers, by guard. */
+const classified = new Map<string, string[]>()
+/** Responses held until both requests arrived. */
 const pair: ServerResponse[] = []
 
-/** Resolved when the caller of a stream has seen its progress. */
+/** Resolves when the client of a stream has received its progress. */
 let progressed = Promise.withResolvers<void>()
 
-/** One classifier for all guards: the path names the guard, and ATTACK is an attack. */
+/** One classifier for all guards: the path names the guard, and ATTACK is flagged. */
 const classifier = createServer(async (request, response) => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
   const name = request.url?.slice(1) ?? ''
   const { text, target } = JSON.parse(Buffer.concat(chunks).toString())
-  asked.set(name, [...(asked.get(name) ?? []), `${target} ${text}`])
+  classified.set(name, [...(classified.get(name) ?? []), `${target} ${text}`])
   if (name.startsWith('pair')) {
     pair.push(response)
     if (pair.length === 2) for (const one of pair) one.end('{"score":0}')
@@ -124,7 +124,7 @@ const callOf = (name: string, says: string) => ({
 })
 const call = (name: string, says = 'done') => post('/mcp/notes', callOf(name, says))
 
-/** What arrives of a stream, whose end is sent when its beginning has arrived. */
+/** Reads a stream whose end is sent after its beginning was received. */
 async function streamed(says: string): Promise<string> {
   progressed = Promise.withResolvers()
   const { body } = await send('/mcp/notes', callOf('block_stream', says))
@@ -141,7 +141,7 @@ const outcomesOf = async (tool: string) =>
   (await records()).filter((rec) => rec.kind === 'outcome' && rec.tool === tool)
 const kept = () => readFile(path.join(dir, 'taints.jsonl'), 'utf8')
 
-test('a bad answer labels its session, durably before it arrives, and a policy sees the label', async () => {
+test('a flagged result labels its session, durably before it is sent, and policies see the label', async () => {
   // Shows D3.guards.on.toolResult, D3.guards.action.taint.
   // Shows D3.dlp.guards, D3.guards.name, D3.guards.on, D3.guards.label, D3.guards.action, D3.guards.servers, D3.guards.tools.
   assert.ok((await call('look', 'a recipe')).includes('a recipe'))
@@ -150,12 +150,12 @@ test('a bad answer labels its session, durably before it arrives, and a policy s
   assert.ok((await call('look_again', 'ATTACK')).includes('ATTACK'))
   assert.ok((await kept()).includes('prompt-injection-suspected'))
   assert.equal(errorIn(await call('delete')), 'policy_denied')
-  assert.deepEqual(asked.get('results'), ['toolResult text\na recipe', 'toolResult text\nATTACK'])
+  assert.deepEqual(classified.get('results'), ['toolResult text\na recipe', 'toolResult text\nATTACK'])
   await until(async () => (await outcomesOf('look_again')).length > 0, 'the record')
   assert.deepEqual((await outcomesOf('look_again'))[0]?.taintsAdded, ['prompt-injection-suspected'])
 })
 
-test('a bad answer that is blocked never arrives, in a stream neither, while what came before it does', async () => {
+test('a blocked result is never sent, also in a stream, while earlier messages are', async () => {
   // Shows D3.guards.action.block.
   const whole = await call('block', 'ATTACK')
   assert.deepEqual([errorIn(whole), whole.includes('ATTACK')], ['guard_blocked', false])
@@ -166,43 +166,43 @@ test('a bad answer that is blocked never arrives, in a stream neither, while wha
   assert.ok((await streamed('a recipe')).includes('a recipe'))
 })
 
-test('bad arguments are blocked before the tool sees them, or label the session that wrote them', async () => {
+test('flagged arguments are blocked before the tool gets them, or label the session', async () => {
   // Shows D3.guards.on.toolArgs.
   const seen = upstream.received.length
   assert.equal(errorIn(await call('send', 'ATTACK')), 'guard_blocked')
   assert.equal(upstream.received.length, seen)
   assert.equal(errorIn(await call('send', 'a recipe')), null)
   assert.equal(errorIn(await call('think', 'ATTACK')), null)
-  assert.deepEqual(asked.get('thoughts'), ['toolArgs ATTACK', 'toolResult text\nATTACK'])
+  assert.deepEqual(classified.get('thoughts'), ['toolArgs ATTACK', 'toolResult text\nATTACK'])
   await until(async () => (await outcomesOf('think')).length > 0, 'the record')
   assert.deepEqual((await outcomesOf('think'))[0]?.taintsAdded, ['thought'])
 })
 
-test('a prompt is read before the model gets it', async () => {
+test('a prompt is classified before the model gets it', async () => {
   // Shows D3.guards.on.llmPrompt.
   const ask = (route: string, content: string) =>
     post(`/llm/${route}/v1/chat/completions`, { model: 'm', messages: [{ role: 'user', content }] })
   assert.ok((await ask('small', 'ATTACK')).includes('Hello'))
   assert.ok((await kept()).includes('"asked"'))
-  assert.match(asked.get('prompts')?.[0] ?? '', /^llmPrompt .*ATTACK/s)
+  assert.match(classified.get('prompts')?.[0] ?? '', /^llmPrompt .*ATTACK/s)
   const seen = model.calls.length
   assert.match(await ask('strict', 'ATTACK'), /guard_blocked/)
   assert.equal(model.calls.length, seen)
   assert.ok((await ask('strict', 'a recipe')).includes('Hello'))
 })
 
-test('a guard of other namespaces, servers or tools is never asked', () => {
+test('a guard for other namespaces, servers or tools is never called', () => {
   // Shows D3.guards.namespaces.
-  assert.equal(asked.get('elsewhere'), undefined)
-  assert.ok(asked.get('results')?.every((text) => !text.startsWith('toolArgs')))
+  assert.equal(classified.get('elsewhere'), undefined)
+  assert.ok(classified.get('results')?.every((text) => !text.startsWith('toolArgs')))
 })
 
-test('several guards read one text at the same time', async () => {
+test('several guards classify one text concurrently', async () => {
   assert.equal(errorIn(await call('pair')), null)
   assert.equal(pair.length, 2)
 })
 
-test('without an answer a call passes and is audited, or is refused, as failOpen says', async () => {
+test('without a response a call passes and is audited, or is refused, by failOpen', async () => {
   // Shows D3.guards.failOpen, D3.error.guard_unavailable.
   const refused = await call('closed')
   assert.deepEqual([errorIn(refused), JSON.parse(refused).error.code], ['guard_unavailable', 503])
@@ -216,13 +216,13 @@ test('without an answer a call passes and is audited, or is refused, as failOpen
   assert.equal((await outcomesOf('open'))[0]?.call, id)
 })
 
-test('a key that is rotated counts without a restart', async () => {
+test('a rotated key applies without a restart', async () => {
   assert.equal(errorIn(await call('keyed')), 'guard_unavailable')
   await writeFile(path.join(dir, 'key'), 'rotated\n')
   await until(async () => errorIn(await call('keyed')) === null, 'the new key')
 })
 
-test('metrics count what guards read, what they blocked, and how long they took', async () => {
+test('metrics count checks, blocked texts and durations', async () => {
   // Shows D3.metric.plat_gateway_guard_checks_total, D3.metric.plat_gateway_guard_blocked_total.
   // Shows D3.metric.plat_gateway_guard_latency_seconds.
   const text = await (await fetch(`${gateway.url}/metrics`)).text()

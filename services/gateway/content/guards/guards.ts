@@ -4,7 +4,7 @@ import type { GuardTarget } from './config.ts'
 import type { Guard } from './guard.ts'
 import type { GuardMetrics } from './metrics.ts'
 
-/** What a call is, as far as guards ask. */
+/** Parts of a call that guards need. */
 export interface GuardedCall {
   readonly id: string
   readonly facts: { readonly identity: Identity; readonly target: Target }
@@ -12,10 +12,10 @@ export interface GuardedCall {
 
 export interface GuardsOptions {
   readonly guards: readonly Guard[]
-  /** Null: the session has these labels, durably. */
+  /** Adds labels to the session. Returns null when durable. */
   readonly taint: (identity: Identity, labels: readonly string[]) => null | Denial | Promise<null | Denial>
   readonly labelsOf: (identity: Identity) => readonly string[]
-  /** A text passed that a guard could not read: audited. */
+  /** Called when a text passes unclassified, for the audit record. */
   readonly onUnread: (call: GuardedCall, guard: string, target: GuardTarget) => void
   readonly metrics: Pick<GuardMetrics, 'checked' | 'blocked'>
 }
@@ -28,10 +28,10 @@ const WORDS: Readonly<Record<GuardTarget, string>> = {
 
 const NOTHING: readonly string[] = []
 
-/** All guards of gateway.json. */
+/** All configured guards. */
 export class Guards {
   readonly #options: GuardsOptions
-  /** Nothing is ever read: most gateways, whose calls then pay nothing for it. */
+  /** Whether there are none, so that calls skip this. */
   readonly none: boolean
 
   constructor(options: GuardsOptions) {
@@ -39,12 +39,12 @@ export class Guards {
     this.none = options.guards.length === 0
   }
 
-  /** Those that read texts of this kind of this call. */
+  /** Returns the guards for texts of this kind in this call. */
   of({ facts: { identity, target } }: GuardedCall, what: GuardTarget): readonly Guard[] {
     return this.#options.guards.filter((guard) => guard.reads(what) && guard.guards(identity, target))
   }
 
-  /** Asks all of them at once: the labels that the session took on for it, durably, or why the text goes no further. */
+  /** Runs the guards concurrently. Returns the labels added to the session, durably, or a denial. */
   async judge(
     call: GuardedCall,
     guards: readonly Guard[],
@@ -70,7 +70,7 @@ export class Guards {
 
   #block(guard: string, target: GuardTarget): Denial {
     this.#options.metrics.blocked(guard, target)
-    return deny('guard_blocked', `guard ${guard} holds ${WORDS[target]} for an attack`)
+    return deny('guard_blocked', `guard ${guard} classifies ${WORDS[target]} as an attack`)
   }
 
   async #taint(identity: Identity, labels: readonly string[]): Promise<readonly string[] | Denial> {

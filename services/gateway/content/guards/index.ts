@@ -18,7 +18,7 @@ export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
   readonly config: { readonly guards: readonly GuardConfig[]; readonly policyReloadSeconds: number }
   readonly env: NodeJS.ProcessEnv
   readonly dialer: Dialer
-  /** `upstreamCAFile`, its PEM; null when empty. */
+  /** PEM of `upstreamCAFile`, or null. */
   readonly extraCA: string | null
   readonly ledgers: Ledgers
   readonly clock: Clock
@@ -27,11 +27,11 @@ export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
   readonly pools?: PoolObservers<'guard_texts'>
 }
 
-/** Classifiers that read what tools answer and what agents say. */
+/** Classifiers of tool results and of texts from agents. */
 export interface GuardsFeature {
   readonly stage: Stage<'guard', 'identity' | 'target' | 'redacted', never>
   readonly review: Review<'identity' | 'target'>
-  /** Reads their keys now; the first check comes before the gateway serves. */
+  /** Reads the keys; first called before the gateway serves. */
   check(): Promise<void>
   close(): void
 }
@@ -76,7 +76,7 @@ export function createGuards(parts: GuardsParts): GuardsFeature {
   }
 }
 
-/** Keeps a guard's key as its file has it, so that a rotated one counts without a restart. */
+/** Follows the key file of a guard, so that a rotated key applies without a restart. */
 function watchKey(guard: Guard, { config, clock, log }: Pick<GuardsParts, 'config' | 'clock' | 'log'>) {
   const { name, apiKeyFile: path } = guard.config
   return watchFile({

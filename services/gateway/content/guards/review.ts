@@ -7,14 +7,14 @@ import { textOf, textOfHosted, textOfMessage } from './texts.ts'
 
 type Readers = Pick<Guards, 'none' | 'of' | 'judge'>
 
-/** Has guards read what tools answer. Each message of a stream waits for them, so nothing bad leaves before it is known to be. */
+/** Classifies tool results. Each message of a stream waits for the guards, so that no flagged text is sent. */
 export function createGuardReview(guards: Readers, brought: GuardLabels): Review<'identity' | 'target'> {
   return review({
     name: 'guard',
     needs: ['identity', 'target'],
     open(call) {
       if (guards.none) return null
-      // What a model says itself is no result of a tool; what tools of its provider found is.
+      // The model's own text is no tool result; findings of provider-hosted tools are.
       const isOwn = call.facts.target.kind === 'model' && call.facts.target.labels.taints.length === 0
       const reading = isOwn ? [] : guards.of(call, 'toolResult')
       const before = brought.get(call) ?? []
@@ -56,7 +56,7 @@ class Reading implements RunningReview, Marking {
 
   #textIn(frame: Frame): string {
     if (this.#call.facts.target.kind === 'model') return textOfHosted(frame.value)
-    // What code puts out is no message of JSON-RPC, whatever its members are named.
+    // Output of code is no JSON-RPC message, whatever its members are named.
     return textIn(frame, this.#call.operation === 'exec' ? textOf : textOfMessage)
   }
 
@@ -68,7 +68,7 @@ class Reading implements RunningReview, Marking {
   }
 }
 
-/** Of what is no JSON, such as the page of an error, whatever arrives; a sign of life has none. */
+/** Other content than JSON, such as an error page, is classified as a whole; a keep-alive has no text. */
 function textIn({ value, raw, role }: Frame, textOfValue: (value: unknown) => string): string {
   if (value !== undefined || raw === null || role === 'progress') return textOfValue(value)
   return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('utf8')

@@ -11,7 +11,7 @@ import { Guards } from './guards.ts'
 import { testGuard } from './testing/config.ts'
 import { typeOf } from './types/types.ts'
 
-test('a session beyond its share of a guard is refused under failOpen too, and the guard reads on for other sessions', async () => {
+test('a session beyond its share of a guard is refused even with failOpen, while the guard serves other sessions', async () => {
   const answer = Promise.withResolvers<Fetched>()
   const guard = new Guard({
     config: { ...testGuard, on: ['toolArgs'], failOpen: true },

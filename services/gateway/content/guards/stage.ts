@@ -4,10 +4,10 @@ import type { GuardTarget } from './config.ts'
 import type { Guards } from './guards.ts'
 import { textOf } from './texts.ts'
 
-/** Labels that a call's own words brought, until its reply tells them in the record. Empty for nearly all calls. */
+/** Labels caused by a call's request, until its response records them. Empty for nearly all calls. */
 export type GuardLabels = WeakMap<object, readonly string[]>
 
-/** Has guards read what a call says before it is sent: arguments of tools, prompts of models. */
+/** Classifies the request of a call before it is sent: tool arguments and prompts. */
 export function createGuardStage(
   guards: Guards,
   brought: GuardLabels,
@@ -32,7 +32,7 @@ export function createGuardStage(
   })
 }
 
-/** What the call says, in words: without what the redaction took out, for a classifier is somebody else. */
+/** Text of the request without redacted data, since a classifier is a third party. */
 function textSent({ body, facts: { redacted } }: Call<'redacted'>): string {
   if (redacted !== null) return textOf([parsed(redacted.text), body?.beside])
   if (body === null) return ''

@@ -1,18 +1,18 @@
-/** Base64 on one line. Whatever is called binary and reads otherwise is text: servers choose the names of members. */
+/** One line of base64. Members named as binary with other content count as text: servers choose the names. */
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 
-/** Members that hold no text for a reader, as long as they hold what they are for: binary content, and what it is. */
+/** Members without text as long as they have the expected content: binary data and its type. */
 const NO_TEXT: ReadonlyMap<string, RegExp> = new Map([
   ['blob', BASE64],
   ['mimeType', /^[\w.+-]{1,127}\/[\w.+-]{1,127}(?:; ?[\w-]{1,32}=[\w.-]{1,64})?$/],
 ])
 
-/** Content that stands in a URL, and is no text. */
+/** Inline data in a URL is no text. */
 const INLINE_DATA = /^data:[^,\s]{0,256};base64,[A-Za-z0-9+/_-]*={0,2}$/
 
 /**
- * All text in a JSON value, in its order, with line ends between: what a model would read of it. A member's name counts where it is prose,
- * and each text counts once. Empty: there is none.
+ * Returns all text in a JSON value, in order, separated by line feeds, as a model would read it. Member names count if they are prose,
+ * and each text counts once. Empty if there is none.
  */
 export function textOf(value: unknown): string {
   const texts = new Set<string>()
@@ -21,25 +21,25 @@ export function textOf(value: unknown): string {
 }
 
 /**
- * The text of a message of JSON-RPC: of its result, its error, or what it tells or asks. Empty for a mere sign of life. Of what is no such
- * message all text counts.
+ * Returns the text of a JSON-RPC message: of its result, error or parameters. Empty for a keep-alive. Of other content all text
+ * counts.
  */
 export function textOfMessage(message: unknown): string {
   const { result, error, params, method } = members(message)
   if (result !== undefined || error !== undefined) return textOf([result, error])
   if (method === undefined) return textOf(message)
-  // The rest of it is for the client: which call it is about, and how far that is.
+  // The other members are for the client: the call and its progress.
   return method === 'notifications/progress' ? textOf(members(params).message) : textOf(params)
 }
 
-/** Items and blocks of model answers that hold what a tool of the provider found or put out. */
+/** Items and blocks of model responses with results of provider-hosted tools. */
 const HOSTED = /_(?:tool_result|call|call_output)$/
 /** The same for tools of the agent: the model calls them, and the agent responds. */
 const OWN_CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call'])
 /** Members that quote sources. */
 const SOURCES: ReadonlySet<string> = new Set(['annotations', 'citations', 'search_results'])
 
-/** The text of what tools of the provider brought into an answer of a model; empty: nothing. */
+/** Returns the text of provider-hosted tools in a model response; empty if there is none. */
 export function textOfHosted(answer: unknown): string {
   const found: unknown[] = []
   findHosted(answer, found)

@@ -17,7 +17,7 @@ type Script = (posted: Posted, response: ServerResponse) => void
 
 const isScript = (next: object): next is Script => typeof next === 'function'
 
-/** A guard of this kind in front of a server that does what the test says. */
+/** A guard of this type with a scripted server. */
 async function setUp(t: TestContext, one: Published, own: Partial<GuardConfig> = {}, env: NodeJS.ProcessEnv = {}) {
   let script: Script = (_, response) => void response.end(JSON.stringify(one.answer(0)))
   const posted: Posted[] = []
@@ -66,7 +66,7 @@ async function setUp(t: TestContext, one: Published, own: Partial<GuardConfig> =
 }
 
 for (const one of published) {
-  test(`${one.type}: the request is what its vendor publishes, and the threshold decides`, async (t) => {
+  test(`${one.type}: the request is as documented by its vendor, and the threshold decides`, async (t) => {
     // Shows D3.guards.type.openai-moderation, D3.guards.type.llama-prompt-guard, D3.guards.type.lakera.
     // Shows D3.guards.type.bedrock-guardrail, D3.guards.type.http-json, D3.guards.url, D3.guards.model, D3.guards.threshold.
     const { judge, posted, answers } = await setUp(t, one, { threshold: 0.6 })
@@ -85,7 +85,7 @@ for (const one of published) {
     assert.equal(await judge(text), 'clean')
   })
 
-  test(`${one.type}: a key is sent as a bearer token, and without a readable one nothing is asked`, async (t) => {
+  test(`${one.type}: a key is sent as a bearer token, and without a readable one nothing is sent`, async (t) => {
     // Shows D3.guards.apiKeyFile.
     const { guard, judge, posted } = await setUp(t, one, { apiKeyFile: '/key' })
     assert.equal(await judge('x'), 'unavailable')
@@ -95,7 +95,7 @@ for (const one of published) {
     assert.equal(posted[0]?.headers.authorization, 'Bearer a-key')
   })
 
-  test(`${one.type}: whatever is no answer leaves the text unread`, async (t) => {
+  test(`${one.type}: an invalid response makes the verdict unavailable`, async (t) => {
     // Shows D3.guards.timeoutMs.
     const { judge, answers } = await setUp(t, one)
     const bad: readonly Script[] = [
@@ -121,7 +121,7 @@ for (const one of published) {
 
   const { categories } = one
   if (categories === null) continue
-  test(`${one.type}: only the category counts that is named`, async (t) => {
+  test(`${one.type}: only the configured category counts`, async (t) => {
     // Shows D3.guards.category, D3.guards.scorePath.
     const expected = { [categories.found]: 'flagged', [categories.other]: 'clean' }
     for (const [category, judgement] of Object.entries(expected)) {
@@ -134,7 +134,7 @@ for (const one of published) {
 
 const kind = (type: GuardConfig['type']) => published.find((one) => one.type === type) ?? assert.fail()
 
-test('llama-prompt-guard: the class that is bad is the one that is named', async (t) => {
+test('llama-prompt-guard: the configured class is the bad one', async (t) => {
   // Shows D3.guards.positiveIndex.
   const { judge, answers } = await setUp(t, kind('llama-prompt-guard'), { positiveIndex: 0 })
   answers(kind('llama-prompt-guard').answer(0))
@@ -166,7 +166,7 @@ test('bedrock-guardrail: credentials of the environment or of the key file sign 
   assert.equal(await ofFile.judge('x'), 'unavailable')
 })
 
-test('a long text is read in windows that overlap, one bad window is enough, and the rest of a longer one stays unread', async (t) => {
+test('a long text is split into overlapping windows, one bad window suffices, and the rest of a longer text is not read', async (t) => {
   // Shows D3.guards.maxBytes, D3.limit.guardText.
   const { judge, posted, answers, guard } = await setUp(t, kind('http-json'), { maxBytes: 64 })
   answers((got: Posted, response: ServerResponse) => {
@@ -185,7 +185,7 @@ test('a long text is read in windows that overlap, one bad window is enough, and
   assert.equal(guard.config.maxBytes, 64)
 })
 
-test('a session that has its share of texts at a guard is refused, and the guard goes on reading those of others', async (t) => {
+test('a session at its share of texts is refused, while the guard serves others', async (t) => {
   const { judge, answers, posted } = await setUp(t, kind('http-json'))
   const held: ServerResponse[] = []
   answers((_: Posted, response: ServerResponse) => void held.push(response))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { WINDOWS_MAX, windowsOf } from './windows.ts'
 
-test('a short text is one window, and a long one as many as it needs', () => {
+test('a short text is one window, and a long one has as many as needed', () => {
   assert.deepEqual(windowsOf('', 8), { parts: [''], whole: true })
   assert.deepEqual(windowsOf('abcdefgh', 8), { parts: ['abcdefgh'], whole: true })
   assert.deepEqual(windowsOf('abcdefghi', 8), { parts: ['abcdefgh', 'hi'], whole: true })
@@ -11,8 +11,8 @@ test('a short text is one window, and a long one as many as it needs', () => {
   assert.deepEqual(windowsOf('🙂🙂', 1), { parts: ['🙂', '🙂'], whole: true })
 })
 
-test('windows are as long as allowed, cut no code point, and leave nothing between them', () => {
-  // No letter stands twice, so that each part has one place.
+test('windows have the maximum length, split no code point, and leave no gaps', () => {
+  // No letter occurs twice, so that each part has one position.
   const letter = fc.integer({ min: 0x20, max: 0x1ffff }).filter((code) => code < 0xd800 || code > 0xdfff)
   const text = fc.uniqueArray(letter, { maxLength: 300 }).map((codes) => String.fromCodePoint(...codes))
   fc.assert(
@@ -32,7 +32,7 @@ test('windows are as long as allowed, cut no code point, and leave nothing betwe
   )
 })
 
-test('what is no longer than an eighth of a window stands in one of them as a whole', () => {
+test('a text up to an eighth of a window is completely in one of them', () => {
   fc.assert(
     fc.property(fc.nat(4000), (at) => {
       const { parts } = windowsOf(`${'x'.repeat(at)}ATTACK!!${'x'.repeat(4000 - at)}`, 200)

@@ -1,19 +1,19 @@
-/** Windows of one text (docs/spec/gateway.md, "Limits"). */
+/** Maximum number of windows of a text (docs/spec/gateway.md, "Limits"). */
 export const WINDOWS_MAX = 32
 
-/** The part of a window that the next one reads again, so that nothing is cut in two: one in this many bytes. */
+/** Overlap of windows, as a fraction of their size: one in this many bytes. */
 const OVERLAP = 8
 
-/** A text in parts, each of at most so many bytes. */
+/** Parts of a text with a maximum size. */
 export interface Windows {
   readonly parts: readonly string[]
-  /** False: the text goes on behind the last of them. */
+  /** False if the text continues after the last part. */
   readonly whole: boolean
 }
 
-/** Cuts a text into windows that overlap. No code point is cut, so a window holds at least one, however few bytes it may have. */
+/** Splits a text into overlapping windows. No code point is split, so a window holds at least one, whatever its size. */
 export function windowsOf(text: string, maxBytes: number): Windows {
-  // A UTF-16 unit is at most three bytes of UTF-8: most texts need no counting.
+  // A UTF-16 unit has at most three bytes of UTF-8: most texts need no counting.
   if (text.length * 3 <= maxBytes) return { parts: [text], whole: true }
   const bytes = Buffer.from(text)
   const parts: string[] = []
@@ -29,7 +29,7 @@ export function windowsOf(text: string, maxBytes: number): Windows {
   return { parts, whole: false }
 }
 
-/** The last place before `start + maxBytes` at which a code point begins, but one code point on at least. */
+/** Last boundary of a code point before `start + maxBytes`, but at least one code point after `start`. */
 function endOf(bytes: Uint8Array, start: number, maxBytes: number): number {
   const end = startOf(bytes, Math.min(bytes.length, start + maxBytes))
   if (end > start) return end
@@ -44,7 +44,7 @@ function startOf(bytes: Uint8Array, at: number): number {
   return start
 }
 
-/** A byte inside a code point's UTF-8, not at its start. */
+/** Whether a byte continues a code point. */
 function isInside(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80
 }

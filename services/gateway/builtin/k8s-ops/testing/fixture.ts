@@ -20,7 +20,7 @@ import { testIdentity } from '../../../call/testing/identity.ts'
 import { configWith, problemsWith } from '../../../testing/configured.ts'
 import { createK8sOps, type K8sOpsConfig } from '../index.ts'
 
-/** What the API server was asked. */
+/** A request received by the API server. */
 export interface ReceivedRequest {
   readonly method: string
   readonly path: string
@@ -29,18 +29,18 @@ export interface ReceivedRequest {
   readonly body: unknown
 }
 
-/** What a call of a tool came to: its texts, `error: …` for a failure, or the code and the reason of a denial. */
+/** Result of a tool call: its texts, `error: …` for a failure, or code and reason of a denial. */
 export type CallResult = readonly string[] | string
 
 export interface ClusterFixture {
   readonly url: string
   readonly server: BuiltinServer
-  /** Everything that was asked, lists of kinds left out. */
+  /** All requests except for kind lists. */
   readonly seen: readonly ReceivedRequest[]
-  /** Writes the file of the token anew. */
+  /** Rewrites the token file. */
   token(text: string): Promise<void>
   asks(tool: string, args: object): CallRequirements | null
-  /** Calls a tool, as the gateway would: its own judgement comes first. */
+  /** Calls a tool as the gateway does, with its checks first. */
   call(tool: string, args: object, signal?: AbortSignal): Promise<CallResult>
   result(tool: string, args: object): Promise<ToolResult>
 }
@@ -50,14 +50,14 @@ type ApiResponse = (seen: ReceivedRequest, response: ServerResponse) => void
 export interface ClusterSetup {
   /** Keys of `k8sOps`. */
   readonly config?: object
-  /** Answers what is no list of kinds. */
+  /** Responds to requests other than kind lists. */
   readonly answer?: ApiResponse
   readonly clock?: Clock
-  /** Certificate and key of an API server that speaks TLS, and the file of who signed it. */
+  /** Certificate and key for TLS, and the file of the CA. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string }
 }
 
-/** What an API server serves, as far as tests ask for it. */
+/** Kinds of the API server. */
 const SERVED: Readonly<Record<string, readonly object[]>> = {
   '/api/v1': [
     { name: 'pods', kind: 'Pod', namespaced: true },
@@ -73,7 +73,7 @@ const SERVED: Readonly<Record<string, readonly object[]>> = {
   ],
 }
 
-/** The server `plat-k8s` before a small API server on loopback. */
+/** The server `plat-k8s` with a small API server on loopback. */
 export async function setUpCluster(t: TestContext, setup: ClusterSetup = {}): Promise<ClusterFixture> {
   const { answer = (_, response) => json(response, 200, {}), clock = systemClock, tls } = setup
   const seen: ReceivedRequest[] = []
@@ -83,15 +83,15 @@ export async function setUpCluster(t: TestContext, setup: ClusterSetup = {}): Pr
     const served = SERVED[url.pathname]
     if (served !== undefined) return json(response, 200, { kind: 'APIResourceList', resources: served })
     const text = Buffer.concat(await request.toArray()).toString()
-    const asked = {
+    const received = {
       method: request.method ?? '',
       path: url.pathname,
       query: Object.fromEntries(url.searchParams),
       headers: request.headers,
       body: text === '' ? null : JSON.parse(text),
     }
-    seen.push(asked)
-    answer(asked, response)
+    seen.push(received)
+    answer(received, response)
   }
   const cluster = tls === undefined ? createServer(listener) : createTlsServer(tls, listener)
   t.after(() => closed(cluster))
@@ -128,12 +128,12 @@ export async function setUpCluster(t: TestContext, setup: ClusterSetup = {}): Pr
 
 const caller: Caller = { identity: testIdentity, snapshot: new Snapshots().current }
 
-/** Problems of a gateway.json that says this of `k8sOps`, a line each. */
+/** Problems of a gateway.json with this `k8sOps`, one line each. */
 export function problemsOf(k8sOps: object): readonly string[] {
   return problemsWith({ k8sOps })
 }
 
-/** `k8sOps` of a gateway.json, its defaults filled in. */
+/** `k8sOps` with defaults. */
 export function k8sConfig(k8sOps: object): K8sOpsConfig {
   return configWith({ k8sOps }).k8sOps
 }
@@ -142,7 +142,7 @@ export function json(response: ServerResponse, status: number, body: object): vo
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
-/** A refusal as the API server words it. */
+/** An error status in the format of the API server. */
 export function status(response: ServerResponse, code: number, message: string): void {
   json(response, code, { kind: 'Status', apiVersion: 'v1', status: 'Failure', message, code })
 }

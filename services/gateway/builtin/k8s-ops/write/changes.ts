@@ -1,12 +1,12 @@
 import { rfc3339 } from '@plat/core'
 import type { ClusterRequest } from '../api.ts'
 
-/** Something that a tool can do to the cluster, before anybody has done it. */
+/** A change of the cluster that a tool can make. */
 export interface Change {
   readonly request: ClusterRequest & { readonly method: 'PATCH' | 'DELETE' }
-  /** What a person reads who decides. */
+  /** Description for approvers. */
   readonly shown: string
-  /** How the same is done by hand. */
+  /** Equivalent command. */
   readonly kubectl: string
 }
 
@@ -17,24 +17,24 @@ export interface Workload {
   readonly name: string
 }
 
-/** Named in what the cluster keeps of who changed which field. */
+/** Field manager recorded by the cluster. */
 const FIELD_MANAGER = { fieldManager: 'plat-k8s' }
 
 export function scaling(what: Workload, replicas: number): Change {
   return {
     request: { method: 'PATCH', path: `${pathTo(what)}/scale`, query: FIELD_MANAGER, patch: { spec: { replicas } } },
-    shown: `scale ${shownAs(what)} to ${replicas} replicas`,
+    shown: `scale ${describe(what)} to ${replicas} replicas`,
     kubectl: `kubectl -n ${what.namespace} scale ${what.kind.toLowerCase()}/${what.name} --replicas=${replicas}`,
   }
 }
 
-/** `now`: milliseconds since the epoch. What kubectl does: a new template is rolled out like any other. */
+/** `now`: milliseconds since the epoch. As kubectl does: a changed template triggers a rollout. */
 export function restarting(what: Workload, now: number): Change {
   const annotations = { 'kubectl.kubernetes.io/restartedAt': rfc3339(now) }
   const patch = { spec: { template: { metadata: { annotations } } } }
   return {
     request: { method: 'PATCH', path: pathTo(what), query: FIELD_MANAGER, patch },
-    shown: `restart ${shownAs(what)}`,
+    shown: `restart ${describe(what)}`,
     kubectl: `kubectl -n ${what.namespace} rollout restart ${what.kind.toLowerCase()}/${what.name}`,
   }
 }
@@ -51,6 +51,6 @@ function pathTo({ kind, namespace, name }: Workload): string {
   return `/apis/apps/v1/namespaces/${namespace}/${kind.toLowerCase()}s/${encodeURIComponent(name)}`
 }
 
-function shownAs({ kind, namespace, name }: Workload): string {
+function describe({ kind, namespace, name }: Workload): string {
   return `${kind} ${namespace}/${name}`
 }

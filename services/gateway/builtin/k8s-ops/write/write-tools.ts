@@ -5,7 +5,7 @@ import { name, namespace } from '../arguments.ts'
 import type { ClusterParts } from '../parts.ts'
 import { type Change, deletingPod, restarting, scaling } from './changes.ts'
 
-/** `k8sOps.writes`, as far as it says what becomes of a change. */
+/** `mode` and `approval` of `k8sOps.writes`. */
 export interface WritesConfig {
   /** `disabled`, `proposal` or `apply`. */
   readonly mode: string | number
@@ -13,12 +13,12 @@ export interface WritesConfig {
   readonly approval: string | number
 }
 
-/** Bytes of an object that was changed. */
+/** Maximum size of a changed object, in bytes. */
 const MAX_OBJECT_BYTES = 4 * 1024 * 1024
 
-const BY_A_PERSON = 'a person lets each change of the cluster through (k8sOps.writes.approval)'
+const BY_A_PERSON = 'each change of the cluster needs an approval (k8sOps.writes.approval)'
 
-/** The changes that are offered; none in mode `disabled`. */
+/** Returns the tools for changes; none in mode `disabled`. */
 export function createWriteTools(parts: ClusterParts, writes: WritesConfig): readonly BuiltinTool[] {
   if (writes.mode === 'disabled') return []
   const { reach, api } = parts
@@ -33,7 +33,7 @@ export function createWriteTools(parts: ClusterParts, writes: WritesConfig): rea
           kind: Type.Enum(['Deployment', 'StatefulSet', 'ReplicaSet'], { description: 'Kind of the workload.' }),
           namespace,
           name,
-          replicas: Type.Integer({ minimum: 0, description: 'How many there shall be.' }),
+          replicas: Type.Integer({ minimum: 0, description: 'Number of replicas.' }),
         },
         { additionalProperties: false },
       ),
@@ -43,7 +43,7 @@ export function createWriteTools(parts: ClusterParts, writes: WritesConfig): rea
     changing.tool({
       name: 'k8s_restart',
       title: 'Restart a workload',
-      description: 'Replaces the pods of a workload one after another, as `kubectl rollout restart` does.',
+      description: 'Replaces the pods of a workload one by one, as `kubectl rollout restart` does.',
       inputSchema: Type.Object(
         {
           kind: Type.Enum(['Deployment', 'StatefulSet', 'DaemonSet'], { description: 'Kind of the workload.' }),
@@ -57,7 +57,7 @@ export function createWriteTools(parts: ClusterParts, writes: WritesConfig): rea
     changing.tool({
       name: 'k8s_delete_pod',
       title: 'Delete a pod',
-      description: 'Deletes one pod; its workload makes another, where it belongs to one.',
+      description: 'Deletes one pod; its workload, if any, creates another.',
       inputSchema: Type.Object({ namespace, name }, { additionalProperties: false }),
       change: deletingPod,
     }),
@@ -69,7 +69,7 @@ interface ChangeTool<Schema extends TObject> {
   readonly title: string
   readonly description: string
   readonly inputSchema: Schema
-  /** Why these arguments must not be used, wherever it is. */
+  /** Returns why these arguments are refused in any namespace, or null. */
   fault?(args: Static<Schema>): Denial | null
   change(args: Static<Schema>): Change
 }
@@ -86,7 +86,7 @@ class Changing {
   tool<Schema extends TObject>({ description, fault, change, ...shown }: ChangeTool<Schema>): BuiltinTool {
     const { mode, approval } = this.#writes
     const applies = mode === 'apply'
-    const how = applies ? '' : ' Nothing is changed: the answer says what a person would have to do.'
+    const how = applies ? '' : ' Changes nothing: the response describes the change for a person to make.'
     return builtinTool({
       ...shown,
       description: description + how,
@@ -105,29 +105,29 @@ class Changing {
     const answer = await visit.object({ ...request, maxBytes: MAX_OBJECT_BYTES })
     return answer.kind === 'refused'
       ? answer.answer
-      : toolText(JSON.stringify({ done: shown, now: standing(answer.value) }), visit.attempts)
+      : toolText(JSON.stringify({ done: shown, now: stateOf(answer.value) }), visit.attempts)
   }
 
-  /** Only reads: whoever proposes needs no right to change anything. */
+  /** Only reads: a proposal needs no permission to change anything. */
   async #propose({ request: { method, path, patch }, shown, kubectl }: Change, call: ToolCall) {
     const visit = new ApiSession(this.#parts.api, call)
     const answer = await visit.object({ path, maxBytes: MAX_OBJECT_BYTES })
     if (answer.kind === 'refused') return answer.answer
     const proposal = { method, path, ...(patch !== undefined && { patch }), kubectl }
-    const told = { proposed: shown, changed: false, now: standing(answer.value), proposal }
-    return toolText(JSON.stringify(told), visit.attempts)
+    const proposed = { proposed: shown, changed: false, now: stateOf(answer.value), proposal }
+    return toolText(JSON.stringify(proposed), visit.attempts)
   }
 }
 
-/** How an object stands, in few words. */
-function standing(object: Readonly<Record<string, unknown>>): object {
+/** Short state of an object. */
+function stateOf(object: Readonly<Record<string, unknown>>): object {
   const { generation, resourceVersion, deletionTimestamp } = member(object, 'metadata')
   const { replicas } = member(object, 'spec')
   const { phase } = member(object, 'status')
   return { replicas, phase, generation, resourceVersion, deletionTimestamp }
 }
 
-/** Every schema above has it. */
+/** All schemas above have this member. */
 function placeOf(args: object): string {
   return 'namespace' in args && typeof args.namespace === 'string' ? args.namespace : ''
 }

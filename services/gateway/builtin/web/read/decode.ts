@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
-/** The codings that pages are asked for in. */
+/** Accepted content codings. */
 export const ACCEPT_ENCODING = 'gzip, br, deflate'
 
 type Unpack = (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Promise<Uint8Array>
@@ -14,14 +14,14 @@ const codings: Readonly<Record<string, Unpack>> = {
 }
 
 /**
- * The body without its coding (RFC 9110, section 8.4). Unpacking stops as soon as more than `maxBytes` come out. A string: why there is
- * no body.
+ * Decodes the content coding of a body (RFC 9110, section 8.4). Stops after `maxBytes` of output. Returns a string with the reason if
+ * it cannot.
  */
 export async function unpacked(bytes: Uint8Array, coding: string, maxBytes: number): Promise<Uint8Array | string> {
   const name = coding.trim().toLowerCase()
   if (name === '' || name === 'identity' || bytes.length === 0) return bytes
   const unpack = Object.hasOwn(codings, name) ? codings[name] : undefined
-  if (unpack === undefined) return 'its content coding cannot be read'
+  if (unpack === undefined) return 'its content coding is not supported'
   try {
     return await unpack(bytes, { maxOutputLength: maxBytes })
   } catch (error) {

@@ -5,33 +5,33 @@ import type { DomainFilter } from '../domain-filter.ts'
 import { ACCEPT_ENCODING, unpacked } from './decode.ts'
 
 export interface FollowerOptions {
-  /** Refuses addresses inside private networks, but for `web.allowedCIDRs`. */
+  /** Blocks private networks, except for `web.allowedCIDRs`. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly maxRedirects: number
   readonly userAgent: string
 }
 
-/** One way from an address to what stands there. */
+/** Parameters of one fetch with its redirects. */
 export interface Trip {
   readonly gate: DomainFilter
   readonly accept: string
-  /** Of the body, as it comes and unpacked. */
+  /** Maximum body size, compressed and decompressed. */
   readonly maxBytes: number
-  /** When it must be over, in milliseconds of the clock's `monotonic`. */
+  /** Deadline, in milliseconds of the clock's `monotonic`. */
   readonly until: number
   readonly signal: CallSignal
-  /** The caller whose share of connections and of name look-ups is used. */
+  /** Caller for its share of connections and DNS lookups. */
   readonly caller?: string
-  /** Every place that was asked. */
+  /** All attempted requests. */
   readonly attempts: Outcome['attempts'][number][]
-  /** Whether the body of an answer that is no redirect and no error will be used. */
+  /** Returns whether the body of a successful response is needed. */
   wants(head: FetchedHead): boolean
-  /** Asked before each request; a string: why it must not be made. */
+  /** Called before each request; returns why it must not be made, or null. */
   before?(url: URL): Promise<string | null>
 }
 
-/** What stands at the end. */
+/** The final response. */
 export interface Arrived extends FetchedHead {
   readonly kind: 'arrived'
   readonly url: URL
@@ -42,13 +42,13 @@ export interface Arrived extends FetchedHead {
 export interface Failed {
   readonly kind: 'failed'
   readonly why: string
-  /** The status that was no success; absent: there was none. */
+  /** The error status, if there was a response. */
   readonly status?: number
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
-/** Follows redirects, each of which passes everything that the first address passed. */
+/** Follows redirects; each target is checked like the first URL. */
 export class Follower {
   readonly #options: FollowerOptions
 
@@ -56,7 +56,7 @@ export class Follower {
     this.#options = options
   }
 
-  /** Never rejects. A denial where the way leads to what must not be read. */
+  /** Never rejects. Returns a denial if a target is not allowed. */
   async follow(start: URL, trip: Trip): Promise<Arrived | Failed | Denial> {
     let url = start
     for (let redirects = 0; redirects <= this.#options.maxRedirects; redirects++) {
@@ -69,7 +69,7 @@ export class Follower {
       const next = redirectOf(answer)
       if (next === null) return this.#arrived(answer, trip)
       const target = URL.parse(next, url)
-      if (target === null) return failed('it redirects to what is no URL')
+      if (target === null) return failed('it redirects to an invalid URL')
       if (url.protocol === 'https:' && target.protocol === 'http:')
         return failed('it redirects from https to http, which is not followed')
       url = target
@@ -79,7 +79,7 @@ export class Follower {
 
   async #arrived(answer: Arrived, { maxBytes }: Trip): Promise<Arrived | Failed> {
     const { status, headers } = answer
-    if (status < 200 || status > 299) return { kind: 'failed', why: `it answered ${status}`, status }
+    if (status < 200 || status > 299) return { kind: 'failed', why: `status ${status}`, status }
     const bytes = await unpacked(answer.bytes, String(headers['content-encoding'] ?? ''), maxBytes)
     return typeof bytes === 'string' ? failed(bytes) : { ...answer, bytes }
   }
@@ -88,7 +88,7 @@ export class Follower {
     const { dialer, clock, userAgent } = this.#options
     const { accept, maxBytes, until, signal, caller, attempts } = trip
     const started = clock.monotonic()
-    const told = (status: number) => {
+    const record = (status: number) => {
       attempts.push({ endpoint: url.origin, status, ms: clock.monotonic() - started })
     }
     if (started >= until) return 'timeout'
@@ -101,11 +101,11 @@ export class Follower {
         signal,
         ...(caller !== undefined && { caller }),
       })
-      told(answer.status)
+      record(answer.status)
       return { kind: 'arrived', url, ...answer }
     } catch (error) {
       if (!isDialError(error)) throw error
-      told(0)
+      record(0)
       return dialFault(error)
     }
   }
@@ -119,9 +119,9 @@ function failed(why: string): Failed {
   return { kind: 'failed', why }
 }
 
-/** Nothing of where a redirect leads is told: those words would be a stranger's. */
+/** Reveals nothing of a redirect's target: its text is not trusted. */
 function forbidden(redirects: number, fault: string): Denial {
-  const what = redirects === 0 ? 'the address may not be read' : 'the page redirects to an address that may not be read'
+  const what = redirects === 0 ? 'the address is not allowed' : 'the page redirects to an address that is not allowed'
   return deny('policy_denied', `${what}: ${fault}`)
 }
 
@@ -130,11 +130,11 @@ function faultOf(fault: DialFault, redirects: number, maxBytes: number): Failed 
     case 'blocked':
       return forbidden(redirects, 'it leads inside a private network, which web.allowedCIDRs does not allow')
     case 'residency':
-      return deny('residency_denied', 'the page leads to where data must not go')
+      return deny('residency_denied', 'the page is in a jurisdiction that is not allowed')
     case 'too_large':
       return failed(`it is larger than ${maxBytes} bytes`)
     case 'timeout':
-      return failed('it was not read in time')
+      return failed('it timed out')
     case 'name':
       return failed('its host cannot be found')
     case 'refused':

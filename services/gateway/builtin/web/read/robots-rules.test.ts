@@ -5,7 +5,7 @@ import { parseRobots } from './robots-rules.ts'
 
 const allows = (text: string, path: string, product = 'plat-web') => parseRobots(text, product).allows(path)
 
-test('the group of the name counts, and the one for everybody only where there is none', () => {
+test('the group of the name applies, and the one for all robots only without it', () => {
   const text = 'User-Agent: Other\nUser-agent: PLAT-WEB/1.0\nDisallow: /a\n\nuser-agent: *\ndisallow: /b # not here\n'
   assert.deepEqual([allows(text, '/a'), allows(text, '/b')], [false, true])
   assert.deepEqual([allows(text, '/a', 'other'), allows(text, '/b', 'other')], [false, true])
@@ -15,7 +15,7 @@ test('the group of the name counts, and the one for everybody only where there i
   assert.ok(allows('User-agent: plat-web\nDisallow:\nUser-agent: *\nDisallow: /', '/a'))
 })
 
-test('the longest rule decides, and of two as long the one that allows', () => {
+test('the longest rule decides, and of two with equal length the allowing one', () => {
   const rules = (...lines: string[]) => `User-agent: *\r\n${lines.join('\r\n')}`
   assert.ok(allows(rules('Disallow: /a', 'Allow: /a/b'), '/a/b/c'))
   assert.ok(!allows(rules('Allow: /a', 'Disallow: /a/b'), '/a/b/c'))
@@ -27,21 +27,23 @@ test('the longest rule decides, and of two as long the one that allows', () => {
   assert.ok(allows(rules('Disallow: /'), '/robots.txt'))
 })
 
-test('percent-encoding in any spelling is one path', () => {
+test('all percent-encodings of a path are equal', () => {
   assert.ok(!allows('User-agent: *\nDisallow: /caf\u00e9', '/caf%c3%a9'))
   assert.ok(!allows('User-agent: *\nDisallow: /%7ejoe', '/~joe'))
   assert.ok(!allows('User-agent: *\nDisallow: /a%2Fb', '/a%2fb'))
   assert.ok(allows('User-agent: *\nDisallow: /a%2Fb', '/a/b'))
 })
 
-test('a site with more rules than are kept forbids everything', () => {
+test('a site with too many rules forbids everything', () => {
   const many = `User-agent: *\n${'Allow: /a\n'.repeat(5_001)}`
   assert.ok(!allows(many, '/a'))
 })
 
-test('no text breaks the reader, and a rule that forbids a beginning forbids all that begins so', () => {
+test('any text can be parsed, and a rule for a prefix applies to all paths with it', () => {
   const path = fc.webPath().map((text) => (text.startsWith('/') ? text : `/${text}`))
-  fc.assert(fc.property(fc.string({ unit: 'binary' }), path, (text, asked) => typeof allows(text, asked) === 'boolean'))
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), path, (text, candidate) => typeof allows(text, candidate) === 'boolean'),
+  )
   fc.assert(
     fc.property(path, path, (forbidden, rest) => {
       fc.pre(!/[*$]/.test(forbidden) && forbidden + rest !== '/robots.txt')
@@ -50,7 +52,7 @@ test('no text breaks the reader, and a rule that forbids a beginning forbids all
   )
 })
 
-test('lines end in any line break, names have spaces around them and any case, and comments mean nothing', () => {
+test('any line breaks, spaces and case are accepted, and comments are ignored', () => {
   const allows = (text: string) => parseRobots(text, 'plat').allows('/a')
   for (const end of ['\n', '\r', '\r\n', '\n\n\r\n'])
     assert.equal(allows([' User-Agent : *', 'x:y', 'no colon', ':/', ' DISALLOW\t: /a '].join(end)), false, end)
@@ -59,7 +61,7 @@ test('lines end in any line break, names have spaces around them and any case, a
   assert.equal(allows('user-agent: *\ndisallow: /a#b'), false)
 })
 
-test('rules of others that are too many do not hide those for this robot', () => {
+test('many rules for other robots do not hide those for this one', () => {
   const others = `user-agent: *\n${'disallow: /b\n'.repeat(6000)}`
   assert.equal(parseRobots(others, 'plat').allows('/a'), false)
   const own = 'user-agent: plat\ndisallow: /c\n'

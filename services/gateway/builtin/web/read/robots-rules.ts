@@ -1,18 +1,18 @@
 import { glob } from '@plat/core'
 
-/** Rules of one site that are kept; a site with more forbids everything. */
+/** Maximum number of rules per site; a site with more forbids everything. */
 const MAX_RULES = 5_000
 
 interface RobotsRule {
   readonly allows: boolean
-  /** As written, `%` forms made alike. */
+  /** Normalized path. */
   readonly path: string
 }
 
-/** What a site says to robots of one name (RFC 9309). */
+/** Rules of a site for one robot name (RFC 9309). */
 export class RobotsRules {
   readonly #rules: readonly RobotsRule[]
-  /** Characters that are kept. */
+  /** Number of stored characters. */
   readonly size: number
 
   constructor(rules: readonly RobotsRule[]) {
@@ -20,15 +20,15 @@ export class RobotsRules {
     this.size = rules.reduce((sum, { path }) => sum + path.length, 0)
   }
 
-  /** `path`: path and query. The longest rule that fits decides, and where two are as long the one that allows. */
+  /** `path`: path and query. The longest matching rule decides, and of two with equal length the allowing one. */
   allows(path: string): boolean {
     if (path === '/robots.txt') return true
-    const asked = alike(path)
+    const normalized = alike(path)
     let decides: RobotsRule | null = null
     for (const rule of this.#rules) {
       const length = decides?.path.length ?? -1
       const isNearer = rule.path.length > length || (rule.path.length === length && rule.allows)
-      if (isNearer && fits(rule.path, asked)) decides = rule
+      if (isNearer && fits(rule.path, normalized)) decides = rule
     }
     return decides?.allows ?? true
   }
@@ -36,10 +36,10 @@ export class RobotsRules {
 
 /** A site without a `robots.txt`. */
 export const everything = new RobotsRules([])
-/** A site whose `robots.txt` cannot be had. */
+/** A site whose `robots.txt` is not available. */
 export const nothing = new RobotsRules([{ allows: false, path: '/' }])
 
-/** Reads a `robots.txt` for a product name such as `plat-web`. Lines that it does not know mean nothing. */
+/** Parses a `robots.txt` for a product name such as `plat-web`. Ignores unknown lines. */
 export function parseRobots(text: string, product: string): RobotsRules {
   const own: RobotsRule[] = []
   const others: RobotsRule[] = []
@@ -66,14 +66,14 @@ export function parseRobots(text: string, product: string): RobotsRules {
   return rules.length > MAX_RULES ? nothing : new RobotsRules(rules)
 }
 
-/** The part of a user agent by which robots are told apart: `plat-web` of `plat-web/1.0 (…)`. */
+/** Returns the product name of a user agent: `plat-web` of `plat-web/1.0 (…)`. */
 export function productOf(userAgent: string): string {
   return (/^[A-Za-z_-]+/.exec(userAgent)?.[0] ?? '').toLowerCase()
 }
 
 type Member = readonly [name: string, value: string]
 
-/** The lines that mean something. A file may be nothing but line breaks or colons, so no other line is cut out. */
+/** Yields the relevant lines. A file may consist of line breaks or colons, so no other line is copied. */
 function* membersOf(text: string): Generator<Member> {
   let [start, colon, hash] = [0, -1, -1]
   for (let at = 0; at <= text.length; at++) {
@@ -101,12 +101,12 @@ const CR = 0x0d
 const HASH = 0x23
 const COLON = 0x3a
 
-/** A rule is a beginning, in which `*` is any run of characters and a `$` behind it the end. */
+/** Matches a prefix, in which `*` is any text and a final `$` the end. */
 function fits(rule: string, path: string): boolean {
   return rule.endsWith('$') ? glob(rule.slice(0, -1))(path) : glob(`${rule}*`)(path)
 }
 
-/** One spelling for what percent-encoding may spell in several ways (RFC 9309, section 2.2.2). */
+/** Normalizes percent-encoding (RFC 9309, section 2.2.2). */
 function alike(path: string): string {
   return path
     .toWellFormed()

@@ -3,15 +3,15 @@ import { isDenial } from '../../../call/index.ts'
 import type { Follower, Trip } from './follow.ts'
 import { everything, nothing, parseRobots, productOf, type RobotsRules } from './robots-rules.ts'
 
-/** Largest `robots.txt` that is read, in bytes (RFC 9309, section 2.5: at least 500 KiB). */
+/** Maximum size of a `robots.txt`, in bytes (RFC 9309, section 2.5: at least 500 KiB). */
 const MAX_ROBOTS_BYTES = 512_000
-/** How long what a site says is believed, in milliseconds (RFC 9309, section 2.4: at most a day). */
+/** Cache lifetime of rules, in milliseconds (RFC 9309, section 2.4: at most a day). */
 const KEPT_MS = 3_600_000
-/** How long a site that cannot be asked is left alone, in milliseconds. */
+/** Cache lifetime of a failure, in milliseconds. */
 const UNREACHED_MS = 60_000
-/** Sites whose rules are kept; beyond it the one unused for longest goes. */
+/** Maximum number of cached sites; the least recently used is evicted. */
 const MAX_SITES = 1_024
-/** Characters of all rules that are kept; beyond it the one unused for longest goes. */
+/** Maximum size of all cached rules, in characters; the least recently used are evicted. */
 const MAX_KEPT_CHARACTERS = 16 * 1024 * 1024
 
 interface CachedRules {
@@ -19,7 +19,7 @@ interface CachedRules {
   readonly until: number
 }
 
-/** What sites say to robots, asked once an hour (RFC 9309). */
+/** Rules of sites for robots, fetched once per hour (RFC 9309). */
 export class Robots {
   readonly #follower: Follower
   readonly #clock: Clock
@@ -36,7 +36,7 @@ export class Robots {
     this.#product = productOf(userAgent)
   }
 
-  /** Why a page must not be asked for; null: it may. */
+  /** Returns why a page must not be requested, or null. */
   async fault(url: URL, trip: Omit<Trip, 'wants' | 'before'>): Promise<string | null> {
     const rules = this.#known(url.origin) ?? (await this.#ask(url.origin, trip))
     if (rules === nothing) return 'the robots.txt of its host cannot be read, which forbids everything'
@@ -55,12 +55,12 @@ export class Robots {
     const own = { ...trip, maxBytes: MAX_ROBOTS_BYTES, accept: 'text/plain, */*;q=0.1', wants: () => true }
     const answer = await this.#follower.follow(new URL('/robots.txt', origin), own)
     const rules = this.#rulesIn(answer)
-    // Who stopped waiting has not learnt anything of the site.
+    // An aborted request says nothing about the site.
     if (!trip.signal.aborted) this.#keep(origin, rules)
     return rules
   }
 
-  /** Errors of the client mean that there is none; everything else that is no answer forbids (RFC 9309, section 2.3.1). */
+  /** Client errors mean that there is none; all other failures forbid everything (RFC 9309, section 2.3.1). */
   #rulesIn(answer: Awaited<ReturnType<Follower['follow']>>): RobotsRules {
     if (isDenial(answer)) return nothing
     if (answer.kind === 'failed')

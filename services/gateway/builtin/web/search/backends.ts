@@ -15,21 +15,21 @@ export interface SearchConfig {
   readonly maxResults: number
 }
 
-/** One thing that was found. */
+/** One search result. */
 export interface SearchResult {
   readonly url: string
   readonly title: string
   readonly snippet: string
 }
 
-/** How a search is asked for, and what its answer says. */
+/** Request format and response parser of a backend. */
 export interface Backend {
   question(query: string, maxResults: number): { readonly url: URL } & Pick<FetchOptions, 'method' | 'body'>
-  /** Null: the answer is none of this backend. */
+  /** Returns null if the response is not of this backend. */
   results(answer: unknown): readonly SearchResult[] | null
 }
 
-/** The backend of `web.search`; null: none answers searches. */
+/** Returns the backend of `web.search`, or null if there is none. */
 export function backendOf(config: SearchConfig): Backend | null {
   switch (config.backend) {
     case 'searxng':
@@ -41,7 +41,7 @@ export function backendOf(config: SearchConfig): Backend | null {
   }
 }
 
-/** SearXNG's `/search` with `format=json`, which its settings must allow. It knows no number of results. */
+/** SearXNG's `/search` with `format=json`, which its settings must allow. It has no parameter for the number of results. */
 function searxng({ url }: SearchConfig): Backend {
   return {
     question(query) {
@@ -82,7 +82,7 @@ function below(url: string, path: string): URL {
   return base
 }
 
-/** Fields by name; those of a name with dots may stand in objects. */
+/** Fields by name; dots in a name descend into objects. */
 function listed(items: unknown, names: Readonly<Record<keyof SearchResult, string>>): readonly SearchResult[] | null {
   if (!Array.isArray(items)) return null
   const found: SearchResult[] = []
@@ -97,7 +97,7 @@ function listed(items: unknown, names: Readonly<Record<keyof SearchResult, strin
   return found
 }
 
-/** The value below objects; undefined where the path leads nowhere. */
+/** Returns a nested value, or undefined. */
 function memberAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce((at, name) => (isRecord(at) && Object.hasOwn(at, name) ? at[name] : undefined), value)
 }

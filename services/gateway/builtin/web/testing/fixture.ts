@@ -11,25 +11,25 @@ import { checkGatewayConfig, typedConfig } from '../../../config.ts'
 import { recordedMetrics } from '../../../testing/metrics.ts'
 import { createWeb, type Domains, type WebConfig } from '../index.ts'
 
-/** What a call of a tool came to: its texts, `error: …` for a failure, or the code and the reason of a denial. */
+/** Result of a tool call: its texts, `error: …` for a failure, or code and reason of a denial. */
 export type ToolResult = readonly string[] | string
 
 export interface WebFixture {
-  /** `http://<host>:<port>`; every host leads to the test's own server. */
+  /** `http://<host>:<port>`; every host resolves to the test's server. */
   site(host: string): string
-  /** Paths that were asked for, with their host. */
-  readonly asked: readonly string[]
+  /** Received requests, as host and path. */
+  readonly requests: readonly string[]
   readonly counted: readonly string[]
-  /** The tools that the caller sees. */
+  /** Returns the tools that the caller sees. */
   tools(who?: Partial<Caller['identity']>): readonly string[]
-  /** Calls a tool, as the gateway would: its own judgement comes first. */
+  /** Calls a tool as the gateway does, with its checks first. */
   call(tool: string, args: object, who?: Partial<Caller['identity']>, signal?: AbortSignal): Promise<ToolResult>
-  /** `call` of `web_fetch`. */
+  /** Calls `web_fetch`. */
   fetch(url: string, args?: object): Promise<ToolResult>
 }
 
 export interface WebSetup {
-  /** Keys of `web`, laid over what lets the test's own sites be read. */
+  /** Keys of `web`, merged over settings that allow the test's sites. */
   readonly config?: object
   readonly answer?: (request: IncomingMessage, response: ServerResponse) => void
   readonly lookup?: Lookup
@@ -37,14 +37,14 @@ export interface WebSetup {
   readonly clock?: Clock
 }
 
-/** The web tool before a real server on loopback, under every name that a test likes. */
+/** The web tool with an HTTP server on loopback, under any host name. */
 export async function setUpWeb(t: TestContext, setup: WebSetup = {}): Promise<WebFixture> {
   const { answer = () => {}, clock = systemClock } = setup
-  const asked: string[] = []
+  const requests: string[] = []
   const { metrics, of } = recordedMetrics()
   const counted = of('plat_gateway_web_calls_total')
   const sites = createServer((request, response) => {
-    asked.push(`${request.headers.host?.split(':', 1)[0]}${request.url}`)
+    requests.push(`${request.headers.host?.split(':', 1)[0]}${request.url}`)
     answer(request, response)
   })
   t.after(() => closed(sites))
@@ -85,7 +85,7 @@ export async function setUpWeb(t: TestContext, setup: WebSetup = {}): Promise<We
   }
   return {
     site: (host) => `http://${host}:${port}`,
-    asked,
+    requests,
     counted,
     call,
     tools: (who) => server.tools(callerOf(who)).map(({ name }) => name),
@@ -93,7 +93,7 @@ export async function setUpWeb(t: TestContext, setup: WebSetup = {}): Promise<We
   }
 }
 
-/** `web` of a gateway.json, its defaults filled in. */
+/** `web` with defaults. */
 export function webConfig(own: object): WebConfig {
   const { config, problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, web: own }), { exists: () => true })
   assert.deepEqual(problems, [])
@@ -107,7 +107,7 @@ export const LEAST = {
   identity: { publicKeyFiles: ['/pub.pem'] },
 }
 
-/** Answers with a page. */
+/** Sends a page. */
 export function page(response: ServerResponse, type: string, body: string | Uint8Array, headers: object = {}): void {
   response.writeHead(200, { 'content-type': type, ...headers }).end(body)
 }

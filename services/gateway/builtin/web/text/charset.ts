@@ -1,12 +1,12 @@
-/** Where a document that says how it is encoded says so, in bytes from its beginning (the encoding sniffing algorithm of HTML). */
+/** Maximum offset of an encoding declaration in a document, in bytes (encoding sniffing algorithm of HTML). */
 const SNIFFED_BYTES = 1024
 
 const META = /<meta\s[^>]{0,512}?charset\s*=\s*(?:["']\s*)?([\w.:-]{1,40})/i
 const XML = /^\s*<\?xml\s[^>]{0,256}?encoding\s*=\s*["']([\w.:-]{1,40})["']/i
 
 /**
- * The text of a document: by its byte order mark, else by what the answer's head says, else by what the document says of itself, else as
- * UTF-8, and as Windows-1252 where it cannot be that. Never throws.
+ * Decodes a document by its byte order mark, else by the header, else by its declaration, else as
+ * UTF-8, with Windows-1252 as fallback. Never throws.
  */
 export function decodeText(bytes: Uint8Array, charset: string | null): string {
   const named = [markOf(bytes), charset, sniffed(bytes)]
@@ -30,11 +30,11 @@ function markOf([first, second, third]: Uint8Array): string | null {
 function sniffed(bytes: Uint8Array): string | null {
   const head = Buffer.from(bytes.subarray(0, SNIFFED_BYTES)).toString('latin1')
   const label = XML.exec(head)?.[1] ?? META.exec(head)?.[1] ?? null
-  // It could be read byte by byte, so it is not what it says.
+  // Sniffed as ASCII, so it cannot be UTF-16.
   return label !== null && /^utf-?16/i.test(label) ? 'utf-8' : label
 }
 
-/** Null for a label that nobody knows. */
+/** Returns null for an unknown label. */
 function decoderOf(label: string): TextDecoder | null {
   try {
     return new TextDecoder(label)

@@ -19,7 +19,7 @@ test('headings, paragraphs, lists, tables and code keep their shape', async () =
   })
 })
 
-test('links are told with where they lead, where that is a page', async () => {
+test('links include their target if it is a page', async () => {
   assert.equal(
     await textOf('see <a href="../x?a=1&amp;b=2">this <b>one</b></a>.'),
     'see [this one](https://site.example/x?a=1&b=2).',
@@ -34,7 +34,7 @@ test('links are told with where they lead, where that is a page', async () => {
   )
 })
 
-test('programs, styles and what nobody sees are left out', async () => {
+test('programs, styles and hidden content are skipped', async () => {
   const unseen = [
     '<script>if (a < b) document.write("<p>x</p>")</script>',
     '<style>p::after { content: "x" }</style>',
@@ -55,7 +55,7 @@ test('programs, styles and what nobody sees are left out', async () => {
   assert.equal((await readHtml('<title>t</title><svg><title>x</title></svg>', BASE, 10)).title, 't')
 })
 
-test('characters may be written as references, wherever a page is cut into pieces', async () => {
+test('character references are decoded, wherever a page is split', async () => {
   assert.equal(await textOf('caf&eacute; &#x1F600;&lt &amp;amp; &nosuch; &#0;'), 'café 😀< &amp; &nosuch; \ufffd')
   const pad = 'x'.repeat(64 * 1024)
   for (const cut of [1, 3, 5, 8, 12, 17, 20]) {
@@ -64,7 +64,7 @@ test('characters may be written as references, wherever a page is cut into piece
   }
 })
 
-test('what is deep, broken or endless costs no more than its length', async () => {
+test('the cost of deep, broken or unclosed content is linear', async () => {
   const many = 50_000
   assert.equal(await textOf(`${'<div>'.repeat(many)}deep`), 'deep')
   assert.equal(await textOf(`${'<a href=x>'.repeat(many)}deep`), '[deep')

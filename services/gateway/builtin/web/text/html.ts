@@ -3,22 +3,22 @@ import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2'
 import { CLOSED, LINES, MARKS, PARAGRAPHS, UNREAD, VOID } from './elements.ts'
 import { TextWriter } from './writer.ts'
 
-/** Characters of a page that are read in one go; others have their turn in between. */
+/** Characters parsed per turn of the event loop. */
 const CHUNK = 64 * 1024
-/** Longest address of a link that is written, in characters. */
+/** Maximum length of a link target, in characters. */
 const MAX_HREF = 1_024
-/** Characters of a title that are kept. */
+/** Maximum length of a title, in characters. */
 const MAX_TITLE = 512
 
-/** A page of HTML as text. */
+/** An HTML page as text. */
 export interface ReadPage {
   readonly title: string
   readonly text: string
 }
 
 /**
- * The text of a page with its headings, lists, tables and links, as Markdown writes them. Reading stops after `limit` characters of
- * text; `base` is what links are relative to. Any text is a page.
+ * Converts a page to Markdown with headings, lists, tables and links. Stops after `limit` characters of
+ * output; links are resolved against `base`. Any text is valid input.
  */
 export async function readHtml(html: string, base: URL, limit: number): Promise<ReadPage> {
   const reader = new PageReader(html, base, limit)
@@ -31,17 +31,17 @@ export async function readHtml(html: string, base: URL, limit: number): Promise<
   return reader.page
 }
 
-/** An element that is being left out, and how many of its name are open in it. */
+/** The skipped element, and the number of open elements with its name. */
 interface LeftOut {
   readonly name: string
   depth: number
 }
 
-/** Takes tags and texts one after another: no tree is built, so that nothing of a page can be too deep. Positions are those of the page. */
+/** Processes tags and texts in sequence: it builds no tree, so that no page is too deep. Positions are those in the page. */
 class PageReader implements TokenizerCallbacks {
   readonly #html: string
   readonly #writer: TextWriter
-  /** Where the link that is open leads; null: none is, or its address is not told. */
+  /** Target of the open link, or null if there is none or it is omitted. */
   #link: string | null = null
   #base: URL
   #title = ''
@@ -91,7 +91,7 @@ class PageReader implements TokenizerCallbacks {
   }
 
   onattribdata(start: number, end: number): void {
-    // Nothing that is looked at is longer than twice the longest address.
+    // Values are only needed up to twice the maximum target length.
     if (this.#value.length <= MAX_HREF * 2) this.#value += this.#html.slice(start, Math.min(end, start + MAX_HREF * 2))
   }
 
@@ -112,7 +112,7 @@ class PageReader implements TokenizerCallbacks {
   }
 
   onselfclosingtag(): void {
-    // In HTML the stroke means nothing: only elements without content end with their tag.
+    // HTML ignores the slash: only void elements end with their tag.
     this.#open(this.#tag)
   }
 
@@ -196,7 +196,7 @@ class PageReader implements TokenizerCallbacks {
     else if (name === 'td' || name === 'th') this.#writer.words(' ')
   }
 
-  /** HTML has no links within links: a further one ends the one before. */
+  /** HTML has no nested links: a new one ends the previous one. */
   #openLink(): void {
     this.#closeLink()
     this.#link = this.#href === null ? null : this.#addressOf(this.#href)
@@ -214,7 +214,7 @@ class PageReader implements TokenizerCallbacks {
     if (leftOut.depth === 0) this.#leftOut = null
   }
 
-  /** Where a link leads; null: not to a page, or it is too long to be told. */
+  /** Returns the target of a link, or null if it is not a page or too long. */
   #addressOf(href: string): string | null {
     if (href.startsWith('#')) return null
     const url = URL.parse(href, this.#base)

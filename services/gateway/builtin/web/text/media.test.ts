@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isHtml, isText, mediaType } from './media.ts'
 
-test('a media type is read with its charset, and nothing else is one', () => {
+test('a media type is parsed with its charset, and other texts are refused', () => {
   assert.deepEqual(mediaType(' Text/HTML ; a=b; Charset="UTF-8"'), { type: 'text/html', charset: 'UTF-8' })
   assert.deepEqual(mediaType('text/plain;charset=latin1'), { type: 'text/plain', charset: 'latin1' })
   assert.deepEqual(mediaType('application/json'), { type: 'application/json', charset: null })
@@ -11,7 +11,7 @@ test('a media type is read with its charset, and nothing else is one', () => {
   }
 })
 
-test('types of text are told from all others', () => {
+test('text types are distinguished from all others', () => {
   const texts = [
     'text/*',
     'text/html',

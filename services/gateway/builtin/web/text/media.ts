@@ -1,14 +1,14 @@
-/** A media type, parameters apart (RFC 9110, section 8.3.1). */
+/** A media type (RFC 9110, section 8.3.1). */
 export interface MediaType {
   /** In lower case, such as `text/html`. */
   readonly type: string
-  /** Null: it names none. */
+  /** Null if not given. */
   readonly charset: string | null
 }
 
 const TYPE = /^[!#$%&'*+.^_`|~0-9a-z-]+\/[!#$%&'*+.^_`|~0-9a-z-]+$/
 
-/** Reads a `Content-Type`; null where it is none. */
+/** Parses a `Content-Type`. Returns null if it is invalid. */
 export function mediaType(header: string | undefined): MediaType | null {
   const [first = '', ...parameters] = (header ?? '').split(';')
   const type = first.trim().toLowerCase()
@@ -20,16 +20,16 @@ export function mediaType(header: string | undefined): MediaType | null {
   return { type, charset: null }
 }
 
-/** What is text, and so can be read by data-loss prevention, guards and models: whole types, and suffixes of others. */
+/** Text types, which data-loss prevention, guards and models can read: whole types, and suffixes. */
 const TEXT =
   /^(?:text\/.+|application\/(?:.+\+)?(?:json|xml|yaml|x-yaml|x-ndjson|javascript|ecmascript|toml|sql|rtf|xhtml|graphql)|.+\+(?:json|xml|yaml))$/
 
-/** Whether content of a type, or of every type that a pattern with `*` means, is text. */
+/** Returns whether a type, or every type that matches a pattern with `*`, is text. */
 export function isText(type: string): boolean {
   return TEXT.test(type)
 }
 
-/** Whether it is HTML, of which the text is wanted and not the marks. */
+/** Returns whether it is HTML, which is converted to text. */
 export function isHtml(type: string): boolean {
   return type === 'text/html' || type === 'application/xhtml+xml'
 }

@@ -1,7 +1,7 @@
-/** What a link begins with. */
+/** Start of a link. */
 const LINK = '['
 
-/** Writes words, lines and paragraphs: spaces, breaks and marks are written when something follows them. */
+/** Writes words, lines and paragraphs; defers spaces, breaks and prefixes until text follows. */
 export class TextWriter {
   readonly #limit: number
   readonly #parts: string[] = []
@@ -11,7 +11,7 @@ export class TextWriter {
   #mark = ''
   #link = ''
 
-  /** `limit`: characters after which nothing is taken any more. */
+  /** `limit`: maximum output in characters. */
   constructor(limit: number) {
     this.#limit = limit
   }
@@ -24,7 +24,7 @@ export class TextWriter {
     return this.#parts.join('')
   }
 
-  /** Text in which runs of spaces mean one. */
+  /** Writes text, with runs of spaces collapsed. */
   words(text: string): void {
     const collapsed = text.replace(/[ \t\r\n\f\u00a0]+/g, ' ')
     if (collapsed.startsWith(' ')) this.#space = true
@@ -34,7 +34,7 @@ export class TextWriter {
     this.#space = collapsed.endsWith(' ')
   }
 
-  /** Text as it is. */
+  /** Writes text unchanged. */
   exactly(text: string): void {
     if (text === '' || this.isFull) return
     if (this.#length > 0) {
@@ -48,13 +48,13 @@ export class TextWriter {
     this.#link = ''
   }
 
-  /** What follows stands on a line of its own (1), or behind an empty one (2). */
+  /** Starts a new line (1), or a new paragraph (2), before the next text. */
   breakLine(breaks: 1 | 2): void {
     this.#breaks = Math.max(this.#breaks, breaks)
     this.#space = false
   }
 
-  /** What follows begins with this; empty: nothing followed what was to begin so. */
+  /** Sets a prefix for the next text; empty to cancel it. */
   mark(text: string): void {
     this.#mark = text
   }
@@ -63,7 +63,7 @@ export class TextWriter {
     this.#link = LINK
   }
 
-  /** A link without words leaves nothing behind. */
+  /** Closes a link; one without text is omitted. */
   closeLink(href: string): void {
     const isEmpty = this.#link !== ''
     this.#link = ''

@@ -1,6 +1,6 @@
 import { classOf, isIn, type ScanState } from '../scan/scan-state.ts'
 import type { Detector, Finder, Row } from './detector.ts'
-import { endAt, isDigit, isEnd, isUntold } from './shape.ts'
+import { endAt, isDigit, isEnd, isUndecided } from './shape.ts'
 import { entropyOf, WORDS } from './token.ts'
 
 const LOCAL = classOf("A-Za-z0-9.!#$%&'*+/=?^_`{|}~-")
@@ -33,7 +33,7 @@ const MIN_PHONE_DIGITS = 8
 const MAX_PHONE_DIGITS = 15
 const MAX_PHONE_CHARS = 32
 
-/** A plus sign and up to fifteen digits (E.164), with what people write between them. */
+/** A plus sign and up to fifteen digits (E.164), with common separators. */
 const phone: Finder = {
   anchors: ['+'],
   find(look, detector, at) {
@@ -63,22 +63,22 @@ const privateAddress: Finder = {
   find(look, detector, at) {
     const end = look.run(ADDRESS, at, at + MAX_ADDRESS_CHARS + 1)
     if (end === look.end && look.isOpen && end - at <= MAX_ADDRESS_CHARS) return look.open(at)
-    // A sentence may end behind it.
+    // Excludes a final period of a sentence.
     const last = look.code(end - 1) === 0x2e ? end - 1 : end
     const text = look.slice(at, last)
     if (text.split('.').length !== 4 || !PRIVATE.test(text)) return
     const ends = endAt(look, last)
-    if (isUntold(ends)) look.open(at)
+    if (isUndecided(ends)) look.open(at)
     else if (isEnd(ends)) look.hit(detector, at, last)
   },
 }
 
-/** What random text is made of. */
+/** Characters of random text. */
 const RANDOM = classOf('A-Za-z0-9+/_=-')
-/** Longer runs are files, not keys. */
+/** Maximum length: longer runs are files, not keys. */
 const MAX_RANDOM_CHARS = 512
 
-/** Long runs of characters that are as evenly spread as in keys. */
+/** Long runs of characters with an entropy as in keys. */
 export function highEntropy(minLength: number, threshold: number): Finder {
   return {
     sweep(look: ScanState, detector: Detector) {
@@ -103,7 +103,7 @@ const optional = (id: string, finds: string, validated: string, finder: Finder):
   finder,
 })
 
-/** @table What nothing validates: found where a profile names it. */
+/** @table Detectors without validation: only active if a profile names them. */
 export const contactRows = (entropy: { readonly minLength: number; readonly threshold: number }) => [
   optional('email', 'E-mail addresses', 'form alone', email),
   optional('phone_e164', 'Telephone numbers with a plus sign', 'form alone: 8 to 15 digits', phone),

@@ -1,40 +1,40 @@
 import type { ScanState } from '../scan/scan-state.ts'
 
-/** How a detector finds what it is for. Each way costs work in proportion to the text, whatever the text is. */
+/** Search strategy of a detector. Each takes time linear in the text. */
 export interface Finder {
-  /** Words that begin what is looked for; `find` is asked where one stands. */
+  /** Fixed prefixes; `find` is called at each occurrence. */
   readonly anchors?: readonly string[]
-  /** What is found begins with its anchor, and within a word. */
+  /** Hits begin with their anchor, also within words. */
   readonly isInWords?: true
-  /** Numbers whose first digits in a row are so many; `find` is asked where one begins. */
+  /** Counts of leading digits; `find` is called at each number with one of them. */
   readonly digits?: readonly number[]
-  /** Words in which so many capital letters stand before the first digit; `find` is asked where one begins. */
+  /** Counts of capital letters before the first digit; `find` is called at each such word. */
   readonly letters?: readonly number[]
-  /** `length`: of the anchor; 0 for numbers and words. */
+  /** `length`: that of the anchor; 0 for numbers and words. */
   find?(look: ScanState, detector: Detector, at: number, length: number): void
-  /** Asked once a text, after all places. */
+  /** Called once per text, after all other calls. */
   sweep?(look: ScanState, detector: Detector): void
-  /** Asked at the end of a text that goes on: opens what may become a hit and no anchor tells of. */
+  /** Called at the end of an incomplete text: opens possible hits without an anchor. */
   tail?(look: ScanState): void
 }
 
 /** One row of the table of detectors. */
 export interface Detector {
   readonly id: string
-  /** Credentials and keys are secrets; everything else is personal data. */
+  /** Credentials and keys are secrets; all others are personal data. */
   readonly secret: boolean
-  /** Whether a profile that names no detectors has it: only what is validated is. */
+  /** Whether it is active by default: only validated ones are. */
   readonly byDefault: boolean
-  /** What it finds, in words for the reference. */
+  /** Description for the reference. */
   readonly finds: string
-  /** What makes sure that it is one. */
+  /** Description of the validation. */
   readonly validated: string
   readonly finder: Finder
-  /** Its place among the detectors of a profile: of two hits on the same text the first counts. */
+  /** Rank in a profile: of two hits on the same text the first counts. */
   readonly place: number
 }
 
-/** A row as it is written down. */
+/** A table row. */
 export type Row = Omit<Detector, 'place'>
 
 /** A credential, found by default. */

@@ -17,7 +17,7 @@ test('every detector has a sample, and its own name', () => {
   for (const id of DETECTOR_IDS) assert.match(id, /^[a-z0-9_]{1,40}$/)
 })
 
-/** Where a text may stand: alone, in prose, in quotes, in lines, in a JSON text within a text, between other letters. */
+/** Contexts of a sample: alone, in prose, quotes, lines, JSON within a string, between other letters. */
 const PLACES = [
   ['', ''],
   ['see ', ' there'],
@@ -26,10 +26,10 @@ const PLACES = [
   ['a\\n', '\\n'],
   ['ä', 'ö'],
 ] as const
-/** Takes the letter of an escaped line end for its own. */
+/** Detectors that include the letter of an escaped line feed. */
 const TAKES_ESCAPES = ['email', 'high_entropy_secret']
 
-/** Their samples stand behind words for other reasons than to be found. */
+/** Samples that follow words for other reasons than detection. */
 const ALONE_TOO = [
   'private_key',
   'slack_webhook',
@@ -40,7 +40,7 @@ const ALONE_TOO = [
 ]
 
 for (const { id, near = '', after = '', finds, misses } of samples) {
-  test(`${id} finds its sample wherever it stands, and not what is nearly one`, () => {
+  test(`${id} finds its sample in any context, and no near miss`, () => {
     const scanner = alone(id)
     for (const [left, right] of PLACES) {
       if (left === 'a\\n' && TAKES_ESCAPES.includes(id)) continue

@@ -1,7 +1,7 @@
 import { isIn, type ScanState } from '../scan/scan-state.ts'
 import { isVaried, luhn, mod97, weighted } from './checks.ts'
 import { type Detector, personal } from './detector.ts'
-import { endAt, isDigit, isEnd, isUntold, shaped } from './shape.ts'
+import { endAt, isDigit, isEnd, isUndecided, shaped } from './shape.ts'
 import { ALNUM } from './token.ts'
 
 const digits = (count: number) => 'd'.repeat(count)
@@ -37,7 +37,7 @@ const IBAN_LENGTHS: Readonly<Record<string, number>> = Object.fromEntries(
 
 const SPACE = 0x20
 
-/** An IBAN in one piece or in groups of four. */
+/** Finds an IBAN without spaces or in groups of four. */
 function findIban(look: ScanState, detector: Detector, at: number): void {
   const length = IBAN_LENGTHS[look.slice(at, at + 2)]
   if (length === undefined) return
@@ -56,12 +56,12 @@ function findIban(look: ScanState, detector: Detector, at: number): void {
     next++
   }
   const end = endAt(look, next)
-  if (isUntold(end)) look.open(at)
+  if (isUndecided(end)) look.open(at)
   else if (isEnd(end) && isDigit(text.charCodeAt(2)) && isDigit(text.charCodeAt(3)) && mod97(text))
     look.hit(detector, at, end)
 }
 
-/** Social security numbers that were printed on samples and advertisements. */
+/** Social security numbers printed as specimens. */
 const SPECIMENS: ReadonlySet<string> = new Set(['078051120', '219099999', '457555462'])
 
 function isSsn(number: string): boolean {

@@ -2,22 +2,22 @@ import { classOf, isIn, type ScanState } from '../scan/scan-state.ts'
 import { type Detector, type Finder, secret } from './detector.ts'
 import { ALNUM, BASE64, begins, entropyOf, looksRandom, URLSAFE, WORDS } from './token.ts'
 
-/** Characters between the lines of a key: its headers, its text, line ends as they are and as JSON in a text writes them. */
+/** Characters in the body of a key: headers, base64, and line ends, literal or escaped as JSON. */
 const PEM_BODY = classOf('A-Za-z0-9+/= \t\r\n:,.\\_-')
 const PEM_BEGIN = '-----BEGIN '
 const PEM_LABEL = /^-----BEGIN ((?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?)-----/
-/** Longest first line, with its dashes. */
+/** Maximum length of the first line, including dashes. */
 const MAX_LABEL_CHARS = 80
-/** A key has at least this much text in one line. */
+/** Minimum base64 text in one line of a key. */
 const KEY_TEXT = /[A-Za-z0-9+/=]{32}/
-/** The text of a key begins within so many characters, behind headers. */
+/** Maximum offset of the base64 text, after headers. */
 const KEY_TEXT_WITHIN = 512
 const DASHES = '-----'
 const HYPHEN = 0x2d
-/** The member of a service account's file that holds its key, before the key. */
+/** JSON member before the key in a service account file. */
 const SERVICE_ACCOUNT = /private_key\\*"\s*:\s*\\*"?$/
 
-/** A private key in PEM, to its last line; without one, as far as its characters go. */
+/** A private key in PEM, up to its last line; without one, as far as its characters go. */
 function pem(isMeant: (before: string) => boolean): Finder {
   return {
     anchors: [PEM_BEGIN],
@@ -43,26 +43,26 @@ function findPemEnd(
   const text = KEY_TEXT.exec(look.slice(body, Math.min(stop, body + KEY_TEXT_WITHIN)))
   const last = `${DASHES}END ${label}${DASHES}`
   const closing = look.slice(stop, Math.min(look.end, stop + last.length))
-  const isUntold = look.isOpen && stop + closing.length === look.end && last.startsWith(closing)
+  const isUndecided = look.isOpen && stop + closing.length === look.end && last.startsWith(closing)
   if (text === null) {
-    if (isUntold && stop < body + KEY_TEXT_WITHIN) look.open(at)
-  } else if (isUntold && closing !== last) look.openHit(detector, at, body + text.index + text[0].length)
+    if (isUndecided && stop < body + KEY_TEXT_WITHIN) look.open(at)
+  } else if (isUndecided && closing !== last) look.openHit(detector, at, body + text.index + text[0].length)
   else look.hit(detector, at, closing === last ? stop + last.length : stop)
 }
 
-/** Where the text of a key ends: at five dashes, or at a character that no key has. */
+/** End of a key's text: five dashes, or another character. */
 function pemStop(look: ScanState, body: number): number {
   let next = look.run(PEM_BODY, body)
   const dashes = look.text.indexOf(DASHES, body)
   if (dashes !== -1 && dashes < next) next = dashes
-  // Of five dashes only some may have come.
+  // Part of the five dashes may be missing yet.
   else if (next === look.end) while (next > body && look.code(next - 1) === HYPHEN) next--
   return next
 }
 
 const POINT = 0x2e
 const JWT_TAIL = classOf('A-Za-z0-9_.-')
-/** Longest header of a token that is looked into. */
+/** Maximum length of a decoded token header. */
 const MAX_JWT_HEADER_CHARS = 2048
 const LEAST_JWT_PAYLOAD_CHARS = 8
 
@@ -84,12 +84,12 @@ const jwt: Finder = {
   },
 }
 
-/** Behind a hyphen, near another beginning: that one was asked already. */
+/** After a hyphen, near another start: that one was checked already. */
 function isWithin(look: ScanState, at: number): boolean {
   return look.code(at - 1) === HYPHEN && look.slice(look.runBack(URLSAFE, at, 64), at).includes('eyJ')
 }
 
-/** A sentence may end behind it. */
+/** Excludes a final period of a sentence. */
 function withoutPoints(look: ScanState, end: number): number {
   let last = end
   while (look.code(last - 1) === POINT) last--
@@ -111,7 +111,7 @@ const AT = 0x40
 const MAX_USER_CHARS = 64
 const MAX_PASSWORD_CHARS = 128
 
-/** User and password of a URL (RFC 3986, section 3.2.1). */
+/** User and password in a URL (RFC 3986, section 3.2.1). */
 const urlCredentials: Finder = {
   anchors: ['://'],
   find(look, detector, at, length) {
@@ -129,7 +129,7 @@ const urlCredentials: Finder = {
 
 const MOST_HEADER_CHARS = 255
 
-/** What follows the scheme of an `Authorization` header. */
+/** Credentials after the scheme of an `Authorization` header. */
 function credentials(schemes: readonly string[], least: number, is: (text: string) => boolean): Finder {
   const of = classOf('A-Za-z0-9+/=._~-')
   return {
@@ -151,7 +151,7 @@ function isBasic(text: string): boolean {
   return /^[\x20-\x39\x3b-\x7e]+:[\x20-\x7e]+$/.test(Buffer.from(text, 'base64').toString('latin1'))
 }
 
-/** Bits a character that words do not reach. */
+/** Entropy above that of words, in bits per character. */
 const OPAQUE_BITS = 3.5
 const isOpaque = (text: string) => /\d/.test(text) && entropyOf(text) >= OPAQUE_BITS
 
@@ -163,7 +163,7 @@ const AWS_BETWEEN = classOf(' \t"\'=:>\\')
 const AWS_MEMBER = /secret[_-]?access[_-]?key\\*"\s*:\s*\\*"?$/i
 const MOST_BETWEEN = 8
 
-/** Forty characters without a form of their own: their name has to stand before them. */
+/** Forty characters without a specific form: their name must precede them. */
 const awsSecret: Finder = {
   anchors: AWS_NAMES,
   find(look, detector, at, length) {
@@ -171,7 +171,7 @@ const awsSecret: Finder = {
     findAwsSecret(look, detector, body)
   },
   sweep(look, detector) {
-    // The value of a JSON member that has the name.
+    // Value of a JSON member with the name.
     const isOne = look.end - look.start === AWS_SECRET_CHARS && !look.isOpen
     if (isOne && AWS_MEMBER.test(look.before(look.start))) findAwsSecret(look, detector, look.start)
   },
@@ -186,7 +186,7 @@ function findAwsSecret(look: ScanState, detector: Detector, body: number): void 
 
 const AZURE_CLIENT = classOf('A-Za-z0-9_~.-')
 
-/** Three characters, a digit, `Q~` and 31 to 34 more: what is found begins with the digit, which an anchor can tell. */
+/** Three characters, a digit, `Q~` and 31 to 34 more: the hit begins at the digit, where an anchor can match. */
 const azureClientSecret: Finder = {
   anchors: [...'0123456789'].map((digit) => `${digit}Q~`),
   isInWords: true,
@@ -217,7 +217,7 @@ const telegram: Finder = {
   },
 }
 
-/** @table Keys and credentials that are more than a prefix. Of two on one text, the first row counts. */
+/** @table Keys and credentials beyond a prefix. Of two on the same text, the first row counts. */
 export const keyRows = [
   secret(
     'gcp_service_account_key',

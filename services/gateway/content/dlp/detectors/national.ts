@@ -1,4 +1,4 @@
-/** @table Numbers that states give people and firms. Where a check passes too many other numbers, a word must stand before. */
+/** @table Numbers issued by states to people and companies. Where a check passes too many other numbers, a word must precede. */
 import { isDate, isVaried, luhn, mod11to2, mod11to10, remainder, verhoeff, weighted } from './checks.ts'
 import { personal } from './detector.ts'
 import { shaped } from './shape.ts'
@@ -9,7 +9,7 @@ const CURP_ORDER = '0123456789ABCDEFGHIJKLMN_OPQRSTUVWXYZ'
 
 const isDni = (text: string) => DNI_LETTERS[Number(text.slice(0, 8)) % 23] === text[8]
 
-/** Value of a character in an odd place of an Italian code; digits count as the letters from A on. */
+/** Values of characters at odd positions of an Italian code; digits count as the letters from A on. */
 const CODICE_ODD = [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23]
 
 function isCodiceFiscale(text: string): boolean {
@@ -28,7 +28,7 @@ function isCurp(text: string): boolean {
   if (!/^[A-Z][AEIOUX][A-Z]{2}\d{6}[HMX][A-Z]{5}[A-Z\d]\d$/.test(text) || !isDate(text.slice(6, 8), text.slice(8, 10)))
     return false
   let sum = 0
-  // The register counts with an N more between N and O.
+  // The register has an additional N between N and O.
   for (let at = 0; at < 17; at++) sum += CURP_ORDER.indexOf(text[at] ?? '') * (18 - at)
   return (10 - (sum % 10)) % 10 === Number(text[17])
 }
@@ -70,7 +70,7 @@ function isPesel(number: string): boolean {
   return isDate(String(month), number.slice(4, 6)) && weighted(number, [1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]) % 10 === 0
 }
 
-/** Of the first ten digits one stands twice or three times, and all others once at most. */
+/** Of the first ten digits one occurs two or three times, and all others at most once. */
 function isSteuerId(number: string): boolean {
   if (number.startsWith('0') || !mod11to10(number)) return false
   const counts = [...'0123456789'].map((digit) => number.slice(0, 10).split(digit).length - 1)

@@ -3,14 +3,14 @@ import type { Finder } from './detector.ts'
 
 /** The text does not have the shape. */
 const NO = -1
-/** The text ends before it is told. */
-const UNTOLD = -2
+/** The text ends before the shape is decided. */
+const UNDECIDED = -2
 
 const ZERO = 0x30
 const NINE = 0x39
 const A = 0x41
 const Z = 0x5a
-/** In a shape: a digit, a capital letter, one of both. Any other character stands for itself. */
+/** In a shape: a digit, a capital letter, or either. Any other character is literal. */
 const DIGIT = 0x64
 const LETTER = 0x4c
 const EITHER = 0x78
@@ -19,11 +19,11 @@ const POINT = 0x2e
 const HYPHEN = 0x2d
 
 export interface ShapeRule {
-  /** `ddd-dd-dddd`: `d` is a digit, `L` a capital letter, `x` one of both. */
+  /** `ddd-dd-dddd`: `d` is a digit, `L` a capital letter, `x` either. */
   readonly shapes: readonly string[]
-  /** Whether digits and letters, without what stands between them, are valid. */
+  /** Returns whether the digits and letters, without separators, are valid. */
   readonly is: (text: string) => boolean
-  /** A word that must stand in the `LOOK_BACK_CHARS` before, where the check alone would find too much. */
+  /** A word required within `LOOK_BACK_CHARS` before, if the check alone has too many false positives. */
   readonly near?: RegExp
 }
 
@@ -37,9 +37,9 @@ export function shaped(rule: ShapeRule): Finder {
     find(look, detector, at) {
       for (const shape of shapes) {
         const end = endOf(look, at, shape)
-        if (end === NO || (end !== UNTOLD && !is(plain(look.slice(at, end))))) continue
+        if (end === NO || (end !== UNDECIDED && !is(plain(look.slice(at, end))))) continue
         if (near !== undefined && !near.test(look.before(at))) return
-        if (end !== UNTOLD) return look.hit(detector, at, end)
+        if (end !== UNDECIDED) return look.hit(detector, at, end)
         look.open(at)
       }
     },
@@ -53,19 +53,19 @@ function plain(text: string): string {
   return PUNCTUATION.test(text) ? text.replace(ALL_PUNCTUATION, '') : text
 }
 
-/** What stands before the first digit, and how many digits may follow in a row. */
+/** Letters before the first digit, and possible counts of leading digits. */
 function startOf(shape: string): { readonly letters: number; readonly digits: readonly number[] } {
   const [, letters = '', digits = '', more = ''] = /^(L*)(d*)(x*)/.exec(shape) ?? []
   const counts = Array.from({ length: more.length + 1 }, (_, extra) => digits.length + extra)
   return { letters: letters.length, digits: counts }
 }
 
-/** Where a text of this shape ends, if it stands there and nothing belongs to it behind. */
+/** End of a text of this shape, if it matches and is not continued. */
 function endOf(look: ScanState, at: number, shape: string): number {
   const { text, end } = look
   const last = Math.min(at + shape.length, end)
   for (let next = at; next < last; next++) if (!isOf(text.charCodeAt(next), shape.charCodeAt(next - at))) return NO
-  if (at + shape.length > end) return look.isOpen ? UNTOLD : NO
+  if (at + shape.length > end) return look.isOpen ? UNDECIDED : NO
   return endAt(look, last)
 }
 
@@ -76,19 +76,19 @@ function isOf(code: number, wanted: number): boolean {
   return code === wanted
 }
 
-/** The place itself where a number may end there: no word goes on, and no further digits behind a point or hyphen. */
+/** Returns the position if a number can end there: not followed by a word character, or by digits after a point or hyphen. */
 export function endAt(look: ScanState, end: number): number {
   const next = look.code(end)
-  if (next === -1) return look.isOpen ? UNTOLD : end
+  if (next === -1) return look.isOpen ? UNDECIDED : end
   if (!look.ends(end)) return NO
   if (next !== POINT && next !== HYPHEN) return end
   const after = look.code(end + 1)
-  if (after === -1 && look.isOpen) return UNTOLD
+  if (after === -1 && look.isOpen) return UNDECIDED
   return isDigit(after) ? NO : end
 }
 
-export function isUntold(end: number): boolean {
-  return end === UNTOLD
+export function isUndecided(end: number): boolean {
+  return end === UNDECIDED
 }
 
 export function isEnd(end: number): boolean {
@@ -99,7 +99,7 @@ export function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE
 }
 
-/** A number that begins here goes on from digits before: a fraction, or one group of a longer one. */
+/** Whether a number continues earlier digits, as a fraction or one group of a longer one. */
 export function continues(look: ScanState, at: number): boolean {
   const before = look.code(at - 1)
   if (before !== POINT && before !== HYPHEN) return false

@@ -5,7 +5,7 @@ import { keyRows } from './keys.ts'
 import { nationalRows } from './national.ts'
 import { vendorRows } from './vendors.ts'
 
-/** How the one detector that can be tuned is tuned. */
+/** Settings of the one configurable detector. */
 export interface Entropy {
   readonly minLength: number
   readonly threshold: number
@@ -13,10 +13,10 @@ export interface Entropy {
 
 const UNTUNED: Entropy = { minLength: 32, threshold: 4.3 }
 
-/** Every detector that the gateway has. Of two that find the same text, the first counts. */
+/** All built-in detectors. Of two that find the same text, the first counts. */
 export function detectorRows(entropy: Entropy = UNTUNED): readonly Row[] {
   return [...keyRows, ...vendorRows, ...financeRows, ...nationalRows, ...contactRows(entropy)]
 }
 
-/** The names of all detectors. */
+/** Names of all detectors. */
 export const DETECTOR_IDS: readonly string[] = detectorRows().map(({ id }) => id)

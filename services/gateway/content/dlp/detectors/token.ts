@@ -7,23 +7,23 @@ export const URLSAFE = classOf('A-Za-z0-9_-')
 export const BASE64 = classOf('A-Za-z0-9+/=')
 export const HEX = classOf('0-9a-f')
 
-/** Placeholders are written with few different characters: `xxxx`, `0000`, `your-key`. */
+/** Minimum number of different characters; placeholders have fewer: `xxxx`, `0000`, `your-key`. */
 const FEWEST_CHARACTERS = 8
 
 export interface TokenRule {
-  /** What the makers let their tokens begin with. */
+  /** Vendor prefixes. */
   readonly anchors: readonly string[]
-  /** What follows. */
+  /** Characters of the rest. */
   readonly of: CharClass
-  /** Fewest characters behind the anchor. */
+  /** Minimum length after the prefix. */
   readonly least: number
-  /** Most; null: the token ends where its characters do, however far that is. */
+  /** Maximum length; null for no limit. */
   readonly most?: number | null
-  /** Whether the characters behind the anchor can be a token's; of an endless one, its first `least`. */
+  /** Validates the characters after the prefix; of an unlimited token, the first `least`. */
   readonly is?: (body: string) => boolean
 }
 
-/** A token with a prefix of its maker: the prefix, then so many characters of a class, then none that words have. */
+/** A token with a vendor prefix, followed by a number of characters of a class. */
 export function token({ anchors, of, least, most = least, is = looksRandom }: TokenRule): Finder {
   return {
     anchors,
@@ -39,7 +39,7 @@ export function token({ anchors, of, least, most = least, is = looksRandom }: To
   }
 }
 
-/** Words begin where no other word goes on; an anchor that begins with another character may stand anywhere. */
+/** Words begin after a non-word character; a prefix that begins with another character may be anywhere. */
 export function begins(look: ScanState, at: number): boolean {
   return !isIn(WORDS, look.code(at)) || look.begins(at)
 }
@@ -52,7 +52,7 @@ interface Endless {
   readonly is: (body: string) => boolean
 }
 
-/** Its first characters decide; what follows belongs to it in any case. */
+/** The first characters decide; all following ones belong to it. */
 function endless(look: ScanState, detector: Detector, { at, body, of, least, is }: Endless): void {
   if (look.isCovered(detector, at)) return
   const end = look.run(of, body)
@@ -65,7 +65,7 @@ function endless(look: ScanState, detector: Detector, { at, body, of, least, is 
   else if (isOpen) look.open(at)
 }
 
-/** Whether a text is no placeholder. */
+/** Returns whether a text is no placeholder. */
 export function looksRandom(text: string): boolean {
   return differentCharacters(text) >= Math.min(FEWEST_CHARACTERS, text.length / 2)
 }
@@ -74,7 +74,7 @@ function differentCharacters(text: string): number {
   return new Set(text).size
 }
 
-/** Shannon's entropy in bits a character. */
+/** Shannon entropy in bits per character. */
 export function entropyOf(text: string): number {
   const counts = new Map<string, number>()
   for (const char of text) counts.set(char, (counts.get(char) ?? 0) + 1)

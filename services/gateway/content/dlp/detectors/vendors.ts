@@ -1,4 +1,4 @@
-/** @table Tokens with a prefix of their maker: the prefix, how many characters follow, and of which kind. */
+/** @table Tokens with a vendor prefix: prefix, length and characters. */
 import { classOf } from '../scan/scan-state.ts'
 import { type Row, secret } from './detector.ts'
 import { ALNUM, BASE64, HEX, looksRandom, type TokenRule, token, URLSAFE, WORDS } from './token.ts'

@@ -1,9 +1,9 @@
 const BACKSLASH = '\\'
-/** `\uXXXX`, and all other escapes. */
+/** Lengths of `\uXXXX` and of other escapes. */
 const LONG_CHARS = 6
 const SHORT_CHARS = 2
 
-/** Control characters with a short escape, which detectors know as the end of a word. */
+/** Control characters with a short escape, which detectors treat as the end of a word. */
 const SHORT: ReadonlyMap<number, string> = new Map([
   [0x08, '\\b'],
   [0x09, '\\t'],
@@ -21,7 +21,7 @@ const DELETE = 0x7f
  * stays the same JSON: escapes of quotes, backslashes, control characters and halves of surrogate pairs are kept.
  */
 export class EscapeDecoder {
-  /** An escape whose end has not come. */
+  /** An incomplete escape. */
   #rest = ''
 
   push(piece: string): string {
@@ -43,7 +43,7 @@ export class EscapeDecoder {
     }
   }
 
-  /** Returns the beginning of an escape that did not end, as it is. */
+  /** Returns an incomplete escape unchanged. */
   end(): string {
     const rest = this.#rest
     this.#rest = ''

@@ -1,7 +1,7 @@
-/** Codes of ASCII: the rest of Unicode is in no anchor. */
+/** Number of ASCII codes: anchors contain no others. */
 const WIDTH = 128
 
-/** An anchor that ends at a place, and what to do about it. */
+/** A matched anchor with its payload. */
 export interface Anchored<T> {
   readonly length: number
   readonly owner: T
@@ -11,12 +11,12 @@ export interface Anchored<T> {
  * Finds any number of fixed words in one pass (Aho and Corasick, 1975): one step a character, whatever the words are. Words are ASCII.
  */
 export class Automaton<T> {
-  /** The next state by state and character. */
+  /** Transitions by state and character. */
   readonly next: Int16Array
-  /** 1 where a word ends in this state. */
+  /** 1 if a word ends in this state. */
   readonly marks: Uint8Array
   readonly #found: readonly (readonly Anchored<T>[])[]
-  /** The longest shorter suffix that is the beginning of a word too. */
+  /** Longest proper suffix that is also a prefix of a word. */
   readonly #shorter: Int16Array
   readonly #depth: readonly number[]
 
@@ -33,7 +33,7 @@ export class Automaton<T> {
     this.#found = found
   }
 
-  /** The links of states that are less deep are known already. */
+  /** Requires the links of all states of lower depth. */
   #link(states: readonly State<T>[], state: number, found: Anchored<T>[][]): void {
     const { next, marks } = this
     const shorter = this.#shorter[state] ?? 0
@@ -47,12 +47,12 @@ export class Automaton<T> {
     }
   }
 
-  /** The words that end in this state, the longest first. */
+  /** Words that end in this state, the longest first. */
   found(state: number): readonly Anchored<T>[] {
     return this.#found[state] ?? []
   }
 
-  /** How many of the last characters may be the beginning of a word, the most first. */
+  /** Lengths of suffixes that are prefixes of a word, the longest first. */
   *begun(state: number): Generator<number> {
     for (let at = state; at !== 0; at = this.#shorter[at] ?? 0) yield this.#depth[at] ?? 0
   }
@@ -81,7 +81,7 @@ class Trie<T> {
     state?.ends.push({ length: word.length, owner })
   }
 
-  /** Every state, those nearer to the root first. */
+  /** All states in breadth-first order. */
   *inBreadth(): Generator<number> {
     const queue = [0]
     for (const state of queue) {

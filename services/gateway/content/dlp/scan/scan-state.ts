@@ -1,6 +1,6 @@
 import type { Detector } from '../detectors/detector.ts'
 
-/** Something that a detector found: from `start` to before `end` of the text. */
+/** A hit from `start` to before `end` of the text. */
 export interface Hit {
   readonly detector: Detector
   readonly start: number
@@ -12,31 +12,31 @@ export interface Hit {
   readonly boundary?: number | undefined
 }
 
-/** A hit whose end has not arrived yet: whatever follows, it will be one. */
+/** A certain hit whose end is not known yet. */
 export interface OpenHit {
   readonly detector: Detector
   readonly start: number
-  /** The characters before this offset made it certain. */
+  /** Offset after the characters that decided it. */
   readonly certainAt: number
 }
 
-/** Characters of which a decision may look back: local parts of addresses, and words near a number. */
+/** Maximum lookbehind of decisions, in characters: local parts of addresses, and words near a number. */
 export const LOOK_BACK_CHARS = 80
 
-/** Nothing is open. */
+/** No open position. */
 export const NOWHERE = Number.POSITIVE_INFINITY
 
 /** A set of ASCII characters. */
 export interface CharClass {
-  /** By character: 1 where it belongs to the set. */
+  /** 1 for each character in the set. */
   readonly members: Uint8Array
-  /** Its number among all classes. */
+  /** Index among all classes. */
   readonly place: number
 }
 
 let classes = 0
 
-/** `A-Za-z0-9_.` as a class; a hyphen that is meant stands at the end. */
+/** Parses a class such as `A-Za-z0-9_.`; a literal hyphen must be last. */
 export function classOf(spelled: string): CharClass {
   const members = new Uint8Array(128)
   for (let at = 0; at < spelled.length; at++) {
@@ -54,36 +54,37 @@ export function isIn({ members }: CharClass, code: number): boolean {
 }
 
 const WORD = classOf('A-Za-z0-9_')
-/** Letters that follow a backslash in the text of a JSON string: after `\n` a word begins. */
+/** Letters after a backslash in a JSON string: a word begins after `
+`. */
 const ESCAPED = classOf('bfnrt')
 const ESCAPES = /\\[bfnrt]/g
 const BACKSLASH = 0x5c
 
-/** Where to look for what stands before a text: names of JSON members are context of their values. */
+/** Text before the scanned text: member names are context of their values. */
 export interface Context {
   readonly text: string
-  /** The context ends before this. */
+  /** End of the context. */
   readonly end: number
 }
 
-/** How a text is looked at. */
+/** Options of a scan. */
 export interface ScanOptions {
-  /** Only what begins here or later is told; what stands before is there to look back. Default: the start. */
+  /** Minimum start of hits; earlier text is lookbehind only. Default: the start. */
   readonly floor?: number
-  /** More text may follow. */
+  /** Whether more text may follow. */
   readonly isOpen?: boolean
-  /** How many characters before the floor the last boundary of a hit was; absent: there was none. */
+  /** Characters between the last hit boundary and the floor; absent if there was none. */
   readonly sinceHit?: number | undefined
-  /** What stands before the text, such as the name of a JSON member. */
+  /** Text before the scanned one, such as a member name. */
   readonly context?: Context | null
   /** It is known that no expression of a profile's own matches here. */
   readonly isOwnAbsent?: boolean
 }
 
 /**
- * One look at one text, of which only what stands between `start` and `end` counts. What a detector decides at a place depends on
- * nothing further back than `LOOK_BACK_CHARS`, and on nothing behind the end of what it found but the next two characters: so a text
- * that comes in pieces is judged as the whole would be.
+ * State of one scan, of which only the text between `start` and `end` counts. Decisions at a position depend on at most
+ * `LOOK_BACK_CHARS` before it, and on two characters after the hit: so a text
+ * in pieces has the same hits as the whole.
  */
 export class ScanState {
   text = ''
@@ -91,21 +92,21 @@ export class ScanState {
   end = 0
   isOpen = false
   readonly hits: Hit[] = []
-  /** From here on nothing is decided. */
+  /** Positions from here on are undecided. */
   openAt = NOWHERE
-  /** The first pass is over: hits add no boundaries. */
+  /** After the first pass hits add no boundaries. */
   isSweeping = false
-  /** Hits that are certain although the text ends within them. */
+  /** Certain hits that extend beyond the end of the text. */
   readonly openHits: OpenHit[] = []
-  /** Characters that were looked at beyond the first pass: the measure of work. */
+  /** Characters read beyond the first pass, as a measure of work. */
   looked = 0
   #floor = 0
   #context: Context | null = null
-  /** The furthest end of a hit of the first pass. */
+  /** Maximum end of hits in the first pass. */
   #boundary = -1
-  /** The last run of each class. */
+  /** Last run of each class. */
   readonly #runs: ({ readonly start: number; readonly end: number } | undefined)[] = []
-  /** By the place of a detector: how far its last endless hit went. */
+  /** End of the last unlimited hit, by rank of the detector. */
   readonly #covered: number[] = []
 
   begin(text: string, start: number, end: number, manner: ScanOptions): void {
@@ -124,7 +125,7 @@ export class ScanState {
     this.#covered.length = 0
   }
 
-  /** Lets go of the text, which may be long, and hold what nobody should keep. What was found out of it stays. */
+  /** Releases the text, which may be long and sensitive. Results stay. */
   forget(): void {
     this.text = ''
     this.#context = null
@@ -135,7 +136,7 @@ export class ScanState {
     return at >= this.start && at < this.end ? this.text.charCodeAt(at) : -1
   }
 
-  /** Whether a word can begin here: what stands before it is no part of one, or was found itself. */
+  /** Returns whether a word can begin here: after a non-word character or a hit. */
   begins(at: number): boolean {
     return this.isHitEnd(at) || !this.#isWordBefore(at)
   }
@@ -150,12 +151,12 @@ export class ScanState {
     return at === this.#boundary
   }
 
-  /** Whether a word ends before this place. */
+  /** Returns whether a word ends before this position. */
   ends(at: number): boolean {
     return !isIn(WORD, this.code(at))
   }
 
-  /** Where a run of the class ends that goes on here, at most at `limit`. Each run is gone through once, whoever asks. */
+  /** End of a run of the class from here, at most `limit`. Each run is scanned only once. */
   run(of: CharClass, at: number, limit = this.end): number {
     const known = this.#runs[of.place]
     if (known !== undefined && at >= known.start && at <= known.end) return Math.min(known.end, limit)
@@ -168,7 +169,7 @@ export class ScanState {
     return Math.min(next, limit)
   }
 
-  /** Where the run of the class begins that ends before this place, at most `most` characters long. */
+  /** Start of the run of the class that ends here, at most `most` characters long. */
   runBack(of: CharClass, at: number, most: number): number {
     const first = Math.max(this.start, at - most)
     let next = at
@@ -177,7 +178,7 @@ export class ScanState {
     return next
   }
 
-  /** Whether the place lies in a run that this detector has judged. */
+  /** Returns whether the position is in a run already checked by this detector. */
   isCovered(detector: Detector, at: number): boolean {
     return at < (this.#covered[detector.place] ?? 0)
   }
@@ -190,7 +191,7 @@ export class ScanState {
     return this.text.slice(from, to)
   }
 
-  /** What stands before a place, `LOOK_BACK_CHARS` at most; line ends of a JSON text in a text are spaces. */
+  /** Text before a position, at most `LOOK_BACK_CHARS`; escaped line feeds become spaces. */
   before(at: number): string {
     const before = this.#before(at)
     return before.includes('\\') ? before.replace(ESCAPES, ' ') : before
@@ -214,17 +215,17 @@ export class ScanState {
     this.#boundary = Math.max(this.#boundary, end)
   }
 
-  /** The text ends before it is told what begins here. */
+  /** Called when the text ends before a decision at this position. */
   ifOpen(at: number): void {
     if (this.isOpen) this.open(at)
   }
 
-  /** The text from `at` on may become a hit with what follows. */
+  /** Marks the text from `at` on as a possible hit. */
   open(at: number): void {
     if (at < this.openAt && at >= this.#floor) this.openAt = at
   }
 
-  /** The text from `at` on becomes a hit whatever follows: the characters before `certainAt` decide it. */
+  /** Marks the text from `at` on as a certain hit, decided by the characters before `certainAt`. */
   openHit(detector: Detector, start: number, certainAt: number): void {
     if (start >= this.#floor) this.openHits.push({ detector, start, certainAt })
     this.open(start)

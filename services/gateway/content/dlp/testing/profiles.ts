@@ -1,6 +1,6 @@
 import type { ProfileConfig } from '../profile.ts'
 
-/** A profile in which nothing was set. */
+/** A profile with defaults. */
 export const DEFAULTS: ProfileConfig = {
   custom: [],
   requestAction: 'redact',

@@ -1,18 +1,18 @@
-/** One text that each detector finds, the words before it where it needs some, and one near it that it must not find. @table */
+/** For each detector a text that it finds, with required context words, and a near miss. @table */
 export interface Sample {
   readonly id: string
   readonly finds: string
   readonly misses: string
-  /** Stands before both. */
+  /** Text before both. */
   readonly near?: string
-  /** Stands behind both. */
+  /** Text after both. */
   readonly after?: string
 }
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 const base64url = (text: string) => Buffer.from(text).toString('base64url')
 
-/** No key of anybody: characters in an order that looks random. */
+/** Not a real key: characters that look random. */
 const RANDOM = 'q7Zp2mXw9KcR4tYb6NvL8sHd3JfG5kQa1ThW0eUi'
 export const random = (length: number, of = RANDOM) => of.repeat(Math.ceil(length / of.length)).slice(0, length)
 const HEXADECIMAL = '3f9a0c7be2d815648a1f'

@@ -2,30 +2,30 @@ import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GuardConfig } from '../config.ts'
 
-/** What a classifier got. */
+/** A request received by a classifier. */
 export interface Posted {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: unknown
 }
 
-/** A classifier as its vendor publishes it: where it stands, what it takes, and what it answers. */
+/** A classifier as documented by its vendor: URL, request and response. */
 export interface Published {
   readonly type: GuardConfig['type']
   readonly path: string
-  /** Keys that its guard needs beside name, type and url. */
+  /** Required keys beside name, type and url. */
   readonly config: Partial<GuardConfig>
-  /** Throws unless a request is what the vendor describes; answers its text. */
+  /** Returns the text of a valid request, otherwise throws. */
   text(posted: Posted): string
-  /** The answer for a text that is an attack with this probability. */
+  /** Builds the response for an attack with this probability. */
   answer(score: number): object
-  /** Whether it tells a probability, and no plain yes or no. */
+  /** Whether it returns a probability instead of yes or no. */
   readonly graded: boolean
-  /** A category and another one, and the answer in which only the first is found; null: it has none. */
+  /** Two categories, and a response with only the first; null without categories. */
   readonly categories: { readonly found: string; readonly other: string; readonly answer: object } | null
 }
 
-/** The five, as their documentation has them. */
+/** The five classifiers, as documented. */
 export const published: readonly Published[] = [
   {
     type: 'openai-moderation',
@@ -121,7 +121,7 @@ function intervened(is: boolean, filters: readonly object[]): object {
   return { action: is ? 'GUARDRAIL_INTERVENED' : 'NONE', assessments, outputs: [], usage: {} }
 }
 
-/** The text of an object that has these members besides, and no others. */
+/** Returns the text of an object that has exactly these members besides. */
 function onlyText(value: unknown, name: string, others: object): string {
   const { [name]: text, ...rest } = fields(value)
   assert.deepEqual(rest, others)

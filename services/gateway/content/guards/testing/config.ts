@@ -1,6 +1,6 @@
 import type { GuardConfig } from '../config.ts'
 
-/** A guard as gateway.json has it when only what is needed is said. */
+/** A guard with defaults. */
 export const testGuard: GuardConfig = {
   name: 'g',
   type: 'http-json',

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { testGuard } from '../testing/config.ts'
 import { bedrockGuardrail } from './bedrock-guardrail.ts'
 
-test('what is wrong with a key file is told without a word of it', () => {
+test('errors about a key file contain nothing of it', () => {
   const url = new URL('https://bedrock-runtime.eu-central-1.amazonaws.com/guardrail/a/version/1/apply')
   const question = { config: testGuard, url, text: 'x', target: 'toolResult', now: 0 } as const
   const secret = 'wJalrXUtnFEMI'

@@ -3,7 +3,7 @@ import { type AwsCredentials, signAws } from '@plat/http'
 import { at, elements } from './json.ts'
 import { type GuardType, posted } from './type.ts'
 
-/** What Amazon Bedrock's words for its confidence stand for. */
+/** Scores of Amazon Bedrock's confidence levels. */
 const CONFIDENCE: Readonly<Record<string, number>> = { NONE: 0, LOW: 0.33, MEDIUM: 0.66, HIGH: 1 }
 
 /** `bedrock-runtime.eu-central-1.amazonaws.com` */
@@ -11,19 +11,19 @@ const REGION_IN_HOST = /^bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\./
 /** `POST /guardrail/<id or ARN>/version/<version>/apply`. */
 const APPLY_PATH = /\/guardrail\/[^/]+\/version\/[^/]+\/apply$/
 
-/** The region that a host names; empty: it names none. */
+/** Returns the region in a host name, or an empty string. */
 export function regionIn(url: URL): string {
   return REGION_IN_HOST.exec(url.hostname)?.[1] ?? ''
 }
 
-/** Whether a URL is that of ApplyGuardrail. */
+/** Returns whether a URL is that of ApplyGuardrail. */
 export function appliesGuardrail(url: URL): boolean {
   return APPLY_PATH.test(url.pathname)
 }
 
 /**
- * A guardrail of Amazon Bedrock (ApplyGuardrail). Whatever it intervenes for counts, or with a `category` the content filter of that name,
- * such as `PROMPT_ATTACK`, by its confidence. Its key file holds a Bedrock API key, or the JSON of credentials as `credential_process` writes it;
+ * A guardrail of Amazon Bedrock (ApplyGuardrail). Any intervention counts, or with a `category` the content filter of that name,
+ * such as `PROMPT_ATTACK`, by its confidence. The key file holds a Bedrock API key, or JSON credentials in the format of `credential_process`;
  * without one the credentials of the environment sign.
  */
 export function bedrockGuardrail(ofEnvironment: AwsCredentials | null): GuardType {
@@ -31,7 +31,7 @@ export function bedrockGuardrail(ofEnvironment: AwsCredentials | null): GuardTyp
     ask(question) {
       const { key, config, url, now } = question
       const credentials = key === null ? ofEnvironment : credentialsIn(key)
-      // Attacks on prompts are looked for in inputs alone, and for a model the answer of a tool is one.
+      // Prompt attacks are detected in inputs only, and for a model the result of a tool is one.
       const content = { source: 'INPUT', content: [{ text: { text: question.text } }] }
       const request = posted({ ...question, key: credentials === null ? key : null }, content)
       if (credentials === null) return request
@@ -56,7 +56,7 @@ export function bedrockGuardrail(ofEnvironment: AwsCredentials | null): GuardTyp
   }
 }
 
-/** Null: the text is no JSON of credentials, and so an API key. Throws without a word of it: JSON.parse would quote the secret. */
+/** Returns null if the text is not JSON, but an API key. Throws errors without its content: JSON.parse would quote the secret. */
 function credentialsIn(text: string): AwsCredentials | null {
   if (!text.startsWith('{')) return null
   const value: unknown = parseStrict(text)

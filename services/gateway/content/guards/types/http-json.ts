@@ -2,8 +2,8 @@ import { scoreOf, step } from './json.ts'
 import { type GuardType, modelOf, posted } from './type.ts'
 
 /**
- * A classifier of one's own: it gets `{text, target, model?}` and answers JSON with the score at `scorePath`, names and places in lists
- * with dots between them. Where there are several by name, `category` names the one that counts.
+ * A custom classifier: it gets `{text, target, model?}` and responds with JSON that has the score at `scorePath`, names and indices
+ * separated by dots. If the score is an object, `category` selects a member.
  */
 export const httpJson: GuardType = {
   ask: (question) => posted(question, { text: question.text, target: question.target, ...modelOf(question.config) }),

@@ -1,4 +1,4 @@
-/** A step into an answer: a member of an object or an element of a list; undefined where there is none. */
+/** Returns a member of an object or element of a list, or undefined. */
 export function step(value: unknown, name: string | number): unknown {
   if (typeof value !== 'object' || value === null) return undefined
   if (Array.isArray(value)) return value[Number(name)]
@@ -6,17 +6,17 @@ export function step(value: unknown, name: string | number): unknown {
   return entry?.[1]
 }
 
-/** Several steps. */
+/** Follows a path. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce(step, value)
 }
 
-/** The elements of a list; none where it is no list. */
+/** Returns the elements of a list; empty if it is not a list. */
 export function elements(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** A score as a number; a yes or no counts as 1 or 0. Null: it is neither. */
+/** Returns a score as number; booleans count as 1 or 0. Null for other values. */
 export function scoreOf(value: unknown): number | null {
   if (typeof value === 'boolean') return value ? 1 : 0
   return typeof value === 'number' ? value : null

@@ -2,7 +2,7 @@ import { at } from './json.ts'
 import { type GuardType, posted } from './type.ts'
 
 /**
- * Lakera Guard (`POST /v2/guard`): its project, which `model` names, decides what is bad; the answer is yes or no. With a `category` only
+ * Lakera Guard (`POST /v2/guard`): its project, selected by `model`, decides; the response is yes or no. With a `category` only
  * its detectors count, such as `prompt_attack`, or all of `moderated_content/…`.
  */
 export const lakera: GuardType = {

@@ -1,7 +1,7 @@
 import { at, scoreOf } from './json.ts'
 import { type GuardType, modelOf, posted } from './type.ts'
 
-/** OpenAI's moderation endpoint (`POST /v1/moderations`): a score for each category, of which `category` counts, or the highest. */
+/** OpenAI's moderation endpoint (`POST /v1/moderations`): a score per category, of which `category` or the highest counts. */
 export const openaiModeration: GuardType = {
   ask: (question) => posted(question, { ...modelOf(question.config), input: question.text }),
   score(answer, { category }) {

@@ -4,31 +4,31 @@ import type { GuardConfig, GuardTarget } from '../config.ts'
 export interface ClassifierRequest {
   readonly url: URL
   readonly body: string
-  /** Names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What a request is made of. */
+/** Input of a classification. */
 export interface Question {
   readonly config: GuardConfig
   readonly url: URL
   /** At most `maxBytes` of UTF-8. */
   readonly text: string
   readonly target: GuardTarget
-  /** Content of `apiKeyFile`; null when there is none. */
+  /** Content of `apiKeyFile`, or null. */
   readonly key: string | null
   /** Milliseconds since the epoch. */
   readonly now: number
 }
 
-/** A protocol of classifiers: how it is asked, and how its answer is read. */
+/** A classifier protocol: request format and response parser. */
 export interface GuardType {
   ask(question: Question): ClassifierRequest
-  /** From 0, harmless, to 1. Null: the answer has no such score, and counts as none. */
+  /** Returns a score from 0, harmless, to 1, or null if the response has none. */
   score(answer: unknown, config: GuardConfig): number | null
 }
 
-/** What nearly all of them take: JSON, with the key as a bearer token. */
+/** Builds the common request: JSON, with the key as bearer token. */
 export function posted({ url, key }: Question, body: object): ClassifierRequest {
   const headers = {
     'content-type': 'application/json',
@@ -38,7 +38,7 @@ export function posted({ url, key }: Question, body: object): ClassifierRequest 
   return { url, headers, body: JSON.stringify(body) }
 }
 
-/** `model`, where the configuration names one. */
+/** Returns `model` if configured. */
 export function modelOf({ model }: GuardConfig): { readonly model?: string } {
   return model === '' ? {} : { model }
 }
