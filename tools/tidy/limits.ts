@@ -9,9 +9,12 @@ export const LIMITS = {
   parameters: 4,
   /** Folders from the root of the repository down to a file. */
   folderDepth: 5,
-  /** Source files of a folder, tests not counted. */
   /** `as` (without `as const`) in a thousand lines of the whole tree. */
   assertionsPer1000Lines: 4,
+  /** Findings of `rules/dialect.ts` in texts that were not rewritten yet. It is lowered with every change that rewrites some, never raised. */
+  openWords: 0,
+  /** Characters of a commit's subject. */
+  subject: 72,
 } as const
 
 /** Decoders and the runner: the only files that may say `as`, each with the reason. */

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { machineWords } from './rules/words.ts'
 import { machineOwn } from './run.ts'
 import { readSource } from './source.ts'
-import { formatFinding, tidySource, tidySources } from './tidy.ts'
+import { formatFinding, tidySource, tidySources, tidyWords } from './tidy.ts'
 
 /** The rules that a source breaks, each as `rule:line`. */
 function broken(path: string, text: string): string[] {
@@ -253,4 +253,25 @@ test('the registry that this machine installs from is a word of the machine', ()
 test('a finding is one line that says where, which rule, and how to mend it', () => {
   const [finding] = tidySource(FILE, 'let a: any')
   assert.equal(finding && formatFinding(finding), 'packages/core/x.ts:1 any: any: say unknown and narrow it')
+})
+
+test('words that readers have to translate are found in comments, messages and names of tests', () => {
+  const words = (text: string) => tidyWords(FILE, text).map(({ line }) => line)
+  // Written in pieces, so that this file does not find itself.
+  const [told, asks, nobody] = [
+    ['to', 'ld'],
+    ['as', 'ks'],
+    ['no', 'body'],
+  ].map((parts) => parts.join(''))
+  assert.deepEqual(words(`// The caller is ${told}.`), [1])
+  assert.deepEqual(words(`\nconst a = '${nobody} may'`), [2])
+  assert.deepEqual(words(`test('the server ${asks} the client', () => {})`), [1])
+  assert.deepEqual(words(`const a = \`\${b} was ${told}\``), [1])
+  assert.deepEqual(words(`/** ${'What'} it is. */\nconst ${told} = 1`), [1])
+  assert.deepEqual(words(`// The rule ${asks} a person to approve.`), [])
+  assert.deepEqual(
+    tidyWords('docs/a.md', `# A\n\nIt is ${told}.\n\`\`\`\n${told}\n\`\`\`\n`).map(({ line }) => line),
+    [3],
+  )
+  assert.deepEqual(tidyWords('docs/reference/a.md', `It is ${told}.`), [])
 })

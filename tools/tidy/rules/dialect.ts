@@ -1,0 +1,63 @@
+import { type Finding, findingAt, nodesOf, type Rule } from '../source.ts'
+
+/** Expressions that a reader has to translate, with plain ones. `docs/glossary.md` has the word for each concept. */
+const BANNED: readonly (readonly [words: RegExp, instead: string])[] = [
+  [/\b(?:tells?|told|telling)\b/i, 'return, report, send, notify, say'],
+  [
+    /\b(?:asks?|asked|asking)\b(?! (?:a|the|one|its|their|another|\d+) (?:person|people|user|human|approver)s?\b)/i,
+    'request, query, require, call',
+  ],
+  [/\b(?:whom|who(?:so)?ever)\b/i, 'the subject by name: the client, each agent that, anyone who'],
+  [/\b(?:nobody|everybody)\b/i, 'no client, no one, every agent'],
+  [/\b(?:hears?|heard|hearing)\b/i, 'is called, is notified, receives'],
+  [/\b(?:stands|stood)\b(?! for)/i, 'is stored, is, applies'],
+  [/\bof (?:its|their|his|her) own\b/i, 'own, separate'],
+  [/\bno such that\b/i, 'none that'],
+  [/\bdocuments? [123]\b/i, 'the page of docs/spec/'],
+]
+
+/** A comment that begins so describes a thing by a clause instead of a noun. */
+const CLAUSE = /^[\s*]*(?:What|Who|Whom|Whoever) (?!to\b)/
+
+/** Returns what is wrong with a text, or null. */
+export function dialectProblem(text: string): string | null {
+  for (const [words, instead] of BANNED) {
+    const found = words.exec(text)
+    if (found !== null) return `"${found[0]}": write ${instead}`
+  }
+  return null
+}
+
+/** Comments, messages and names of tests are plain technical English. */
+export const dialect: Rule = (source) => {
+  const findings: Finding[] = []
+  const check = (text: string, start: number) => {
+    const problem = dialectProblem(text)
+    if (problem !== null) findings.push(findingAt(source, start, 'dialect', problem))
+  }
+  for (const { value, start } of source.comments) {
+    check(value, start)
+    if (CLAUSE.test(value))
+      findings.push(findingAt(source, start, 'dialect', 'begins with a clause: begin with a noun'))
+  }
+  for (const { value, start } of nodesOf(source, 'Literal'))
+    if (typeof value === 'string' && value.includes(' ')) check(value, start)
+  for (const { value, start } of nodesOf(source, 'TemplateElement')) check(rawOf(value), start)
+  return findings
+}
+
+/** Pages of the documentation are plain technical English. Code blocks are not checked: they quote programs. */
+export function dialectInPage(path: string, text: string): readonly Finding[] {
+  const findings: Finding[] = []
+  let isCode = false
+  for (const [index, line] of text.split('\n').entries()) {
+    if (/^\s*```/.test(line)) isCode = !isCode
+    const problem = isCode ? null : dialectProblem(line)
+    if (problem !== null) findings.push({ path, line: index + 1, rule: 'dialect', message: problem })
+  }
+  return findings
+}
+
+function rawOf(value: unknown): string {
+  return typeof value === 'object' && value !== null && 'raw' in value ? String(value.raw) : ''
+}
