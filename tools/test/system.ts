@@ -3,7 +3,12 @@ import path from 'node:path'
 import { executeTests } from './execute.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
-const FILES = ['packages/**/*.system.test.ts', 'services/**/*.system.test.ts', 'apps/**/*.system.test.ts']
+const FILES = [
+  'packages/**/*.system.test.ts',
+  'services/**/*.system.test.ts',
+  'apps/**/*.system.test.ts',
+  'examples/**/*.system.test.ts',
+]
 /** Some fetch and unpack what they talk to, in milliseconds. */
 const FILE_TIMEOUT_MS = 600_000
 
