@@ -17,7 +17,7 @@ export const stages: BenchCase = {
       const direct = await keep(startOwn(dir, 'upstream.ts'))
       const at = `${direct.url}/mcp`
       const plain = await keep(startGateway(`${dir}/plain`, keys, at))
-      const asked = await keep(startGateway(`${dir}/asked`, keys, at, { watched: 'asked' }))
+      const asked = await keep(startGateway(`${dir}/watched`, keys, at, { watched: 'asked' }))
       const held = await keep(startGateway(`${dir}/held`, keys, at, { watched: 'held' }))
       const target = (server: Server): Target => ({ server, traffic })
       return cpuPerRequest({ plain: target(plain), asked: target(asked), held: target(held) }, effort)

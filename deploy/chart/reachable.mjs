@@ -1,4 +1,4 @@
-// What `helm test` runs in a pod: both services are ready, the broker publishes a key, and nobody passes without a token.
+// Run by `helm test` in a pod: both services are ready, the broker publishes a key, and a call without a token is refused.
 const gateway = process.env.PLAT_GATEWAY_URL
 const identity = process.env.PLAT_IDENTITY_URL
 
@@ -16,4 +16,4 @@ await check(
   (_, text) => JSON.parse(text).keys.length > 0,
 )
 await check('the gateway is ready', `${gateway}/readyz`, ({ status }) => status === 200)
-await check('the gateway asks for a token', `${gateway}/mcp/nobody`, ({ status }) => status === 401)
+await check('the gateway requires a token', `${gateway}/mcp/none`, ({ status }) => status === 401)

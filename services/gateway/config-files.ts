@@ -9,8 +9,8 @@ import { PROVIDER_NAMES } from './targets/models/providers.ts'
 import { buildRoutes } from './targets/models/registry.ts'
 
 /**
- * What `-check-config` says of files that gateway.json names, beside whether they are there: the gateway starts all the same and refuses
- * them when it reads them, or ignores keys that name nothing.
+ * Returns the problems that `-check-config` reports of the content of files that gateway.json names. The gateway itself starts with such
+ * files: it refuses them when it reads them, or ignores keys that match nothing.
  */
 export function checkFiles(config: GatewayConfig, env: NodeJS.ProcessEnv): readonly Problem[] {
   const { pricingFile: file } = config

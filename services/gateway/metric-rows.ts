@@ -414,7 +414,7 @@ export const gatewayMetricRows = [
     name: 'plat_gateway_egress_requests_total',
     type: 'counter',
     labels: { kind: ['connect'], decision: ['allow', 'deny'] },
-    help: 'Tunnels that browsers in sandboxes have asked for',
+    help: 'Tunnels that browsers in sandboxes have requested',
   },
   {
     area: 'A2A and sandbox tools',
@@ -579,7 +579,7 @@ export const gatewayMetricRows = [
     name: 'plat_gateway_audit_forward_connected',
     type: 'gauge',
     labels: {},
-    help: 'Whether a collector was heard within offline.disconnectedAfterSeconds',
+    help: 'Whether a collector responded within offline.disconnectedAfterSeconds',
   },
   {
     ...forward,

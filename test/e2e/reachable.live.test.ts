@@ -31,7 +31,7 @@ test('what helm test runs passes on a broker and a gateway that run, and fails w
     'ok the broker is ready',
     'ok the broker publishes a key',
     'ok the gateway is ready',
-    'ok the gateway asks for a token',
+    'ok the gateway requires a token',
   ])
   const nobody = `http://127.0.0.1:${await freePort()}`
   assert.notEqual((await reach({ ...env, PLAT_GATEWAY_URL: nobody })).status, 0)

@@ -85,7 +85,7 @@ export function createAdmin(options: AdminOptions): Admin {
     scope.route({
       ...partsOf(route),
       async onRequest(request) {
-        const isOpen = row.needs === 'nobody'
+        const isOpen = row.needs === 'none'
         const caller = new Caller(
           isOpen ? ANONYMOUS : await authenticate(request.headers.authorization, request.ip),
           row,

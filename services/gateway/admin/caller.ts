@@ -16,7 +16,7 @@ export class Caller {
 
   constructor(principal: Principal, { needs, within, ownRecord, reads }: RouteRow) {
     this.#principal = principal
-    this.#needs = needs === 'person' || needs === 'nobody' ? null : needs
+    this.#needs = needs === 'person' || needs === 'none' ? null : needs
     this.#within = within
     this.leavesOwnRecord = ownRecord === true || reads === true
     this.changesNothing = reads === true

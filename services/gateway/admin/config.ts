@@ -29,7 +29,7 @@ const schema = Type.Object({
     {
       default: {},
       description:
-        'People by name, as sessions and `userMap` name them: one person counts once, by whatever way. Whoever is known by name only never counts beside another approver.',
+        'People by name, as sessions and `userMap` name them: one person counts once in every role. A person who is known by name only never counts beside another approver.',
     },
   ),
   devTokenApprovers: Type.Boolean({
@@ -38,7 +38,7 @@ const schema = Type.Object({
   }),
 })
 
-/** A role that nobody knows would silently grant nothing. */
+/** An unknown role would silently grant nothing. */
 const rolesAreKnown: RuleOf<typeof schema> = ({ roles, namespaceRoles = {} }) => [
   ...rolesIn('adminAuth.roles', roles),
   ...Object.entries(namespaceRoles).flatMap(([namespace, table]) =>

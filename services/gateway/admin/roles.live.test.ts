@@ -54,7 +54,7 @@ function calling(route: string): string {
 
 /** Statuses of routes that exist but that the caller may not call. */
 function expected({ needs, within }: RouteRow, role: Role | null, where: 'everywhere' | 'shop'): boolean {
-  if (needs === 'nobody' || needs === 'person') return true
+  if (needs === 'none' || needs === 'person') return true
   if (role === null || (where === 'shop' && within === 'cluster')) return false
   return allows(new Set([role]), needs)
 }
@@ -70,7 +70,7 @@ test('every route permits only the roles of its row', async (t) => {
       absent.push(route)
       continue
     }
-    assert.equal(stranger.status === 401, row.needs !== 'nobody', `${asked} without a token: ${stranger.status}`)
+    assert.equal(stranger.status === 401, row.needs !== 'none', `${asked} without a token: ${stranger.status}`)
     const people: [string, Role | null, 'everywhere' | 'shop'][] = [['somebody', null, 'everywhere']]
     for (const role of ALL_ROLES) people.push([role, role, 'everywhere'], [`shop-${role}`, role, 'shop'])
     const answers = await Promise.all(people.map(([user]) => ask(user, asked)))

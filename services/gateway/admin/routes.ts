@@ -2,8 +2,8 @@
 import type { Role } from './roles.ts'
 
 export interface RouteRow {
-  /** The required role; `person`: any valid token; `nobody`: no token required. */
-  readonly needs: Role | 'person' | 'nobody'
+  /** The required role; `person`: any valid token; `none`: no token required. */
+  readonly needs: Role | 'person' | 'none'
   /**
    * `namespace`: a role in one namespace lets its holder in, who then sees and changes what is of that namespace alone.
    * `cluster`: the role is needed everywhere.
@@ -20,8 +20,8 @@ export interface RouteRow {
 }
 
 export const adminRoutes = {
-  'GET /openapi.json': { needs: 'nobody', within: 'cluster', does: 'This API as an OpenAPI 3.1 document.' },
-  'GET /v1/auth/config': { needs: 'nobody', within: 'cluster', does: 'Where a console logs people in.' },
+  'GET /openapi.json': { needs: 'none', within: 'cluster', does: 'This API as an OpenAPI 3.1 document.' },
+  'GET /v1/auth/config': { needs: 'none', within: 'cluster', does: 'Where a console logs people in.' },
   'GET /v1/whoami': { needs: 'person', within: 'cluster', does: 'Who the caller is, and the roles of it.' },
   'GET /v1/approvals': { needs: 'viewer', within: 'namespace', does: 'Approvals, the newest first.' },
   'GET /v1/approvals/:id': { needs: 'viewer', within: 'namespace', does: 'One approval.' },
@@ -49,7 +49,7 @@ export const adminRoutes = {
   'GET /v1/sessions': {
     needs: 'viewer',
     within: 'namespace',
-    does: 'Sessions that have called, with what stands against them.',
+    does: 'Sessions that have called, with their revocations and pending approvals.',
   },
   'GET /v1/sessions/:id/timeline': {
     readsLedger: true,
@@ -90,7 +90,7 @@ export const adminRoutes = {
     readsLedger: true,
     needs: 'auditor',
     within: 'namespace',
-    does: 'A record with the proof that it stands in the ledger.',
+    does: 'A record with the proof of its inclusion in the ledger.',
   },
   'GET /v1/audit/checkpoints': {
     needs: 'auditor',
@@ -98,7 +98,7 @@ export const adminRoutes = {
     does: 'Signed checkpoints, the newest first.',
     readsLedger: true,
   },
-  'GET /v1/audit/jwks': { needs: 'nobody', within: 'cluster', does: 'The public keys of checkpoints.' },
+  'GET /v1/audit/jwks': { needs: 'none', within: 'cluster', does: 'The public keys of checkpoints.' },
   'POST /v1/audit/anchors': {
     needs: 'auditor',
     within: 'cluster',

@@ -3,7 +3,7 @@ import type { Thresholds } from './alerts.ts'
 import { chartValues } from './values.ts'
 
 /**
- * What the chart sets in `gateway.config` where the contract says so (docs/spec/gateway.md, "Deployment chart defaults"). The addresses
+ * Defaults of `gateway.config` in the chart (docs/spec/gateway.md, "Deployment chart defaults"). The addresses
  * of the broker are not here: only the templates know them. A key that is not built yet is left out until it is.
  */
 const CHART_DEFAULTS: Readonly<Record<string, unknown>> = {

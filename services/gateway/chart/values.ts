@@ -98,7 +98,7 @@ const gateway = {
   persistence: group(
     {
       enabled: key.flag(
-        'Keep the ledger and the journals of each replica on a volume of its own. Off loses them with the pod.',
+        'Keep the ledger and the journals of each replica on a separate volume. Off loses them with the pod.',
         true,
       ),
       size: key.text('Size of the volume.', '20Gi', QUANTITY),
@@ -152,7 +152,7 @@ const networkPolicy = group(
   {
     enabled: key.flag('Let in only what is named here.', true),
     agents: natives('Peers that may reach the gateway and the broker; every pod of the cluster when empty.'),
-    admin: natives('Peers that may reach adminListen; nobody when empty.'),
+    admin: natives('Peers that may reach adminListen; none when empty.'),
     monitoring: natives('Peers that may read metrics on ports that agents do not use; every pod when empty.'),
     identityEgress: natives('Egress rules of the broker beside DNS; anything when empty.'),
     gatewayEgress: natives('Egress rules of the gateway beside DNS and the broker; anything when empty.'),

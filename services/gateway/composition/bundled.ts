@@ -11,12 +11,12 @@ import { decodeAgents } from '../targets/a2a/decode.ts'
 import { decodeModels } from '../targets/models/decode.ts'
 import { decodeUpstreams } from '../targets/servers/decode.ts'
 
-/** What a feature has against a file: the answer of its decoder, which has problems or it has not. */
+/** Result of a feature's decoder, with problems if the file is invalid. */
 type Decode = (bytes: Uint8Array) => object
 
 /**
- * What the gateway would not take of a configuration bundle: each file that gateway.json names in `configBundle.dir` must be there, and be
- * what its feature reads. So a bundle is refused as a whole where a single file would be.
+ * Returns a function that lists the problems of a configuration bundle: each file that gateway.json names in `configBundle.dir` must be in the
+ * bundle and valid for its feature, so that a bundle with one invalid file is refused as a whole.
  */
 export function problemsOfBundle(config: GatewayConfig): (files: ReadonlyMap<string, Uint8Array>) => readonly string[] {
   const read: readonly (readonly [key: string, file: string, decode: Decode])[] = [

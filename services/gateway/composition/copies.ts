@@ -5,7 +5,7 @@ import { startActivity } from '../operate/activity/index.ts'
 import { startMirrors } from '../operate/mirror/index.ts'
 import type { Shared } from './shared.ts'
 
-/** What the cluster is told of what is kept here; who hears of calls for it, or null. */
+/** Starts the copies of state in the cluster; returns the observer of calls that they need, or null. */
 export async function startCopies(
   shared: Shared,
   {

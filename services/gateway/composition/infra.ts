@@ -9,7 +9,7 @@ import type { Shared } from './shared.ts'
 /** The plane of plans with its part of the pipeline; null: it is not enabled. */
 export type Infra = ReturnType<typeof startInfra>
 
-/** What an authorization is sealed for: nobody calls a server of another name with it. */
+/** Audience of a sealed authorization: it is not valid for a server of another name. */
 const SERVER = 'plat-infra'
 
 /** Governance of infrastructure plans. */

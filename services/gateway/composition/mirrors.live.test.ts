@@ -55,7 +55,7 @@ function entry(id: string, target: Revocation['target'], more: Partial<Revocatio
   return { id, target, mode: 'revoke', reason: '', createdAt: '2026-01-01T00:00:00Z', expiresAt: null, ...more }
 }
 
-/** The kill switch, with what it tells of itself. */
+/** Revocations with the metrics that they report. */
 async function killSwitch(t: TestContext, file: string | null) {
   const active = new Map<string, number>()
   const revocations = new Revocations({
@@ -107,7 +107,7 @@ test('a copy that comes back in the file counts once, and ends with what it is a
   const file = join(dir, 'revocations.json')
   const own = entry('1', { session: 'default/assistant/s1' })
   const copy = { ...own, id: 'AgentRevocation/default/breakglass-1' }
-  // Whoever makes an object with such a name has made an entry of its own.
+  // An object with such a name that another client creates is a separate entry.
   const strange = entry('AgentRevocation/other/breakglass-1', { user: 'mallory' })
   let written = 0
   const write = (...entries: readonly Revocation[]) => {
@@ -134,7 +134,7 @@ test('a copy that comes back in the file counts once, and ends with what it is a
   assert.equal(revocations.judge(who), null)
   await write(copy, strange)
   await taken()
-  assert.equal(revocations.judge(who), null, 'the cluster has not heard of it yet')
+  assert.equal(revocations.judge(who), null, 'the cluster does not have it yet')
   assert.equal(revocations.judge({ ...who, user: 'mallory' })?.revoked, 'user')
 })
 
@@ -164,7 +164,7 @@ test('connected accounts stand in the cluster without their tokens, and go with 
   await until(() => there() === undefined, 'the removed one to go')
 })
 
-test('a gateway that would mirror and stands in no cluster does not start, and says why', async (t) => {
+test('a gateway outside a cluster does not start with mirrors configured, and says why', async (t) => {
   const off = started(t, { revocationMirror: { enabled: true } }, true)
   await assert.rejects(off, /^Error: revocationMirror: not in a cluster: KUBERNETES_SERVICE_HOST/)
 })

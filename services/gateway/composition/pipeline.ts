@@ -21,7 +21,7 @@ import type { Infra } from './infra.ts'
 import type { Sandboxes } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
-/** What is called beside servers, models and agents. */
+/** Targets beside servers, models and agents. */
 interface Callees {
   readonly sandboxes: Sandboxes
   readonly infra: Infra
@@ -89,7 +89,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
   )
 }
 
-/** Who hears of the end of each call. */
+/** Observers of the end of each call. */
 function closedCalls({ sessions, activity }: Features): typeof sessions.see {
   if (activity === null) return sessions.see
   return (record, at) => {
@@ -112,7 +112,7 @@ function createResolve({ residency }: Shared, features: Features & Callees) {
   return residency.resolve(byPlane, models.places)
 }
 
-/** What must not pass, by the profiles of the configuration and the names that servers and routes give. */
+/** Redaction by the profiles of the configuration and the profile names of servers and routes. */
 function createRedaction({ config, metrics }: Shared, { servers, models }: Features) {
   return createDlp({
     config,

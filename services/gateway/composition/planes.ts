@@ -58,7 +58,7 @@ export function a2aPlane(shared: Shared, { agents, transactions }: Features): Pl
   })
 }
 
-/** What every plane reads and connects under. */
+/** Limits and dialer of every plane. */
 function limitsOf({ config, dialer, clock, extraCA }: Shared) {
   return {
     dialer,

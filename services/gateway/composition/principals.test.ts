@@ -123,7 +123,7 @@ function rolesBy(entry: string, place: 'everywhere' | 'namespace') {
     String(may(principalOf({ user: user ?? '', groups }, grants), 'viewer', namespace))
 }
 
-/** Who owns a task that an agent gave to Ada. */
+/** Owner of a task that an agent gave to Ada. */
 async function taskOwner() {
   const bindings = await Bindings.open({
     journal: createMemoryJournal<BindingEvent>(() => clock.now()),

@@ -9,7 +9,7 @@ import { registrySlot } from '../targets/servers/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
-/** What sandboxes are given by the gateway. */
+/** Services of the gateway for sandboxes. */
 export type Sandboxes = Awaited<ReturnType<typeof startSandboxes>>
 
 /** The way out of a browser and the way into a code interpreter, as far as they are enabled. */
@@ -17,7 +17,7 @@ export async function startSandboxes(shared: Shared, features: Pick<Features, 'a
   return { egress: startEgress(shared, features), exec: await startExec(shared, features) }
 }
 
-/** What takes CONNECT; undefined: nobody does. */
+/** Handler of CONNECT; undefined if the egress proxy is disabled. */
 export function tunnelRoute({ egress }: Sandboxes, runner: Runner): ((asked: TunnelRequest) => void) | undefined {
   return egress === null ? undefined : (asked) => void runner.connect(asked, egress.plane)
 }

@@ -27,7 +27,7 @@ import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
 import { createSealer, loadSealKeys, type Sealer } from '../planes/mcp/index.ts'
 import { Readiness } from './readiness.ts'
 
-/** What a gateway is made of, beside its own parts. */
+/** Options of a gateway. */
 export interface GatewayOptions {
   /** As `loadGatewayConfig` gives it. */
   readonly config: GatewayConfig
@@ -43,7 +43,7 @@ export interface GatewayOptions {
   readonly overload?: OverloadState
 }
 
-/** What every feature may be given. */
+/** Parts that every feature may receive. */
 export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend, 'journals' | 'leadership'> {
   readonly metrics: GatewayMetrics
   readonly pools: PoolObservers<PoolOf<'gateway'>>
@@ -78,7 +78,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const pools = createPoolMetrics(metrics)
   const meters = { meter: pools.of('upstream_connections'), lookupMeter: pools.of('name_lookups') }
   const dialer = keep(createDialer({ clock, log, ...meters }))
-  // What is in force is in its place before anybody reads it.
+  // Files of the bundle in force are written before any feature reads them.
   const bundleFolder = await openBundleFolder(options)
   const sync = await openConfigSync({ ...options, dialer, metrics })
   if (sync !== null) keep(sync)

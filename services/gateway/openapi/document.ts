@@ -30,7 +30,7 @@ export function openApiDocument(version: string): object {
     info: {
       title: 'plat gateway: admin API',
       version,
-      description: 'What people and consoles ask a gateway. Lists answer page by page; times are RFC 3339.',
+      description: 'The API of a gateway for people and consoles. Lists are paginated; times are RFC 3339.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'The listener of `adminListen`, else the main one.' }],
@@ -64,12 +64,12 @@ function operationOf(route: AdminRoute, row: RouteRow, shape: Shape): object {
     ...(parameters.length > 0 && { parameters }),
     ...(shape.body !== undefined && { requestBody: bodyOf(shape.body, shape.bodyOptional !== true) }),
     responses: { ...answerOf(shape), default: { $ref: '#/components/responses/Refusal' } },
-    security: row.needs === 'nobody' ? [] : [{ bearer: [] }],
+    security: row.needs === 'none' ? [] : [{ bearer: [] }],
   }
 }
 
 function whoMay({ needs, within }: RouteRow): string {
-  if (needs === 'nobody') return 'Needs no token.'
+  if (needs === 'none') return 'Needs no token.'
   if (needs === 'person') return 'Needs a valid token.'
   return within === 'cluster'
     ? `Needs the role \`${needs}\` everywhere.`

@@ -14,7 +14,7 @@ test('the document is OpenAPI 3.1', async () => {
   assert.equal(validator.version, '3.1')
 })
 
-test('every route of the table stands in it, with its parameters and who may call it, and no other does', () => {
+test('it has every route of the table, with parameters and roles, and no other', () => {
   const document: { paths: Record<string, Record<string, Operation>> } = JSON.parse(text)
   const found = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),

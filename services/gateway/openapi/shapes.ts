@@ -1,4 +1,4 @@
-/** What each route of the admin API is asked and answers. @table */
+/** Requests and responses of each route of the admin API. @table */
 import { type TSchema, Type } from 'typebox'
 import type { AdminRoute } from '../admin/index.ts'
 import { decisionSchema } from '../decide/approvals/routes.ts'
@@ -86,7 +86,7 @@ const record = Type.Object(
   { description: 'One record of the ledger, as its line says it.' },
 )
 
-/** The record of a checkpoint as it stands beside the ledger. */
+/** The record of a checkpoint as stored beside the ledger. */
 const checkpoint = Type.Object({}, { additionalProperties: true })
 
 const account = Type.Object({
@@ -142,7 +142,7 @@ const simulated = Type.Object({
 
 const profile = { query: { seconds: Type.Integer({ minimum: 1 }) }, answer: Type.Object({}) } satisfies Shape
 
-/** What an approval is once somebody has decided, with how many votes are missing. */
+/** An approval after a vote, with the number of missing votes. */
 const decided = Type.Object({ ...approval.properties, missing: whole() })
 
 /** Members of a session's name. */

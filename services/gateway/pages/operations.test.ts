@@ -16,7 +16,7 @@ test('the configuration and resources of docs/cluster-operations.md are valid, a
   const { k8sOps } = configWith(JSON.parse(examples('cluster-operations.md', 'json')[0] ?? ''))
   const [, agent = '', policy = ''] = examples('cluster-operations.md', 'yaml')
   assert.deepEqual([parseResource('Agent', agent).problems, parseResource('ToolPolicy', policy).problems], [[], []])
-  const dialer = { fetchBytes: () => assert.fail('nothing is asked') }
+  const dialer = { fetchBytes: () => assert.fail('no request is expected') }
   const tokenFile = join(tempFolder(), 'token')
   writeFileSync(tokenFile, 'a-token')
   const config = { ...k8sOps, apiServer: 'http://127.0.0.1:9', tokenFile }

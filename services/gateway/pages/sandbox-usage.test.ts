@@ -7,7 +7,7 @@ import { configWith, examples, problemsWith } from '../testing/configured.ts'
 
 const [config = '', prices = '', report = ''] = examples('sandbox-usage.md', 'json')
 
-test('the gateway.json of docs/sandbox-usage.md is valid, and nobody is let in where nobody is listed', () => {
+test('the gateway.json of docs/sandbox-usage.md is valid, and without listed reporters every report is refused', () => {
   const { sandboxUsage } = configWith(JSON.parse(config))
   assert.deepEqual(sandboxUsage, JSON.parse(config).sandboxUsage)
   assert.deepEqual(problemsWith({ sandboxUsage: { enabled: true } }), [

@@ -25,7 +25,7 @@ async function clientOf(answers: {
   const config = {
     enabled: true,
     issuer: ISSUER,
-    backchannelAuthenticationEndpoint: `${ISSUER}/ask`,
+    backchannelAuthenticationEndpoint: `${ISSUER}/authorize`,
     tokenEndpoint: `${ISSUER}/token`,
     jwksURL: `${ISSUER}/jwks`,
     clientID: 'gateway',

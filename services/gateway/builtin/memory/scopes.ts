@@ -18,7 +18,7 @@ export interface PlacesParts {
 export interface MemoryScope {
   readonly store: Store
   readonly owner: Owner
-  /** The person for whom it writes, or null. */
+  /** The person that it acts for, or null. */
   readonly person: string | null
   /** Null if the store has no profile. */
   readonly screen: Screen | null

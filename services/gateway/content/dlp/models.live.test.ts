@@ -59,7 +59,7 @@ const chatRequest = (content: string) => ({ model: 'small-1', messages: [{ role:
 async function streamed(route: string, pieces: readonly string[]): Promise<{ text: string; usage: unknown }> {
   upstream.answers({ text: pieces })
   const stream = await client(route).chat.completions.create({
-    ...chatRequest('Tell me.'),
+    ...chatRequest('Continue.'),
     stream: true,
     stream_options: { include_usage: true },
   })
@@ -122,7 +122,9 @@ test('streams of the messages API are redacted for its official client, and end 
     apiKey: null,
     maxRetries: 0,
   })
-  const refused = strict.messages.stream({ ...asked, messages: [{ role: 'user', content: 'Tell me.' }] }).finalMessage()
+  const refused = strict.messages
+    .stream({ ...asked, messages: [{ role: 'user', content: 'Continue.' }] })
+    .finalMessage()
   await assert.rejects(refused, /github_token/)
 })
 
@@ -133,7 +135,7 @@ test('a forbidden secret ends the stream with an error, and no part of it is sen
   const response = await fetch(`${gateway.url}/llm/strict/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ ...chatRequest('Tell me.'), stream: true }),
+    body: JSON.stringify({ ...chatRequest('Continue.'), stream: true }),
   })
   const text = await response.text()
   assert.match(text, /"code":"dlp_denied"/)

@@ -20,7 +20,7 @@ interface Outcome {
   readonly denial: Denial | null
 }
 
-/** What a profile makes of a message of arguments, and what it counts. */
+/** A message of arguments after redaction by a profile, with the counted hits. */
 function judged(json: string, own: Partial<ProfileConfig> = {}, where: RedactionScope = {}): Outcome {
   const counted: string[] = []
   const profile = compileProfile('p', { ...DEFAULTS, ...own })
@@ -38,7 +38,7 @@ function judged(json: string, own: Partial<ProfileConfig> = {}, where: Redaction
   }
 }
 
-test('what stands in strings is read decoded, and a string that changes is written anew', () => {
+test('strings are scanned decoded, and a changed string is encoded again', () => {
   const escaped = [...CARD].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
   assert.equal(judged(`{"a":"${escaped}","b":"\\u0041"}`).text, '{"a":"[REDACTED:credit_card]","b":"\\u0041"}')
   assert.equal(judged(`["\\"${CARD}\\"\\n\\u00e9"]`).text, '["\\"[REDACTED:credit_card]\\"\\né"]')
@@ -151,7 +151,7 @@ test('a file in base64 is text like any other: it is scanned, and counts towards
 
 test('what custom detectors find does not depend on a first look at the whole message', () => {
   const regexes = ['4711', 'ab.c', '(?:[a-z0-9]+[.@-])+[a-z]{2,8}x', 'true|null', '"|,|:']
-  // The same expression, of which a part of a text must be asked by itself.
+  // The same expression, which must be matched against a part of a text by itself.
   const scanners = regexes.map((regex) =>
     [regex, `(?:${regex})(?:\\b|\\B)`].map((each) => {
       const custom = [{ id: 'own', regex: each, secret: false }]
@@ -211,7 +211,7 @@ test('of a streamed answer so much is read in all its texts together, and no mor
   const lax = made('audit')
   const [one, other] = [lax.pieces(false), lax.pieces(false)]
   assert.deepEqual([one.push('card 4111 1111'), other.push('fine')], ['card ', 'fine'])
-  // What was held back goes on before what is not read any more.
+  // Held-back text is forwarded before text that is no longer scanned.
   assert.equal(one.push(' 1111 1111 and so on'), '4111 1111 1111 1111 and so on')
   assert.equal(other.push(CARD), CARD)
   const strict = made('deny').pieces(false)

@@ -94,7 +94,7 @@ export function budgetParts(capMicros: number | null, more: readonly Selecting[]
   return { budgetsOf: () => table, calendar: new WindowCalendar('UTC') }
 }
 
-/** Output token limit of `ask`. */
+/** Output token limit of the model call. */
 export const MAX_TOKENS = 100
 /** A model call as agents send it. */
 export const ask = JSON.stringify({
@@ -104,6 +104,6 @@ export const ask = JSON.stringify({
 })
 /** Pricing file: one micro-unit per input token, ten per output token. */
 export const PRICES = { version: 1, currency: 'USD', id: 'test', models: { 'openai/*': { input: '1', output: '10' } } }
-/** Maximum cost of the prompt of `ask`, bounded by its bytes, and of the whole call; in micro-units. */
+/** Maximum cost of its prompt, bounded by its bytes, and of the whole call; in micro-units. */
 export const INPUT = Buffer.byteLength(ask)
 export const HOLD = INPUT + 10 * MAX_TOKENS

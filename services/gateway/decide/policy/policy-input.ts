@@ -83,7 +83,7 @@ export function questionOfList({ identity, target, taints }: Listing, now: numbe
 const VALUE_COST = 120
 
 /**
- * CEL variables of one question, each computed when the first expression asks for it and kept for the next, with the budget of all
+ * CEL variables of one question, each computed when the first expression reads it and kept for the next, with the budget of all
  * expressions that are evaluated with them.
  * @throws SyntaxError when the arguments are not JSON; the caller treats that as an evaluation error. BudgetExceededError when they hold
  * more values than the budget allows.

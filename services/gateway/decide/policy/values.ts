@@ -11,8 +11,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /**
  * JSON bytes as CEL values: number literals without fraction or exponent that fit int64 become `int`, all others
  * `double`; objects become maps, so that no member name of a caller (`constructor`, `$typeName`) means anything to the
- * evaluator. `parsed` saves a second reading of what somebody has parsed already, unless it holds a number: how that was written,
- * only the bytes tell.
+ * evaluator. `parsed` avoids parsing the bytes again, unless it contains a number: only the bytes have its literal.
  * @throws SyntaxError, TypeError when the bytes are not UTF-8 JSON.
  */
 export function celFromJson(bytes: Uint8Array, parsed?: unknown): CelInput {

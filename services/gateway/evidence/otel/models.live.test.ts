@@ -81,7 +81,7 @@ test('content is exported only if enabled, redacted, and complete or not at all'
   const genAI = { captureContent: true, contentDlpProfile: 'mail', maxContentBytes: 400 }
   const dlpProfiles = { mail: { detectors: ['email'], requestAction: 'audit' } }
   const fixture = await startFixture(t, { genAI }, { config: { dlpProfiles } })
-  const pieces = ['Ask ada@exam', 'ple.com', '.']
+  const pieces = ['Mail ada@exam', 'ple.com', '.']
   fixture.model.answers({ text: pieces })
   const prompt = [
     { role: 'system', content: 'Be brief.' },
@@ -95,7 +95,7 @@ test('content is exported only if enabled, redacted, and complete or not at all'
       { role: 'user', parts: [{ type: 'text', content: 'Who is [REDACTED:email]?' }] },
     ])
     assert.deepEqual(messagesOf('output'), [
-      { role: 'assistant', parts: [{ type: 'text', content: 'Ask [REDACTED:email].' }], finish_reason: 'stop' },
+      { role: 'assistant', parts: [{ type: 'text', content: 'Mail [REDACTED:email].' }], finish_reason: 'stop' },
     ])
     assert.equal(droppedAttributesCount, undefined)
   }

@@ -47,7 +47,7 @@ export const noticeSchema = Type.Object(
 
 export type Notice = Readonly<Static<typeof noticeSchema>>
 
-/** Returns whether a person has been asked for a decision: such notices are delivered first. */
+/** Returns whether a person must decide: such notices are delivered first. */
 export function isApproval({ type }: Notice): boolean {
   return type.startsWith('approval.')
 }

@@ -50,7 +50,7 @@ test('public cards require no token, and the keys that sign them are published',
     return keys({ kid, alg: 'EdDSA' })
   })(card)
   assert.deepEqual(locations, ['https://gw.example/a2a/.well-known/jwks.json'])
-  assert.equal((await fetch(`${url}/a2a/default/nobody${CARD}`)).status, 404)
+  assert.equal((await fetch(`${url}/a2a/default/none${CARD}`)).status, 404)
   // All other requests still require one.
   assert.equal((await fetch(`${url}/a2a/default/helper`)).status, 401)
   const unread = await fetch(`${url}/a2a/default/helper`, { method: 'POST', body: '{}' })

@@ -15,7 +15,7 @@ async function opened(fixture: TunnelFixture): Promise<{ readonly socket: Socket
   assert.equal(status, 200)
   socket.once('end', () => socket.end())
   await once(socket.resume(), 'data')
-  const host = fixture.taken.at(-1) ?? assert.fail('nobody was reached')
+  const host = fixture.taken.at(-1) ?? assert.fail('no host was reached')
   return { socket, host }
 }
 
@@ -170,7 +170,7 @@ test('a host that does not read pauses the caller, and no data is lost', async (
   const fixture = await setUpTunnels(t, { host: (socket) => void socket.pause() })
   const { socket } = await fixture.ask()
   await stuck(pump(socket.resume()))
-  const [host = assert.fail('nobody was reached')] = fixture.taken
+  const [host = assert.fail('no host was reached')] = fixture.taken
   assert.equal(await counted(host), MUCH)
   host.end()
   const { bytesUp, result } = await fixture.outcome()

@@ -87,7 +87,7 @@ export function withMaxTokens(body: ModelBody, maxTokens: number, reasoning: boo
   return new ModelBody({ bytes, value, request, dialect }, maxTokens)
 }
 
-/** Returns the request for the provider, with the model that the route chose; a stream also asks for its usage. */
+/** Returns the request for the provider, with the model that the route chose; a stream also requests its usage. */
 export function upstreamBody(body: ModelBody, model: string | null): Uint8Array {
   let { bytes } = body
   const { value, request, dialect } = body

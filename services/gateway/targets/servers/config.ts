@@ -47,7 +47,7 @@ export const serversBlock = defineBlock({
       {
         default: {},
         description:
-          'Audiences that MCPServers of a namespace may receive exchanged tokens for. A namespace without an entry receives only those of its own agents, for any audience.',
+          'Audiences that MCPServers of a namespace may receive exchanged tokens for. A namespace without an entry receives only those for its agents, for any audience.',
       },
     ),
   }),

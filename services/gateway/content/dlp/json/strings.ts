@@ -7,7 +7,7 @@ const BACKSLASH = 0x5c
 const COLON = 0x3a
 const SPACES: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
 
-/** A string without quotes, or what stands between two strings, with the hits in it. */
+/** A string without quotes, or the text between two strings, with the hits in it. */
 export interface ScannedText {
   /** Bytes in the JSON text. */
   readonly start: number
@@ -20,7 +20,7 @@ export interface ScannedText {
   readonly kind: 'value' | 'name' | 'gap'
 }
 
-/** What there was to find in a JSON text. */
+/** The hits in a JSON text. */
 export interface Findings {
   readonly found: readonly ScannedText[]
   /** There was more text than may be scanned, and the rest was not looked at. */
@@ -62,7 +62,7 @@ class Strings {
     this.#text = this.#bytes.toString('latin1')
     this.#isAscii = isAscii(this.#bytes)
     this.#scanner = scanner
-    // Mostly an expression matches nowhere: one look at the message tells so, where its strings stand in it as they are. What
+    // Mostly an expression matches nowhere: one search of the message shows that, if its strings are not escaped. What
     // is between strings is not counted by `maxChars`.
     const isRead = scanner.needsText && this.#text.length <= 2 * maxChars && this.#isAscii
     this.#isOwnAbsent = isRead && this.#backslashAfter(0) >= this.#text.length && scanner.isOwnAbsentFrom(this.#text)
@@ -143,7 +143,7 @@ class Strings {
     return this.#backslash
   }
 
-  /** A name stands before a colon. */
+  /** A name is followed by a colon. */
   #kindAt(behind: number): 'value' | 'name' {
     let at = behind
     while (SPACES.has(this.#text.charCodeAt(at))) at++
@@ -168,7 +168,7 @@ function decoded(inside: string): string {
   }
 }
 
-/** What stands in place of a hit. */
+/** The replacement of a hit. */
 export function marker({ detector }: Hit): string {
   return `[REDACTED:${detector.id}]`
 }

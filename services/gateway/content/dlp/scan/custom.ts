@@ -40,7 +40,7 @@ export function createCustom(detector: Detector, regex: string): Custom {
   const program = pattern.re2()
   const shortest = shortestMatch(program.prog)
   const isFree = isContextFree(program.prog)
-  // Whether there is a match is told by the automaton of the library, ten times as fast as where it is.
+  // The automaton of the library reports whether there is a match ten times as fast as where it is.
   const isAnywhere = (text: string, start: number) =>
     program.matchWithGroup(text, start, text.length, UNANCHORED, 0)[0] !== false
   return {
@@ -92,7 +92,7 @@ function shortestMatch(program: Program): number {
   return 1
 }
 
-/** Whether an expression matches a part of a text only where it matches in the whole: it asks nothing of what is around its match. */
+/** Whether an expression matches a part of a text only where it matches in the whole: it depends on nothing around its match. */
 function isContextFree(program: Program): boolean {
   for (let at = 0; at < program.numInst(); at++) {
     const { op } = program.getInst(at)

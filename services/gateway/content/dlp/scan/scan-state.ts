@@ -6,7 +6,7 @@ export interface Hit {
   readonly start: number
   readonly end: number
   /**
-   * A word may begin at this place although a word character stands before it: the furthest end that the first pass found within the hit.
+   * A word may begin at this place although it follows a word character: the furthest end that the first pass found within the hit.
    * Absent where only sweeps and custom detectors found it: they run after the first pass, which therefore cannot depend on them.
    */
   readonly boundary?: number | undefined

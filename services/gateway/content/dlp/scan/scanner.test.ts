@@ -16,7 +16,7 @@ const everything = new Scanner(rows)
 const found = (scanner: Scanner, text: string) =>
   scanner.scan(text).map(({ detector, start, end }) => `${detector.id}: ${text.slice(start, end)}`)
 
-test('every anchor is found wherever it stands, also where one begins another', () => {
+test('every anchor is found at every position, also where one begins another', () => {
   const words = ['he', 'she', 'his', 'hers', 'ushers', 'sk-', 'sk-ant-', '://', 'aab', 'ab']
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...words, 'h', 's', 'u', 'a', 'é', ' '), { maxLength: 12 }), (parts) => {
@@ -49,7 +49,7 @@ test('all samples are found in one text, each by its own detector, and nothing e
   assert.deepEqual(new Set(validated.scan(text).map(({ detector }) => detector.id)), new Set(expected))
 })
 
-test('what is no number of its own is left alone: fractions, parts of identifiers, longer numbers', () => {
+test('fractions, parts of identifiers and longer numbers are not taken for numbers', () => {
   for (const text of [
     '0.4111111111111111',
     'a4111111111111111',

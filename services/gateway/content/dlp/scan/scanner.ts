@@ -19,10 +19,10 @@ const LAST_ASCII = 0x7f
 const ZERO = 0x30
 const NINE = 0x39
 
-/** What a text that goes on holds so far. Places count from its own beginning. */
+/** The hits so far in a text that continues. Positions count from its beginning. */
 export interface Begun {
   readonly hits: readonly Hit[]
-  /** What begins here or later is not decided; the length of the text where everything is. */
+  /** Matches that begin here or later are undecided; the length of the text if none is. */
   readonly decidedTo: number
   /** Hits that begin at `decidedTo` or later and are certain whatever follows. */
   readonly openHits: readonly OpenHit[]
@@ -30,7 +30,7 @@ export interface Begun {
 
 /** Where in a text that comes in pieces a scanner is. */
 export interface Piece {
-  /** What stood before, of which the last `LOOK_BACK_CHARS` count. */
+  /** The preceding text, of which the last `LOOK_BACK_CHARS` count. */
   readonly before: string
   readonly text: string
   /** How many characters before the text the last boundary of a hit was; undefined: there was none. */
@@ -75,7 +75,7 @@ export class Scanner {
     return this.#customs.length > 0
   }
 
-  /** What is shorter holds nothing that an expression of a profile's own matches. */
+  /** Shorter texts contain no match of a custom expression. */
   get shortestOwn(): number {
     return Math.min(...this.#customs.map(({ shortest }) => shortest))
   }
@@ -173,7 +173,7 @@ export class Scanner {
     else find(look, at, this.#byDigits[end - at])
   }
 
-  /** What the text ends with may be the beginning of an anchor, or the letters of a code. */
+  /** The end of the text may be the beginning of an anchor, or the letters of a code. */
   #leaveOpen(look: ScanState, state: number): void {
     for (const length of this.#automaton.begun(state)) {
       const at = look.end - length

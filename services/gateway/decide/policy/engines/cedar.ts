@@ -41,7 +41,7 @@ export function judgeCedar(texts: readonly CedarText[], input: PolicyInput, budg
     }
     // The message of a SyntaxError would quote the arguments.
     const why = error instanceof TypeError ? error.message : 'no JSON'
-    return denied(texts[0], null, `the arguments cannot be told to Cedar: ${why}`)
+    return denied(texts[0], null, `the arguments cannot be represented in Cedar: ${why}`)
   }
   let permitted: CedarVerdict | null = null
   for (const text of texts) {

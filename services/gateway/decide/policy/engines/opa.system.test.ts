@@ -81,7 +81,7 @@ no := false
 word := "allow"
 object := {"action": "allow", "reason": "so it is", "more": [1]}
 number := 1
-undefined_rule := true if { input.identity.agent == "nobody" }
+undefined_rule := true if { input.identity.agent == "none" }
 `
   const expected: Readonly<Record<string, string>> = {
     yes: 'allowed',

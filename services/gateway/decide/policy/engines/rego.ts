@@ -113,7 +113,7 @@ class RemoteRego implements Rego {
     const { dialer, extraCA } = this.#options
     const { url, timeoutMs } = this.#config
     const token = this.#token === null ? null : this.#token.value
-    if (token === null && this.#token !== null) return 'cannot be asked: bearerTokenFile holds no token'
+    if (token === null && this.#token !== null) return 'cannot be queried: bearerTokenFile contains no token'
     const { status, bytes } = await dialer.fetchBytes(url, 'policy', {
       method: 'POST',
       headers: {
@@ -143,7 +143,7 @@ class RemoteRego implements Rego {
 }
 
 function faultOf(error: unknown): string {
-  if (error instanceof TypeError) return 'cannot be told the arguments'
+  if (error instanceof TypeError) return 'cannot be sent the arguments'
   const fault = dialFault(error)
   return fault === 'timeout' ? 'did not answer in time' : `cannot be reached (${fault})`
 }
@@ -155,7 +155,7 @@ class TokenFile {
 
   constructor(path: string, { config, clock, log }: RegoOptions) {
     const failed = () =>
-      log.error({ path }, 'policy.rego.bearerTokenFile holds no token, so the engine cannot be asked')
+      log.error({ path }, 'policy.rego.bearerTokenFile contains no token, so the engine cannot be queried')
     this.#watch = watchFile({
       path,
       everyMs: config.policyReloadSeconds * 1000,

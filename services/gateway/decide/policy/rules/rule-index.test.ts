@@ -81,7 +81,7 @@ function questionOf({ agent, user, groups, tier, server, tool, method, dataClass
 
 const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 }
 
-/** The verdict by the words of docs/spec/crds.md: each rule of each policy is asked, one after the other, with no index and no memory. */
+/** The verdict by the words of docs/spec/crds.md: each rule of each policy is evaluated in turn, without an index or a cache. */
 function walked(policies: readonly (readonly RuleEntry[])[], asked: RuleQuery) {
   const input = questionOf(asked)
   let strictest: { action: RuleEntry['action']; policy: string; rule: string } | null = null

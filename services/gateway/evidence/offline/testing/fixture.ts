@@ -34,7 +34,7 @@ export interface EdgeFixture {
   stored(): string[]
 }
 
-/** Policy: tools `ask…` need an approval, all others are allowed. */
+/** Policy: tools whose name begins with this prefix need an approval, all others are allowed. */
 const POLICIES = policiesFile([
   testPolicy({
     rules: [

@@ -17,7 +17,7 @@ export const responses: Dialect = {
   asksUsage: false,
   generated: ['output', 'output_text', 'error', 'incomplete_details'],
   fault(value) {
-    if (value.background === true) return wrong('background', 'must be false: nobody would see what comes of it')
+    if (value.background === true) return wrong('background', 'must be false: the result could not be reviewed')
     return commonFault(value) ?? limitFault(value, 'max_output_tokens')
   },
   request(bytes, value) {

@@ -21,7 +21,7 @@ function opened(method: string): EventTexts {
   return texts
 }
 
-/** What goes on for an event. */
+/** The events that are forwarded for an event. */
 function told(texts: EventTexts, event: JsonObject): readonly JsonObject[] {
   const json = Buffer.from(JSON.stringify(event))
   const result = texts.take(event, json)
@@ -73,7 +73,7 @@ const streams = [
 ] as const
 
 for (const { method, texts, stops, read, key } of streams) {
-  test(`texts of ${method} are told apart, however they are cut and mixed, and end where they stop`, () => {
+  test(`texts of ${method} are separated wherever they are cut and mixed, and end where they stop`, () => {
     const turns = fc.array(fc.tuple(fc.nat(texts.length - 1), fc.integer({ min: 1, max: 6 })), { maxLength: 60 })
     fc.assert(
       fc.property(turns, fc.boolean(), (order, stop) => {
@@ -100,7 +100,7 @@ for (const { method, texts, stops, read, key } of streams) {
           texts.map(([event, text]) => [key(event('')), text.replaceAll('secret', '[X]')]),
         )
         assert.deepEqual(assembled, expected)
-        // What is held back comes before its text is told to be over.
+        // Held-back text is sent before the event that ends it.
         const [first] = stops
         const at = out.findIndex(({ type }) => type === first?.type)
         if (at !== -1)
@@ -131,6 +131,6 @@ test('what must not pass refuses the stream, in a piece and in a whole event', (
   assert.ok(isDenial(running.take(whole, Buffer.from(JSON.stringify(whole)))))
 })
 
-test('nobody knows how another endpoint streams', () => {
+test('streams of other endpoints are not supported', () => {
   assert.equal(EventTexts.of('embeddings', redactor), null)
 })

@@ -42,7 +42,7 @@ function framesOf(passed: FrameVerdict): readonly Frame[] {
   return passed
 }
 
-/** What a client puts together of the frames: each member of each choice's delta, as one text. */
+/** The texts that a client assembles from the frames: each member of each choice's delta, as one text. */
 function assembled(frames: readonly Frame[]): Record<string, string> {
   const texts: Record<string, string> = {}
   const add = (way: string, value: unknown): void => {
@@ -61,7 +61,7 @@ function assembled(frames: readonly Frame[]): Record<string, string> {
   return texts
 }
 
-test('texts of several choices and tool calls are told apart, however they are cut and mixed', () => {
+test('texts of several choices and tool calls are separated wherever they are cut and mixed', () => {
   const texts: readonly (readonly [string, (piece: string) => object, string])[] = [
     ['0.content', (content) => ({ index: 0, delta: { content } }), 'it is secret and secre'],
     ['0.reasoning_content', (piece) => ({ index: 0, delta: { reasoning_content: piece } }), 'a secret, s'],

@@ -37,7 +37,7 @@ function isByChoice({ generated }: Dialect): boolean {
 }
 
 function unread({ method }: Dialect): Denial {
-  return deny('not_built', `streams of ${method} are not redacted yet in this version: ask without stream`)
+  return deny('not_built', `streams of ${method} are not redacted yet in this version: send it without stream`)
 }
 
 class ResponseReview implements RunningReview {

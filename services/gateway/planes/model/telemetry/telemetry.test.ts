@@ -15,7 +15,7 @@ function prompt(method: string, value: object) {
   return promptOf(body)
 }
 
-/** What was heard of these events, or of one whole answer. */
+/** Observed facts of these events, or of one whole response. */
 function told(method: string, answers: readonly object[], maxLength = 1000) {
   const answer = new ResponseObserver({ maxLength })
   const events = dialectOf(method)?.events
@@ -142,7 +142,7 @@ test('an answer of every API is the same message, whole or in pieces', () => {
   assert.deepEqual(told('responses', [begun, delta, { type: 'response.completed', response }]), of('completed'))
 })
 
-test('more than is kept is not told at all, and nothing is kept that nobody asked for', () => {
+test('content beyond the limit is not reported, and content is not kept unless it is configured', () => {
   const choice = (content: string) => ({ choices: [{ index: 0, delta: { content } }] })
   const pieces = [choice('x'.repeat(6)), choice('x'.repeat(6)), choice('')]
   assert.deepEqual(told('chat/completions', pieces, 12).messages?.length, 1)

@@ -21,7 +21,7 @@ interface ReceivedRequest {
   readonly body: string
 }
 
-/** Every provider in one server: it answers as the test says, and remembers what it was asked. */
+/** Every provider in one server: it answers as the test says, and keeps the requests. */
 let answer: (response: ServerResponse) => void = (response) => response.end()
 const seen: ReceivedRequest[] = []
 const server = createServer(async (request, response) => {
@@ -129,7 +129,7 @@ async function heard(route: string, more: object = {}) {
   return { text, finish }
 }
 
-const last = () => seen.at(-1) ?? assert.fail('nothing was asked')
+const last = () => seen.at(-1) ?? assert.fail('no request was received')
 async function outcomeOf(route: string) {
   const found = async () => (await outcomesOf(join(dir, 'audit.jsonl'))).findLast((one) => one.route === route)
   await until(async () => (await found()) !== undefined, 'the outcome')
@@ -206,7 +206,7 @@ test('what the provider refuses, what it throws in a stream and a stream that br
   }
 })
 
-test('what the provider has no word for is refused by its name, or asked of an endpoint that has one', async () => {
+test('a member that the provider does not support is refused by its name, or sent to an endpoint that supports it', async () => {
   const before = seen.length
   await assert.rejects(client('converse').chat.completions.create({ ...chat, seed: 1 }), (error) => {
     return error instanceof OpenAI.APIError && error.status === 400 && error.param === 'seed'

@@ -14,7 +14,7 @@ const weather = {
   type: 'function',
   function: {
     name: 'weather',
-    description: 'Tells it.',
+    description: 'The weather.',
     parameters: { type: 'object', properties: { at: { type: 'string' } } },
   },
 }
@@ -47,7 +47,7 @@ const conversation = {
   tool_choice: 'required',
 }
 
-test('a conversation with an image and a tool is told to Converse', () => {
+test('a conversation with an image and a tool is translated for Converse', () => {
   assert.deepEqual(asked(of('converse'), conversation), {
     system: [{ text: 'Be brief.' }],
     messages: [
@@ -67,14 +67,20 @@ test('a conversation with an image and a tool is told to Converse', () => {
     inferenceConfig: { maxTokens: 50, temperature: 0.5, stopSequences: ['END'] },
     toolConfig: {
       tools: [
-        { toolSpec: { name: 'weather', description: 'Tells it.', inputSchema: { json: weather.function.parameters } } },
+        {
+          toolSpec: {
+            name: 'weather',
+            description: 'The weather.',
+            inputSchema: { json: weather.function.parameters },
+          },
+        },
       ],
       toolChoice: { any: {} },
     },
   })
 })
 
-test('the same conversation is told to Gemini', () => {
+test('the same conversation is translated for Gemini', () => {
   assert.deepEqual(asked(of('gemini'), conversation), {
     systemInstruction: { parts: [{ text: 'Be brief.' }] },
     contents: [
@@ -88,7 +94,7 @@ test('the same conversation is told to Gemini', () => {
     tools: [
       {
         functionDeclarations: [
-          { name: 'weather', description: 'Tells it.', parametersJsonSchema: weather.function.parameters },
+          { name: 'weather', description: 'The weather.', parametersJsonSchema: weather.function.parameters },
         ],
       },
     ],
@@ -97,7 +103,7 @@ test('the same conversation is told to Gemini', () => {
   })
 })
 
-test('the same conversation is told to Anthropic, and to the clouds that host its models', () => {
+test('the same conversation is translated for Anthropic, and for the clouds that host its models', () => {
   const message = {
     max_tokens: 50,
     temperature: 0.5,
@@ -123,7 +129,7 @@ test('the same conversation is told to Anthropic, and to the clouds that host it
         ],
       },
     ],
-    tools: [{ name: 'weather', description: 'Tells it.', input_schema: weather.function.parameters }],
+    tools: [{ name: 'weather', description: 'The weather.', input_schema: weather.function.parameters }],
     tool_choice: { type: 'any' },
   }
   assert.deepEqual(asked(of('anthropic'), conversation, 'claude'), { model: 'claude', ...message })
@@ -147,7 +153,7 @@ test('a number of twenty digits in the arguments of a call stays that number', (
 
 const say = (content: unknown) => ({ messages: [{ role: 'user', content }] })
 const image = (url: string) => say([{ type: 'image_url', image_url: { url } }])
-/** What no provider has a word for. */
+/** Members that no provider supports. */
 const NOWHERE: readonly (readonly [more: object, param: string])[] = [
   [{ n: 2 }, 'n'],
   [{ logprobs: true }, 'logprobs'],
@@ -185,7 +191,7 @@ const NOWHERE: readonly (readonly [more: object, param: string])[] = [
     'messages[0].tool_calls[0].function.arguments',
   ],
 ]
-/** What one of them has no word for. */
+/** Members that one provider does not support. */
 const NOT_HERE: readonly (readonly [Speech, object, string | undefined])[] = [
   ['converse', image('https://x/i.png'), 'messages[0].content[0].image_url.url'],
   ['gemini', image('https://x/i.png'), 'messages[0].content[0].image_url.url'],
@@ -242,14 +248,14 @@ test('a message that says nothing parts no turn: some providers insist that side
     )
 })
 
-/** A member of what a provider is asked. */
+/** A member of the request to a provider. */
 const told = (speaks: Speech, more: object) => {
   const value = asked(of(speaks), { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more })
   assert.ok(typeof value === 'object' && value !== null)
   return new Map(Object.entries(value))
 }
 
-test('formats, choices and the words of a provider of its own are told where there are such', () => {
+test('response formats, tool choices and members of one provider are translated where the provider has them', () => {
   const schema = { type: 'object', properties: { a: { type: 'integer' } } }
   const response_format = { type: 'json_schema', json_schema: { name: 'answer', schema } }
   const textFormat = {
@@ -288,7 +294,7 @@ test('formats, choices and the words of a provider of its own are told where the
   assert.equal(told('anthropic', {}).get('max_tokens'), 4096)
 })
 
-test('documents have names that Bedrock takes, each of its own', () => {
+test('documents get different names, which Bedrock accepts', () => {
   const file = (filename: string) => ({
     type: 'file',
     file: { filename, file_data: 'data:application/pdf;base64,eA==' },

@@ -36,7 +36,7 @@ function pieces(bytes: Buffer, at: readonly number[]): readonly Uint8Array[] {
   return places.slice(1).map((end, index) => bytes.subarray(places[index], end))
 }
 
-/** What a provider streams for a text in two pieces. */
+/** The stream of a provider for a text in two pieces. */
 function spoken(speaks: Speech, texts: readonly string[]): Buffer {
   const converse = texts.map((text) => awsEvent('contentBlockDelta', { delta: { text } }))
   if (speaks === 'converse') return Buffer.concat([...converse, awsEvent('messageStop', { stopReason: 'end_turn' })])
@@ -53,7 +53,7 @@ function spoken(speaks: Speech, texts: readonly string[]): Buffer {
   return Buffer.concat(events.map((event) => (speaks === 'anthropic-bedrock' ? wrap(event) : sseEvent(event))))
 }
 
-/** Only a fault of its own may be thrown. */
+/** Only an error of the translation may be thrown. */
 function orGarbled(work: () => void): void {
   try {
     work()
@@ -63,19 +63,19 @@ function orGarbled(work: () => void): void {
 }
 
 export const target = fuzzTarget('model translation', {
-  'any request is told or refused by the name of a member': fc.property(speech, request, (speaks, text) => {
+  'any request is translated or refused by the name of a member': fc.property(speech, request, (speaks, text) => {
     const body = readModelBody(Buffer.from(text), chat)
     if (isDenial(body)) return
     const bytes = (translatorOf(speaks, chat.method) ?? assert.fail()).request({ body, model: 'm', betas: null })
     if (isDenial(bytes)) assert.equal(typeof bytes.data?.param, 'string')
     else assert.doesNotThrow(() => JSON.parse(Buffer.from(bytes).toString()))
   }),
-  'any answer is told or is a fault': fc.property(speech, answer, (speaks, text) => {
+  'any response is translated or is an error': fc.property(speech, answer, (speaks, text) => {
     const translator = translatorOf(speaks, chat.method) ?? assert.fail()
     orGarbled(() => JSON.parse(Buffer.from(translator.answer(Buffer.from(text), told)).toString()))
     assert.equal(typeof refusalOf(Buffer.from(text)), 'string')
   }),
-  'any stream is told or is a fault': fc.property(
+  'any stream is translated or is an error': fc.property(
     speech,
     fc.constantFrom('chat/completions', 'messages'),
     fc.array(piece),
@@ -85,7 +85,7 @@ export const target = fuzzTarget('model translation', {
       if (stream !== null) orGarbled(() => void streamed(stream, pieces(Buffer.concat(parts), at)))
     },
   ),
-  'text is told as it was said, however its stream was cut': fc.property(
+  'text is the same wherever its stream is cut': fc.property(
     speech,
     fc.array(fc.string({ unit: 'binary', minLength: 1 }), { maxLength: 3 }),
     cuts,
