@@ -200,7 +200,7 @@ test('a gateway does not start on an older copy of its ledger', async (t) => {
   await audit.close()
   const lines = wholeLines(path)
   writeLines(path, lines.slice(0, 20))
-  await assert.rejects(open(), /has no record 31, which was a checkpoint: an older or another file stands in its place/)
+  await assert.rejects(open(), /has no record 31, which was a checkpoint: it was replaced by an older or another file/)
   writeLines(path, lines)
   await (await open()).close()
 })

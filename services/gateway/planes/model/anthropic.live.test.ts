@@ -122,7 +122,7 @@ test('refusals are errors of the dialect with the code of plat', async (t) => {
   // Shows D2.error.provider_hosted_tool, D2.model.providerTools.values
   const { client, upstream } = await setUp(t, { providerTools: ['web_search'] })
   const cases: readonly (readonly [Promise<unknown>, number, string, string])[] = [
-    [client('nobody').messages.create(asked), 404, 'not_found_error', 'unknown_route'],
+    [client('unused').messages.create(asked), 404, 'not_found_error', 'unknown_route'],
     [client('other').messages.create(asked), 403, 'permission_error', 'insufficient_scope'],
     [client().messages.create({ ...asked, max_tokens: -1 }), 400, 'invalid_request_error', 'invalid_request'],
     [client().messages.create({ ...asked, ...JSON.parse(HOSTED) }), 403, 'permission_error', 'provider_hosted_tool'],

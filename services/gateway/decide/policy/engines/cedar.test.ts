@@ -157,7 +157,7 @@ test('a Cedar text sees caller, tool, labels, time and arguments', async () => {
 test('arguments that Cedar cannot represent deny, and are not quoted', async () => {
   const denied = await decided(policy(PERMIT), { secret: { __extn: { fn: 'ip', arg: 'hunter2' } } })
   assert.equal(denied.action, 'deny')
-  assert.match(denied.reason, /^the arguments cannot be told to Cedar: the member __extn/)
+  assert.match(denied.reason, /^the arguments cannot be represented in Cedar: the member __extn/)
   assert.doesNotMatch(denied.reason, /hunter2/)
 })
 

@@ -207,7 +207,7 @@ test('the token is sent with each request and reread; without one no request is 
   const { engine, clock, rego } = await setUp(t, { bearerTokenFile })
   engine.answers(json('{"result": true}'))
   await rego.check()
-  assert.match((await rego.judge(input, native('allow'))).reason, /bearerTokenFile holds no token$/)
+  assert.match((await rego.judge(input, native('allow'))).reason, /bearerTokenFile contains no token$/)
   assert.equal(engine.received.length, 0)
   const sent = async (token: string) => {
     await writeFile(bearerTokenFile, token)
