@@ -196,7 +196,7 @@ test('a second plat up on the same folder is refused in one line, and a taken po
     '127.0.0.1:0',
   )
   assert.equal(taken.code, 1)
-  assert.match(taken.text, /^plat: port \d+ is taken; choose another address with -listen 127\.0\.0\.1:<port>\n$/)
+  assert.match(taken.text, /^plat: port \d+ is in use; choose another address with -listen 127\.0\.0\.1:<port>\n$/)
 })
 
 function plat(...args: string[]): Promise<{ readonly code: number | null; readonly text: string }> {
