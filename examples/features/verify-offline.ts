@@ -3,7 +3,7 @@
  *
  * Prints:
  *   add_note {"name":"draft","text":"Hello."}: Added "draft".
- *   valid: 4 records up to record 3
+ *   valid
  *   broken at record 2: the hash does not match the line
  */
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
@@ -23,5 +23,5 @@ await verify()
 
 async function verify(): Promise<void> {
   const [verdict = ''] = (await plat.command('audit', 'verify', copy)).split('\n')
-  console.log(verdict.replace(/, hash.*| \(.*\)/, ''))
+  console.log(verdict.replace(/(?<=^valid):.*| \(.*\)/, ''))
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { freePort } from '../local.ts'
 import { until } from '../until.ts'
@@ -64,6 +64,12 @@ function built(): string {
     env: { ...process.env, CGO_ENABLED: '0' },
   })
   if (status !== 0) throw new Error(`OPA cannot be built: ${error?.message ?? stderr.trim().split('\n').at(-1)}`)
-  renameSync(partial, dir)
+  try {
+    renameSync(partial, dir)
+  } catch (error) {
+    // Another process built the same at the same time.
+    if (!existsSync(dir)) throw error
+    rmSync(partial, { recursive: true })
+  }
   return path.join(dir, 'opa')
 }
