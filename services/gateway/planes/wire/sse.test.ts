@@ -79,7 +79,7 @@ test('replacing the data of an event keeps its other fields, and line breaks in 
   const changed = Buffer.from(withEventData(event, Buffer.from('a\nb'))).toString()
   assert.equal(changed, 'id: 1\r\n: c\r\ndata: a\ndata: b\nevent: message\r\n\r\n')
   assert.equal(data(changed), 'a\nb')
-  assert.equal(data(Buffer.from(messageEvent(Buffer.from('{\r"a":1}'))).toString()), '{\n"a":1}')
+  assert.equal(data(Buffer.from(messageEvent(Buffer.from('{\r"a":1}'))).toString()), '{ "a":1}')
 })
 
 test('the id of an event is parsed as in browsers, and replacing it keeps the other fields', () => {
@@ -127,4 +127,13 @@ test('lines that end with CR cost linear time', () => {
   const [small, large] = [Math.min(...[1, 2, 3].map(() => cpuOf(64 * KIB))), cpuOf(KIB * KIB)]
   // Sixteen times the input; quadratic work grows 256 times.
   assert.ok(large < 100 * Math.max(small, 1000), `${small} and ${large} microseconds`)
+})
+
+test('a JSON message of more lines than an event may have becomes an event that can be read and changed', () => {
+  const json = Buffer.from(`{"a":[${'1,\r\n'.repeat(MAX_EVENT_LINES)}1]}`)
+  const event = withEventId(messageEvent(json), 'e1')
+  assert.equal(eventId(event), 'e1')
+  const changed = withEventData(event, Buffer.from('{}'))
+  assert.deepEqual([eventId(changed), String(eventData(changed))], ['e1', '{}'])
+  assert.deepEqual(JSON.parse(String(eventData(event))), JSON.parse(String(json)))
 })

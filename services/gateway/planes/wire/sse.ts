@@ -203,9 +203,13 @@ export function withEventId(event: Uint8Array, id: string | null): Uint8Array {
   return Buffer.concat(id === null ? [...rest] : [Buffer.from(`id: ${id}\n`), ...rest])
 }
 
-/** Returns an event with one message. */
-export function messageEvent(data: Uint8Array): Uint8Array {
-  return Buffer.concat([Buffer.from('event: message\n'), dataLines(data), LINE_FEED])
+/**
+ * Returns an event with one JSON message on one line. Line breaks in JSON are white space: as separate lines, those of a large body
+ * would exceed `MAX_EVENT_LINES`.
+ */
+export function messageEvent(json: Uint8Array): Uint8Array {
+  const text = Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8')
+  return Buffer.from(`event: message\ndata: ${text.replaceAll(/[\r\n]/g, ' ')}\n\n`)
 }
 
 /** Returns a comment, which keeps a connection open and is ignored by readers. */
