@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { canonicalJson } from '@plat/core'
+import { canonicalJson, Slices } from '@plat/core'
 
 /** One tool as offered by a server. */
 export interface Offered {
@@ -39,10 +39,12 @@ function canonicalText(tool: unknown): string | null {
   }
 }
 
-/** Returns the tools of a list. Leaves out tools without a name: they cannot be pinned, and no policy can allow calls to them. */
-export function offeredTools(tools: readonly unknown[]): readonly Offered[] {
+/** Returns the tools of a list, computed in slices. Leaves out tools without a name: they cannot be pinned, and no policy can allow calls to them. */
+export async function offeredTools(tools: readonly unknown[]): Promise<readonly Offered[]> {
   const offered: Offered[] = []
+  const slices = new Slices()
   for (const tool of tools) {
+    if (slices.isOver) await slices.next()
     const name = typeof tool === 'object' && tool !== null && 'name' in tool ? tool.name : null
     if (typeof name !== 'string') continue
     const text = canonicalText(tool)

@@ -44,7 +44,7 @@ export interface ListedAt {
 export interface PinsFeature {
   readonly stage: Stage<'pins', 'identity' | 'target', 'pin'>
   /** Returns for each tool of a list whether the caller may see it. `tools` comes from `parseLossless`. */
-  shows(call: ListedAt, tools: readonly unknown[]): readonly boolean[]
+  shows(call: ListedAt, tools: readonly unknown[]): Promise<readonly boolean[]>
   /** Pin state of every server, for the status of MCPServers (docs/spec/crds.md). */
   reports(): readonly ServerPins[]
   readonly routes: AdminRoutes
@@ -97,11 +97,11 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
       onFault: failed('the tools of a server could not be listed'),
       onRefused: count,
     }),
-    shows({ snapshot, facts }, tools) {
+    async shows({ snapshot, facts }, tools) {
       const { key, server } = facts.target
       const found = rules(snapshot, key)
       if (found === null) return tools.map(() => true)
-      const offered = offeredTools(tools)
+      const offered = await offeredTools(tools)
       const standings = book.observe(key, found, offered)
       const refused = new Set(
         offered.filter((_, at) => treatment(found, standings[at] ?? 'unpinned') === 'refuse').map(({ name }) => name),

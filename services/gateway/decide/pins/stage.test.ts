@@ -88,10 +88,12 @@ test('while a server cannot list its tools, enforce refuses and retries, and lea
 test('a definition without a canonical form is never learned: another one does not match it', async () => {
   const { book, all } = await setUp({ mode: 'learn' })
   const formless = (description: string) => offeredTools([{ ...READ, description }])
-  assert.deepEqual(book.observe('default/notes', all, formless('\ud800')), ['unpinned'])
-  assert.deepEqual(book.observe('default/notes', { ...all, mode: 'enforce' }, formless('other \udfff')), ['unpinned'])
-  assert.deepEqual(book.observe('default/notes', all, offeredTools([READ])), ['pinned'])
-  assert.deepEqual(book.observe('default/notes', all, formless('\ud800')), ['drifted'])
+  assert.deepEqual(book.observe('default/notes', all, await formless('\ud800')), ['unpinned'])
+  assert.deepEqual(book.observe('default/notes', { ...all, mode: 'enforce' }, await formless('other \udfff')), [
+    'unpinned',
+  ])
+  assert.deepEqual(book.observe('default/notes', all, await offeredTools([READ])), ['pinned'])
+  assert.deepEqual(book.observe('default/notes', all, await formless('\ud800')), ['drifted'])
 })
 
 test('beyond SERVERS_MAX the least recently seen server is evicted', async () => {
@@ -116,8 +118,8 @@ test('definitions learned or accepted on one replica apply on the others', async
   const open = () => PinBook.open({ journal, clock, onNotice() {}, onFault: (error) => assert.fail(String(error)) })
   const [one, other] = [await open(), await open()]
   const rules: PinRules = { mode: 'learn', onChange: 'hide', allowUnpinned: false, pins: new Map() }
-  const [first] = offeredTools([READ])
-  const [changed] = offeredTools([{ ...READ, description: 'another' }])
+  const [first] = await offeredTools([READ])
+  const [changed] = await offeredTools([{ ...READ, description: 'another' }])
   assert.ok(first !== undefined && changed !== undefined)
   assert.deepEqual(one.observe('s', rules, [first]), ['pinned'])
   assert.equal(other.standing('s', rules, first), 'pinned')

@@ -97,7 +97,7 @@ class Fetches {
     const { key } = call.facts.target
     const tools = await list(call)
     const failed = isDenial(tools)
-    if (!failed) book.observe(key, rules, offeredTools(tools))
+    if (!failed) book.observe(key, rules, await offeredTools(tools))
     this.#lately.take(key)
     this.#lately.insert(key, failed ? 'failed' : 'listed', clock.now() + cacheMs)
     return failed ? tools : null

@@ -45,7 +45,7 @@ export function createListReview(judge: JudgeTools): Review<'identity' | 'target
 
 /** Filters `tools/list` by pins. `judge` gets the tools with the source text of their numbers. */
 export function createPinReview(
-  judge: (call: ListCall, tools: readonly unknown[]) => readonly boolean[],
+  judge: (call: ListCall, tools: readonly unknown[]) => Promise<readonly boolean[]>,
 ): Review<'identity' | 'target'> {
   return listReview('pins', (call, _, json) => {
     const tools = member(member(parseLossless(json), 'result'), 'tools')
