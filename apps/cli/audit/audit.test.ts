@@ -105,6 +105,9 @@ test('tail follows what is written until it is stopped', async () => {
   await auditTail({ path, lines: '1', follow: true, output: 'json' }, { out, err: () => {} }, stop.signal)
   await ledger.close()
   assert.deepEqual(seen, [10, 11])
+  const printed: string[] = []
+  await auditTail({ path, lines: '1', output: 'table' }, { out: (text) => void printed.push(text), err: () => {} })
+  assert.doesNotMatch(printed.join(), /undefined/)
 })
 
 test('repair keeps the damaged part and leaves a valid ledger; a running writer keeps it out', async () => {

@@ -73,7 +73,9 @@ function happened(rec: TailLine['rec']): string {
 function detail(rec: TailLine['rec']): string {
   if (rec.kind === 'gap') return `${String(rec.count)} records missing: ${text(rec.reason)}`
   if (rec.kind === 'recovered') return `${String(rec.bytes)} bytes kept in ${text(rec.file)}`
-  if (rec.kind === 'admin') return `${text(rec.action)} ${String(rec.status)}`
+  // Before a change is made its record has no status yet.
+  if (rec.kind === 'admin')
+    return [text(rec.action), ...(rec.status === undefined ? [] : [String(rec.status)])].join(' ')
   if (rec.kind === 'config') return `ledger ${text(rec.ledgerId)}`
   return rec.kind === 'checkpoint' ? `up to record ${String(rec.upTo)}` : text(rec.reason)
 }
