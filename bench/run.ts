@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type FlagTable, parseFlags, usage } from '@plat/config'
+import { against } from './cases/against.ts'
 import { chat } from './cases/chat.ts'
 import { exchange } from './cases/exchange.ts'
 import { ledgerCommit } from './cases/ledger.ts'
@@ -37,6 +38,11 @@ const CASES: readonly BenchCase[] = [
 
 const flags = {
   only: { type: 'list', help: `the cases to run: ${CASES.map(({ name }) => name).join(', ')}` },
+  against: {
+    type: 'string',
+    default: '',
+    help: "the folder of another checkout, with its node_modules: compares the gateway of case mcp with that checkout's, and runs nothing else",
+  },
   quick: { type: 'bool', help: 'shorter rounds: under two minutes, and coarser figures' },
   o: { type: 'string', default: 'table', oneOf: ['table', 'json'], help: 'how to print' },
   save: { type: 'string', default: '', help: 'a file to keep the figures in' },
@@ -58,7 +64,14 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(`no case ${unknown.join(', ')}\n\n${usage(flags, 'npm run bench --')}`)
     return 2
   }
-  const cases = CASES.filter(({ name }) => values.only.length === 0 || values.only.includes(name))
+  if (values.against !== '' && values.only.some((name) => name !== mcp.name)) {
+    console.error(`-against compares the case ${mcp.name} only: omit -only`)
+    return 2
+  }
+  const cases =
+    values.against === ''
+      ? CASES.filter(({ name }) => values.only.length === 0 || values.only.includes(name))
+      : [against(path.resolve(values.against))]
   const table = values.o === 'table'
   const before = machine()
   if (table) console.log(`node ${before.node}, ${before.cores} cores, load ${before.load.join(' ')}\n\n${tableHead}`)

@@ -19,70 +19,103 @@ export interface LoadOptions {
   /** Milliseconds of the same load that are thrown away first: long enough for the compiler to be done. */
   readonly warmUpMs: number
   readonly roundMs: number
+  /** Connections, each with one request under way; default: 16. */
+  readonly connections?: number
 }
 
-/** Connections of a throughput run, each with one request under way. */
-export const CONNECTIONS = 16
+const CONNECTIONS = 16
 
-/** CPU cost of each target's requests at its server, per round. */
+/** One round of a target. */
+interface RoundSample {
+  /** Microseconds of server CPU per request. */
+  readonly micros: number
+  /** Requests per second. */
+  readonly rate: number
+}
+
+/** CPU cost of each target's requests at its server, and their rate, per round. */
 export class CpuSamples<Name extends string> {
-  readonly #samples: ReadonlyMap<string, readonly number[]>
+  readonly #samples: ReadonlyMap<string, readonly RoundSample[]>
 
-  constructor(samples: ReadonlyMap<string, readonly number[]>) {
+  constructor(samples: ReadonlyMap<string, readonly RoundSample[]>) {
     this.#samples = samples
   }
 
   /** Microseconds of server CPU per request: the median of the rounds. */
   micros(name: Name): number {
-    return median(this.#samples.get(name) ?? [])
+    return median((this.#samples.get(name) ?? []).map(({ micros }) => micros))
   }
 
   /** How often the cost of `other` fits into that of `name`: the median over rounds that ran one after the other. */
   over(name: Name, other: Name): number {
-    const others = this.#samples.get(other) ?? []
-    return median((this.#samples.get(name) ?? []).map((micros, round) => micros / (others[round] ?? Number.NaN)))
+    return this.#ratio(name, other, ({ micros }) => micros)
+  }
+
+  /** The same for requests per second. */
+  rateOver(name: Name, other: Name): number {
+    return this.#ratio(name, other, ({ rate }) => rate)
+  }
+
+  #ratio(name: Name, other: Name, figure: (sample: RoundSample) => number): number {
+    const others = (this.#samples.get(other) ?? []).map(figure)
+    return median(
+      (this.#samples.get(name) ?? []).map((sample, round) => figure(sample) / (others[round] ?? Number.NaN)),
+    )
   }
 }
 
 /**
- * Server CPU per request. The targets take turns in short rounds, so that a slow moment of the machine meets them all. A wrong
- * answer ends the run: it is void.
+ * Server CPU per request. The targets take turns in short rounds, so that a slow moment of the machine meets them all; every second round
+ * runs backwards. A wrong answer ends the run: it is void.
  */
 export async function cpuPerRequest<Name extends string>(
   targets: Readonly<Record<Name, Target>>,
   options: LoadOptions,
 ): Promise<CpuSamples<Name>> {
+  const { connections = CONNECTIONS } = options
   const entries: [string, Target][] = Object.entries(targets)
-  const samples = new Map<string, number[]>(entries.map(([name]) => [name, []]))
-  const next = new Map<string, { n: number }>(entries.map(([name]) => [name, { n: 0 }]))
-  for (const [name, target] of entries) await closedLoop(target, next.get(name) ?? { n: 0 }, options.warmUpMs)
+  const loops = entries.map(([name, target]) => ({ name, loop: new ClosedLoop(target, connections) }))
+  const samples = new Map<string, RoundSample[]>(entries.map(([name]) => [name, []]))
+  for (const { loop } of loops) await loop.round(options.warmUpMs)
   for (let round = 0; round < options.rounds; round++) {
-    for (const [name, target] of entries) {
-      samples.get(name)?.push(await closedLoop(target, next.get(name) ?? { n: 0 }, options.roundMs))
-    }
+    for (const { name, loop } of loops) samples.get(name)?.push(await loop.round(options.roundMs))
+    loops.reverse()
   }
   return new CpuSamples(samples)
 }
 
-/** One round; answers microseconds of server CPU per request. */
-async function closedLoop({ server, traffic }: Target, next: { n: number }, ms: number): Promise<number> {
-  const connections = Array.from({ length: CONNECTIONS }, () => new Connection(server.port))
-  const cpuBefore = server.cpuMicros()
-  const until = performance.now() + ms
-  let completed = 0
-  try {
-    await Promise.all(
-      connections.map(async (connection) => {
-        while (performance.now() < until) {
-          check(traffic, await connection.send(traffic.request(next.n++)))
-          completed++
-        }
-      }),
-    )
-  } finally {
-    for (const connection of connections) connection.close()
+/** Sends requests to one target over new connections in each round, each as soon as the connection's last one was answered. */
+class ClosedLoop {
+  readonly #target: Target
+  readonly #connections: number
+  #next = 0
+
+  constructor(target: Target, connections: number) {
+    this.#target = target
+    this.#connections = connections
   }
-  return (server.cpuMicros() - cpuBefore) / completed
+
+  async round(ms: number): Promise<RoundSample> {
+    const { server, traffic } = this.#target
+    const connections = Array.from({ length: this.#connections }, () => new Connection(server.port))
+    const cpuBefore = server.cpuMicros()
+    const from = performance.now()
+    let completed = 0
+    try {
+      await Promise.all(
+        connections.map(async (connection) => {
+          while (performance.now() < from + ms) {
+            check(traffic, await connection.send(traffic.request(this.#next++)))
+            completed++
+          }
+        }),
+      )
+    } finally {
+      for (const connection of connections) connection.close()
+    }
+    const seconds = (performance.now() - from) / 1000
+    return { micros: (server.cpuMicros() - cpuBefore) / completed, rate: completed / seconds }
+  }
 }
 
 function check(traffic: Traffic, answer: HttpResponse): void {

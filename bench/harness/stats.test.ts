@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { CpuSamples } from './load.ts'
 import { row } from './report.ts'
 import { median, quartiles, slope } from './stats.ts'
 
@@ -29,4 +30,16 @@ test('a target is met up to its limit and not beyond', () => {
   assert.equal(row({ ...figure, value: 0.69, target: ['≥', 0.7] }).met, false)
   assert.equal(row({ ...figure, value: Number.NaN, target: ['≥', 0] }).met, false)
   assert.equal(row({ ...figure, value: 1 }).met, null)
+})
+
+test('ratios of CPU and rate compare rounds that ran one after the other', () => {
+  const samples = new CpuSamples<'this' | 'other'>(
+    new Map([
+      ['this', [10, 200, 33].map((micros) => ({ micros, rate: 3000 / micros }))],
+      ['other', [10, 100, 30].map((micros) => ({ micros, rate: 3000 / micros }))],
+    ]),
+  )
+  assert.equal(samples.micros('this'), 33)
+  assert.equal(samples.over('this', 'other'), 1.1)
+  assert.equal(samples.rateOver('other', 'this').toFixed(3), '1.100')
 })
