@@ -1,24 +1,9 @@
 import { buildInfo } from '@plat/core'
 import { Command, CommanderError } from 'commander'
-import { addApprovals } from './approvals/command.ts'
 import { doubleDashes, partAtDashes } from './arguments.ts'
-import { addAudit } from './audit/command.ts'
-import { addConfig } from './config/command.ts'
-import { addCosts } from './costs/command.ts'
-import { addEvidence } from './evidence/command.ts'
-import { addKeys } from './keys/command.ts'
-import { addLicense } from './license/command.ts'
-import { addPins } from './pins/command.ts'
-import { addPolicy } from './policy/command.ts'
-import { addPosture } from './posture/command.ts'
-import { addRevoke } from './revoke/command.ts'
-import { addRun } from './run/command.ts'
+import { addCommands } from './commands.ts'
 import { ExitError } from './shared/options.ts'
 import { CommandError, terminal } from './shared/output.ts'
-import { addState } from './state/command.ts'
-import { addToken } from './token/command.ts'
-import { addUp } from './up/command.ts'
-import { addValidate } from './validate/command.ts'
 
 /** The whole command line in one table; what a command needs is loaded when it runs. */
 export function program(child: readonly string[] = []): Command {
@@ -47,22 +32,7 @@ Start here:
   $ plat pins list                                see which tools changed their words
   $ plat audit tail -f                            watch what agents do`,
     )
-  addUp(plat)
-  addRun(plat, child)
-  addToken(plat)
-  addAudit(plat)
-  addEvidence(plat)
-  addApprovals(plat)
-  addRevoke(plat)
-  addPins(plat)
-  addCosts(plat)
-  addValidate(plat)
-  addConfig(plat)
-  addPolicy(plat)
-  addPosture(plat)
-  addKeys(plat)
-  addLicense(plat)
-  addState(plat)
+  addCommands(plat, child)
   return plat
 }
 

@@ -13,7 +13,8 @@ export {
   ResponseTooLargeError,
 } from './dial/errors.ts'
 export type { Fetched, FetchedHead, FetchOptions } from './dial/fetch-bytes.ts'
-export type { Lookup, Residency } from './dial/guard.ts'
+export type { Residency } from './dial/guard.ts'
+export type { Lookup } from './dial/name-lookups.ts'
 export type { AddressPolicy, Purpose } from './dial/purpose.ts'
 export { joinedBundles, type TrustOptions } from './dial/trust.ts'
 export { type ListenAddress, parseAddress } from './serve/address.ts'

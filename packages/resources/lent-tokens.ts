@@ -1,5 +1,3 @@
-import type { ModelEndpointEntry } from './rendered.ts'
-
 /** Domains that may receive tokens of the gateway's cloud identity, by provider or `<provider>/<mode>`. */
 const DOMAINS: Readonly<Record<string, readonly string[]>> = {
   vertex: ['googleapis.com'],
@@ -7,11 +5,19 @@ const DOMAINS: Readonly<Record<string, readonly string[]>> = {
   'azure-openai': ['azure.com', 'azure.us', 'azure.cn'],
 }
 
+/** Members of a model endpoint that determine its credential. */
+interface EndpointAuth {
+  readonly provider?: string
+  readonly mode?: string
+  readonly apiKeyFile?: string
+  readonly auth?: { readonly type?: string }
+}
+
 /**
  * Returns why an endpoint not configured by the gateway's operator must not receive a token of the gateway's cloud; null when it may, or receives
  * none. Unlike a signature, such a token is valid for any request of its holder.
  */
-export function lentTokenFault(entry: Omit<ModelEndpointEntry, 'upstream'>, upstream: string): string | null {
+export function lentTokenFault(entry: EndpointAuth, upstream: string): string | null {
   const { provider = 'openai', mode = '', apiKeyFile = '', auth } = entry
   const domains = DOMAINS[`${provider}/${mode}`] ?? DOMAINS[provider]
   const isOwn = apiKeyFile !== '' || auth?.type === 'none' || auth?.type === 'bearer'

@@ -1,5 +1,4 @@
 import type { Clock } from '@plat/core'
-import type { AppendHandle } from './file/files.ts'
 
 /** Maximum number of records per commit. */
 export const BATCH_RECORDS = 1024
@@ -42,8 +41,14 @@ export interface Committed {
   readonly seconds: number
 }
 
+/** An append-only file, as `AppendHandle` of `files.ts`. */
+export interface AppendTarget {
+  size(): number
+  append(bytes: Uint8Array, done: (fault: Error | null, written: number) => void): void
+}
+
 export interface GroupCommitOptions {
-  readonly handle: AppendHandle
+  readonly handle: AppendTarget
   readonly clock: Clock
   /** Called before the waiters are notified; `last` is the last of them. */
   readonly onCommit?: (commit: Committed, last: Waiter) => void
@@ -67,7 +72,7 @@ interface Batch {
  * its entries while those of the other are written. On a slower disk all share one commit.
  */
 export class GroupCommit {
-  readonly #handle: AppendHandle
+  readonly #handle: AppendTarget
   readonly #clock: Clock
   readonly #onCommit: GroupCommitOptions['onCommit']
   readonly #onFault: GroupCommitOptions['onFault']

@@ -1,7 +1,15 @@
 import { decodeBase64url } from '@plat/core'
 import { fault, type TokenFault } from './fault.ts'
 import { isObject } from './jws.ts'
-import type { TimedClaims } from './verifier.ts'
+
+/** Validity claims of every kind of token. Times are Unix seconds. */
+export interface TimedClaims {
+  readonly issuer: string
+  readonly audiences: readonly string[]
+  readonly issuedAt: number
+  readonly notBefore: number | null
+  readonly expiresAt: number
+}
 
 /** Maximum number of audiences of a token. */
 const MAX_AUDIENCES = 16

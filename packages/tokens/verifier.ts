@@ -5,6 +5,7 @@ import { decodeClaims, type SessionClaims } from './claims.ts'
 import { fault, isFault, type TokenFault } from './fault.ts'
 import { type Jws, parseJws } from './jws.ts'
 import type { KeySource } from './keyset.ts'
+import type { TimedClaims } from './members.ts'
 import { PresentedToken } from './presented-token.ts'
 
 /** Number of slots for marks of tokens verified once, four bytes each; a power of two. */
@@ -18,15 +19,6 @@ const REMEMBER_MS = 5 * 60 * 1000
 
 /** Signed tokens that are never an identity: transaction tokens (docs/spec/broker-api.md), DPoP proofs (RFC 9449). */
 const OTHER_TOKEN_TYPES: ReadonlySet<string> = new Set(['txntoken+jwt', 'dpop+jwt'])
-
-/** Validity claims of every kind of token. Times are Unix seconds. */
-export interface TimedClaims {
-  readonly issuer: string
-  readonly audiences: readonly string[]
-  readonly issuedAt: number
-  readonly notBefore: number | null
-  readonly expiresAt: number
-}
 
 interface CommonOptions {
   readonly keys: KeySource

@@ -7,7 +7,7 @@ import { cloudProviders } from './exchange/providers/clouds.ts'
 import { flagProblems, identityFlags, settingsOf } from './flags.ts'
 import { createChecks } from './proof/checks.ts'
 import { type Identity, startIdentity } from './start.ts'
-import { type OpenState, openState } from './state/flags.ts'
+import { type OpenState, openState } from './state/open.ts'
 
 /** Runs the broker until it is signalled to stop. Resolves with the exit status: 0, 1 for an invalid configuration, 2 for invalid usage. */
 export async function main(argv: readonly string[]): Promise<number> {

@@ -9,11 +9,24 @@ export const LIMITS = {
   parameters: 4,
   /** Folders from the root of the repository down to a file. */
   folderDepth: 5,
+  /** Modules that a file imports; the composition root is exempt. */
+  imports: 20,
   /** `as` (without `as const`) in a thousand lines of the whole tree. */
   assertionsPer1000Lines: 4,
   /** Characters of a commit's subject. */
   subject: 72,
 } as const
+
+/** The files that put everything together: they may import any number of modules. */
+export const COMPOSITION: readonly RegExp[] = [
+  // The blocks of gateway.json.
+  /^services\/gateway\/config\.ts$/,
+  /^services\/[^/]+\/compose\.ts$/,
+  // The parts of the gateway's compose.ts, and the tests of all features together.
+  /^services\/gateway\/composition\//,
+  // The hostile inputs of all features.
+  /^services\/gateway\/(?:planes\/)?cost\.fuzz\.ts$/,
+]
 
 /** Decoders and the runner: the only files that may say `as`, each with the reason. */
 export const MAY_ASSERT: ReadonlyMap<string, string> = new Map([

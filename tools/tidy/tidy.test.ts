@@ -169,6 +169,28 @@ test('a circle of packages is found at each import that closes it', () => {
   assert.deepEqual(brokenTogether({ ...files, 'packages/c/x.ts': "import '@plat/core'" }), [])
 })
 
+test('files that import one another are found, type imports included', () => {
+  const files = {
+    'services/gateway/call/a.ts': "import type { B } from './deep/b.ts'",
+    'services/gateway/call/deep/b.ts': "export { c } from './c.ts'",
+    'services/gateway/call/deep/c.ts': "const a = await import('../a.ts')",
+    'services/gateway/call/user.ts': "import './a.ts'",
+  }
+  assert.deepEqual(brokenTogether(files), ['import-cycle services/gateway/call/a.ts'])
+  assert.deepEqual(brokenTogether({ ...files, 'services/gateway/call/deep/c.ts': "import { d } from './d.ts'" }), [])
+  assert.deepEqual(brokenTogether({ [FILE]: "import type { A } from './x.ts'" }), [`import-cycle ${FILE}`])
+  const byName = { 'packages/core/index.ts': "export { x } from './x.ts'", [FILE]: "import { y } from '@plat/core'" }
+  assert.deepEqual(brokenTogether(byName), ['import-cycle packages/core/index.ts'])
+})
+
+test('a file that imports more than 20 modules is found, outside of the composition root', () => {
+  const imports = (count: number) =>
+    Array.from({ length: count }, (_, index) => `import { a${index} } from './${index}.ts'\n`).join('')
+  assert.deepEqual(broken(FILE, imports(20)), [])
+  assert.deepEqual(broken(FILE, imports(21)), ['import-count:1'])
+  assert.deepEqual(broken('services/gateway/compose.ts', imports(21)), [])
+})
+
 test('raw time and randomness are found in product code and allowed where tests and tools own them', () => {
   const raw = [
     'Date.now()',

@@ -2,8 +2,9 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { LIMITS } from './limits.ts'
 import { firstOfMap, linearRegexes } from './rules/cost.ts'
+import { importCycles } from './rules/cycles.ts'
 import { dialect, dialectInPage } from './rules/dialect.ts'
-import { direction, faces, packageCircles } from './rules/imports.ts'
+import { direction, faces, importCount, packageCircles } from './rules/imports.ts'
 import {
   assertionShare,
   assertions,
@@ -22,7 +23,7 @@ import { type Finding, type Rule, readSource, type Source } from './source.ts'
 /** Every rule that looks at one file alone. */
 const RULES: readonly Rule[] = [
   ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports, errorNames],
-  ...[direction, faces, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes],
+  ...[direction, faces, importCount, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes],
 ]
 
 /** Installed and generated folders. */
@@ -66,7 +67,13 @@ export function tidyTree(root: string, own: readonly string[]): readonly Finding
 
 /** Findings that only all sources together show. */
 export function tidySources(sources: readonly Source[]): readonly Finding[] {
-  return [...folders(sources), ...packageCircles(sources), ...usualLength(sources), ...assertionShare(sources)]
+  return [
+    ...folders(sources),
+    ...packageCircles(sources),
+    ...importCycles(sources),
+    ...usualLength(sources),
+    ...assertionShare(sources),
+  ]
 }
 
 /** One line a finding: `path:line rule: message`. */

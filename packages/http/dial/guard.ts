@@ -6,9 +6,6 @@ import { BlockedAddressError, ResidencyDeniedError } from './errors.ts'
 import type { NameLookups } from './name-lookups.ts'
 import { addressPolicies, type Purpose } from './purpose.ts'
 
-/** Resolves a name to all of its addresses. */
-export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
-
 /** Residency rules: checked with every address before a connection to it (docs/spec/gateway.md, `sovereigntyPolicyFile`). */
 export interface Residency {
   /** Identifies the rules: a connection opened under one mark is not used under another. */

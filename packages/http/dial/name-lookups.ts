@@ -1,6 +1,8 @@
 import { type Clock, LruCache, type PoolBound, SharedPool } from '@plat/core'
 import { TimeoutError, TooManyLookupsError } from './errors.ts'
-import type { Lookup } from './guard.ts'
+
+/** Resolves a name to all of its addresses. */
+export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
 
 export type Addresses = Awaited<ReturnType<Lookup>>
 

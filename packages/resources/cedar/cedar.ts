@@ -1,11 +1,9 @@
 /** Cedar policies, evaluated by the official engine. It is several megabytes of WebAssembly, so it is loaded only when a policy uses Cedar. */
-import type { CedarValueJson, DetailedError, PolicyJson, Response } from '@cedar-policy/cedar-wasm/nodejs'
+import type { DetailedError, PolicyJson, Response } from '@cedar-policy/cedar-wasm/nodejs'
 import { forLists } from './lists.ts'
+import type { CedarValue } from './values.ts'
 
-export { cedarCost, cedarFromJson } from './values.ts'
-
-/** A value in the JSON form of Cedar. */
-export type CedarValue = CedarValueJson
+export { type CedarValue, cedarCost, cedarFromJson } from './values.ts'
 
 /** A Cedar authorization request. Entities have no attributes and no parents: all facts are in the context. */
 export interface CedarQuestion {

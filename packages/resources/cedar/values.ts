@@ -1,4 +1,7 @@
-import type { CedarValue } from './cedar.ts'
+import type { CedarValueJson } from '@cedar-policy/cedar-wasm/nodejs'
+
+/** A value in the JSON form of Cedar. */
+export type CedarValue = CedarValueJson
 
 /** Cost of a byte of JSON in the engine, in hundredths of a microsecond: in a string, and in a number. */
 const PLAIN_COST = 5

@@ -1,4 +1,4 @@
-import type { TokenVault } from '../authn/token-vault/index.ts'
+import type { TokenVault } from '../authn/token-vault/open.ts'
 import type { RevocationsFeature } from '../decide/revocations/index.ts'
 import type { TaintFeature } from '../decide/taint/index.ts'
 import { startActivity } from '../operate/activity/index.ts'

@@ -17,8 +17,7 @@ import { createExecPlane } from './exec/index.ts'
 import { createInfraPlane } from './infra/index.ts'
 import { chat } from './model/dialects/chat.ts'
 import { createModelPlane } from './model/index.ts'
-import { ModelBody, readModelBody } from './model/request.ts'
-import { alwaysClosed, endpointAt, noCredentials } from './model/testing.ts'
+import { alwaysClosed, bodyOf, endpointAt, noCredentials } from './model/testing.ts'
 
 const clock = new TestClock()
 const facts = { identity: testIdentity, target: testTarget, hold: null }
@@ -102,8 +101,7 @@ function modelForwards(
     affords: () => true,
     limits: new LocalLimits({ clock }),
   })
-  const read = readModelBody(Buffer.from(JSON.stringify({ model: 'm', messages: [], stream })), chat)
-  const body = isDenial(read) ? assert.fail(read.reason) : new ModelBody({ ...read, dialect })
+  const body = bodyOf({ model: 'm', messages: [], stream }, dialect)
   const call: Call<'identity' | 'target' | 'hold'> = testCall(
     { ...facts, target: modelTarget },
     { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'm', body },

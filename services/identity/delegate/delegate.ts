@@ -6,30 +6,22 @@ import {
   answer,
   boundTo,
   type ExchangeResponse,
-  type IssuingParts,
   keptClaims,
   proveHolder,
   secondsLeft,
   sessionOf,
   signFor,
 } from '../exchange/parts.ts'
-import type { ExchangeRequest } from '../exchange/request.ts'
+import type { DelegationRequest } from '../exchange/request.ts'
 import { type Asker, type IssuedFacts, recordIssued } from '../serve/audit.ts'
 import type { Once, OnceVerdict } from './once.ts'
-import { type Delegator, delegatorOf, names } from './subject.ts'
-import type { TransactionVerifier } from './transaction-token.ts'
+import { type Delegator, type DelegatorParts, delegatorOf, names } from './subject.ts'
 
 /** docs/spec/broker-api.md, "Limits": a delegated token lives at most this long, in seconds. */
 const MAX_LIFETIME_SECONDS = 15 * 60
 
-export interface DelegationParts extends IssuingParts {
-  /** Null: transaction tokens are not taken. */
-  readonly transactions: TransactionVerifier | null
+export interface DelegationParts extends DelegatorParts {
   readonly once: Once
-}
-
-export interface DelegationRequest extends ExchangeRequest {
-  readonly actorToken: string
 }
 
 /** Inputs of a delegated token once the rules allow it. */

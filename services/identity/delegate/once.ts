@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
 import { type Clock, decodeBase64url, encodeBase64url, type Ids, type PoolObserver, watchedPool } from '@plat/core'
 import type { OnceSets } from '@plat/state'
-import type { DelegationRequest } from './delegate.ts'
+import type { DelegationRequest } from '../exchange/request.ts'
 
 /** A used transaction is remembered at least this long, in milliseconds, and always until its token has expired. */
 const REMEMBER_MS = 60_000

@@ -1,7 +1,13 @@
 import { OAuthError } from '@plat/http/endpoints'
 import type { SessionClaims } from '@plat/tokens'
-import { boundTo, refusalOf, sessionOf } from '../exchange/parts.ts'
-import type { DelegationParts, DelegationRequest } from './delegate.ts'
+import { boundTo, type IssuingParts, refusalOf, sessionOf } from '../exchange/parts.ts'
+import type { DelegationRequest } from '../exchange/request.ts'
+import type { TransactionVerifier } from './transaction-token.ts'
+
+export interface DelegatorParts extends IssuingParts {
+  /** Null: transaction tokens are not accepted. */
+  readonly transactions: TransactionVerifier | null
+}
 
 /** Agent A, on whose behalf the actor is to act: from its session token, or from the call's transaction token. */
 export interface Delegator {
@@ -13,7 +19,7 @@ export interface Delegator {
 }
 
 /** Returns the subject as a grant: its identity, and whether it may be delegated at all. The target is checked later. */
-export async function delegatorOf(parts: DelegationParts, requested: DelegationRequest): Promise<Delegator> {
+export async function delegatorOf(parts: DelegatorParts, requested: DelegationRequest): Promise<Delegator> {
   if (requested.subjectKind === 'transaction') return transaction(parts, requested.subjectToken)
   const claims = await sessionOf(parts, requested.subjectToken, 'subject_token')
   if (claims.parentJti !== null) throw badGrant('an exchanged token cannot be delegated')
@@ -21,7 +27,7 @@ export async function delegatorOf(parts: DelegationParts, requested: DelegationR
   return { claims, scopes: claims.scopes, txn: null }
 }
 
-async function transaction({ transactions, sessions }: DelegationParts, token: string): Promise<Delegator> {
+async function transaction({ transactions, sessions }: DelegatorParts, token: string): Promise<Delegator> {
   if (transactions === null) {
     throw new OAuthError(400, 'invalid_request', 'subject_token_type: transaction tokens are not taken here')
   }

@@ -2,7 +2,7 @@ import { type FileWatch, watchFile } from '@plat/config'
 import { type Clock, closest, parseStrict } from '@plat/core'
 import type { Log } from '@plat/process'
 import { isObject } from '@plat/tokens'
-import type { CredentialProvider } from './provider.ts'
+import type { CredentialProvider, ProviderParams } from './provider.ts'
 
 /** docs/spec/broker-api.md, "Limits": lifetime of an exchanged token when the audience says nothing, in seconds. */
 const DEFAULT_MAX_TTL_SECONDS = 300
@@ -19,7 +19,7 @@ export interface Audience {
   readonly allowedNamespaces: ReadonlySet<string>
   /** Null: the result is a down-scoped session token. */
   readonly provider: CredentialProvider | null
-  readonly params: Readonly<Record<string, unknown>>
+  readonly params: ProviderParams
 }
 
 export type Audiences = ReadonlyMap<string, Audience>

@@ -1,13 +1,15 @@
 import type { SessionClaims } from '@plat/tokens'
-import type { Audience } from './config.ts'
+
+/** `params` of an audience. */
+export type ProviderParams = Readonly<Record<string, unknown>>
 
 /** Request for a cloud credential. */
 export interface CredentialRequest {
   /** The verified subject token. */
   readonly subject: SessionClaims
-  /** Name of the audience in `-exchange-config`, and its rules with `params`. */
+  /** Name of the audience in `-exchange-config`, and its `params`. */
   readonly audienceName: string
-  readonly audience: Audience
+  readonly audience: { readonly params: ProviderParams }
   /** Granted scopes, never empty. */
   readonly scopes: readonly string[]
   /** The `jti` of the assertion: the record of issuance names it. */
@@ -36,8 +38,8 @@ export interface CredentialProvider {
   /** The name in `provider`: `aws-sts`, `gcp-sts`, `azure-entra`. */
   readonly name: string
   /** Returns the problems of an audience's `params`, one line each beginning with the key: `roleArn: is missing`. */
-  problems(params: Audience['params']): readonly string[]
+  problems(params: ProviderParams): readonly string[]
   /** Returns the shortest life of a credential with these `params`, in seconds; 0 when any can be requested. */
-  leastSeconds(params: Audience['params']): number
+  leastSeconds(params: ProviderParams): number
   issue(request: CredentialRequest): Promise<Credential | ProviderFailure>
 }

@@ -1,6 +1,10 @@
 import { OAuthError } from '@plat/http/endpoints'
 import type { Parameters } from '../serve/parameters.ts'
 
+export interface DelegationRequest extends ExchangeRequest {
+  readonly actorToken: string
+}
+
 export const TOKEN_EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
 export const JWT_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:jwt'
 const ACCESS_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:access_token'

@@ -1,6 +1,5 @@
 import type { PublicKey } from '@plat/keys'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { KeyRing } from './ring.ts'
 
 /** docs/spec/broker-api.md, "Limits": how long key documents may be cached, in seconds. */
 export const KEYS_CACHED_SECONDS = 300
@@ -35,6 +34,6 @@ export function sendCached(reply: FastifyReply, contentType: string, body: Buffe
 }
 
 /** `GET /.well-known/jwks.json` (docs/spec/broker-api.md). */
-export function mountJwks(app: FastifyInstance, ring: KeyRing): void {
+export function mountJwks(app: FastifyInstance, ring: { document(): Buffer }): void {
   app.get('/.well-known/jwks.json', (_request, reply) => sendCached(reply, 'application/jwk-set+json', ring.document()))
 }

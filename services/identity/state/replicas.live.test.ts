@@ -11,7 +11,7 @@ import { usePostgres } from '@plat/testkit/postgres/server'
 import { testTransactions } from '@plat/testkit/tokens/transactions'
 import type { ProofCheck } from '../proof/check.ts'
 import { jsonFile, startTestBroker, text } from '../testing/broker.ts'
-import { openState } from './flags.ts'
+import { openState } from './open.ts'
 
 const PUBLIC = 'https://id.example'
 const TXN_TOKEN = 'urn:ietf:params:oauth:token-type:txn_token'

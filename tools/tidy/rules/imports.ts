@@ -1,4 +1,5 @@
 import path from 'node:path/posix'
+import { COMPOSITION, LIMITS } from '../limits.ts'
 import { type Finding, findingAt, isNode, nodesOf, type Rule, type Source } from '../source.ts'
 
 /** An import in a file. */
@@ -60,6 +61,15 @@ export const faces: Rule = (source) => {
   const body = Array.isArray(source.program.body) ? source.program.body.filter(isNode) : []
   const code = body.find((node) => !IMPORTING.includes(node.type) || isNode(node.declaration))
   return code ? [findingAt(source, code.start, 'index', 'code in a face: move it to a file that says what it is')] : []
+}
+
+/** A file that imports many modules does many things; only the composition root has to. */
+export const importCount: Rule = (source) => {
+  if (COMPOSITION.some((file) => file.test(source.path))) return []
+  const imports = nodesOf(source, 'ImportDeclaration').map(({ source: from }) => (isNode(from) ? from.value : null))
+  const count = new Set(imports).size
+  const message = `imports ${count} modules, more than ${LIMITS.imports}: split it by what it does`
+  return count > LIMITS.imports ? [findingAt(source, 0, 'import-count', message)] : []
 }
 
 /** Every module that the file names. */

@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { readText } from '@plat/config'
+import type { Clock, Ids } from '@plat/core'
 import { base32, readJsonObject } from '@plat/core'
+import type { Dialer } from '@plat/http'
 import { dialFault, joinedBundles } from '@plat/http'
+import type { Log } from '@plat/process'
 import {
   createJwtVerifier,
   discoverIssuer,
@@ -15,7 +18,17 @@ import {
   userClaim,
   type Verifier,
 } from '@plat/tokens'
-import type { CibaOptions } from './index.ts'
+import type { CibaConfig } from './config.ts'
+
+export interface CibaOptions {
+  readonly config: { readonly ciba: CibaConfig }
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  /** CA bundle in addition to `caFile` and the system's; null: none. */
+  readonly extraCA: string | null
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
 
 /** Timeout of one request (connect, headers and body), in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000

@@ -13,9 +13,6 @@ export interface ReachConfig {
   }
 }
 
-/** Secrets are never readable, whatever the cluster allows. */
-export const NO_SECRETS: Denial = deny('policy_denied', 'Secrets cannot be read here')
-
 /** Readable and writable parts of the cluster (docs/spec/gateway.md, `k8sOps`). */
 export class ClusterScope {
   readonly #config: ReachConfig

@@ -1,6 +1,10 @@
 import { type Clock, ExpiringMap } from '@plat/core'
+import type { Denial } from '../../call/index.ts'
+import { deny } from '../../call/index.ts'
 import { type ApiSession, type Members, objectsIn, type Refused, refused } from './api.ts'
-import { NO_SECRETS } from './cluster-scope.ts'
+
+/** Secrets are never readable, whatever the cluster allows. */
+export const NO_SECRETS: Denial = deny('policy_denied', 'Secrets cannot be read here')
 
 /** Maximum number of cached kind lists, one per group and version. */
 const MAX_KEPT = 64

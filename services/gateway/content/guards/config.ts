@@ -1,7 +1,7 @@
 import { defineBlock, key, type Problem, type Rule, uniqueNames } from '@plat/config'
 import { placeContradictions } from '@plat/resources/regions'
 import Type, { type Static } from 'typebox'
-import { appliesGuardrail, regionIn } from './types/bedrock-guardrail.ts'
+import { appliesGuardrail, regionIn } from './types/bedrock-url.ts'
 
 const guard = Type.Object({
   name: key.needed('Unique name.'),

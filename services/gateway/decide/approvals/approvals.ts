@@ -1,15 +1,15 @@
 import { type Clock, type Ids, LruCache, type PoolBound, poolTable } from '@plat/core'
 import type { Journal } from '@plat/state'
 import { linkOf, type PersonMarks } from '../../admin/index.ts'
-import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
+import { type ApprovalUse, agentOf, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
 import { denialReason, EXPIRED_UNUSED, QUORUM_NOT_MET, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
+import { type DecidedCall, isFree } from './decided-call.ts'
 import { digestOf } from './question/digest.ts'
 import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
 import { type Ballot, type BallotFault, ballotFault, counted, isSatisfied, personOf } from './quorum/ballot.ts'
 import type { ApprovalRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
-import { isFree } from './stage.ts'
 import { type Entry, isOpen, type SessionName, sessionKey } from './store/book.ts'
 import type { Approval, ApprovalEvent, Vote } from './store/events.ts'
 import { ApprovalLog } from './store/log.ts'
@@ -25,9 +25,6 @@ const CREATE_ATTEMPTS_MAX = 1_000
 
 /** LRU bound of people whose latest groups are remembered. */
 const PEOPLE_MAX = 10_000
-
-/** A call with its policy decision. */
-export type DecidedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>
 
 /** The pending approval that paused a call in its first pass. */
 interface Held {

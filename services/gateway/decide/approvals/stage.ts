@@ -1,6 +1,8 @@
 import { type Denial, deny, isDenial } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
-import type { Approvals, DecidedCall } from './approvals.ts'
+import type { Approvals } from './approvals.ts'
+import type { DecidedCall } from './decided-call.ts'
+import { isFree } from './decided-call.ts'
 
 export type ApprovalStage = Stage<
   'approval',
@@ -40,9 +42,4 @@ export function createApprovalStage(approvals: Approvals, onFault: (error: unkno
       return approval === null || forwarded ? undefined : approvals.giveBack(approval, id)
     },
   })
-}
-
-/** Whether neither policy nor a changed definition nor the server requires an approval. */
-export function isFree({ facts: { decision, pin, target } }: DecidedCall): boolean {
-  return decision.action === 'allow' && pin?.approve !== true && !target.requirements?.approval
 }

@@ -1,38 +1,17 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
 import type { Cedar } from '@plat/resources/cedar'
-import { compileExpression, type Expression } from '@plat/resources/expression'
+import { compileExpression } from '@plat/resources/expression'
 import { type PolicyEntry, type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
-import type { ApprovalRule } from './approval-rules.ts'
+import type { CompiledPolicy, CompiledRule } from './compiled-policy.ts'
 import { type CedarText, cedarText } from './engines/cedar.ts'
 import { Governance } from './governance.ts'
 import { allOf, conditionsOf } from './rules/conditions.ts'
-import { type Rate, rateOf } from './rules/rates.ts'
+import { rateOf } from './rules/rates.ts'
 import { RuleIndex } from './rules/rule-index.ts'
 
-type Action = RuleEntry['action']
-
-/** A compiled rule. Its decision is built once, not per call. */
-export interface CompiledRule {
-  readonly action: Action
-  /** Strictest first: the order of rules never matters. */
-  readonly strictness: number
-  readonly decision: Decision
-  readonly when: Expression | null
-  /** Rate that each matching call uses, whichever rule decides; null: none. */
-  readonly rate: Rate | null
-}
-
-const STRICTNESS: Readonly<Record<Action, number>> = { allow: 1, require_approval: 2, deny: 3 }
-
-export interface CompiledPolicy {
-  readonly name: string
-  readonly rules: RuleIndex<CompiledRule>
-  /** Rules that require an approval, with their full conditions: the index may leave out rules that another makes redundant. */
-  readonly asking: readonly ApprovalRule[]
-  readonly byDefault: Decision
-}
+const STRICTNESS: Readonly<Record<CompiledRule['action'], number>> = { allow: 1, require_approval: 2, deny: 3 }
 
 /** An immutable set of policies. */
 export interface PolicySet {

@@ -1,5 +1,5 @@
 import type { PolicyEntry } from '@plat/resources/rendered'
-import type { CompiledPolicy } from './compile.ts'
+import type { CompiledPolicy } from './compiled-policy.ts'
 import type { CedarText } from './engines/cedar.ts'
 
 /** A policy in dryRun. */

@@ -1,5 +1,4 @@
 import type { SessionRef } from '../../call/index.ts'
-import type { TaintedSession } from './session.ts'
 
 /** An agent as `<namespace>/<agent>`. */
 export type AgentKey = string
@@ -36,6 +35,11 @@ export function openPlace(self: SessionKey): string {
   return `${NO_DELEGATOR} ${self.slice(0, self.lastIndexOf('/'))}`
 }
 
+/** A session whose labels count at places. */
+interface PlacedSession {
+  placedLabels(): ReadonlyMap<string, readonly string[]>
+}
+
 /** Labels at one place with the number of sessions that have each. */
 interface LabelCounts {
   sessions: number
@@ -48,7 +52,7 @@ interface LabelCounts {
  */
 export class CalleeLabels {
   readonly #places = new Map<string, LabelCounts>()
-  readonly #counted = new Map<TaintedSession, ReadonlyMap<string, readonly string[]>>()
+  readonly #counted = new Map<PlacedSession, ReadonlyMap<string, readonly string[]>>()
 
   /**
    * Returns the labels of sessions that act for these callers or for themselves, since either may have responded. If no session of the
@@ -62,7 +66,7 @@ export class CalleeLabels {
   }
 
   /** Updates a changed session. Returns the agents that have more labels than before. */
-  update(session: TaintedSession): readonly AgentKey[] {
+  update(session: PlacedSession): readonly AgentKey[] {
     const before = this.#counted.get(session) ?? NOWHERE
     const after = session.placedLabels()
     const gained: AgentKey[] = []
@@ -77,7 +81,7 @@ export class CalleeLabels {
   }
 
   /** Removes a session. */
-  forget(session: TaintedSession): void {
+  forget(session: PlacedSession): void {
     for (const [place, labels] of this.#counted.get(session) ?? NOWHERE) this.#subtract(place, labels)
     this.#counted.delete(session)
   }

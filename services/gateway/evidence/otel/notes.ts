@@ -1,16 +1,8 @@
 import type { Call, Frame, FrameVerdict } from '../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
-import { CallTrace } from './context/trace.ts'
+import { CallTrace, type ResponseNotes } from './context/trace.ts'
 import { memberOf } from './member.ts'
 import type { Content, ModelFacts, ModelResponse, ModelWords } from './models.ts'
-
-/** Observations about the response to a call. */
-export interface ResponseNotes {
-  /** `error.type` of an error response, or null. */
-  readonly errorType: string | null
-  /** Null if it is not of a model. */
-  facts(): ModelFacts | null
-}
 
 /** Observes responses to calls that have a trace. Changes and delays nothing. */
 export function createNotesReview(models: ModelWords, content: Content): Review<'target'> {

@@ -1,41 +1,5 @@
-import type { Clock, Ids, PoolObservers } from '@plat/core'
-import type { Dialer } from '@plat/http'
-import type { Ledgers, Rec } from '@plat/ledger'
-import type { Log } from '@plat/process'
-import type { FastifyInstance } from 'fastify'
-import type { Decider } from './callbacks/routes.ts'
-import type { NotifierConfig } from './config.ts'
-import type { ApprovalView } from './notice.ts'
-
-export interface NotificationsOptions {
-  readonly config: {
-    readonly consoleURL: string
-    readonly notifiers: readonly NotifierConfig[]
-    readonly notifyOutboxPath: string
-  }
-  readonly dialer: Pick<Dialer, 'fetchBytes'>
-  readonly extraCA: string | null
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly log: Log
-  readonly pools?: PoolObservers<'notifications' | 'callback_marks'>
-}
-
-/** Returns an approval as the admin API presents it, or null if the id is unknown. */
-export type ApprovalOf = (id: string) => ApprovalView | null
-
-/** Notifications of approvals, budgets, revocations, pins and the ledger (docs/spec/gateway.md, `notifiers`). Callers never wait for them. */
-export interface Notifications {
-  /** Called with every record that may need a notice. */
-  record(rec: Rec): void
-  /** Starts deliveries; `recorded`: the records read from the ledger at start. */
-  begin(approvalOf: ApprovalOf, recorded: readonly Rec[]): void
-  /** Called when the ledger cannot be written. */
-  auditUnavailable(reason: string): void
-  /** Mounts the callbacks. */
-  pages(app: FastifyInstance, decider: Decider): void
-  close(): Promise<void>
-}
+import type { Ledgers } from '@plat/ledger'
+import type { Notifications, NotificationsOptions } from './open.ts'
 
 const OFF: Notifications = {
   record() {},

@@ -3,6 +3,9 @@ import { rfc3339 } from '@plat/core'
 import type { Rec } from '@plat/ledger'
 import { type Static, Type } from 'typebox'
 
+/** Returns an approval as the admin API presents it, or null if the id is unknown. */
+export type ApprovalOf = (id: string) => ApprovalView | null
+
 /** Events with notifications (`notifiers[].events`). */
 export const NOTICE_TYPES = [
   'approval.created',

@@ -1,18 +1,50 @@
+import type { Clock, Ids, PoolObservers } from '@plat/core'
 import { reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
 import type { Rec } from '@plat/ledger'
+import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { FastifyInstance } from 'fastify'
 import { openBearer } from './callbacks/bearer.ts'
+import type { Decider } from './callbacks/routes.ts'
 import { CallbackRoutes, type Caller } from './callbacks/routes.ts'
 import type { NotifierConfig } from './config.ts'
 import { Deliverer } from './delivery/courier.ts'
 import { decodeOutboxEvent, Outbox, type OutboxEvent } from './delivery/outbox.ts'
-import type { ApprovalOf, Notifications, NotificationsOptions } from './index.ts'
+import type { ApprovalOf } from './notice.ts'
 import { auditNotice, type Notice, noticeOf } from './notice.ts'
 import { matrixTarget } from './targets/matrix.ts'
 import { slackTarget } from './targets/slack.ts'
 import { sendOnce, type Target, type TargetParts } from './targets/target.ts'
 import { teamsTarget } from './targets/teams.ts'
 import { webhookTarget } from './targets/webhook.ts'
+
+export interface NotificationsOptions {
+  readonly config: {
+    readonly consoleURL: string
+    readonly notifiers: readonly NotifierConfig[]
+    readonly notifyOutboxPath: string
+  }
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly extraCA: string | null
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly pools?: PoolObservers<'notifications' | 'callback_marks'>
+}
+
+/** Notifications of approvals, budgets, revocations, pins and the ledger (docs/spec/gateway.md, `notifiers`). Callers never wait for them. */
+export interface Notifications {
+  /** Called with every record that may need a notice. */
+  record(rec: Rec): void
+  /** Starts deliveries; `recorded`: the records read from the ledger at start. */
+  begin(approvalOf: ApprovalOf, recorded: readonly Rec[]): void
+  /** Called when the ledger cannot be written. */
+  auditUnavailable(reason: string): void
+  /** Mounts the callbacks. */
+  pages(app: FastifyInstance, decider: Decider): void
+  close(): Promise<void>
+}
 
 const TARGETS: Readonly<Record<NotifierConfig['type'], (parts: TargetParts) => Target>> = {
   webhook: webhookTarget,

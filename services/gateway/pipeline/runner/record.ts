@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
 import type { HoldItem } from '@plat/state'
 import {
+  type Body,
   type Call,
   type Decision,
   type Denial,
@@ -15,24 +16,33 @@ import {
   unresolved,
 } from '../../call/index.ts'
 import type { Marking } from '../stage.ts'
-import type { GovernedCall } from './call.ts'
 
 // The members of these records are the ledger's line format. An unknown member is absent, not null, so nulls become undefined.
 // Nested members are in canonical order, so that the ledger need not sort them. Each record is one object literal, because a spread
 // adds members one by one, which is slower.
 
+/** The part of a call that its records are made of. */
+export interface RecordedCall extends Call<'target' | 'taints' | 'decision' | 'hold'> {
+  readonly identity: Identity
+  readonly plan: { readonly row: { readonly parent: boolean } }
+  readonly received: Body | null
+  readonly markings: readonly Marking[]
+  /** Fields that all records of this pass share; null until the first record. */
+  described: CommonFields | null
+}
+
 /** The intent of an allowed call, made durable before the call is forwarded. */
-export function intentRecord(call: GovernedCall, revision: string): Rec {
+export function intentRecord(call: RecordedCall, revision: string): Rec {
   return openingRecord(call, null, revision)
 }
 
 /** The record of a call that was refused before it was forwarded. */
-export function decisionRecord(call: GovernedCall, denial: Denial, revision: string): Rec {
+export function decisionRecord(call: RecordedCall, denial: Denial, revision: string): Rec {
   return openingRecord(call, denial, revision)
 }
 
 /** The intent, or with `denial` the decision that refused the call. */
-function openingRecord(call: GovernedCall, denial: Denial | null, revision: string): Rec {
+function openingRecord(call: RecordedCall, denial: Denial | null, revision: string): Rec {
   const { decision, hold } = call.facts
   const known = commonFieldsOf(call)
   const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, revision)
@@ -72,7 +82,7 @@ function heldItem({ amount, cap, key, unit, window }: HoldItem) {
 }
 
 /** The outcome of a call. */
-export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, more: OutcomeParts): Rec {
+export function outcomeRecord(call: RecordedCall, outcome: Outcome, denial: Denial | null, more: OutcomeParts): Rec {
   const { usage } = outcome
   const { decision, target } = call.facts
   const model = target.kind === 'model'
@@ -143,7 +153,7 @@ function inOrder({ cachedRead, cachedWrite, completion, prompt, reasoning }: Usa
 }
 
 /** Cost of the call: the amount settled from its hold, if there is one, since an interrupted call has no other cost. */
-function money({ facts: { hold }, snapshot }: GovernedCall, { costMicros }: Outcome, pricesOf: OutcomeParts['prices']) {
+function money({ facts: { hold }, snapshot }: RecordedCall, { costMicros }: Outcome, pricesOf: OutcomeParts['prices']) {
   const settled = hold?.settled ?? null
   const held = settled === null ? undefined : hold?.items.find((item) => item.unit === 'micros')
   const spent = held === undefined ? costMicros : (settled?.get(held.key) ?? costMicros)
@@ -178,7 +188,7 @@ export interface OutcomeParts {
 }
 
 /** A request of the upstream to the caller during a call, made durable before it is sent to the caller. */
-export function messageRecord(call: GovernedCall, { method, args }: Message): Rec {
+export function messageRecord(call: RecordedCall, { method, args }: Message): Rec {
   const { target } = call.facts
   return {
     kind: 'message',
@@ -206,7 +216,7 @@ export function unreadRecord({ id, wire }: RequestContext, identity: Identity, d
 }
 
 /** Returns the common fields, composed once per pass. */
-function commonFieldsOf(call: GovernedCall): CommonFields {
+function commonFieldsOf(call: RecordedCall): CommonFields {
   call.described ??= composeCommonFields(call)
   return call.described
 }
@@ -225,7 +235,7 @@ function callerFields(call: string, identity: Identity) {
 /** Fields that the intent and the outcome of a call share. */
 export type CommonFields = ReturnType<typeof composeCommonFields>
 
-function composeCommonFields(call: GovernedCall) {
+function composeCommonFields(call: RecordedCall) {
   const { target, taints } = call.facts
   const known = target !== unresolved
   const args = call.received?.args ?? null

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isDenial, type Snapshot } from '../../call/index.ts'
+import type { Snapshot } from '../../call/index.ts'
 import { testCall, testTarget } from '../../call/testing/call.ts'
 import { createDemand } from './demand.ts'
-import { chat } from './dialects/chat.ts'
-import { readModelBody } from './request.ts'
-import { endpointAt } from './testing.ts'
+import { bodyOf, endpointAt } from './testing.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
 
 function endpoint(forced: string | null): ModelEndpoint {
@@ -13,8 +11,7 @@ function endpoint(forced: string | null): ModelEndpoint {
 }
 
 function isBounded(asked: string, ...forced: readonly [string | null, ...(string | null)[]]): boolean | undefined {
-  const body = readModelBody(Buffer.from(JSON.stringify({ model: asked, messages: [] })), chat)
-  if (isDenial(body)) assert.fail(body.reason)
+  const body = bodyOf({ model: asked, messages: [] })
   const [first, ...others] = forced
   const route = {
     endpoints: [endpoint(first), ...others.map(endpoint)] as const,

@@ -10,10 +10,8 @@ import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { testMetrics } from '../../testing/metrics.ts'
-import { chat as chatDialect } from './dialects/chat.ts'
 import { createModelPlane } from './index.ts'
-import { readModelBody } from './request.ts'
-import { alwaysClosed, endpointAt, noCredentials } from './testing.ts'
+import { alwaysClosed, bodyOf, endpointAt, noCredentials } from './testing.ts'
 
 let upstream: ModelServer
 let dialer: Dialer
@@ -52,8 +50,7 @@ const target: Target = { ...testTarget, kind: 'model', key: 'r', server: 'llm/r'
 const asked = { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'small-1' } as const
 
 function callOf(stream: boolean): Call<'identity' | 'target' | 'hold'> {
-  const body = readModelBody(Buffer.from(JSON.stringify({ model: 'small-1', messages: [], stream })), chatDialect)
-  if (isDenial(body)) return assert.fail(body.reason)
+  const body = bodyOf({ model: 'small-1', messages: [], stream })
   return testCall({ identity: testIdentity, target, hold: null }, { ...asked, body, pass: 2 })
 }
 

@@ -1,7 +1,7 @@
 import type { Call, Frame, FrameRun, FrameVerdict, Outcome, Usage } from '../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
-import type { Dialect, Report } from './dialects/dialect.ts'
-import { ModelBody, type ModelRequest } from './request.ts'
+import type { Dialect, ModelRequest, Report } from './dialects/dialect.ts'
+import { ModelBody } from './request.ts'
 
 /** Returns the cost of `usage` in micro-units of the currency; 0 without prices. */
 export type Price = (call: Call<'target' | 'hold'>, usage: Usage) => number

@@ -1,39 +1,9 @@
 import { JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
 import { isObject, type JsonObject } from '../wire/json.ts'
-import type { Dialect } from './dialects/dialect.ts'
+import type { Dialect, ModelRequest } from './dialects/dialect.ts'
 import { isOpenEnded, optionsOf } from './dialects/priced.ts'
 import { withMember } from './members.ts'
-
-/** Names of the limit of output tokens: reasoning models use the second, `responses` the third. */
-export type MaxTokensMember = 'max_tokens' | 'max_completion_tokens' | 'max_output_tokens'
-
-/** The properties of a request that the gateway uses; everything else is forwarded uninterpreted. */
-export interface ModelRequest {
-  /** The model as named by the caller; null: the route determines it. */
-  readonly model: string | null
-  readonly stream: boolean
-  /** The caller requested the usage chunk of a stream. */
-  readonly usageAsked: boolean
-  /** Maximum number of tokens of each choice; null: the caller set no limit. */
-  readonly maxTokens: number | null
-  /** The member with that limit; null if there is none. */
-  readonly maxTokensMember: MaxTokensMember | null
-  /** `n`: each choice is generated and charged separately. */
-  readonly choices: number
-  /**
-   * Upper bound of the prompt's tokens: its bytes. No tokenizer produces more tokens than a text has bytes, and the JSON of a message
-   * is longer than what a chat template adds.
-   */
-  readonly inputTokensAtMost: number
-  /** False for images, audio, files, predicted output and tools that run at the provider, whose tokens the bytes do not bound. */
-  readonly bounded: boolean
-  /** Options of the request that change its price, by their names in price tables: `service_tier=priority`. */
-  readonly options: readonly string[]
-}
-
-/** The properties of a request that its dialect reads. */
-export type DialectRequest = Omit<ModelRequest, 'options'>
 
 /** A request that passed the strict JSON scanner. */
 export class ModelBody implements Body {

@@ -1,4 +1,8 @@
 import { readFile } from 'node:fs/promises'
+import { isDenial } from '../../call/index.ts'
+import { chat } from './dialects/chat.ts'
+import type { Dialect } from './dialects/dialect.ts'
+import { type ModelBody, readModelBody } from './request.ts'
 import type { Credentials, EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
 import type { Circuits } from './upstream/forward.ts'
 
@@ -34,6 +38,13 @@ export const noCredentials: Credentials = { isReady: () => true, headers: () => 
 
 /** Circuits that never open. */
 export const alwaysClosed: Circuits = { isOpen: () => false, enter() {}, succeeded() {}, failed() {} }
+
+/** The body of a valid request. */
+export function bodyOf(value: object, dialect: Dialect = chat): ModelBody {
+  const body = readModelBody(Buffer.from(JSON.stringify(value)), dialect)
+  if (isDenial(body)) throw new Error(body.reason)
+  return body
+}
 
 /** The outcomes in a ledger, in their order. */
 export async function outcomesOf(auditPath: string) {

@@ -1,4 +1,4 @@
-import type { Credential, CredentialProvider, CredentialRequest, ProviderFailure } from '../provider.ts'
+import type { Credential, CredentialProvider, CredentialRequest, ProviderFailure, ProviderParams } from '../provider.ts'
 import { assertion } from './assertion.ts'
 import { type CloudParts, type ErrorReader, form, garbled, isSecret, lasting, patiently, post } from './cloud.ts'
 import { ADDRESS, COMMON_PARAMS, type ParamRules, param, paramProblems, under } from './params.ts'
@@ -47,7 +47,7 @@ async function assumeRole(parts: CloudParts, request: CredentialRequest) {
   return answer.kind === 'failed' ? answer : credentialOf(parts, answer.text)
 }
 
-function endpointOf(params: CredentialRequest['audience']['params']): string {
+function endpointOf(params: ProviderParams): string {
   const region = param(params, 'region')
   const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com'
   const own = region === '' ? `https://sts.${domain}` : `https://sts.${region}.${domain}`

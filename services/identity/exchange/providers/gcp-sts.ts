@@ -1,4 +1,4 @@
-import type { Credential, CredentialProvider, CredentialRequest, ProviderFailure } from '../provider.ts'
+import type { Credential, CredentialProvider, CredentialRequest, ProviderFailure, ProviderParams } from '../provider.ts'
 import { assertion } from './assertion.ts'
 import {
   bearerToken,
@@ -35,8 +35,6 @@ const PARAMS: ParamRules = {
   endpoint: ADDRESS,
   credentialsEndpoint: ADDRESS,
 }
-
-type Params = CredentialRequest['audience']['params']
 
 /** Workload identity federation of Google Cloud: a federated token and, with `serviceAccount`, that account's in its place. */
 export function gcpSts(parts: CloudParts): CredentialProvider {
@@ -98,7 +96,7 @@ async function impersonate(
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/
 
-function scopeOf(params: Params): string {
+function scopeOf(params: ProviderParams): string {
   return param(params, 'scope', CLOUD_PLATFORM)
 }
 

@@ -4,6 +4,7 @@ import { MAX_ENDED_PER_NAMESPACE } from '../../render/limits/ended.ts'
 import { agentProblems } from '../../validate/agent.ts'
 import { volumeProblem } from '../pod/pod.ts'
 import type { SandboxSettings } from '../settings.ts'
+import type { Hindrance } from './hindrance.ts'
 import { inheritedTaints } from './taints.ts'
 
 /** Sessions that one session may descend from, as many as the broker accepts. */
@@ -26,14 +27,6 @@ export interface Plan {
   readonly forkedFrom: readonly string[]
   /** Taint labels that its tokens begin with. */
   readonly inheritedTaints: readonly string[]
-}
-
-/** Why a session cannot begin: a word for machines and a sentence for people. */
-export interface Hindrance {
-  readonly reason: string
-  readonly message: string
-  /** When to look again although nothing changed, in milliseconds. */
-  readonly retryAfterMs?: number
 }
 
 export interface AdmissionParts {

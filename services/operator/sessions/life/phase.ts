@@ -1,5 +1,5 @@
 import { isTerminal, type Resource } from '@plat/resources'
-import type { Hindrance } from './admission.ts'
+import type { Hindrance } from './hindrance.ts'
 import { timeOf } from './times.ts'
 
 export type Phase = NonNullable<NonNullable<Resource<'AgentSession'>['status']>['phase']>

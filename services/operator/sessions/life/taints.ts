@@ -1,7 +1,7 @@
 import { parseStrict } from '@plat/core'
 import { isMembers, type Members } from '@plat/kubernetes'
 import { isTerminal, type Resource } from '@plat/resources'
-import type { Hindrance } from './admission.ts'
+import type { Hindrance } from './hindrance.ts'
 import { timeOf } from './times.ts'
 
 type Session = Resource<'AgentSession'>

@@ -2,8 +2,7 @@ import Type from 'typebox'
 import { type BuiltinTool, builtinTool, toolText } from '../../../call/index.ts'
 import { ApiSession, type Members, member } from '../api.ts'
 import { apiVersion, kind, name, namespace } from '../arguments.ts'
-import { NO_SECRETS } from '../cluster-scope.ts'
-import { isSecret, pathOf } from '../kinds.ts'
+import { isSecret, NO_SECRETS, pathOf } from '../kinds.ts'
 import type { ClusterParts } from '../parts.ts'
 
 /** Maximum size of an object, in bytes: far above the limit of the cluster. */

@@ -1,4 +1,4 @@
-import type { ScanState } from '../scan/scan-state.ts'
+import type { HitSource, ScanState } from '../scan/scan-state.ts'
 
 /** Search strategy of a detector. Each takes time linear in the text. */
 export interface Finder {
@@ -19,10 +19,7 @@ export interface Finder {
 }
 
 /** One row of the table of detectors. */
-export interface Detector {
-  readonly id: string
-  /** Credentials and keys are secrets; all others are personal data. */
-  readonly secret: boolean
+export interface Detector extends HitSource {
   /** Whether it is active by default: only validated ones are. */
   readonly byDefault: boolean
   /** Description for the reference. */
@@ -30,8 +27,6 @@ export interface Detector {
   /** Description of the validation. */
   readonly validated: string
   readonly finder: Finder
-  /** Rank in a profile: of two hits on the same text the first counts. */
-  readonly place: number
 }
 
 /** A table row. */

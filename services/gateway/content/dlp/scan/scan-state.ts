@@ -1,8 +1,15 @@
-import type { Detector } from '../detectors/detector.ts'
+/** Identity of the detector that found a hit. */
+export interface HitSource {
+  readonly id: string
+  /** Credentials and keys are secrets; all others are personal data. */
+  readonly secret: boolean
+  /** Rank in a profile: of two hits on the same text the first counts. */
+  readonly place: number
+}
 
 /** A hit from `start` to before `end` of the text. */
 export interface Hit {
-  readonly detector: Detector
+  readonly detector: HitSource
   readonly start: number
   readonly end: number
   /**
@@ -14,7 +21,7 @@ export interface Hit {
 
 /** A certain hit whose end is not known yet. */
 export interface OpenHit {
-  readonly detector: Detector
+  readonly detector: HitSource
   readonly start: number
   /** Offset after the characters that decided it. */
   readonly certainAt: number
@@ -179,11 +186,11 @@ export class ScanState {
   }
 
   /** Returns whether the position is in a run already checked by this detector. */
-  isCovered(detector: Detector, at: number): boolean {
+  isCovered(detector: HitSource, at: number): boolean {
     return at < (this.#covered[detector.place] ?? 0)
   }
 
-  cover(detector: Detector, end: number): void {
+  cover(detector: HitSource, end: number): void {
     this.#covered[detector.place] = end
   }
 
@@ -205,7 +212,7 @@ export class ScanState {
     return context.text.slice(Math.max(0, context.end - missing), context.end) + own
   }
 
-  hit(detector: Detector, start: number, end: number): void {
+  hit(detector: HitSource, start: number, end: number): void {
     if (start < this.#floor) return
     if (this.isSweeping) {
       this.hits.push({ detector, start, end })
@@ -226,7 +233,7 @@ export class ScanState {
   }
 
   /** Marks the text from `at` on as a certain hit, decided by the characters before `certainAt`. */
-  openHit(detector: Detector, start: number, certainAt: number): void {
+  openHit(detector: HitSource, start: number, certainAt: number): void {
     if (start >= this.#floor) this.openHits.push({ detector, start, certainAt })
     this.open(start)
   }

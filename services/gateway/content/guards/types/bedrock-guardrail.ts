@@ -1,25 +1,11 @@
 import { parseStrict } from '@plat/core'
 import { type AwsCredentials, signAws } from '@plat/http'
+import { regionIn } from './bedrock-url.ts'
 import { at, elements } from './json.ts'
 import { type GuardType, posted } from './type.ts'
 
 /** Scores of Amazon Bedrock's confidence levels. */
 const CONFIDENCE: Readonly<Record<string, number>> = { NONE: 0, LOW: 0.33, MEDIUM: 0.66, HIGH: 1 }
-
-/** `bedrock-runtime.eu-central-1.amazonaws.com` */
-const REGION_IN_HOST = /^bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\./
-/** `POST /guardrail/<id or ARN>/version/<version>/apply`. */
-const APPLY_PATH = /\/guardrail\/[^/]+\/version\/[^/]+\/apply$/
-
-/** Returns the region in a host name, or an empty string. */
-export function regionIn(url: URL): string {
-  return REGION_IN_HOST.exec(url.hostname)?.[1] ?? ''
-}
-
-/** Returns whether a URL is that of ApplyGuardrail. */
-export function appliesGuardrail(url: URL): boolean {
-  return APPLY_PATH.test(url.pathname)
-}
 
 /**
  * A guardrail of Amazon Bedrock (ApplyGuardrail). Any intervention counts, or with a `category` the content filter of that name,

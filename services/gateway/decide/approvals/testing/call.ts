@@ -1,6 +1,6 @@
 import type { Call, Decision, Facts, Operation, Outcome } from '../../../call/index.ts'
 import { Snapshots } from '../../../call/index.ts'
-import type { DecidedCall } from '../approvals.ts'
+import type { DecidedCall } from '../decided-call.ts'
 import type { createApprovalStage } from '../stage.ts'
 
 /** Properties of a test call; all others have fixed values. */

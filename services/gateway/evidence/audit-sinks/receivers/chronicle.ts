@@ -2,9 +2,9 @@ import type { SinkConfig } from '../config.ts'
 import { formatOf } from '../formats/format.ts'
 import { udm } from '../formats/udm.ts'
 import { type AuditRecord, textOf } from '../formats/words.ts'
+import type { BearerSource } from './post.ts'
 import { deliveryOf, type HttpParts, post } from './post.ts'
 import type { Receiver } from './receiver.ts'
-import type { BearerSource } from './receivers.ts'
 
 /** The host for all regions. */
 const GLOBAL_HOST = 'chronicle.googleapis.com'

@@ -4,6 +4,9 @@ import { placeOfSink, type SinkConfig } from '../config.ts'
 import type { Material } from '../material.ts'
 import type { Delivery } from './receiver.ts'
 
+/** Returns a token for the next request. Rejects if there is none. */
+export type BearerSource = () => Promise<string>
+
 /** Maximum response size, in bytes. */
 const MAX_ANSWER_BYTES = 256 * 1024
 /** An error code or short sentence; any other text may echo sent records and is not repeated. */

@@ -6,13 +6,11 @@ import { chronicleReceiver } from './chronicle.ts'
 import { cloudWatchReceiver } from './cloudwatch.ts'
 import { httpReceiver } from './http.ts'
 import { jsonlReceiver } from './jsonl.ts'
+import type { BearerSource } from './post.ts'
 import type { Receiver } from './receiver.ts'
 import { sentinelReceiver } from './sentinel.ts'
 import { splunkReceiver } from './splunk-hec.ts'
 import { syslogReceiver } from './syslog.ts'
-
-/** Returns a token for the next request. Rejects if there is none. */
-export type BearerSource = () => Promise<string>
 
 /** Credentials of `cloudCredentials` (docs/spec/gateway.md). Rejects without them. */
 export interface Clouds {

@@ -1,8 +1,8 @@
 import { formatOf } from '../formats/format.ts'
 import { textOf } from '../formats/words.ts'
+import type { BearerSource } from './post.ts'
 import { deliveryOf, type HttpParts, post } from './post.ts'
 import type { Receiver } from './receiver.ts'
-import type { BearerSource } from './receivers.ts'
 
 const API_VERSION = '2023-01-01'
 

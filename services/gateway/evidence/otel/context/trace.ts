@@ -1,8 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Ids } from '@plat/core'
 import type { RequestContext, TraceContext } from '../../../call/index.ts'
-import type { ResponseNotes } from '../notes.ts'
+import type { ModelFacts } from '../models.ts'
 import { isChosen, type Parent, RANDOM, readParent, SAMPLED, writeParent } from './parent.ts'
+
+/** Observations about the response to a call. */
+export interface ResponseNotes {
+  /** `error.type` of an error response, or null. */
+  readonly errorType: string | null
+  /** Null if it is not of a model. */
+  facts(): ModelFacts | null
+}
 
 /** Start of a trace. */
 export interface Beginning {

@@ -1,8 +1,37 @@
 import type { Denial, Frame, Operation, Usage } from '../../../call/index.ts'
 import type { JsonObject } from '../../wire/json.ts'
 import type { ModelFrame } from '../frame.ts'
-import type { DialectRequest, MaxTokensMember, ModelRequest } from '../request.ts'
 import type { ShapeFault } from './shapes.ts'
+
+/** Names of the limit of output tokens: reasoning models use the second, `responses` the third. */
+export type MaxTokensMember = 'max_tokens' | 'max_completion_tokens' | 'max_output_tokens'
+
+/** The properties of a request that the gateway uses; everything else is forwarded uninterpreted. */
+export interface ModelRequest {
+  /** The model as named by the caller; null: the route determines it. */
+  readonly model: string | null
+  readonly stream: boolean
+  /** The caller requested the usage chunk of a stream. */
+  readonly usageAsked: boolean
+  /** Maximum number of tokens of each choice; null: the caller set no limit. */
+  readonly maxTokens: number | null
+  /** The member with that limit; null if there is none. */
+  readonly maxTokensMember: MaxTokensMember | null
+  /** `n`: each choice is generated and charged separately. */
+  readonly choices: number
+  /**
+   * Upper bound of the prompt's tokens: its bytes. No tokenizer produces more tokens than a text has bytes, and the JSON of a message
+   * is longer than what a chat template adds.
+   */
+  readonly inputTokensAtMost: number
+  /** False for images, audio, files, predicted output and tools that run at the provider, whose tokens the bytes do not bound. */
+  readonly bounded: boolean
+  /** Options of the request that change its price, by their names in price tables: `service_tier=priority`. */
+  readonly options: readonly string[]
+}
+
+/** The properties of a request that its dialect reads. */
+export type DialectRequest = Omit<ModelRequest, 'options'>
 
 /** The usage that a response reports. */
 export interface Report {

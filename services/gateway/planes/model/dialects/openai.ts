@@ -2,9 +2,8 @@ import type { Denial, Frame } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { ModelFrame, readEvent } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
-import type { ModelRequest } from '../request.ts'
 import { isSet, isTokens, tokens } from './checks.ts'
-import type { Dialect, Report } from './dialect.ts'
+import type { Dialect, ModelRequest, Report } from './dialect.ts'
 import { choicesFault, type ShapeFault } from './shapes.ts'
 
 /** Common to the endpoints of OpenAI's API: streams of chunks that end with `[DONE]`, `usage` and errors. */

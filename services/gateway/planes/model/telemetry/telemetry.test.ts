@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isDenial } from '../../../call/index.ts'
 import { dialectOf } from '../dialects/all.ts'
 import { ModelFrame } from '../frame.ts'
-import { readModelBody } from '../request.ts'
+import { bodyOf } from '../testing.ts'
 import { EmbeddingObserver, ResponseObserver } from './answer.ts'
 import { promptOf } from './prompt.ts'
 
 function prompt(method: string, value: object) {
   const dialect = dialectOf(method)
   assert.ok(dialect !== null)
-  const body = readModelBody(Buffer.from(JSON.stringify(value)), dialect)
-  assert.ok(!isDenial(body), JSON.stringify(body))
-  return promptOf(body)
+  return promptOf(bodyOf(value, dialect))
 }
 
 /** Observed facts of these events, or of one whole response. */

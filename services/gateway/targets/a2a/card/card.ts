@@ -1,5 +1,12 @@
 import type { ExposedAgent } from '../registry.ts'
-import type { RemoteCard } from './remote.ts'
+
+/** Members of an agent's own card that its resource does not have. */
+export interface RemoteCard {
+  readonly pushNotifications: boolean
+  readonly extensions: readonly object[]
+  readonly defaultInputModes: readonly string[]
+  readonly defaultOutputModes: readonly string[]
+}
 
 /** A2A protocol version that the gateway speaks. */
 export const PROTOCOL_VERSION = '1.0'

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import type { LocalSigner } from '@plat/keys'
 import { type Denial, deny } from '../../../call/index.ts'
 import type { ExposedAgent } from '../registry.ts'
+import type { RemoteCard } from './card.ts'
 import { cardOf } from './card.ts'
-import type { RemoteCard, RemoteCards } from './remote.ts'
+import type { RemoteCards } from './remote.ts'
 import { signedCard } from './sign.ts'
 
 /** Path of the JWK set of signed cards; no namespace can have this name. */

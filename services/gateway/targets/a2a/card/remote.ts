@@ -4,7 +4,7 @@ import type { Log } from '@plat/process'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { ExposedAgent } from '../registry.ts'
-import { CARD_PATH, PROTOCOL_VERSION } from './card.ts'
+import { CARD_PATH, PROTOCOL_VERSION, type RemoteCard } from './card.ts'
 
 /** Maximum size of an agent's card, in bytes. */
 const MAX_CARD_BYTES = 256 * 1024
@@ -36,14 +36,6 @@ const cardSchema = Type.Object({
   defaultInputModes: modes,
   defaultOutputModes: modes,
 })
-
-/** Members of an agent's own card that its resource does not have. */
-export interface RemoteCard {
-  readonly pushNotifications: boolean
-  readonly extensions: readonly object[]
-  readonly defaultInputModes: readonly string[]
-  readonly defaultOutputModes: readonly string[]
-}
 
 interface CachedCard {
   readonly endpoint: string

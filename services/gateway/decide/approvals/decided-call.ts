@@ -1,0 +1,9 @@
+import type { Call } from '../../call/index.ts'
+
+/** Whether neither policy nor a changed definition nor the server requires an approval. */
+export function isFree({ facts: { decision, pin, target } }: DecidedCall): boolean {
+  return decision.action === 'allow' && pin?.approve !== true && !target.requirements?.approval
+}
+
+/** A call with its policy decision. */
+export type DecidedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>

@@ -1,0 +1,7 @@
+/** Why a session cannot begin: a word for machines and a sentence for people. */
+export interface Hindrance {
+  readonly reason: string
+  readonly message: string
+  /** When to look again although nothing changed, in milliseconds. */
+  readonly retryAfterMs?: number
+}
