@@ -24,7 +24,7 @@ export interface Figure {
   readonly target?: Limit
 }
 
-/** Judges a figure by its target; a figure that is no number does not meet any. */
+/** Judges a figure by its target; a figure that is not a number does not meet any. */
 export function row({ what, value, unit, detail, target }: Figure): Row {
   if (target === undefined) return { what, value, unit, detail, target: '', met: null }
   const [sign, limit] = target

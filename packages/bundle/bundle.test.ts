@@ -209,13 +209,13 @@ test('links, folders, devices and extended headers are refused, and so is a spli
   for (const type of ['1', '2', '3', '4', '5', '6', '7', 'x', 'g', 'L', 'K', 'S']) {
     assert.equal(
       withHeader((header) => header.write(type, 156, 'latin1')),
-      'a is no regular file',
+      'a is not a regular file',
       type,
     )
   }
   assert.equal(
     withHeader((header) => header.write('/etc/passwd', 157, 'latin1')),
-    'a is no regular file',
+    'a is not a regular file',
   )
   assert.match(
     withHeader((header) => header.write('..', 345, 'latin1')),
@@ -231,11 +231,11 @@ test('links, folders, devices and extended headers are refused, and so is a spli
   )
   assert.match(
     withHeader((header) => header.write('77777777777\0', 124, 'latin1')),
-    /goes on behind the end/,
+    /continues past the end/,
   )
   assert.match(
     withHeader((header) => header.write('ustaR', 257, 'latin1')),
-    /no tar archive/,
+    /not a tar archive/,
   )
 })
 
@@ -245,8 +245,8 @@ test('an archive has unique names, a limited number of files, an end, and nothin
   assert.equal(readTar(writeTar([one, { ...one, name: 'b' }]), 1), 'the archive has more than 1 files')
   const tar = writeTar([one])
   assert.equal(readTar(tar.subarray(0, 1024), 10), 'the archive has no end')
-  assert.equal(readTar(Buffer.concat([tar, Buffer.from('x')]), 10), 'the archive goes on behind its end')
-  assert.equal(readTar(Buffer.concat([tar, Buffer.alloc(100_000)]), 10), 'the archive goes on behind its end')
+  assert.equal(readTar(Buffer.concat([tar, Buffer.from('x')]), 10), 'the archive continues past its end')
+  assert.equal(readTar(Buffer.concat([tar, Buffer.alloc(100_000)]), 10), 'the archive continues past its end')
   const broken = Buffer.from(tar)
   broken.write('b', 0)
   assert.equal(readTar(broken, 10), 'the archive has a header whose checksum is wrong')

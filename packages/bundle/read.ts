@@ -69,7 +69,7 @@ async function unpacked(bytes: Uint8Array, maxBytes: number): Promise<Buffer | B
     const isCut = error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR'
     return isCut
       ? fault('incomplete', 'the archive ends before it is complete')
-      : fault('malformed', 'the bundle is no gzip archive')
+      : fault('malformed', 'the bundle is not a gzip archive')
   }
   return joined(pieces, size)
 }
@@ -96,7 +96,7 @@ export function readSignatures(bytes: Uint8Array): Signatures | string {
   const read: Jws[] = []
   for (const line of lines) {
     const jws = parseJws(line)
-    if (isFault(jws) || jws.header.typ !== TYPE) return `${SIGNATURES} has a line that is no JWS of type ${TYPE}`
+    if (isFault(jws) || jws.header.typ !== TYPE) return `${SIGNATURES} has a line that is not a JWS of type ${TYPE}`
     read.push(jws)
   }
   const [first, ...more] = read

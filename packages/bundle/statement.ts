@@ -43,10 +43,10 @@ export function decodeStatement(members: Members): BundleStatement | TokenFault 
   return readingClaims(() => {
     const { revision } = members
     if (typeof revision !== 'number' || !Number.isSafeInteger(revision) || revision < 1) {
-      throw new InvalidClaimError('"revision" is no whole number from 1 on')
+      throw new InvalidClaimError('"revision" is not a whole number from 1 on')
     }
     const digest = textClaim(members, 'digest')
-    if (!/^[0-9a-f]{64}$/.test(digest)) throw new InvalidClaimError('"digest" is no SHA-256 in hex')
+    if (!/^[0-9a-f]{64}$/.test(digest)) throw new InvalidClaimError('"digest" is not a SHA-256 in hex')
     const time = (name: string) => (members[name] === undefined ? null : secondsClaim(members, name))
     return {
       issuer: textClaim(members, 'iss'),

@@ -36,7 +36,7 @@ test("links and folders in archives of the system's tar are refused", (t) => {
   symlinkSync('/etc/passwd', path.join(dir, 'link'))
   mkdirSync(path.join(dir, 'folder'))
   const pack = (name: string) => readTar(execFileSync('tar', ['--format=ustar', '-C', dir, '-cf', '-', name]), 10)
-  assert.equal(pack('link'), 'link is no regular file')
+  assert.equal(pack('link'), 'link is not a regular file')
   assert.match(String(pack('folder')), /the archive names "folder\/"/)
 })
 

@@ -52,25 +52,25 @@ export function readTar(archive: Buffer, maxEntries: number): readonly Entry[] |
     if (typeof read === 'string') return read
     const { name, size } = read
     if (names.has(name)) return `the archive has ${name} twice`
-    if (size > archive.length - at) return `${name} goes on behind the end of the archive`
+    if (size > archive.length - at) return `${name} continues past the end of the archive`
     names.add(name)
     entries.push({ name, bytes: archive.subarray(at, at + size) })
     at += padded(size)
   }
   const tail = archive.subarray(at)
-  return tail.length <= MAX_TAIL && isZero(tail) ? entries : 'the archive goes on behind its end'
+  return tail.length <= MAX_TAIL && isZero(tail) ? entries : 'the archive continues past its end'
 }
 
 function readHeader(header: Buffer): { readonly name: string; readonly size: number } | string {
   const text = (part: keyof typeof field) => header.toString('latin1', ...field[part])
-  if (!MAGICS.has(text('magic'))) return 'the archive is no tar archive (ustar)'
+  if (!MAGICS.has(text('magic'))) return 'the archive is not a tar archive (ustar)'
   if (octal(text('checksum')) !== checksum(header)) return 'the archive has a header whose checksum is wrong'
   const name = untilNul(text('name'))
   if (!isEntryName(name) || untilNul(text('prefix')) !== '') {
     return `the archive names ${JSON.stringify(name)}: names are letters, digits, ".", "_" and "-", in at most four levels and ${MAX_NAME_CHARS} characters`
   }
   const type = text('type')
-  if ((type !== '0' && type !== '\0') || untilNul(text('link')) !== '') return `${name} is no regular file`
+  if ((type !== '0' && type !== '\0') || untilNul(text('link')) !== '') return `${name} is not a regular file`
   const size = octal(text('size'))
   return size === null ? `${name} has no size` : { name, size }
 }

@@ -29,9 +29,9 @@ export function isTrustDomain(text: string): boolean {
  * Throws TypeError naming the part that a SPIFFE ID cannot contain.
  */
 export function sessionSpiffeId(name: SessionName): string {
-  if (!isTrustDomain(name.trustDomain)) throw new TypeError('trustDomain is no SPIFFE trust domain')
+  if (!isTrustDomain(name.trustDomain)) throw new TypeError('trustDomain is not a SPIFFE trust domain')
   for (const part of ['namespace', 'agent', 'session'] as const) {
-    if (!isSpiffeSegment(name[part])) throw new TypeError(`${part} cannot stand in a SPIFFE ID`)
+    if (!isSpiffeSegment(name[part])) throw new TypeError(`${part} is not valid in a SPIFFE ID`)
   }
   const { trustDomain, namespace, agent, session } = name
   // A flat string, unlike the result of a template: `JSON.stringify`, which processes it several times, takes twice as long for composed strings.

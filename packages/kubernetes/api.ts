@@ -211,7 +211,7 @@ class Feed {
   /** The reader is done. */
   stop(): void {
     this.#ended ??= { error: null }
-    this.sending?.abort(new Error('the watch is not wanted any more'))
+    this.sending?.abort(new Error('the watch was cancelled'))
     this.#wake()
   }
 
@@ -241,7 +241,7 @@ function pathOf(path: string, query: Readonly<Record<string, string>> = {}): str
 
 function objectOf(bytes: Uint8Array): Members {
   const value = parseStrict(bytes)
-  if (!isMembers(value)) throw new Error('the answer is no object')
+  if (!isMembers(value)) throw new Error('the response is not a JSON object')
   return value
 }
 

@@ -42,7 +42,7 @@ export class WatchLines {
 function lineOf(bytes: Uint8Array): WatchLine {
   const value = parseStrict(bytes)
   if (!isMembers(value) || typeof value.type !== 'string' || !isMembers(value.object)) {
-    throw new Error('a line of the watch is no event')
+    throw new Error('a line of the watch is not an event')
   }
   return { type: value.type, object: value.object }
 }

@@ -49,7 +49,7 @@ export class Chain {
   /** The line is valid, but not the expected one. */
   #explain(line: RawLine): ChainProblem {
     const expected = this.next
-    if (line.hash === this.#head?.hash) return { kind: 'broken', what: `record ${line.seq} is there twice` }
+    if (line.hash === this.#head?.hash) return { kind: 'broken', what: `record ${line.seq}is listed twice` }
     if (line.seq === this.#head?.seq && line.prev === (this.#previous?.hash ?? ZERO_HASH)) {
       return { kind: 'forked', what: `a second record ${line.seq} follows record ${line.seq - 1}: two histories` }
     }

@@ -105,7 +105,7 @@ test('swapped, missing, doubled and rewritten lines are distinguished', async ()
   const cases = [
     { lines: swapped, code: 3, seq: 10, what: /found record 11: record 10 is missing or out of place/ },
     { lines: cut, code: 3, seq: 10, what: /found record 11: record 10 is missing/ },
-    { lines: doubled, code: 3, seq: 10, what: /record 9 is there twice/ },
+    { lines: doubled, code: 3, seq: 10, what: /record 9is listed twice/ },
     { lines: rewritten, code: 3, seq: 11, what: /does not follow the record before it/ },
     { lines: second, code: 5, seq: 11, what: /two histories/ },
     { lines: lines.slice(1), code: 3, seq: 0, what: /found record 1: record 0 is missing/ },

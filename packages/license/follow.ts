@@ -44,7 +44,7 @@ async function ownAuthority({ log }: FollowOptions): Promise<LicenseAuthority> {
   try {
     return await buildAuthority()
   } catch (error) {
-    log.warn({ error: reasonOf(error) }, 'the keys of this build by which licences are known cannot be used')
+    log.warn({ error: reasonOf(error) }, 'the keys of this build by which licences are verified cannot be used')
     return NO_AUTHORITY
   }
 }

@@ -61,7 +61,7 @@ export function readLicense(text: string, authority: LicenseAuthority): License 
 function decode(members: Members): License | TokenFault {
   return readingClaims(() => {
     const edition = textClaim(members, 'edition')
-    if (!EDITION.test(edition)) throw new InvalidClaimError('claim "edition" is no name of an edition')
+    if (!EDITION.test(edition)) throw new InvalidClaimError('claim "edition" is not a name of an edition')
     const [notBefore, expiresAt] = [secondsClaim(members, 'nbf'), secondsClaim(members, 'exp')]
     if (expiresAt <= notBefore) throw new InvalidClaimError('claim "exp" is not after "nbf"')
     return {
@@ -80,5 +80,5 @@ function decode(members: Members): License | TokenFault {
 function countClaim(members: Members, name: string, most: number): number {
   const value = members[name] ?? 0
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= most) return value
-  throw new InvalidClaimError(`claim "${name}" is no whole number from 0 to ${most}`)
+  throw new InvalidClaimError(`claim "${name}" is not a whole number from 0 to ${most}`)
 }

@@ -151,8 +151,8 @@ test('an invalid table is refused when the registry is created', () => {
     const row: MetricRow = { ...plain, name: 'a_total', type: 'counter', labels: {}, ...bad }
     assert.throws(() => createRegistry([row], { component: 'test', build }), message)
   }
-  refuse({ name: 'a-b' }, /a-b is no name/)
-  refuse({ labels: { 'x y': ['a'] } }, /x y is no name/)
+  refuse({ name: 'a-b' }, /a-b is not a name/)
+  refuse({ labels: { 'x y': ['a'] } }, /x y is not a name/)
   refuse({ type: 'histogram' }, /ascending buckets/)
   refuse({ type: 'histogram', buckets: [2, 1] }, /ascending buckets/)
   refuse({ buckets: [1] }, /ascending buckets/)
@@ -164,7 +164,7 @@ test('names, kinds and labels that are not in the table do not compile', () => {
   const registry = create()
   // @ts-expect-error: no such metric
   assert.throws(() => registry.counter('nothing_total'))
-  // @ts-expect-error: a gauge is no counter
+  // @ts-expect-error: a gauge is not a counter
   assert.throws(() => registry.counter('head'))
   // @ts-expect-error: a label is missing
   registry.counter('calls_total').inc({ action: 'allow' })

@@ -81,7 +81,7 @@ export function createRegistry<const R extends readonly MetricRow[]>(
   const get = <F extends AnyFamily>(name: string, kind: new (row: MetricRow) => F): F => {
     const family = families.get(name)
     if (family instanceof kind) return family
-    throw new Error(`${name} is no ${kind.name} of the metric table`)
+    throw new Error(`${name} is not a ${kind.name} of the metric table`)
   }
   return {
     counter: (name) => get(name, CounterFamily),
@@ -94,7 +94,7 @@ export function createRegistry<const R extends readonly MetricRow[]>(
 
 function checkRow({ name, type, labels, buckets = [] }: MetricRow): void {
   for (const part of [name, ...Object.keys(labels)]) {
-    if (!NAME.test(part)) throw new Error(`metric ${name}: ${part} is no name`)
+    if (!NAME.test(part)) throw new Error(`metric ${name}: ${part} is not a name`)
   }
   const ascending = buckets.every((bound, at) => at === 0 || bound > (buckets[at - 1] ?? Number.POSITIVE_INFINITY))
   if ((type === 'histogram') !== buckets.length > 0 || !ascending) {

@@ -129,7 +129,7 @@ function wrongHeaders(mint: Mint, signer: LocalSigner): readonly InvalidToken[] 
     bad('typ of a transaction token in capitals', 'typ', { typ: 'TxnToken+JWT' }),
     bad('typ of a transaction token as a full media type', 'typ', { typ: 'application/txntoken+jwt' }),
     bad('typ of a DPoP proof', 'typ', { typ: 'dpop+jwt' }),
-    bad('typ that is no text', 'malformed', { typ: 1 }),
+    bad('typ that is not text', 'malformed', { typ: 1 }),
     bad('alg by its name of RFC 9864', 'signature', { alg: 'Ed25519' }),
     bad('alg in lower case', 'signature', { alg: 'eddsa' }),
     bad('alg of another key type', 'signature', { alg: 'ES256' }),

@@ -18,7 +18,8 @@ export async function until(
 ): Promise<void> {
   const giveUp = performance.now() + PATIENCE_MS
   while (!(await seen())) {
-    if (performance.now() > giveUp) throw new Error(`waited in vain: ${typeof what === 'string' ? what : what()}`)
+    if (performance.now() > giveUp)
+      throw new Error(`timed out waiting for: ${typeof what === 'string' ? what : what()}`)
     await between?.()
     await sleep(LOOK_EVERY_MS)
   }

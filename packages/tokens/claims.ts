@@ -82,7 +82,7 @@ function readClaims(members: Members, keyThumbprint: string, tenant: string): Se
   const subject = textClaim(members, 'sub')
   const name = parseSessionSpiffeId(subject)
   if (name === null || !isTrustDomain(name.trustDomain))
-    throw new InvalidClaimError('claim "sub" is no session', 'binding')
+    throw new InvalidClaimError('claim "sub" is not a session', 'binding')
   const { namespace, agent, session, trustDomain } = name
   if (members.plat_ns !== namespace || members.plat_agent !== agent || members.plat_session !== session) {
     throw new InvalidClaimError('claim "sub" does not match the plat_* claims', 'binding')
@@ -129,7 +129,7 @@ function textList(members: Members, name: string, most: number): readonly string
   const value = members[name]
   if (value === undefined) return []
   if (!Array.isArray(value) || value.length > most || !value.every(isText)) {
-    throw new InvalidClaimError(`claim "${name}" is no list of strings`)
+    throw new InvalidClaimError(`claim "${name}" is not a list of strings`)
   }
   return value
 }
@@ -137,7 +137,7 @@ function textList(members: Members, name: string, most: number): readonly string
 function sessionList(members: Members, name: string): readonly SessionName[] {
   return textList(members, name, MAX_LINEAGE).map((id) => {
     const session = parseSessionSpiffeId(id)
-    if (session === null) throw new InvalidClaimError(`claim "${name}" is no list of sessions`)
+    if (session === null) throw new InvalidClaimError(`claim "${name}" is not a list of sessions`)
     return session
   })
 }
@@ -180,10 +180,11 @@ function actChain(act: unknown): { readonly user: string | null; readonly actors
   const actors: string[] = []
   let level = act
   while (level !== undefined) {
-    if (!isObject(level)) throw new InvalidClaimError('claim "act" is no object')
+    if (!isObject(level)) throw new InvalidClaimError('claim "act" is not an object')
     const sub = textClaim(level, 'sub')
     if (sub.startsWith('user:')) {
-      if (level.act !== undefined || sub === 'user:') throw new InvalidClaimError('claim "act" goes on behind the user')
+      if (level.act !== undefined || sub === 'user:')
+        throw new InvalidClaimError('claim "act" continues after the user')
       return { user: sub.slice('user:'.length), actors }
     }
     if (parseSessionSpiffeId(sub) === null)

@@ -31,7 +31,7 @@ export async function discoverIssuer({ issuer, discoveryURL, dialer, caPEM }: Di
     const answer = await dialer.fetchBytes(address, 'jwks', limits)
     if (answer.status !== 200) continue
     const metadata = parseStrict(answer.bytes)
-    if (!isObject(metadata)) throw new Error('the metadata of the issuer is no JSON object')
+    if (!isObject(metadata)) throw new Error('the metadata of the issuer is not a JSON object')
     if (metadata.issuer !== issuer) throw new Error('the metadata is that of another issuer')
     return metadata
   }

@@ -102,7 +102,9 @@ class JwksSource implements KeySource {
     const { url, clock, log } = this.#options
     this.#fetchedAt = clock.monotonic()
     this.#asking = this.#load()
-      .catch((error: unknown) => log.warn({ url, error: String(error) }, 'keys not refreshed, the old keys stay'))
+      .catch((error: unknown) =>
+        log.warn({ url, error: String(error) }, 'keys could not be refreshed, the old keys stay in use'),
+      )
       .finally(() => {
         this.#asking = null
       })

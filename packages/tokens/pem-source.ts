@@ -40,7 +40,7 @@ export function pemSource(paths: readonly string[], options: PemSourceOptions): 
       },
       onError(error) {
         problem = error
-        log.warn({ path, error: String(error) }, 'key file not read, the old keys stay')
+        log.warn({ path, error: String(error) }, 'key file could not be read, the old keys stay in use')
       },
     }),
   )
@@ -73,7 +73,7 @@ function readSessionKeys(bytes: Uint8Array | null, path: string, algorithms: Rea
   const odd = document.entries.find(([, key]) => !algorithms.has(key.algorithm.name))
   if (odd !== undefined) {
     const names = [...algorithms].join(', ')
-    throw new Error(`${path}: holds a key for ${odd[1].algorithm.name}; only keys for ${names} are taken here`)
+    throw new Error(`${path}: holds a key for ${odd[1].algorithm.name}; only keys for ${names} are accepted here`)
   }
   return document
 }

@@ -19,7 +19,7 @@ test('what is not set is named, with how to set it', async () => {
   await assert.rejects(connect({ gatewayURL, source: fixedToken(token), dpop: true, env: {} }), /set PLAT_IDENTITY_URL/)
   await assert.rejects(connect({ gatewayURL, source: fixedToken('x'), env: {} }), /no session token/)
   const bad = { gatewayURL, source: fixedToken(token), env: {}, dpop: { privateKey: 'secret' } }
-  await assert.rejects(connect(bad), { message: 'dpop.privateKey is no private key in PEM (PKCS8)' })
+  await assert.rejects(connect(bad), { message: 'dpop.privateKey is not a private key in PEM (PKCS8)' })
 })
 
 async function withToken() {

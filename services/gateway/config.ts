@@ -171,7 +171,7 @@ export function gatewaySchema(): Node {
 /** The text of a configuration file, or the one problem that says why there is none. */
 export function readConfigFile(path: string): { kind: 'text'; text: string } | { kind: 'problem'; problem: Problem } {
   try {
-    // Strict: a byte that is no UTF-8 must not pass as a replacement character.
+    // Strict: a byte that is not UTF-8 must not pass as a replacement character.
     return { kind: 'text', text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path)) }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'

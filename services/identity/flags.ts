@@ -41,7 +41,7 @@ export const builtFlags = {
   },
   'signing-key': {
     type: 'string',
-    help: 'Signing key: a path or file URI, followed when it changes. Default /var/run/plat-identity/key.pem when it exists, else a key that dies with the process.',
+    help: 'Signing key: a path or file URI, followed when it changes. Default /var/run/plat-identity/key.pem when it exists, else a temporary key, lost when the process exits.',
   },
   'previous-keys': {
     type: 'list',

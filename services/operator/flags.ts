@@ -125,7 +125,7 @@ export function flagProblems(flags: OperatorFlags): readonly string[] {
   if (flags.context !== '' && flags.kubeconfig === '') problems.push('-context: needs -kubeconfig')
   for (const namespace of [flags.namespace, ...flags['watch-namespaces']].filter((name) => name !== '')) {
     if (!LABEL.test(namespace))
-      problems.push(`${namespace}: is no name of a namespace, see -namespace, -watch-namespaces`)
+      problems.push(`${namespace}: is not a name of a namespace, see -namespace, -watch-namespaces`)
   }
   for (const name of ['identity-url', 'gateway-url'] as const) {
     const url = URL.parse(flags[name])

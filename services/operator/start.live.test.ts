@@ -60,7 +60,7 @@ test('a status is written after the rendering of what it speaks of', async (t) =
   server.put(SERVER, { ...server.get(SERVER), ...spec('b') })
   const patches = () => server.seen.filter((asked) => asked === `PATCH ${OUT}/configmaps/plat-upstreams`).length
   await until(() => patches() === 2, 'the second rendering begins')
-  // A change of nothing but a label is no reason to speak of what is not rendered yet.
+  // A change of nothing but a label is not a reason to speak of what is not rendered yet.
   server.put(SERVER, { ...server.get(SERVER), metadata: { labels: { a: 'b' } } })
   server.put(`${API}/namespaces/team/mcpservers/other`, spec('c'))
   assert.equal(written(), before)

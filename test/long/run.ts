@@ -10,7 +10,7 @@ const BAR_WIDTH = 40
 const MIB = 1024 * 1024
 /** Allowed memory growth after the first tenth of the run; a leak of 64 bytes per request exceeds it after a million requests. */
 const GROWTH_BYTES = 48 * MIB
-/** A shorter run is all warm-up: a young process still compiles, and that is no slope. */
+/** A shorter run is all warm-up: a young process still compiles, and that is not a slope. */
 const SLOPE_COUNT = 500_000
 
 /** Malformed requests against a real gateway: `npm run long -- -only malformed`, or this file with its flags. */

@@ -37,7 +37,7 @@ test('a comment of several lines and a test inside a test count', () => {
   )
 })
 
-test('a string or another comment is no citation', () => {
+test('a string or another comment is not a citation', () => {
   assert.deepEqual(citationsOf('x.test.ts', inTest("const a = 'D1.mint.a' // D1.mint.c is elsewhere")), [])
 })
 

@@ -33,7 +33,7 @@ async function readCapture(file: string): Promise<string> {
     return await readFile(file, 'utf8')
   } catch {
     throw new CommandError(
-      `${file}: cannot be read; captures stand in <captureArgs.dir>/<namespace>/<xx>/<argsSha256>.cap`,
+      `${file}: cannot be read; captures are in <captureArgs.dir>/<namespace>/<xx>/<argsSha256>.cap`,
       2,
     )
   }

@@ -21,7 +21,7 @@ export async function auditTail(options: AuditTailOptions, output: Output, stop?
     for await (const line of tailLedger(path, { last: Number(lines), ...more })) output.out(print(line))
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-    throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is another`)
+    throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is wrong`)
   }
   return 0
 }

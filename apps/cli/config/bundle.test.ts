@@ -66,5 +66,5 @@ test('what cannot become a bundle is one line that says why', async () => {
   await assert.rejects(make({ keys: [join(folder, 'none.pem')] }), /none\.pem: cannot be read/)
   await assert.rejects(make({ folder: join(folder, 'none') }), /no such file/)
   await symlink('/etc/passwd', join(folder, 'link'))
-  await assert.rejects(make(), /link: is no regular file/)
+  await assert.rejects(make(), /link: is not a regular file/)
 })

@@ -17,7 +17,7 @@ export interface MakeBundle {
   readonly clock: Clock
 }
 
-/** Packs and signs the files of a folder (docs/spec/gateway.md, `configBundle`). Hidden files stay behind; whatever else is no plain file is refused. */
+/** Packs and signs the files of a folder (docs/spec/gateway.md, `configBundle`). Hidden files stay behind; whatever else is not a plain file is refused. */
 export async function makeBundle(options: MakeBundle, output: Output): Promise<number> {
   const { folder, issuer, keys, out, clock } = options
   const revision = /^[1-9]\d{0,15}$/.test(options.revision) ? Number(options.revision) : Number.NaN
@@ -53,7 +53,7 @@ async function filesOf(folder: string): Promise<{ name: string; bytes: Uint8Arra
       .split(sep)
       .join('/')
     if (entry.isDirectory() || name.split('/').some((part) => part.startsWith('.'))) continue
-    if (!entry.isFile()) throw new Error(`${path}: is no regular file`)
+    if (!entry.isFile()) throw new Error(`${path}: is not a regular file`)
     files.push({ name, bytes: await readFile(path) })
   }
   return files.toSorted((a, b) => (a.name < b.name ? -1 : 1))

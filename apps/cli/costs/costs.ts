@@ -46,7 +46,7 @@ export async function costs({ path, output: format }: CostsOptions, output: Outp
     for await (const { rec } of tailLedger(path)) book.see(rec)
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-    throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is another`)
+    throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is wrong`)
   }
   const rows = book.rows()
   const shown = rows.some(({ energy }) => energy !== undefined) ? { ...columns, ...estimated } : columns

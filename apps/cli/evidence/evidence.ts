@@ -32,7 +32,7 @@ export async function evidenceCreate(options: CreateOptions, output: Output): Pr
     WISHES.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]] as const])),
   )
   const made = await adminLong(env, '/v1/evidence', wish)
-  if (!isView(made)) throw new CommandError('the gateway answered with something that is no evidence object')
+  if (!isView(made)) throw new CommandError('the response of the gateway is not an evidence object')
   if (options.output !== 'table') printData(output, options.output, made)
   else {
     const { id, records, from, to, anchored } = made

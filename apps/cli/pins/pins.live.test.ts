@@ -127,10 +127,10 @@ test('an unknown server, an unknown tool and an invalid name are reported in one
   await assert.rejects(show('nobody'), /no such server/)
   await assert.rejects(show('notes', 'gone'), /has no tool of this name/)
   await assert.rejects(accept('notes', 'gone'), /has no tool "gone"; see plat pins show/)
-  await assert.rejects(show('a/b/c'), /is no server: write its name/)
+  await assert.rejects(show('a/b/c'), /is not a server: write its name/)
 })
 
-test('a definition that is no Unicode text is never accepted, and the others are', async () => {
+test('a definition that is not Unicode text is never accepted, and the others are', async () => {
   offered = `${offered}, {"name":"odd","description":"\\ud800"}, {"name":"late"}`
   await asked('notes')
   const { code, text } = await accept('notes')

@@ -63,7 +63,7 @@ async function showTool(
   output: Output,
 ): Promise<number> {
   const found = await admin(env, 'GET', `${pathOf(server)}/definition?tool=${encodeURIComponent(tool)}`)
-  if (!isToolDefinitions(found)) throw new CommandError('the gateway answered with something that is no definition')
+  if (!isToolDefinitions(found)) throw new CommandError('the response of the gateway is not a definition')
   if (format !== 'table') {
     printData(output, format, found)
     return 0
@@ -158,14 +158,14 @@ function named({ id, tools }: ServerPinsDetail, tool: string): ToolPinView {
 async function detail(env: HomeEnv, server: string): Promise<ServerPinsDetail> {
   const answer = await admin(env, 'GET', pathOf(server))
   if (isServerPinsDetail(answer)) return answer
-  throw new CommandError('the gateway answered with something that is no list of pins')
+  throw new CommandError('the response of the gateway is not a list of pins')
 }
 
 /** A server without a namespace is of `default`. */
 function pathOf(server: string): string {
   const [namespace = '', name = '', ...rest] = server.includes('/') ? server.split('/') : ['default', server]
   if (namespace === '' || name === '' || rest.length > 0) {
-    throw new CommandError(`${JSON.stringify(server)} is no server: write its name, or <namespace>/<name>`, 2)
+    throw new CommandError(`${JSON.stringify(server)} is not a server: write its name, or <namespace>/<name>`, 2)
   }
   return `/v1/pins/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`
 }

@@ -46,7 +46,7 @@ export async function policySimulate(
     for (let cursor: string | null = ''; cursor !== null; ) {
       const body: object = cursor === '' ? asked : { ...asked, cursor }
       const page = await admin(env, 'POST', '/v1/policies/simulate', body)
-      if (!isSimulation(page)) throw new CommandError('the gateway answered with something that is no simulation')
+      if (!isSimulation(page)) throw new CommandError('the response of the gateway is not a simulation')
       counts = sum(counts, page.counts)
       items.push(...page.items.slice(0, MAX_LISTED - items.length))
       if (page.through !== null) bar.show(Date.parse(page.through.at) - from, now - from)

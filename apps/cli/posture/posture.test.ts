@@ -35,6 +35,6 @@ test('risks are reported by ID until they are accepted or fixed, and set the exi
 
 test('an accepted risk that no longer exists is reported, and so is an invalid file', async () => {
   const { said } = await told({ posture: { accept: ['slow-reload'] } })
-  assert.match(said[0] ?? '', /^posture\.accept: slow-reload is no risk/)
+  assert.match(said[0] ?? '', /^posture\.accept: slow-reload is not a risk/)
   await assert.rejects(told({ posture: { accept: ['nonsense'] } }), /posture\.accept\[0\]: no such check/)
 })

@@ -17,7 +17,7 @@ const RISKY = 3
 export async function posture({ path, dir, output: format }: PostureOptions, output: Output): Promise<number> {
   const file = path ?? (await findHome(dir)).home.gatewayConfig
   const typed = gatewayConfig(file)
-  for (const id of idleAccepts(typed)) output.err(`posture.accept: ${id} is no risk of this file any more`)
+  for (const id of idleAccepts(typed)) output.err(`posture.accept: ${id} is not a risk of this file any more`)
   const found = findings(typed)
   if (found.length === 0 && format === 'table') output.out(`no risks: ${file}`)
   else {

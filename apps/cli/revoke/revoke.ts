@@ -86,7 +86,7 @@ export async function revocationsLift(
 export async function askToRevoke(env: HomeEnv, asked: RevocationRequest): Promise<RevocationView> {
   const answer = await admin(env, 'POST', '/v1/revocations', asked)
   if (isRevocationView(answer)) return answer
-  throw new CommandError('the gateway answered with something that is no revocation')
+  throw new CommandError('the response of the gateway is not a revocation')
 }
 
 const SCOPES = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant']

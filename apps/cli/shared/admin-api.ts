@@ -35,7 +35,7 @@ export async function admin(
   return await jsonOf(await accepted(env, path, { method, body, answerMs: ANSWER_MS }))
 }
 
-/** The same for what takes long and is no JSON. */
+/** The same for what takes long and is not JSON. */
 export async function adminBytes(env: HomeEnv, path: string): Promise<Uint8Array> {
   const response = await accepted(env, path, { method: 'GET', body: undefined, answerMs: LONG_ANSWER_MS })
   return await response.bytes()
@@ -68,7 +68,7 @@ async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: 
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(answerMs),
   }).catch(() => {
-    throw new GatewayUnreachableError(`the gateway at ${env.PLAT_ADMIN_URL} does not answer; start it with plat up`)
+    throw new GatewayUnreachableError(`the gateway at ${env.PLAT_ADMIN_URL} does not respond; start it with plat up`)
   })
   if (response.ok) return response
   const answer = await jsonOf(response)
@@ -106,7 +106,7 @@ export async function adminList<T>(env: HomeEnv, path: string, isItem: (item: un
     const more: string = cursor === '' ? '' : `${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`
     const answer = await admin(env, 'GET', path + more)
     if (typeof answer !== 'object' || answer === null || !('items' in answer) || !Array.isArray(answer.items)) {
-      throw new CommandError('the gateway answered with something that is no list')
+      throw new CommandError('the response of the gateway is not a list')
     }
     for (const item of answer.items.filter(isItem)) found.push(item)
     cursor = 'nextCursor' in answer && typeof answer.nextCursor === 'string' ? answer.nextCursor : null

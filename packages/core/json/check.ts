@@ -120,7 +120,7 @@ function isExact(input: Uint8Array | string): boolean {
 /**
  * Looks for two members of one name, nesting that is too deep and numbers that are too long. Null: there is none, if the bytes are JSON.
  * A number: the same, if the parsed value has so many members, all objects together; of two members of one name it would keep one.
- * @throws SyntaxError on some of what is no JSON
+ * @throws SyntaxError on some of what is not JSON
  */
 function uncomparedNames(bytes: Uint8Array, options: JsonOptions | undefined): number | typeof NOT_STRICT | null {
   names.reset(bytes, options?.maxMembers ?? ANY_MEMBERS, true)
@@ -229,7 +229,7 @@ function scan(bytes: Uint8Array, maxDepth: number): number {
   }
 }
 
-/** First byte from `at` on that is no JSON whitespace. */
+/** First byte from `at` on that is not JSON whitespace. */
 export function skipSpace(bytes: Uint8Array, at: number): number {
   let next = at
   while (next < bytes.length && isSpace(bytes[next] ?? 0)) next++

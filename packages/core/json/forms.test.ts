@@ -191,7 +191,7 @@ test('exact numbers behind escaped names are kept', () => {
   assert.deepEqual(JSON.stringify(parseLossless(text)), text.replace('\\u007F', '\u007f'))
 })
 
-test('what is no JSON stays none, wherever an exact number is in it', () => {
+test('what is not JSON stays none, wherever an exact number is in it', () => {
   for (const text of [
     ...['{1.0:2}', '{1.0 : 2}', '[1.0.0]', '[01.0]', '[1.0e]', '[-]', '[--0]', '[1.0 1.0]', '1.0x', '"a"1.0', '[1.0'],
     ...['{"a":1.0,1.0:1}', '-01', '.50', '1.', '+1.0', '[1e5e5]', '["\u007f" 1.0', '[1.0,]'],
@@ -201,7 +201,7 @@ test('what is no JSON stays none, wherever an exact number is in it', () => {
   }
 })
 
-test('a text that is no Unicode is kept beside exact numbers', () => {
+test('a text that is not Unicode is kept beside exact numbers', () => {
   assert.equal(JSON.stringify(parseLossless('["\ud800x",1.0]')), '["\\ud800x",1.0]')
   assert.throws(() => parseLossless('["\\\ud800",1.0]'), SyntaxError)
 })

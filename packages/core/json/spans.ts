@@ -15,7 +15,7 @@ const CLOSE_OBJECT = 0x7d
 
 /**
  * The byte range of the value that `path` leads to through nested objects; an empty path is the whole value. Null when a
- * member is missing or a value on the way is no object. The input must have passed `checkJson`.
+ * member is missing or a value on the way is not an object. The input must have passed `checkJson`.
  */
 export function findSpan(bytes: Uint8Array, path: readonly string[]): Span | null {
   let start = skipSpace(bytes, 0)

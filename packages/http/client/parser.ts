@@ -192,7 +192,7 @@ export class ResponseParser {
   #opened(head: ResponseHead): void {
     const { status } = head
     if (status < 200) {
-      if (status === 101) throw new MalformedResponseError('it changes the protocol unasked')
+      if (status === 101) throw new MalformedResponseError('it switches protocols without a request to')
       if (++this.#interim > MAX_INTERIM)
         throw new MalformedResponseError(`more than ${MAX_INTERIM} interim heads come before it`)
       return

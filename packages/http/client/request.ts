@@ -58,7 +58,7 @@ export class RequestHeads {
   #open(method: string, path: string): string {
     if (method === this.#method && path === this.#path) return this.#opening
     if (!TOKEN.test(method) || !TARGET.test(path))
-      throw new TypeError('The method or the path cannot stand in a request.')
+      throw new TypeError('The method or the path is not valid in a request.')
     const opening = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n`
     if (path.length > MAX_KNOWN_LENGTH) return opening
     this.#method = method

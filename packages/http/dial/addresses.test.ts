@@ -112,14 +112,14 @@ test('an allowed range is an exception for all spellings of its addresses, and o
 })
 
 test('the error names a malformed range', () => {
-  assert.throws(() => createAddressCheck(['10.0.0.0/8', '10.0.0.0/33']), /"10\.0\.0\.0\/33" is no address range/)
-  assert.throws(() => createAddressCheck(['example.com']), /"example\.com" is no address range/)
+  assert.throws(() => createAddressCheck(['10.0.0.0/8', '10.0.0.0/33']), /"10\.0\.0\.0\/33" is not an address range/)
+  assert.throws(() => createAddressCheck(['example.com']), /"example\.com" is not an address range/)
 })
 
 test('a range in an ambiguous spelling, with a scope, or of IPv4 inside IPv6 is not accepted', () => {
   const refused = ['010.0.0.0/8', '10/8', '10.1/16', '0xa.0.0.0/8', '10.0.0.0/08', '10.0.0.0', '10.0.0.0/', '']
   for (const cidr of [...refused, 'fe80::1%eth0/64', '::ffff:10.0.0.0/104', '64:ff9b::a00:0/104', '::a00:0/104']) {
-    assert.throws(() => createAddressCheck([cidr]), /is no address range: write it like/, cidr)
+    assert.throws(() => createAddressCheck([cidr]), /is not an address range: write it like/, cidr)
   }
   for (const cidr of ['0.0.0.0/0', '::/0', '::1/128', 'fd00::/8', '10.1.2.3/32']) createAddressCheck([cidr])
 })

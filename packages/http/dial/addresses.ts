@@ -42,7 +42,8 @@ export function createRangeCheck(cidrs: readonly string[]): (address: string) =>
 
 function ranges(cidrs: readonly string[]): Range[] {
   return cidrs.map((cidr) => {
-    if (!isAddressRange(cidr)) throw new Error(`"${cidr}" is no address range: write it like 10.0.0.0/8 or fd00::/8.`)
+    if (!isAddressRange(cidr))
+      throw new Error(`"${cidr}" is not an address range: write it like 10.0.0.0/8 or fd00::/8.`)
     return ipaddr.parseCIDR(cidr)
   })
 }

@@ -56,7 +56,7 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
         head = { status, headers: answered }
         if (wants === undefined || wants(head)) return
         resolve({ ...head, bytes: new Uint8Array(0) })
-        sending.abort(new AbortedError('Its body is not wanted.'))
+        sending.abort(new AbortedError('The body is not read.'))
       },
       onData(bytes) {
         if (answer.size + bytes.length > maxBytes) sending.abort(new ResponseTooLargeError(maxBytes))
@@ -71,7 +71,7 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
         reject(error)
       },
     })
-    const stop = () => sending.abort(new AbortedError('The request is not wanted any more.'))
+    const stop = () => sending.abort(new AbortedError('The request was cancelled.'))
     const cancel = clock.after(timeoutMs, () =>
       sending.abort(new TimeoutError(`No complete answer within ${timeoutMs} ms.`)),
     )

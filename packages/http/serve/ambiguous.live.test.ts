@@ -114,7 +114,7 @@ test('a duplicate header is found in any case and position; a longer name is a d
 })
 
 const framing: Record<string, string> = {
-  'a size that is no number': 'zz\r\n{}\r\n0\r\n\r\n',
+  'a size that is not a number': 'zz\r\n{}\r\n0\r\n\r\n',
   'a size with a sign': '-2\r\n{}\r\n0\r\n\r\n',
   'a size with a prefix': '0x2\r\n{}\r\n0\r\n\r\n',
   'a size after a space': ' 2\r\n{}\r\n0\r\n\r\n',
@@ -201,7 +201,7 @@ test('a request answered before its body ended gets no second response when the 
 })
 
 for (const [what, head] of Object.entries({
-  'what is no request': 'nonsense\r\n\r\n',
+  'what is not a request': 'nonsense\r\n\r\n',
   'an ambiguous head': `${POST}Host: localhost\r\nContent-Length: 3000000\r\n\r\n`,
   'a method that opens a tunnel': 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n',
 })) {

@@ -254,7 +254,7 @@ test('errors name a port in use and a malformed address', async () => {
       listen({ ...options, address: `127.0.0.1:${port}` }),
       /Cannot listen on 127\.0\.0\.1:\d+: the port is in use/,
     )
-    await assert.rejects(listen({ ...options, address: 'localhost' }), /"localhost" is no address to listen on/)
+    await assert.rejects(listen({ ...options, address: 'localhost' }), /"localhost" is not an address to listen on/)
   })
 })
 

@@ -88,7 +88,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const front = new HttpFront(options)
   const address = parseAddress(options.address)
   if (address === null)
-    throw new Error(`"${options.address}" is no address to listen on: write "host:port" or ":port".`)
+    throw new Error(`"${options.address}" is not an address to listen on: write "host:port" or ":port".`)
   await front.mount()
   await front.secure()
   try {

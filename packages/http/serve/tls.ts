@@ -68,7 +68,8 @@ export async function followTls(options: TlsOptions, { use, clock, log }: TlsFol
         else texts.set(path, Buffer.from(bytes))
         if (started) apply()
       },
-      onError: (error) => log.warn({ error: String(error) }, 'TLS certificate not read again, the old one is served'),
+      onError: (error) =>
+        log.warn({ error: String(error) }, 'TLS certificate could not be reloaded, the old one is still served'),
     }),
   )
   const stop = () => {
@@ -111,7 +112,7 @@ function authorities(bundle: Buffer, path: string): string[] {
   try {
     for (const pem of found) new X509Certificate(pem)
   } catch {
-    throw new Error(`${path} holds what is no certificate in PEM`)
+    throw new Error(`${path} holds what is not a certificate in PEM`)
   }
   if (found.length === 0) throw new Error(`${path} holds no certificate in PEM`)
   return found

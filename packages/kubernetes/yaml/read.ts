@@ -122,7 +122,7 @@ class Reader {
 
   #alias(name: string, offset: number): unknown {
     const anchor = this.#anchors.get(name)
-    if (anchor === undefined) throw new YamlError(offset, `*${name}: no such anchor before it`)
+    if (anchor === undefined) throw new YamlError(offset, `*${name}: no anchor of that name before it`)
     if (anchor === 'open') throw new YamlError(offset, `*${name}: the anchor contains itself`)
     this.#nodes += anchor.nodes
     this.#aliased += anchor.nodes
@@ -165,7 +165,7 @@ class Reader {
     const value = this.read(key)
     if (typeof value === 'string') return value
     if (typeof value === 'boolean') return String(value)
-    throw new YamlError(offset, 'a key that is no string: write it in quotes')
+    throw new YamlError(offset, 'a key that is not a string: write it in quotes')
   }
 }
 

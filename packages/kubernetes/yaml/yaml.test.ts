@@ -22,7 +22,7 @@ const vectors: readonly Vector[] = readFileSync(
 
 /** Texts that this parser refuses although sigs.k8s.io/yaml accepts them. */
 const STRICTER =
-  /unsupported tag|duplicate key|a key that is no string|more than one document|infinity and NaN|write it in quotes|not allowed within flow/
+  /unsupported tag|duplicate key|a key that is not a string|more than one document|infinity and NaN|write it in quotes|not allowed within flow/
 
 /** Texts that it accepts although sigs.k8s.io/yaml does not: JSON escapes, and addresses in flow lists. */
 const WIDER: ReadonlySet<string> = new Set(['a: "\\/"', 'a: "\\uD83D\\uDE00"', 'a: "\\ud83d"', 'a: [::1]'])

@@ -102,9 +102,9 @@ test('records omitted, moved or inserted by a holder of the seal key are detecte
     [{ ...parts, lines: lines.toSpliced(3, 1), head: { ...head, records: 6, about: { a: 'b' } } }, /has no proof/],
     [{ ...parts, lines: lines.toReversed() }, /has no proof|out of order/],
     [{ ...parts, lines: [...other.lines.slice(0, 3), ...lines.slice(3)] }, /record 5 does not follow record 4/],
-    [{ ...other, head }, /does not lead to the root/],
+    [{ ...other, head }, /is not included under the root/],
     [{ ...parts, proofs: [] }, /record 8 has no proof/],
-    [{ ...parts, proofs: proofs.map((proof) => ({ ...proof, inclusion: [] })) }, /does not lead to the root/],
+    [{ ...parts, proofs: proofs.map((proof) => ({ ...proof, inclusion: [] })) }, /is not included under the root/],
     [{ ...parts, head: { ...head, from: 3 } }, /missing|outside/],
     [{ ...parts, head: { ...head, from: 3, about: { a: 'b' } } }, /record 2 is outside of its range/],
     [{ ...parts, head: { ...head, checkpoint: other.head.checkpoint } }, /the checkpoint is of another ledger/],
@@ -154,5 +154,5 @@ test('an object whose line counts differ from its head is refused', async () => 
       `it holds ${others.length} records, and not ${head.records} as it says`,
     )
   const large = { ...head, by: 'a'.repeat(1024 * 1024) }
-  assert.equal(await judged({ ...parts, head: large }), 'its first line is no head of an evidence object')
+  assert.equal(await judged({ ...parts, head: large }), 'its first line is not a head of an evidence object')
 })

@@ -93,7 +93,7 @@ async function scan(
         const isAnchor = text.includes(ANCHOR_MARK)
         if (!isIn && !isAnchor) return true
         const line = jsonOf(text)
-        if (line === null) throw new Error('the ledger has a line that is no record; look with: plat audit verify')
+        if (line === null) throw new Error('the ledger has a line that is not a record; look with: plat audit verify')
         if (isAnchor && isLogAnchor(line.rec)) anchors.push(line.rec)
         isIn &&= line.seq <= upTo && (to === null || !isPast(line, to))
         if (!isIn) return true
@@ -127,7 +127,7 @@ function prove(path: string, wanted: readonly Wanted[], checkpoint: Members): re
       const inclusion = inclusionPath(tree.node, seq, size)
       const raw = readRawLine(Buffer.from(line), 0, line.length)
       if (typeof raw === 'string' || rootOfPath(leafHash(line), seq, size, inclusion) !== checkpoint.root) {
-        throw new Error(`record ${seq} does not lead to the root of the checkpoint; look with: plat audit verify`)
+        throw new Error(`record ${seq} is not included under the root of the checkpoint; look with: plat audit verify`)
       }
       return { seq, inclusion: inclusion.map((hash) => hash.toString('hex')) }
     })

@@ -62,7 +62,7 @@ function partsOf(bytes: Buffer): Parts | string {
     return 'it is no evidence object: a head, records, proofs and a seal are needed, a line each'
   }
   const head = headEnd > MAX_LINE_BYTES ? null : readEvidenceHead(bytes.toString('utf8', 0, headEnd))
-  if (head === null) return 'its first line is no head of an evidence object'
+  if (head === null) return 'its first line is not a head of an evidence object'
   const proofs = readProofs(bytes.toString('utf8', proofStart, sealStart - 1))
   if (proofs === null) return 'its last line but one holds no proofs'
   const seal = bytes.toString('utf8', sealStart, end)
@@ -75,7 +75,7 @@ function bufferOf(bytes: Uint8Array): Buffer {
 
 async function sealFault({ head, body, seal: text }: Parts, { keys }: Trust): Promise<string | null> {
   const seal = readSealLine(text)
-  if (seal === null) return 'its last line is no seal'
+  if (seal === null) return 'its last line is not a seal'
   if (seal.sha256 !== (await slicedSha256(body)) || seal.id !== head.id || seal.ledgerId !== head.ledgerId) {
     return 'the seal is about something else: the object was changed'
   }
@@ -135,7 +135,7 @@ async function linesFault(
     const inclusion = proofs.get(seq)?.inclusion.map((one) => Buffer.from(one, 'hex'))
     if (inclusion === undefined) return `record ${seq} has no proof`
     if (rootOfPath(leafHash(records.subarray(start, end)), seq, checkpoint.size, inclusion) !== checkpoint.root) {
-      return `record ${seq} does not lead to the root of the checkpoint`
+      return `record ${seq} is not included under the root of the checkpoint`
     }
   }
   return null

@@ -101,7 +101,7 @@ function inclusionFault({ entry, index, size, inclusion }: LogProof, logNote: Si
   const path = inclusion.map((one) => Buffer.from(one, 'hex'))
   const root = rootOfPath(leafHash(Buffer.from(entry, 'base64')), index, size, path)
   if (root === logNote.root && size === logNote.size) return null
-  return "the entry does not lead to the root of the log's checkpoint"
+  return "the entry is not included under the root of the log's checkpoint"
 }
 
 /** Returns hash and signature of an entry: Rekor's `hashedrekord` (0.0.1 and 0.0.2) and `rekord` (0.0.1). */

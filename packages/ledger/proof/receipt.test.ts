@@ -104,9 +104,9 @@ test('a modified receipt is refused, and so is one of another key', async () => 
   const cases = [
     { wrong: { ...receipt, line: receipt.line.replace('alice', 'mallory') }, what: /hash does not match/ },
     { wrong: { ...receipt, line: other.line }, what: /record 18, not 17/ },
-    { wrong: { ...receipt, line: other.line, seq: 18 }, what: /does not lead/ },
-    { wrong: { ...receipt, inclusion: other.inclusion.toReversed() }, what: /does not lead/ },
-    { wrong: { ...receipt, inclusion: receipt.inclusion.slice(1) }, what: /does not lead/ },
+    { wrong: { ...receipt, line: other.line, seq: 18 }, what: /is not included/ },
+    { wrong: { ...receipt, inclusion: other.inclusion.toReversed() }, what: /is not included/ },
+    { wrong: { ...receipt, inclusion: receipt.inclusion.slice(1) }, what: /is not included/ },
     { wrong: { ...receipt, checkpoint: { ...receipt.checkpoint, root: 'a'.repeat(64) } }, what: /do not say the same/ },
     { wrong: { ...receipt, inclusion: 'none' }, what: /no receipt/ },
     { wrong: null, what: /no receipt/ },
@@ -123,7 +123,7 @@ test('a damaged tree beside the ledger yields no receipt', async () => {
   const nodes = readFileSync(treePath(file))
   nodes.fill(7, 32, 64)
   writeFileSync(treePath(file), nodes)
-  await assert.rejects(receiptBeside(file, 0), /does not lead to the root/)
+  await assert.rejects(receiptBeside(file, 0), /is not included under the root/)
 })
 
 test('a ledger that was restored to an older state, or replaced, is refused', async () => {

@@ -98,7 +98,7 @@ function receiptOf(seq: number, line: Buffer, checkpoint: Members, node: ReadNod
   const size = sizeOf(checkpoint)
   const path = inclusionPath(node, seq, size)
   if (rootOfPath(leafHash(line), seq, size, path) !== checkpoint.root) {
-    throw new Error(`record ${seq} does not lead to the root of the last checkpoint; look with: plat audit verify`)
+    throw new Error(`record ${seq} is not included under the root of the last checkpoint; look with: plat audit verify`)
   }
   return { seq, line: line.toString(), checkpoint, inclusion: path.map((hash) => hash.toString('hex')) }
 }
@@ -137,7 +137,7 @@ export function verifyReceipt(receipt: unknown, trust: Trust | null): ReceiptFin
   if (typeof signed === 'string') return signed
   const path = inclusion.map((hash) => Buffer.from(hash, 'hex'))
   const root = rootOfPath(leafHash(bytes), seq, checkpoint.size, path)
-  if (root !== checkpoint.root) return 'the record does not lead to the root of the checkpoint'
+  if (root !== checkpoint.root) return 'the record is not included under the root of the checkpoint'
   return { seq, hash: line.hash, ledgerId: checkpoint.ledgerId, size: checkpoint.size, signed }
 }
 

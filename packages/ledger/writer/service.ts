@@ -22,7 +22,7 @@ export async function openServiceLedger(path: string, { clock, ids, log }: Servi
       poisoned: (reason: string, retryMs: number) =>
         log.error({ reason, retryMs }, 'the audit ledger cannot be written; nothing is issued'),
       recovered: (unrecorded: number) =>
-        log.warn({ unrecorded }, 'the audit ledger is written again; the gap is recorded'),
+        log.warn({ unrecorded }, 'the audit ledger can be written again; the gap is recorded'),
     }
     const onHeadFault = (reason: string) =>
       log.error({ path, reason }, 'the head of the audit ledger cannot be kept beside it')

@@ -88,11 +88,11 @@ function isCedar(value: unknown): value is CedarValue {
 function toCedar(_name: string, value: unknown, context: { readonly source?: string }): unknown {
   if (typeof value === 'number') return numberOf(context.source ?? String(value))
   if (value === null) return {}
-  if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('a text is no Unicode')
+  if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('a text is not Unicode')
   if (typeof value !== 'object' || Array.isArray(value)) return value
   for (const name of Object.keys(value)) {
     if (ESCAPES.has(name)) throw new TypeError(`the member ${name} cannot be represented in Cedar`)
-    if (!name.isWellFormed()) throw new TypeError('the name of a member is no Unicode')
+    if (!name.isWellFormed()) throw new TypeError('the name of a member is not Unicode')
   }
   return value
 }

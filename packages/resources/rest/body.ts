@@ -24,7 +24,7 @@ export function readJson(body: Uint8Array): unknown {
   try {
     return parseStrict(body)
   } catch (error) {
-    throw new RestError(400, `the body is no JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
+    throw new RestError(400, `the body is not JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
   }
 }
 
@@ -62,7 +62,7 @@ const NOT_KEPT = ['finalizers', 'ownerReferences', 'deletionTimestamp', 'deletio
  */
 export function readSent(value: unknown, target: Target, query: URLSearchParams, freshName: () => string): Sent {
   const { kind } = target
-  if (!isRecord(value)) throw new RestError(400, 'the body is no object')
+  if (!isRecord(value)) throw new RestError(400, 'the body is not an object')
   expectType(kind, value)
   const metadata = isRecord(value.metadata) ? value.metadata : {}
   const name = nameOf(metadata, target, freshName)

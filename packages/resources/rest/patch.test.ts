@@ -31,8 +31,8 @@ test('elements of lists are added, removed, replaced and moved', () => {
 test('a replacement requires an existing target', () => {
   assert.deepEqual(jsonPatch({ a: 1 }, [{ op: 'replace', path: '', value: 2 }]), 2)
   assert.match(refusal({}, [{ op: 'replace', path: '/a', value: 1 }]), /^422 .*there is no "a"/)
-  assert.match(refusal({ a: [1] }, [{ op: 'replace', path: '/a/1', value: 1 }]), /^422 .*"1" is no place/)
-  assert.match(refusal({ a: [1] }, [{ op: 'replace', path: '/a/-', value: 1 }]), /^422 .*"-" is no place/)
+  assert.match(refusal({ a: [1] }, [{ op: 'replace', path: '/a/1', value: 1 }]), /^422 .*"1" is not a place/)
+  assert.match(refusal({ a: [1] }, [{ op: 'replace', path: '/a/-', value: 1 }]), /^422 .*"-" is not a place/)
   const named = jsonPatch(JSON.parse('{"__proto__":1}'), [{ op: 'replace', path: '/__proto__', value: 2 }])
   assert.equal(JSON.stringify(named), '{"__proto__":2}')
 })

@@ -48,7 +48,7 @@ interface Root {
 }
 
 function apply(root: Root, operation: unknown, at: string): void {
-  if (!isRecord(operation)) throw new RestError(400, `${at}: is no object`)
+  if (!isRecord(operation)) throw new RestError(400, `${at}: is not an object`)
   const { op, value } = operation
   const path = pointer(operation.path, `${at}: path`)
   const given = () => {
@@ -70,7 +70,7 @@ function apply(root: Root, operation: unknown, at: string): void {
 /** Splits a JSON pointer (RFC 6901) into steps. */
 function pointer(text: unknown, at: string): readonly string[] {
   if (typeof text !== 'string' || (text !== '' && !text.startsWith('/'))) {
-    throw new RestError(400, `${at}: is no JSON pointer, such as /spec/tier`)
+    throw new RestError(400, `${at}: is not a JSON pointer, such as /spec/tier`)
   }
   const steps = text.split('/').slice(1)
   if (steps.length > DEPTH_MAX) throw new RestError(400, `${at}: is deeper than ${DEPTH_MAX}`)
@@ -172,7 +172,7 @@ function spend(root: Root, cost: number, at: string): void {
 
 function indexOf(step: string, max: number, at: string): number {
   const index = /^(0|[1-9]\d{0,8})$/.test(step) ? Number(step) : -1
-  if (index < 0 || index > max) throw unfit(`${at}: "${step}" is no place in a list whose last is ${max}`)
+  if (index < 0 || index > max) throw unfit(`${at}: "${step}" is not a place in a list whose last is ${max}`)
   return index
 }
 

@@ -205,7 +205,7 @@ function dryRunOf(values: readonly unknown[]): boolean {
 /** Parses DeleteOptions, which are optional. */
 function deletionOf(request: RestRequest) {
   const value = request.body.length === 0 ? {} : readValue(request)
-  if (!isRecord(value)) throw new RestError(400, 'the body is no DeleteOptions')
+  if (!isRecord(value)) throw new RestError(400, 'the body is not a DeleteOptions')
   const { uid, resourceVersion } = isRecord(value.preconditions) ? value.preconditions : {}
   const inBody = Array.isArray(value.dryRun) ? dryRunOf(value.dryRun) : false
   return {

@@ -254,7 +254,7 @@ class ClusterObjects implements KubernetesStore {
     try {
       const { body } = await this.#options.api.ask(request)
       const object = this.#resource(kind, body)
-      if (object === null) throw new KubernetesApiError(`${request.path}: the answer is no ${kind}`, 0)
+      if (object === null) throw new KubernetesApiError(`${request.path}: the answer is not a ${kind}`, 0)
       return { kind: 'applied', object }
     } catch (error) {
       if (!(error instanceof KubernetesApiError)) throw error

@@ -44,7 +44,7 @@ export function checkItems(items: readonly HoldItem[]): void {
 /** Throws RangeError unless the amount is a whole number from 0 on. */
 export function checkAmount(amount: number, what: string): void {
   if (!Number.isSafeInteger(amount) || amount < 0)
-    throw new RangeError(`${what} ${amount} is no whole number from 0 on`)
+    throw new RangeError(`${what} ${amount} is not a whole number from 0 on`)
 }
 
 /** Returns the amount spent of each key of a hold: the reported one, or the whole. */

@@ -25,7 +25,9 @@ export function windowEnd(window: string, zone = 'UTC'): number | null {
   if (seconds !== null) return (Number(seconds[1]) + Number(seconds[2])) * 1000
   if (DAY.test(window)) return startOf(Temporal.PlainDate.from(window).add({ days: 1 }), zone)
   if (MONTH.test(window)) return startOf(Temporal.PlainDate.from(`${window}-01`).add({ months: 1 }), zone)
-  throw new RangeError(`${JSON.stringify(window)} is no window: a day, a month, life, or a count of minutes or seconds`)
+  throw new RangeError(
+    `${JSON.stringify(window)} is not a window: a day, a month, life, or a count of minutes or seconds`,
+  )
 }
 
 /** Days and months of one zone, as windows. The last day is cached: most calls are on the same one. */

@@ -165,7 +165,7 @@ export class Database {
 
   async #pooled(): Promise<PoolClient> {
     if (this.#pool.waitingCount >= MAX_WAITING)
-      throw new StateUnreachableError('too many requests wait for the state database')
+      throw new StateUnreachableError('too many requests are queued for the state database')
     try {
       return await this.#pool.connect()
     } catch (cause) {
@@ -252,7 +252,7 @@ function unquoted(name: string): string {
 function unreachable(cause: unknown): StateUnreachableError {
   if (cause instanceof StateUnreachableError) return cause
   const stage = isRefused(cause) ? 'refused' : 'unknown'
-  return new StateUnreachableError(`the state database does not answer: ${reasonOf(cause)}`, { stage, cause })
+  return new StateUnreachableError(`the state database does not respond: ${reasonOf(cause)}`, { stage, cause })
 }
 
 /** Returns whether another transaction held a lock too long; the batch was rolled back. */

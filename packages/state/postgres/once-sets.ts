@@ -81,13 +81,13 @@ class PostgresOnceSets implements OnceSets {
   /** Returns the first column of the first row; null without a row. */
   async one(statement: string, values: readonly unknown[]): Promise<string | null> {
     if (this.#pool.waitingCount >= MAX_WAITING)
-      throw new StateUnreachableError('too many requests wait for the state database')
+      throw new StateUnreachableError('too many requests are queued for the state database')
     try {
       await this.#schema()
       const answer = await this.#pool.query<{ value: string }>(statement, [...values])
       return answer.rows[0]?.value ?? null
     } catch (error) {
-      throw new StateUnreachableError(`the state database does not answer: ${reasonOf(error)}`)
+      throw new StateUnreachableError(`the state database does not respond: ${reasonOf(error)}`)
     }
   }
 

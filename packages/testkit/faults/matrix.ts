@@ -98,7 +98,7 @@ async function runJournal({ kernel, path, rounds, what }: Run): Promise<number> 
   for (let round = 0; round < rounds; round++) await Promise.all([append(), append()])
   const holdsAll = async (files: ReadonlyMap<string, Buffer>, when: string) => {
     const found = await eventsIn(files, path)
-    assert.equal(new Set(found).size, found.length, `${what}: an event is there twice ${when}`)
+    assert.equal(new Set(found).size, found.length, `${what}: an eventis listed twice ${when}`)
     for (const event of acknowledged) assert.ok(found.includes(event), `${what}: event ${event} is lost ${when}`)
   }
   await holdsAll(kernel.afterPowerCut(), 'after a power cut')

@@ -161,7 +161,7 @@ async function installPrograms(dir: string): Promise<string> {
   const target = path.join(dir, 'programs')
   await linkTree(path.join(source, 'native'), path.join(target, 'native'))
   const links: unknown = JSON.parse(await fs.readFile(path.join(source, 'native/pg-symlinks.json'), 'utf8'))
-  if (!Array.isArray(links)) throw new Error(`${name}: pg-symlinks.json is no list`)
+  if (!Array.isArray(links)) throw new Error(`${name}: pg-symlinks.json is not a list`)
   for (const link of links) {
     const at = path.join(target, String(link.target))
     await fs.symlink(path.relative(path.dirname(at), path.join(target, String(link.source))), at)

@@ -86,7 +86,7 @@ class DpopVerifier implements ProofVerifier {
     if (second !== undefined) return bad('the header DPoP must come once')
     if (text.length > MAX_PROOF_CHARS) return bad('the proof is too long')
     const jws = parseJws(text)
-    if ('kind' in jws) return bad('the proof is no well-formed compact JWS')
+    if ('kind' in jws) return bad('the proof is not a well-formed compact JWS')
     const key = keyOf(jws)
     if ('kind' in key) return key
     if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return bad('the signature of the proof is wrong')
@@ -134,7 +134,7 @@ function keyOf({ header }: Jws): PublicKey | ProofFault {
     return bad(`"alg" of the proof must be one of ${DPOP_ALGORITHMS.join(', ')}`)
   }
   const key = readPublicJwk(header.members.jwk)
-  if (key === null) return bad('"jwk" of the proof is no public key that is accepted')
+  if (key === null) return bad('"jwk" of the proof is not a public key that is accepted')
   // The key determines the algorithm; the header must agree.
   return key.algorithm.name === header.alg ? key : bad('"alg" of the proof is not for the key in "jwk"')
 }

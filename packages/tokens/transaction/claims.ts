@@ -28,7 +28,7 @@ export function decodeTransaction(payload: Members, keyThumbprint = ''): Transac
     return fault('malformed', '"txn" is missing or too long')
   if (!isObject(tctx)) return fault('malformed', '"tctx" is missing')
   const name = typeof sub === 'string' ? parseSessionSpiffeId(sub) : null
-  if (name === null) return fault('binding', '"sub" is no session')
+  if (name === null) return fault('binding', '"sub" is not a session')
   const caller = decodeClaims(
     {
       iss: payload.iss ?? 'transaction token',

@@ -77,7 +77,7 @@ test('each kind has its class', () => {
   assert.equal(of('upstream_credential') instanceof AccountNeededError, false)
 })
 
-test('what upstreams say of themselves is no denial', () => {
+test('what upstreams say of themselves is not a denial', () => {
   const others = [
     new Error('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) }),
     { status: 429, error: { message: 'slow down', code: 'rate_limit_exceeded' } },

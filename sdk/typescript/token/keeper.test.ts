@@ -118,7 +118,7 @@ test('an expired token, one of another kind and one of another key are not sent'
   await pass(clock, 5_000)
   await expired
   source.claims = { sub: 'spiffe://elsewhere/x' }
-  await assert.rejects(keeper.current(), /not a session token: claim "sub" is no session/)
+  await assert.rejects(keeper.current(), /not a session token: claim "sub" is not a session/)
   source.claims = { cnf: { jkt: testProver().jkt } }
   await assert.rejects(keeper.current(), /bound to another key: give the private key as dpop\.privateKey/)
 })

@@ -55,6 +55,6 @@ function keyIn(pem: string) {
     return createPrivateKey(pem)
   } catch {
     // The message of OpenSSL may quote the input.
-    throw new PlatError('dpop.privateKey is no private key in PEM (PKCS8)')
+    throw new PlatError('dpop.privateKey is not a private key in PEM (PKCS8)')
   }
 }

@@ -106,7 +106,7 @@ export class Broker {
       if (body !== null) return { status, body }
       log.error({ path, status }, 'the broker sent no JSON object')
     } catch (error) {
-      log.error({ path, error: dialFault(error) }, 'the broker was not reached')
+      log.error({ path, error: dialFault(error) }, 'the broker could not be reached')
     }
     throw unavailable()
   }
@@ -122,7 +122,7 @@ export class Broker {
 
   /** Includes 401: a wrong broker token between the services is not the workload's fault. */
   #strange(status: number, path: string): CodedRefusalError {
-    this.#options.log.error({ path, status }, 'the broker gave no answer that helps')
+    this.#options.log.error({ path, status }, 'the broker sent an unexpected response')
     return unavailable()
   }
 }

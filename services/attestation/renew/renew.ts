@@ -114,7 +114,7 @@ async function endAfter(parts: RenewParts, release: Release, error: unknown): Pr
   const why = error instanceof CodedRefusalError ? error.code : ''
   if (!isVerdict(why)) return
   await parts.releases.end(release, why).catch((fault: unknown) => {
-    parts.log.error({ err: fault, releaseId: release.id }, 'the end of a renewal was not written')
+    parts.log.error({ err: fault, releaseId: release.id }, 'the end of a renewal was not recorded')
   })
   await recordDone(parts, 'end', release, { reason: why }).catch(() => {})
   // The session is revoked already when that is the reason.

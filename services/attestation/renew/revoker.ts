@@ -39,7 +39,7 @@ export class Revoker {
     if (this.#options.url === '' || release.holder === null) return
     if (this.#waiting.has(release.id)) return
     if (this.#pool.acquire(release.name.namespace) !== null) {
-      this.#options.log.error({ releaseId: release.id }, 'too many revocations wait: one is left out')
+      this.#options.log.error({ releaseId: release.id }, 'too many revocations are queued: one is dropped')
       return
     }
     this.#waiting.set(release.id, { release, why })
@@ -78,9 +78,9 @@ export class Revoker {
         timeoutMs: TIMEOUT_MS,
       })
       if (status === 201) return true
-      log.error({ status, releaseId: id }, 'the gateway did not take a revocation')
+      log.error({ status, releaseId: id }, 'the gateway did not accept a revocation')
     } catch (error) {
-      log.error({ error: dialFault(error), releaseId: id }, 'the gateway was not reached for a revocation')
+      log.error({ error: dialFault(error), releaseId: id }, 'the gateway could not be reached for a revocation')
     }
     return false
   }

@@ -193,7 +193,7 @@ async function ownNonce(challenge: () => Promise<AttestationResponse>, jkt: stri
   return text(body.nonce)
 }
 
-/** Empty for what is no text. */
+/** Empty for what is not text. */
 export function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

@@ -51,7 +51,7 @@ function rolesIn(path: string, table: object = {}): readonly Problem[] {
     if (ALL_ROLES.some((known) => known === role)) return []
     const meant = closest(role, ALL_ROLES)
     const there = meant === null ? `there are ${ALL_ROLES.join(', ')}` : `did you mean ${meant}?`
-    return [problem(`${path}.${role}`, `is no role: ${there}`, 'error')]
+    return [problem(`${path}.${role}`, `is not a role: ${there}`, 'error')]
   })
 }
 
@@ -80,7 +80,7 @@ const namespacesAreNames: RuleOf<typeof schema> = ({ namespaceRoles = {} }) =>
   Object.keys(namespaceRoles).flatMap((namespace) =>
     /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace)
       ? []
-      : [problem(`adminAuth.namespaceRoles.${namespace}`, 'is no name of a namespace', 'error')],
+      : [problem(`adminAuth.namespaceRoles.${namespace}`, 'is not a name of a namespace', 'error')],
   )
 
 /** `adminAuth` (docs/spec/gateway.md, "Authentication"): who may use the admin API. */

@@ -11,7 +11,7 @@ export interface RouteRow {
   readonly within: 'namespace' | 'cluster'
   /** One sentence. */
   readonly does: string
-  /** The feature records what comes of it; absent: the frame records every request that is no read. */
+  /** The feature records what comes of it; absent: the frame records every request that is not read. */
   readonly ownRecord?: true
   /** It changes nothing, though it is no GET: no record is left. */
   readonly reads?: true

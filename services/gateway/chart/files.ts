@@ -64,7 +64,7 @@ function nodeAt(node: Node, path: string): Node | undefined {
 /** Returns the schema with another default at `path`. The key is not required, because the chart supplies it. */
 function withDefault(node: Node, [key = '', ...below]: readonly string[], value: unknown): Node {
   const member = node.properties?.[key]
-  if (member === undefined) throw new Error(`${key} is no key of gateway.json`)
+  if (member === undefined) throw new Error(`${key} is not a key of gateway.json`)
   const changed = below.length > 0 ? withDefault(member, below, value) : { ...member, default: value }
   const required = (node.required ?? []).filter((name) => name !== key)
   return { ...node, required, properties: { ...node.properties, [key]: changed } }

@@ -130,12 +130,12 @@ test('a value that cannot be known outside the pod is refused by name, before a 
   }
 })
 
-test('a Secret that is no text is refused, and so are more objects than a bootstrap may read', async (t) => {
+test('a Secret that is not a text is refused, and so are more objects than a bootstrap may read', async (t) => {
   const { server, ask, refused } = await withVariables(t, [secret('KEY')])
   server.put(SECRET, 'uid-secret', { data: { password: Buffer.from([0xff, 0xfe]).toString('base64') } })
   const { status, body } = await ask()
   assert.equal(`${status} ${body.error}`, '403 access_denied')
-  assert.match(String(body.error_description), /KEY .* no text/)
+  assert.match(String(body.error_description), /KEY .* not text/)
   const many = (count: number) =>
     Array.from({ length: count }, (_, at) => configMap(`V${at}`, { name: `c${at}`, optional: true }))
   server.change(AGENT, setSpec({ tier: 'tier-1', env: many(33) }))

@@ -136,7 +136,7 @@ function secretText(variable: string, value: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(value, 'base64'))
   } catch {
-    throw denied(`the variable ${variable} of the Agent comes from a Secret that is no text`)
+    throw denied(`the variable ${variable} of the Agent comes from a Secret that is not text`)
   }
 }
 

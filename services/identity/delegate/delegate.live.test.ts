@@ -89,7 +89,7 @@ test('the result is for the actor, on behalf of the delegator and its user', asy
   }
 })
 
-test('an actor that is no own session token is refused', async (t) => {
+test('an actor that is not an own session token is refused', async (t) => {
   const exchangeConfig = await jsonFile({
     audiences: { 'plat-gateway': { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } },
   })

@@ -66,7 +66,7 @@ test('a transaction token for another agent is invalid_target', async (t) => {
   assertRefused(await delegate(token(), elsewhere), 400, 'invalid_target')
 })
 
-test('a token that is no transaction token of ours is invalid_grant', async (t) => {
+test('a token that is not a transaction token of ours is invalid_grant', async (t) => {
   const { mint, token, delegate, stranger, clock } = await setUp(t)
   const b = (await mint(helper)).token
   const now = clock.now() / 1000

@@ -112,7 +112,7 @@ function decode(
   const claims = decodeTransaction(payload)
   if (isFault(claims)) return claims
   const { txn, caller } = claims
-  if (caller.trustDomain !== trustDomain) return fault('"sub" is no session of the trust domain')
+  if (caller.trustDomain !== trustDomain) return fault('"sub" is not a session of the trust domain')
   if (!caller.audiences.includes(audience)) return fault('it is for another audience')
   if (caller.expiresAt <= now) return fault('it has expired')
   if (caller.issuedAt > now + SKEW_SECONDS) return fault('it is not valid yet')

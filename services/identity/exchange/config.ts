@@ -61,7 +61,7 @@ export async function openExchangeConfig({
     },
     onError(error) {
       failure = error
-      log.warn({ path, error: String(error) }, 'exchange configuration not read again, the old one stays')
+      log.warn({ path, error: String(error) }, 'exchange configuration could not be reloaded, the old one stays in use')
     },
   })
   await watch.check()

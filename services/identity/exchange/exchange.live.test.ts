@@ -168,7 +168,7 @@ test('a request that is none is refused before its tokens are looked at', async 
   assert.deepEqual([wrongMethod.status, wrongMethod.headers.get('allow')], [405, 'POST'])
 })
 
-test('a subject that is no session token of ours is invalid_grant', async (t) => {
+test('a subject that is not a session token of ours is invalid_grant', async (t) => {
   // Shows D1.exchange.rule.sessionTokenOnly, D1.exchange.rule.notExchanged, D1.error.exchange.400.invalid_grant.
   const { exchange, subject, mint, clock } = await setUp(t)
   const refused = async (subject_token: string) =>

@@ -34,7 +34,7 @@ export function decodeExchangeRequest(parameters: Parameters): ExchangeRequest {
   const audience = parameters.text('audience')
   if (actorToken === null && audience === null) throw invalid('audience is missing')
   checkActorType(parameters.text('actor_token_type'), actorToken)
-  // Accepted, not used; a value that is no text is still no request.
+  // Accepted, not used; a value that is not a text is still no request.
   parameters.text('requested_token_type')
   return {
     subjectToken,

@@ -117,7 +117,10 @@ class FileKeyRing implements KeyRing {
     const { signAlg, maxTtlMs: lifetimeMs } = settings
     const path = signingKeyPath(settings.signingKey)
     if (path === null) {
-      log.warn({ path: DEFAULT_SIGNING_KEY }, 'no signing key: signing with a key that dies with this process')
+      log.warn(
+        { path: DEFAULT_SIGNING_KEY },
+        'no signing key: signing with a temporary key, which is lost when this process exits',
+      )
       return
     }
     const use = { flag: '-signing-key', algorithms: { names: [signAlg], because: `-sign-alg is ${signAlg}` } }
@@ -140,7 +143,7 @@ class FileKeyRing implements KeyRing {
       this.#previous = await readPreviousKeys(this.#options.settings.previousKeys)
       this.#publish()
     } catch (error) {
-      this.#options.log.warn({ error: String(error) }, 'previous keys not read again, the old ones stay')
+      this.#options.log.warn({ error: String(error) }, 'previous keys could not be reloaded, the old ones stay in use')
     }
   }
 

@@ -110,7 +110,7 @@ export class RollingKey {
   #lost(error: unknown): void {
     const { path, whenLost, log } = this.#options
     if (whenLost === 'keep') {
-      log.warn({ path, error: String(error) }, 'signing key not read again, the old key stays')
+      log.warn({ path, error: String(error) }, 'signing key could not be reloaded, the old key stays in use')
       return
     }
     log.error({ path, error: String(error) }, 'signing key is not available: nothing is signed or trusted with it')
@@ -131,7 +131,7 @@ export class RollingKey {
     if (this.#current === null) {
       // No need to wait: a token by the new key makes verifiers refresh.
       this.#current = signer
-      this.#options.log.info({ kid: signer.kid }, 'signing key signs')
+      this.#options.log.info({ kid: signer.kid }, 'signing key is in use')
     } else if (signer.kid !== this.#current.kid) this.#announce(signer)
     this.#options.onChange()
   }
@@ -148,7 +148,7 @@ export class RollingKey {
     this.#current = signer
     this.#next = null
     if (retired !== null) this.#retire(retired.publicKey)
-    this.#options.log.info({ kid: signer.kid, retired: retired?.kid ?? null }, 'new signing key signs')
+    this.#options.log.info({ kid: signer.kid, retired: retired?.kid ?? null }, 'new signing key is in use')
     this.#options.onChange()
   }
 

@@ -26,7 +26,7 @@ export class TenantKeys {
     this.#options = options
   }
 
-  /** Reads the file and follows it. Rejects when it is wrong; a tenant without its key is no reason to. */
+  /** Reads the file and follows it. Rejects when it is wrong; a tenant without its key is not a reason to. */
   async start(): Promise<void> {
     const { settings, clock, log } = this.#options
     const { tenantsFile, tenantReloadMs: everyMs } = settings
@@ -42,7 +42,7 @@ export class TenantKeys {
       },
       onError: (error) => {
         failure = error
-        log.warn({ error: String(error) }, 'tenants not read again, the old ones stay')
+        log.warn({ error: String(error) }, 'tenants could not be reloaded, the old ones stay in use')
       },
     })
     await this.#watch.check()

@@ -39,9 +39,9 @@ test('every problem of the file is reported with its place', () => {
   assert.deepEqual(problemsOf({ tenants: bad }), [
     'tenants[0].extra: unknown key',
     'tenants[0].namespaces: "a" is in a tenant already',
-    'tenants[1].name: "red" is there twice',
-    'tenants[1].namespaces: an entry is no namespace',
-    'tenants[1].namespaces: an entry is no namespace',
+    'tenants[1].name: "red"is listed twice',
+    'tenants[1].namespaces: an entry is not a namespace',
+    'tenants[1].namespaces: an entry is not a namespace',
     'tenants[2].name: must be lower-case letters, digits and "-", at most 63',
     'tenants[3].namespace: unknown key; did you mean "namespaces"?',
     'tenants[3].namespaces: must be a list',
@@ -49,7 +49,7 @@ test('every problem of the file is reported with its place', () => {
   ])
 })
 
-test('what is no list of tenants is refused whole, and so are too many', () => {
+test('what is not a list of tenants is refused whole, and so are too many', () => {
   for (const file of ['', '[]', '{"tenants": {}}', '{"tenants": [], "tenants": []}']) {
     assert.equal(problemsOf(file).length, 1, file)
   }

@@ -64,7 +64,7 @@ function addTenant(tenant: unknown, where: string, { names, byNamespace, problem
     problems.push(`${where}.name: must be lower-case letters, digits and "-", at most 63`)
     return
   }
-  if (names.has(name)) problems.push(`${where}.name: "${name}" is there twice`)
+  if (names.has(name)) problems.push(`${where}.name: "${name}"is listed twice`)
   names.add(name)
   if (!Array.isArray(namespaces)) {
     problems.push(`${where}.namespaces: must be a list`)
@@ -72,7 +72,7 @@ function addTenant(tenant: unknown, where: string, { names, byNamespace, problem
   }
   for (const namespace of namespaces) {
     if (typeof namespace !== 'string' || !isSpiffeSegment(namespace)) {
-      problems.push(`${where}.namespaces: an entry is no namespace`)
+      problems.push(`${where}.namespaces: an entry is not a namespace`)
     } else if (byNamespace.has(namespace)) {
       problems.push(`${where}.namespaces: "${namespace}" is in a tenant already`)
     } else byNamespace.set(namespace, name)

@@ -167,7 +167,7 @@ test('tenants are reloaded: an added one, a removed one, and an invalid file', a
   await untilRead(broker, async () => (await kidOf('default')) !== own)
   assert.equal(await kidOf('blue-1'), own, 'a namespace that is in no tenant any more uses the key of the broker')
   await fs.writeFile(file('tenants.json'), '{"tenants": []')
-  await untilRead(broker, async () => broker.lines.some((line) => line.includes('tenants not read again')))
+  await untilRead(broker, async () => broker.lines.some((line) => line.includes('tenants could not be reloaded')))
   assert.notEqual(await kidOf('default'), own)
 })
 

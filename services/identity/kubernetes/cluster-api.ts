@@ -57,7 +57,7 @@ export class ClusterApi {
       return await this.#api.ask(request)
     } catch (error) {
       if (error instanceof KubernetesApiError && error.status > 0) return { status: error.status, body: {} }
-      this.#log.warn({ api: this.#access.server, error: String(error) }, 'the API server was not reached')
+      this.#log.warn({ api: this.#access.server, error: String(error) }, 'the API server could not be reached')
       return unreachable('the API server cannot be reached')
     }
   }

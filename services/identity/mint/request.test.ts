@@ -59,7 +59,7 @@ test('JSON that is not strict is invalid JSON', () => {
   assert.equal(refusal({ ...base, act: { sub: 'user:root' } }), 'invalid JSON: unknown field "act"')
 })
 
-test('names that cannot stand in a SPIFFE ID are refused', () => {
+test('names that is not valid in a SPIFFE ID are refused', () => {
   for (const field of ['namespace', 'agent', 'session']) {
     assert.equal(refusal({ ...base, [field]: undefined }), `${field} is required`)
     assert.equal(refusal({ ...base, [field]: '' }), `${field} is required`)

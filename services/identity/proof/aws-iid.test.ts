@@ -67,8 +67,8 @@ const common = {
     requested(raw({ pendingTime: new Date(NOW + HOUR_MS).toISOString().replace('.000', '') })),
   ),
   'a region without certificate': refused(/region/, () => requested(raw({ region: 'ap-south-1' }))),
-  'a region that is a path': refused(/no instance/, () => requested(raw({ region: '../eu-west-1' }))),
-  'a document that says a field twice': refused(/no instance/, () => {
+  'a region that is a path': refused(/not an instance/, () => requested(raw({ region: '../eu-west-1' }))),
+  'a document that says a field twice': refused(/not an instance/, () => {
     const document = documentOf().replace('{', '{"accountId":"999999999999",')
     const signature = sign('sha256', Buffer.from(document), region.privateKey).toString('base64')
     return requested({ format: 'signature', document, signature })

@@ -120,7 +120,7 @@ function rawClaim(document: string | null, signature: Uint8Array): Claim | Proof
   if (document === null) return failed('it carries no document')
   const content = Buffer.from(document)
   const instance = readInstance(content)
-  if (instance === null) return failed('the document is no instance identity document')
+  if (instance === null) return failed('the document is not an instance identity document')
   return {
     instance,
     signedBy: ({ x509: { publicKey } }) =>
@@ -130,13 +130,13 @@ function rawClaim(document: string | null, signature: Uint8Array): Claim | Proof
 
 function messageClaim(document: string | null, bytes: Uint8Array): Claim | ProofFailure {
   const message = readSignedData(bytes)
-  if (message === null) return failed('the signature is no PKCS7 message of one RSA signer with its content')
+  if (message === null) return failed('the signature is not a PKCS7 message of one RSA signer with its content')
   // The signed content is what counts. A different document beside it is an attempt to substitute it.
   if (document !== null && !Buffer.from(document).equals(message.content)) {
     return failed('the document is not the content that is signed')
   }
   const instance = readInstance(message.content)
-  if (instance === null) return failed('the document is no instance identity document')
+  if (instance === null) return failed('the document is not an instance identity document')
   return { instance, signedBy: ({ x509 }) => message.signedBy(x509) }
 }
 

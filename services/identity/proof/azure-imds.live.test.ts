@@ -128,7 +128,7 @@ proofCheckSuite({
     }),
     'a subscription that is not listed': refused(/subscription/, { subscriptions: ['another'] }),
     'a document without nonce': refused(/nonce/, { fields: { nonce: undefined } }),
-    'a document without end': refused(/no attested document/, { fields: { timeStamp: {} } }),
+    'a document without end': refused(/not an attested document/, { fields: { timeStamp: {} } }),
   },
 })
 

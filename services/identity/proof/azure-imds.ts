@@ -60,7 +60,7 @@ class AzureImdsCheck {
   async verify({ signature, nonce }: Proof, context: ProofContext): Promise<ProofVerdict> {
     if (signature === null) return failed('it carries no signature')
     const message = readSignedData(Buffer.from(signature, 'base64'))
-    if (message === null) return failed('the signature is no PKCS7 message of one RSA signer with its content')
+    if (message === null) return failed('the signature is not a PKCS7 message of one RSA signer with its content')
     const signer = message.certificates.find((certificate) => message.signedBy(certificate))
     const leaf = signer === undefined ? null : readCertificate(signer.raw)
     if (leaf === null) return failed('the message signature is wrong')
@@ -108,7 +108,7 @@ class AzureImdsCheck {
 
   #judge(content: Uint8Array, nonce: string | null, context: ProofContext): ProofVerdict {
     const document = readDocument(content)
-    if (document === null) return failed('the content is no attested document')
+    if (document === null) return failed('the content is not an attested document')
     if (document.nonce !== nonce) return failed('the document carries another nonce')
     if (this.#parts.clock.now() >= document.expiresAt) return failed('the document has expired')
     if (!this.#subscriptions(document.subscription, context.namespace)) {

@@ -126,7 +126,7 @@ proofCheckSuite({
     const first = await attempt()
     return [first, { ...first, context: { ...context, agent: 'another' } }]
   },
-  // The API server judges signatures; what is no strict JWS never reaches it.
+  // The API server judges signatures; what is not a strict JWS never reaches it.
   tampered: () => attempt({ token: 'a.b.c=' }),
   wrongAnchor: () => attempt({ authenticated: false }),
   expired: () => attempt({ authenticated: false }),
@@ -141,7 +141,7 @@ proofCheckSuite({
     'a review that says yes beside an error': refused(/authenticate/, { review: { error: 'the webhook failed' } }),
     'a token for another audience': refused(/audience/, { audiences: ['https://kubernetes.default.svc'] }),
     'an answer without audiences': refused(/audience/, { audiences: [] }),
-    'a user who is no service account': refused(/no service account/, { username: 'system:admin' }),
+    'a user who is not a service account': refused(/no service account/, { username: 'system:admin' }),
     'a name of more parts': refused(/no service account/, { username: 'system:serviceaccount:default:a:b' }),
     'a token that is bound to no pod': refused(/no pod/, { extra: {} }),
     'a token of two pods': refused(/no pod/, {

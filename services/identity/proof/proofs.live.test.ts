@@ -195,5 +195,5 @@ test('a token of an attested tier is minted with a proof over a nonce of its key
 })
 
 test('two checks of one name do not start', async (t) => {
-  await assert.rejects(startTestBroker(t, { checks: [plain.proofCheck, plain.proofCheck] }), /plain is there twice/)
+  await assert.rejects(startTestBroker(t, { checks: [plain.proofCheck, plain.proofCheck] }), /plainis listed twice/)
 })

@@ -30,7 +30,7 @@ export interface ProofsOptions {
 export function createProofs(checks: readonly ProofCheck[], options: ProofsOptions): Proofs {
   const byName = new Map<string, ProofCheck>()
   for (const check of checks) {
-    if (byName.has(check.name)) throw new Error(`the proof check ${check.name} is there twice`)
+    if (byName.has(check.name)) throw new Error(`the proof check ${check.name}is listed twice`)
     byName.set(check.name, check)
   }
   const checkOf = (name: string): ProofCheck => {

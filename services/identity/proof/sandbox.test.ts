@@ -91,7 +91,7 @@ proofCheckSuite({
     'a statement without sandbox': refused(/no sandbox/, { claims: { sub: '' } }),
     'a statement that lives for an hour': refused(/longer/, { claims: { exp: 1_767_225_600 + 3600 } }),
     'a plain token of the same key': refused(/"typ"/, { header: { typ: 'JWT' } }),
-    'a fact that is no line': refused(/bad "egress"/, { claims: { egress: 'a\nb' } }),
+    'a fact that is not a line': refused(/bad "egress"/, { claims: { egress: 'a\nb' } }),
   },
 })
 

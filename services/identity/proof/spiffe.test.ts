@@ -195,7 +195,7 @@ proofCheckSuite({
       reason: /key usage/,
       ask: async () => (await setUp()).svid({ keyUsage: keyUsage.keyEncipherment }),
     },
-    'an extension that is there twice': {
+    'an extension thatis listed twice': {
       reason: /cannot be read/,
       ask: async () => {
         const twice = { oid: '1.2.3.4', critical: false, value: Buffer.from([5, 0]) }
@@ -230,7 +230,7 @@ proofCheckSuite({
         return { check, proof: held(await leaf.issue({ name: 'two', uris: [ID] }), {}, [leaf]) }
       },
     },
-    'a leaf under one that may sign and is no authority': {
+    'a leaf under one that may sign and is not an authority': {
       reason: /no anchor/,
       ask: async () => {
         const { authority, check } = await setUp()

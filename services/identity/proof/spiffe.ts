@@ -45,7 +45,7 @@ export function spiffeCheck(settings: SpiffeSettings, parts: TrustParts & { read
   return { name: 'spiffe', nonce: 'optional', verify: (proof, context) => check.verify(proof, context) }
 }
 
-/** Throws on what is no bundle; entries of uses that are not known are passed over. */
+/** Throws on what is not a bundle; entries of uses that are not known are passed over. */
 function readBundle(bytes: Uint8Array): Bundle {
   const entries = readKeySet(bytes)
   const authorities = entries.flatMap(({ use, x5c }) => {
@@ -83,7 +83,7 @@ class SpiffeCheck {
     if (isStop(jws)) return jws
     const { sub } = jws.payload
     const id = typeof sub === 'string' ? parseSpiffeId(sub) : null
-    if (id === null || id.path.length === 0) return failed('the "sub" of the token is no SPIFFE ID of a workload')
+    if (id === null || id.path.length === 0) return failed('the "sub" of the token is not a SPIFFE ID of a workload')
     const bundle = this.#bundles.get(id.trustDomain)
     if (bundle === undefined) return failed('the trust domain is not trusted')
     const assertion = await verifyAssertion(jws, {

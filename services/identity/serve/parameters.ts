@@ -58,7 +58,7 @@ function readJson(body: Uint8Array): ReadonlyMap<string, unknown> {
     if (!isObject(value)) throw invalid('the body must be a JSON object')
     return new Map(Object.entries(value))
   } catch (error) {
-    if (error instanceof JsonError) throw invalid(`the body is no valid JSON: ${error.message}`)
+    if (error instanceof JsonError) throw invalid(`the body is not valid JSON: ${error.message}`)
     throw error
   }
 }

@@ -91,7 +91,7 @@ export async function startTestBroker(
   }
 }
 
-/** Empty for what is no text. */
+/** Empty for what is not text. */
 export function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

@@ -81,7 +81,7 @@ export class Controller {
       count('error')
       registry.counter('plat_reconcile_errors_total').inc({ controller: name, reason: wordOf(error) })
       registry.counter('controller_runtime_reconcile_errors_total').inc({ controller: name })
-      log.error({ controller: name, key, error: reasonOf(error) }, 'reconciliation failed; it is tried again')
+      log.error({ controller: name, key, error: reasonOf(error) }, 'reconciliation failed; it is retried')
       this.queue.retry(key, retryAfterOf(error))
     }
   }

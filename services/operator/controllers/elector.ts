@@ -98,7 +98,7 @@ export class Elector {
       const free = seen.holder === '' || seen.holder === identity || clock.monotonic() - seen.at >= seen.leaseMs
       return free && (await this.#write('PUT', seen, signal))
     } catch (error) {
-      if (!signal.aborted) log.warn({ error: reasonOf(error) }, 'the Lease of the leader cannot be had')
+      if (!signal.aborted) log.warn({ error: reasonOf(error) }, 'the leader Lease cannot be acquired or renewed')
       return false
     }
   }
@@ -176,7 +176,7 @@ export class Elector {
     try {
       await api.ask({ method: 'PUT', path: this.#path(), body })
     } catch (error) {
-      log.warn({ error: reasonOf(error) }, 'the Lease of the leader was not given back: it runs out by itself')
+      log.warn({ error: reasonOf(error) }, 'the leader Lease was not released: it expires by itself')
     }
   }
 

@@ -65,7 +65,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
       const seen = textOf(await readReferenced(last.servers, options))
       if (seen !== last.referenced) await renderAgain()
     } catch (error) {
-      log.error({ error: String(error) }, 'rendering failed; what was rendered before stays')
+      log.error({ error: String(error) }, 'rendering failed; the previous output stays')
     }
   }
   const follow = async (kind: Kind) => {
@@ -75,7 +75,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
           if (event.type === 'BOOKMARK') await renderAgain()
         }
       } catch (error) {
-        log.error({ kind, error: String(error) }, 'rendering failed; what was rendered before stays')
+        log.error({ kind, error: String(error) }, 'rendering failed; the previous output stays')
         await pause(clock, RETRY_MS, stopping.signal)
       }
     }

@@ -95,7 +95,7 @@ export class Mirror {
         if (await this.#watch(part, revision, progress, signal)) revision = null
       } catch (error) {
         retryAfterMs = retryAfterOf(error)
-        if (!signal.aborted) log.warn({ kind: part.kind, error: reasonOf(error) }, 'a watch has failed; it goes on')
+        if (!signal.aborted) log.warn({ kind: part.kind, error: reasonOf(error) }, 'a watch failed; it is opened again')
       }
       await pause(clock, backoff.pauseMs(failures, retryAfterMs), signal)
       failures++

@@ -91,8 +91,7 @@ export class Objects {
           if (collection.state !== 'absent') log.info({ path: collection.path }, 'the cluster does not know the kind')
           this.#replace(collection, new Map(), 'absent')
           failures = Number.POSITIVE_INFINITY
-        } else
-          log.warn({ path: collection.path, error: reasonOf(error) }, 'a watch has failed; everything is listed again')
+        } else log.warn({ path: collection.path, error: reasonOf(error) }, 'a watch failed; everything is listed again')
       }
       await pause(clock, backoff.pauseMs(failures, retryAfterMs), signal)
       failures++

@@ -53,7 +53,7 @@ export class Outputs {
       this.#mark(name, true)
       this.#options.log.error(
         { output: name, error: reasonOf(error) },
-        'an output cannot be written; it stays as it was',
+        'an output cannot be written; its previous content stays',
       )
       return { error }
     }

@@ -49,7 +49,8 @@ export async function meterBillableNodes(options: BillableNodesOptions, signal: 
       problem = null
     } catch (error) {
       const reason = reasonOf(error)
-      if (!signal.aborted && reason !== problem) log.warn({ error: reason }, 'billable nodes cannot be counted or kept')
+      if (!signal.aborted && reason !== problem)
+        log.warn({ error: reason }, 'billable nodes cannot be counted or stored')
       problem = reason
     }
     await pause(clock, everyMs, signal)

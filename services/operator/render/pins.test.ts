@@ -11,7 +11,7 @@ const server = {
   spec: { url: 'http://notes.test/mcp' },
 } as const
 
-test('a pin of a policy that is no digest is left out, and no unpinned tool is allowed then', () => {
+test('a pin of a policy that is not a digest is left out, and no unpinned tool is allowed then', () => {
   const policy = { mode: 'enforce', allowUnpinned: true, pins: { add: DIGEST, list: 'x' } } as const
   assert.deepEqual(pinsOf(server, [policy])?.pins, { add: [DIGEST] })
   assert.equal(pinsOf(server, [policy])?.allowUnpinned, false)

@@ -13,7 +13,7 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/
 
 const isDigest = ([, digest]: readonly [tool: string, digest: string]) => DIGEST.test(digest)
 
-/** Returns a problem for each pin that is no digest. */
+/** Returns a problem for each pin that is not a digest. */
 export function pinProblems(path: string, { pins = {} }: ToolPins): Problem[] {
   return Object.entries(pins)
     .filter((pin) => !isDigest(pin))

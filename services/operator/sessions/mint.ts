@@ -54,7 +54,7 @@ export class Minter {
         timeoutMs: MINT_MS,
       })
       .catch((error: unknown) => {
-        throw new ReconcileError('BrokerUnreachable', `the identity broker does not answer: ${reasonOf(error)}`)
+        throw new ReconcileError('BrokerUnreachable', `the identity broker does not respond: ${reasonOf(error)}`)
       })
     const body = readJsonObject(answer.bytes) ?? {}
     if (answer.status !== 200) {
@@ -66,7 +66,7 @@ export class Minter {
     const [token, spiffeId, jti] = [textOf(body, 'token'), textOf(body, 'spiffeId'), textOf(body, 'jti')]
     const expiresAt = Date.parse(textOf(body, 'expiresAt'))
     if (token === '' || jti === '' || Number.isNaN(expiresAt)) {
-      throw new ReconcileError('MintRefused', 'the identity broker answers what is no token')
+      throw new ReconcileError('MintRefused', 'the response of the identity broker is not a token')
     }
     registry.histogram('plat_token_mint_seconds').observe({}, (clock.monotonic() - begun) / 1000)
     return { token, spiffeId, jti, expiresAt }

@@ -132,7 +132,7 @@ function adapterProblems(
   const { adapter = 'openai', adapterMode } = model
   const modes = ADAPTER_MODES[adapter] ?? []
   if (adapterMode !== undefined && !modes.includes(adapterMode))
-    return [{ path: 'adapterMode', why: `is no mode of the adapter ${adapter}` }]
+    return [{ path: 'adapterMode', why: `is not a mode of the adapter ${adapter}` }]
   const variant = [adapter, `${adapter}/${adapterMode ?? modes[0]}`]
   const isOneOf = (some: readonly string[]) => some.some((one) => variant.includes(one))
   const problems: Problem[] = []

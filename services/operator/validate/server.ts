@@ -25,7 +25,7 @@ function problemsOfServer({ metadata, spec }: Manifest<'MCPServer'>): Problem[] 
 
 const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
 
-/** Tokens carry labels separated by spaces; and what every label stands for is no label itself. */
+/** Tokens carry labels separated by spaces; and what every label stands for is not a label itself. */
 const LABEL = /^(?!\*$)[\x21-\x7e]+$/
 
 function labelProblems(toolLabels: NonNullable<Manifest<'MCPServer'>['spec']['toolLabels']>): Problem[] {

@@ -113,7 +113,7 @@ export class Counting {
   /** Rejects with NotCountedError. */
   ask(operation: Operation): Promise<Counted> {
     if (this.#queue.length >= MAX_WAITING)
-      return Promise.reject(new NotCountedError('too many operations wait for the state database', false))
+      return Promise.reject(new NotCountedError('too many operations are queued for the state database', false))
     const { promise, resolve, reject } = Promise.withResolvers<Counted>()
     this.#add(operation, (result) => resolve(result ?? {}), reject)
     return promise

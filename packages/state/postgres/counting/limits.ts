@@ -53,7 +53,7 @@ export class SharedLimits implements Limits {
       throw error
     }
     if (result.same === false) throw new RangeError(`hold ${id} is open with other items`)
-    if (result.over === true) throw new NotCountedError('the take came too late', false)
+    if (result.over === true) throw new NotCountedError('the reservation came too late', false)
     return shortOf(result, items, zone) ?? hold
   }
 

@@ -146,7 +146,7 @@ test('other responses give no token, and no text of them is repeated', async (t)
     [token('secret with spaces'), 'gave a token that no header can carry'],
     [{ token_type: 'bearer' }, 'gave a token that no header can carry'],
     [{ ...token('secret'), expires_in: 0 }, 'gave a token that has expired'],
-    [{ ...token('secret'), expires_in: '300' }, 'gave an expires_in that is no number'],
+    [{ ...token('secret'), expires_in: '300' }, 'gave an expires_in that is not a number'],
     [
       { status: 200, body: '{"access_token":"secret","access_token":"x","token_type":"bearer"}' },
       'gave no bearer token',

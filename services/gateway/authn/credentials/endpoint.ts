@@ -65,7 +65,7 @@ function grantOf(answer: Readonly<Record<string, unknown>>): Grant | string {
   const credential = typeof token === 'string' ? bearer(token) : null
   if (credential === null) return 'the token endpoint gave a token that no header can carry'
   if (seconds === undefined) return { credential, expiresInSeconds: null }
-  if (typeof seconds !== 'number') return 'the token endpoint gave an expires_in that is no number'
+  if (typeof seconds !== 'number') return 'the token endpoint gave an expires_in that is not a number'
   if (!(seconds > 0)) return 'the token endpoint gave a token that has expired'
   return { credential, expiresInSeconds: seconds }
 }

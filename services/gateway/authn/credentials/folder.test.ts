@@ -79,7 +79,7 @@ test('unusable content leaves the previous credential, a missing file removes it
   assert.doesNotMatch(errors.join('\n'), /hidden|good/)
 })
 
-test('a client credential needs both of its files and is no server credential', async (t) => {
+test('a client credential needs both of its files and is not a server credential', async (t) => {
   const { dir, put, log } = await folder(t)
   const credentials = new CredentialFolder(dir, log)
   const oauth = { tokenURL: 'https://login.example/token', audience: null, resource: null, scopes: [] }

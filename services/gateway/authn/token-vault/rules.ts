@@ -35,7 +35,7 @@ function keyProblem(path: string, uri: unknown): Problem | null {
     keyFilePath(String(uri))
     return null
   } catch (fault) {
-    return error(path, fault instanceof Error ? fault.message : 'is no key URI')
+    return error(path, fault instanceof Error ? fault.message : 'is not a key URI')
   }
 }
 

@@ -38,7 +38,7 @@ export const target = fuzzTarget('token-vault', {
     const value = cookie.read(header)
     assert.ok(value === null || (/^[A-Za-z0-9_-]{43}$/.test(value) && header.includes(value)))
   }),
-  'what is no flow opens as none': fc.property(fc.jsonValue(), (value) => {
+  'what is not a flow opens as none': fc.property(fc.jsonValue(), (value) => {
     assert.equal(flows.open('login', 'b', JSON.stringify(value)), null)
   }),
   'an event that is not known is refused': fc.property(fc.jsonValue(), (value) => {

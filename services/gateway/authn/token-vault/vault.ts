@@ -252,7 +252,7 @@ export class Vault implements UserTokens {
   #postpone(held: Held, { id }: StoredAccount, { why }: Refusal): void {
     const { clock, log } = this.#parts
     held.askAgainAt = clock.now() + ASK_AGAIN_MS
-    log.warn({ account: id, problem: why }, 'no new token for a connected account')
+    log.warn({ account: id, problem: why }, 'the token of a connected account could not be refreshed')
   }
 
   /** Returns false if the account has changed meanwhile. */

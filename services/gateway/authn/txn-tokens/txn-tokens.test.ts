@@ -153,7 +153,7 @@ test('mode off makes no tokens and reads no key', async () => {
   )
 })
 
-test('a key that is no Ed25519 key stops the start with its name', async (t: TestContext) => {
+test('a key that is not an Ed25519 key stops the start with its name', async (t: TestContext) => {
   const file = path.join(dir, 'p256.json')
   const { subtle } = globalThis.crypto
   const pair = await subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify'])

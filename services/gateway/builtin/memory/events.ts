@@ -35,7 +35,7 @@ export type Written = Extract<MemoryEvent, { t: 'written' }>
 export function decodeMemoryEvent(value: unknown): MemoryEvent {
   if (Check(eventSchema, value)) return value
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`a memory event of kind ${JSON.stringify(t)} is not known in this version`)
+  throw new Error(`a memory event of kind ${JSON.stringify(t)} is not known to this version`)
 }
 
 const keySchema = Type.Tuple([
@@ -55,7 +55,7 @@ export function journalKey({ tenant, namespace, store, scope, who }: Owner, key:
 /** Throws for invalid keys. */
 export function readJournalKey(text: string): { readonly owner: Owner; readonly key: string } {
   const parts: unknown = JSON.parse(text)
-  if (!Check(keySchema, parts)) throw new Error('the journal of memory has a key that is not known in this version')
+  if (!Check(keySchema, parts)) throw new Error('the journal of memory has a key that is not known to this version')
   const [tenant, namespace, store, scope, who, key] = parts
   return { owner: { tenant, namespace, store, scope, who }, key }
 }

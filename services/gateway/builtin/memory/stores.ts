@@ -77,7 +77,7 @@ export interface StoresWatchOptions {
 export function watchStores({ config, snapshots, clock, log }: StoresWatchOptions) {
   const path = config.memoryFile
   const refuse = (problems: readonly string[]) =>
-    log.error({ path, problems }, 'memoryFile is refused: the stores known before stay')
+    log.error({ path, problems }, 'memoryFile is refused: the stores loaded before stay in use')
   return watchFile({
     path,
     everyMs: config.policyReloadSeconds * 1000,

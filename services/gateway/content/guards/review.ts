@@ -14,7 +14,7 @@ export function createGuardReview(guards: Readers, brought: GuardLabels): Review
     needs: ['identity', 'target'],
     open(call) {
       if (guards.none) return null
-      // The model's own text is no tool result; findings of provider-hosted tools are.
+      // The model's own text is not a tool result; findings of provider-hosted tools are.
       const isOwn = call.facts.target.kind === 'model' && call.facts.target.labels.taints.length === 0
       const reading = isOwn ? [] : guards.of(call, 'toolResult')
       const before = brought.get(call) ?? []
@@ -56,7 +56,7 @@ class Reading implements RunningReview, Marking {
 
   #textIn(frame: Frame): string {
     if (this.#call.facts.target.kind === 'model') return textOfHosted(frame.value)
-    // Output of code is no JSON-RPC message, whatever its members are named.
+    // Output of code is not a JSON-RPC message, whatever its members are named.
     return textIn(frame, this.#call.operation === 'exec' ? textOf : textOfMessage)
   }
 

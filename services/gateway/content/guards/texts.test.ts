@@ -18,7 +18,7 @@ test('the text of a response is what a model would read of it', () => {
   for (const none of ['aGVsbG8=', 'image/png', '2.0']) assert.ok(!lines.includes(none))
 })
 
-test('an image in a URL is no text, a log message is', () => {
+test('an image in a URL is not text, a log message is', () => {
   const url = 'data:image/png;base64,aGVsbG8='
   assert.equal(textOf([{ image_url: { url } }, { params: { data: 'said' } }]), 'said')
   for (const none of [null, 1, true, {}, [], '', undefined]) assert.equal(textOf(none), '')

@@ -7,7 +7,7 @@ const NO_TEXT: ReadonlyMap<string, RegExp> = new Map([
   ['mimeType', /^[\w.+-]{1,127}\/[\w.+-]{1,127}(?:; ?[\w-]{1,32}=[\w.-]{1,64})?$/],
 ])
 
-/** Inline data in a URL is no text. */
+/** Inline data in a URL is not text. */
 const INLINE_DATA = /^data:[^,\s]{0,256};base64,[A-Za-z0-9+/_-]*={0,2}$/
 
 /**

@@ -59,7 +59,7 @@ export const target = fuzzTarget('gateway: approvals', {
       const event = decodeEvent(value)
       if (event !== value) assert.equal(event.t, 'vote')
     } catch (error) {
-      assert.match(String(error), /is not known in this version/)
+      assert.match(String(error), /is not known to this version/)
     }
   }),
 })

@@ -181,5 +181,5 @@ test('a vote of a newer version is read, with its voter known by name only', () 
     { ...known, verdict: 'maybe', device: 'x' },
     { ...known, by: 1, device: 'x' },
   ])
-    assert.throws(() => decodeEvent(broken), /"vote" is not known in this version/)
+    assert.throws(() => decodeEvent(broken), /"vote" is not known to this version/)
 })

@@ -25,5 +25,5 @@ const isEvent = Compile(eventSchema)
 /** Decodes a journal event. Throws for one that this version does not know: an incomplete history pins too little. */
 export function decodePinEvent(value: unknown): PinEvent {
   if (isEvent.Check(value)) return value
-  throw new Error('the journal holds a pin event that is not known in this version')
+  throw new Error('the journal holds a pin event that is not known to this version')
 }

@@ -126,7 +126,7 @@ export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly p
 /** Decodes a journal event. Throws for one that this version does not know: an incomplete history revokes too few. */
 export function decodeEvent(value: unknown): RevocationEvent {
   if (isEvent(value)) return value.t === 'lifted' ? value : { ...value, revocation: whole(value.revocation) }
-  throw new Error('the journal holds a revocation event that is not known in this version')
+  throw new Error('the journal holds a revocation event that is not known to this version')
 }
 
 /** Applies the defaults. */

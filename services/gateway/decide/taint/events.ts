@@ -46,5 +46,5 @@ export type TaintEvent = Static<typeof eventSchema>
 export function decodeTaintEvent(value: unknown): TaintEvent {
   if (Check(eventSchema, value)) return value
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`a taint event of kind ${JSON.stringify(t)} is not known in this version`)
+  throw new Error(`a taint event of kind ${JSON.stringify(t)} is not known to this version`)
 }

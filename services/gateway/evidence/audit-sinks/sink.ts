@@ -170,7 +170,7 @@ export class Sink {
 
   async #passed(last: ReadLine | undefined, letters: DeadLetter[], delivered: number): Promise<number> {
     this.#refusals = 0
-    if (last === undefined) throw new Error('the receiver took no record')
+    if (last === undefined) throw new Error('the receiver accepted no record')
     this.#owed = { letters, last, delivered }
     return await this.#settle()
   }

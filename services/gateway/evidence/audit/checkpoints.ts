@@ -89,11 +89,14 @@ export class Checkpoints {
     const { log } = this.#options
     try {
       await this.#make()
-      if (this.#failed) log.info({ upTo: this.#covered }, 'checkpoints of the audit ledger are made again')
+      if (this.#failed) log.info({ upTo: this.#covered }, 'checkpoints of the audit ledger are created again')
       this.#failed = false
     } catch (error) {
       this.#failed = true
-      log.error({ covered: this.#covered, error: reasonOf(error) }, 'no checkpoint of the audit ledger could be made')
+      log.error(
+        { covered: this.#covered, error: reasonOf(error) },
+        'a checkpoint of the audit ledger could not be created',
+      )
     }
   }
 

@@ -213,6 +213,6 @@ function meterOf(
       log.error({ reason, retryMs }, 'the audit ledger cannot be written; no record is acknowledged')
       onPoisoned(reason)
     },
-    recovered: (gap) => log.warn({ unrecorded: gap }, 'the audit ledger is written again; the gap is recorded'),
+    recovered: (gap) => log.warn({ unrecorded: gap }, 'the audit ledger can be written again; the gap is recorded'),
   }
 }

@@ -90,10 +90,13 @@ async function openSlot(name: 'auditCheckpointKey' | 'auditCheckpointPQKey', uri
     try {
       const signer = await open()
       if (signer.kid !== last.kid)
-        log.info({ key: name, kid: signer.kid, before: last.kid }, 'checkpoints have a new key')
+        log.info({ key: name, kid: signer.kid, before: last.kid }, 'checkpoints are signed with a new key')
       last = signer
     } catch (error) {
-      log.error({ key: name, kid: last.kid, error: reasonOf(error) }, 'the last key of checkpoints goes on signing')
+      log.error(
+        { key: name, kid: last.kid, error: reasonOf(error) },
+        'checkpoints are still signed with the previous key',
+      )
     }
     return last
   }

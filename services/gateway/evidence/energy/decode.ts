@@ -84,6 +84,6 @@ function boundsOf({ min, max }: BoundsEntry): Bounds {
 /** The schema admits only valid texts. */
 function millionths(text: string): bigint {
   const value = quantityToMicros(text)
-  if (value === null) throw new RangeError(`${text} is no factor`)
+  if (value === null) throw new RangeError(`${text} is not a factor`)
   return BigInt(value)
 }

@@ -29,7 +29,7 @@ export interface RekorParts {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
 }
 
-/** The log refused an entry, or its response is no proof: one line. */
+/** The log refused an entry, or its response is not a proof: one line. */
 export class TransparencyLogError extends Error {}
 
 /** A Rekor log. */

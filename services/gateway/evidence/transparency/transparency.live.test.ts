@@ -90,8 +90,8 @@ test('an invalid proof is not recorded, and the failure is returned and counted'
   const faults: readonly (readonly [TestLog['mangle'], RegExp])[] = [
     [() => null, /the log responded 503/],
     [() => ({}), /no inclusion proof/],
-    [inside((proof) => ({ ...proof, logIndex: 0 })), /does not lead to the root/],
-    [inside((proof) => ({ ...proof, hashes: [] })), /does not lead to the root/],
+    [inside((proof) => ({ ...proof, logIndex: 0 })), /is not included under the root/],
+    [inside((proof) => ({ ...proof, hashes: [] })), /is not included under the root/],
     [
       inside((proof) => ({ ...proof, checkpoint: String(proof.checkpoint).replace(/\n\d+\n/, '\n9\n') })),
       /root|signed/,

@@ -97,7 +97,7 @@ export class Puller {
       ...trust,
     })
     if (status === 304 && this.#etag !== null) return
-    if (status !== 200) throw new Error(`the server answered ${status}`)
+    if (status !== 200) throw new Error(`the server responded ${status}`)
     const taken = await bundles.take({ bytes, source: 'pull', isWhole: true })
     if (taken.kind === 'waits') {
       if (taken.message !== this.#reported)

@@ -97,7 +97,7 @@ export class BundleStore {
     await rm(this.#at(CURRENT), { force: true })
     log.error(
       { dir, revision: state.revision, damage },
-      'the configuration bundle in force is damaged and not used: hand it in again',
+      'the configuration bundle in force is damaged and not used: submit it again',
     )
   }
 

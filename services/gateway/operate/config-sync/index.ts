@@ -58,7 +58,7 @@ class ConfigSync {
       clock: parts.clock,
       everyMs: parts.config.configSync.pollMillis,
       job: () => this.#round(),
-      onFault: (error) => parts.log.error({ error: reasonOf(error) }, 'a round over ConfigMaps failed'),
+      onFault: (error) => parts.log.error({ error: reasonOf(error) }, 'reading the ConfigMaps failed'),
     })
   }
 

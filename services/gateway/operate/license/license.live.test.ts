@@ -13,7 +13,7 @@ test('the metrics report the state of the license, and agents are served whateve
   t.after(() => upstream.close())
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
   const noLicence = path.join(tempFolder(), 'license.jws')
-  await writeFile(noLicence, 'this is no licence\n')
+  await writeFile(noLicence, 'this is not a licence\n')
   const told = async (licenseFile: string) => {
     const gateway = await startGatewayProcess({ servers: { notes: upstream.url }, config: { licenseFile } })
     t.after(() => gateway.close())

@@ -98,7 +98,7 @@ test('a token is accepted only with the certificate of its session, and each che
   for (const [index, one] of untrusted.entries()) {
     const refused = await call(one)
     assert.equal(refused.status, 401, String(index))
-    assert.match(refused.challenge, /no SVID of a trusted domain/, String(index))
+    assert.match(refused.challenge, /not an SVID of a trusted domain/, String(index))
   }
   assert.deepEqual(await counted(), { absent: 1, match: 1, mismatch: 1, untrusted: untrusted.length })
 })

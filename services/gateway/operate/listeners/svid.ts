@@ -30,7 +30,7 @@ const MAX_CHAIN = 8
 /** Messages for the caller; only `absent` says that trying again with a certificate may help. */
 const REASONS: Readonly<Record<Exclude<SvidResult, 'match'>, string>> = {
   absent: 'a client certificate with the SPIFFE ID of the session is required',
-  untrusted: 'the client certificate is no SVID of a trusted domain',
+  untrusted: 'the client certificate is not an SVID of a trusted domain',
   mismatch: 'the client certificate belongs to another session than the token',
 }
 

@@ -76,7 +76,7 @@ export async function openNotifications(options: NotificationsOptions): Promise<
       return true
     })
     if (isKept) for (const name of to) couriers.get(name)?.offer(notice)
-    else log.error({ notice: notice.id, type: notice.type }, 'a notification is lost: too many wait')
+    else log.error({ notice: notice.id, type: notice.type }, 'a notification is lost: too many are queued')
   }
   let approvalOf: ApprovalOf | null = null
   /** Records from before `begin`, while features start. */

@@ -149,7 +149,7 @@ test('a careful configuration has no finding, and each check finds its own risk 
   for (const [id, own] of Object.entries(risky)) assert.deepEqual(ids(own), [id])
 })
 
-test('state shared in Postgres is no risk of memory or files', () => {
+test('state shared in Postgres is not a risk of memory or files', () => {
   const shared = { stateBackend: { type: 'postgres', dsnFile: '/dsn' }, shutdownDelaySeconds: 5 }
   const pathless = { approvalStorePath: '', pinStorePath: '', taintStorePath: '' }
   assert.deepEqual(ids({ ...shared, ...pathless, posture: { ...careful.posture, replicas: 2 } }), [])

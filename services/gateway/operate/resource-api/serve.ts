@@ -51,7 +51,7 @@ export class Server {
     try {
       await this.#answer(exchange, left)
     } catch (error) {
-      this.#options.log.error({ err: error, requestId: exchange.id }, 'an answer of the resource API broke off')
+      this.#options.log.error({ err: error, requestId: exchange.id }, 'a response of the resource API was interrupted')
       exchange.response.destroy()
     }
   }

@@ -44,5 +44,5 @@ export type UsageEvent = Static<typeof eventSchema>
 /** Throws for an event unknown to this version. */
 export function decodeUsageEvent(event: unknown): UsageEvent {
   if (Check(eventSchema, event)) return event
-  throw new Error('an event of sandbox usage is not known in this version')
+  throw new Error('an event of sandbox usage is not known to this version')
 }

@@ -67,7 +67,7 @@ export async function createSandboxUsage(options: SandboxUsageOptions): Promise<
   const finished = desk.finish((error) =>
     log.error(
       { error: reasonOf(error) },
-      'a report of sandbox usage could not be finished: it is retried at the next start, or when sent again',
+      'a report of sandbox usage could not be completed: it is retried at the next start, or when sent again',
     ),
   )
   const stopSweep = clock.every(SWEEP_EVERY_MS, () => void book.sweep(clock.now()).catch(failed))

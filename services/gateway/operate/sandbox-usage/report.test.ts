@@ -38,7 +38,7 @@ test('a report is validated strictly: fields, times and values possible in its s
     [{ to: '2026-11-20T11:00:00Z' }, /^to: must be after from/],
     [{ from: '2026-11-13T11:59:59Z', to: '2026-11-13T12:30:00Z' }, /^from: more than seven days ago/],
     [{ from: '2026-11-20' }, /^from: /],
-    [{ from: '2026-13-20T11:00:00Z' }, /^from: is no time/],
+    [{ from: '2026-13-20T11:00:00Z' }, /^from: is not a time/],
     [{ cpuMs: 1.5 }, /^cpuMs: /],
     [{ memoryByteSeconds: 2 ** 53 }, /^memoryByteSeconds: /],
     [{ id: 'a b' }, /^id: /],

@@ -68,7 +68,7 @@ export function digestOf({ id, session, from, to, cpuMs, memoryByteSeconds, gpuM
 
 function timeOf(field: 'from' | 'to', text: string): number {
   const time = Date.parse(text)
-  if (Number.isNaN(time)) throw wrong(`${field}: is no time`)
+  if (Number.isNaN(time)) throw wrong(`${field}: is not a time`)
   return time
 }
 

@@ -50,7 +50,7 @@ export class Reporters {
   /** Refuses tokens that do not claim to be of a reporter, without a request to the API server. */
   #refuseStranger(token: string): void {
     const jws = parseJws(token)
-    if ('kind' in jws) throw new AdminError('unauthenticated', 'the token is no token of a service account')
+    if ('kind' in jws) throw new AdminError('unauthenticated', 'the token is not a token of a service account')
     const { sub } = jws.payload
     if (typeof sub !== 'string' || !this.#listed.has(sub)) throw notListed()
   }

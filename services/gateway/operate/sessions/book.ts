@@ -56,7 +56,7 @@ export class SessionBook {
     if (typeof namespace !== 'string' || typeof agent !== 'string' || typeof session !== 'string') return
     const entry = this.#find(namespace, agent, session) ?? this.#begin({ namespace, agent, session, at })
     if (typeof rec.costMicros === 'number') entry.spentMicros += rec.costMicros
-    // Sandbox usage is no call of the session and no activity.
+    // Sandbox usage is not a call of the session and no activity.
     if (rec.op === SANDBOX_USAGE) return
     entry.calls++
     if (rec.action === 'deny') entry.denied++

@@ -29,7 +29,10 @@ export function createSessions(parts: SessionsParts): SessionsFeature {
   const book = new SessionBook(parts.pools?.of('listed_sessions'))
   const stop = new AbortController()
   const restored = restore(book, config.auditPath, placed().seq, stop.signal).catch((error: unknown) => {
-    log.error({ error: reasonOf(error) }, 'sessions of before this start are not listed: the ledger could not be read')
+    log.error(
+      { error: reasonOf(error) },
+      'sessions from before this start are not listed: the ledger could not be read',
+    )
   })
   return {
     routes: createSessionRoutes({ ...parts, book, config: config.sessions, auditPath: config.auditPath }),

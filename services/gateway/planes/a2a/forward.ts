@@ -223,7 +223,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     if (!isJsonType(headers)) return this.#invalid('a response that is not JSON')
     const frame = A2aFrame.body(status >= 400 ? 'error' : 'final', bytes)
     const response = responseIn(frame)
-    if (response === null || !isAnswerTo(request, frame)) return this.#invalid('what is no response to the request')
+    if (response === null || !isAnswerTo(request, frame)) return this.#invalid('what is not a response to the request')
     if (Object.hasOwn(response, 'error')) return frame
     if (status >= 400) return this.#invalid(`a result with the status ${status}`)
     if (request.row?.streams === true) return this.#invalid('a response that is not a stream')

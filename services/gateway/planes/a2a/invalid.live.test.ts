@@ -59,7 +59,7 @@ const INVALID: Readonly<Record<string, string | Buffer>> = {
   'a task without a state': result({ task: { id: 't', contextId: MARK } }),
   'a task without an id': result({ task: { contextId: MARK, status: { state: 'TASK_STATE_WORKING' } } }),
   'a message without parts': result({ message: { role: 'ROLE_AGENT', text: MARK } }),
-  'a message with an id that is no text': result({ message: { ...message.message, taskId: [MARK] } }),
+  'a message with an id that is not text': result({ message: { ...message.message, taskId: [MARK] } }),
 }
 
 test('an invalid response of an agent is an upstream_error, and nothing of it is relayed', async (t) => {

@@ -189,7 +189,7 @@ test('policies match the canonical host as the tool of plat-egress', async (t) =
   }
 })
 
-test('a target that is no host and port, and a CONNECT with a body, are refused as requests', async (t) => {
+test('a target that is not a host and port, and a CONNECT with a body, are refused as requests', async (t) => {
   const fixture = await setUpTunnels(t)
   for (const target of [
     'localhost',

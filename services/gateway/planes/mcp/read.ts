@@ -152,7 +152,7 @@ export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
   const message = read.value
   if (Array.isArray(message)) return deny('invalid_request', 'batches are not accepted: send one message per request')
   if (isObject(message) && message.jsonrpc === '2.0') return message
-  return deny('invalid_request', 'the body is no JSON-RPC 2.0 message')
+  return deny('invalid_request', 'the body is not a JSON-RPC 2.0 message')
 }
 
 /** A message, with everything that its validation needs. */

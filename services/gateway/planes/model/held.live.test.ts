@@ -88,7 +88,7 @@ test('once a wait has opened the stream, the answer goes on as events, refusals 
   )
 })
 
-test('what is no JSON and no stream is no answer', async () => {
+test('what is not JSON and no stream is not an answer', async () => {
   upstream.answers({ text: ['Hello'] })
   const reply = await plane.forward(callOf(false), 'sent')
   assert.ok(isDenial(reply) && reply.code === 'upstream_error')

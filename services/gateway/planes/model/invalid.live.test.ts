@@ -91,7 +91,7 @@ function invalidBodies(whole: object): Readonly<Record<string, Buffer>> {
     'no object': Buffer.from(`["${MARK}"]`),
     'another object': Buffer.from(`{"mark":"${MARK}"}`),
     'an error with status 200': Buffer.from(`{"error":{"message":"${MARK}"}}`),
-    'usage that is no count': Buffer.from(text.replace(/_tokens":1/, '_tokens":"1"')),
+    'usage that is not a count': Buffer.from(text.replace(/_tokens":1/, '_tokens":"1"')),
   }
 }
 
@@ -108,7 +108,7 @@ for (const method of ['chat/completions', 'completions', 'responses', 'messages'
       assert.deepEqual([outcome.result, outcome.code], ['failed', 'upstream_error'], what)
     }
     for (const [what, head, body] of [
-      ['an error that is no JSON', 400, `{"error":${MARK}`],
+      ['an error that is not JSON', 400, `{"error":${MARK}`],
       ['an error with trailing data', 429, `{"error":{"message":"${MARK}"}} x`],
     ] as const) {
       const { status, text } = await call(ask, (_, response) => response.writeHead(head, JSON_TYPE).end(body))

@@ -38,7 +38,7 @@ function metered(frames: readonly Frame[], request = STREAM) {
   return { passed, tally: running.tally?.() }
 }
 
-test('a reply that is no model call is left alone', () => {
+test('a reply that is not a model call is left alone', () => {
   assert.equal(createMeter(() => 1).open(callOf(null)), null)
 })
 

@@ -43,7 +43,7 @@ test('the name of a model cannot lead to another address of the upstream', async
   }
 })
 
-test('what is no route, no endpoint or no method of it is refused', async () => {
+test('what is not a route, no endpoint or no method of it is refused', async () => {
   const cases: readonly (readonly [string, string, string])[] = [
     ['GET', '/llm/', 'unknown_route'],
     ['GET', '/llm/small/models', 'unknown_route'],

@@ -35,7 +35,7 @@ export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | 
     if (!(error instanceof JsonError)) throw error
     return deny('invalid_request', `the body is not strict JSON: ${error.message}`)
   }
-  if (!isObject(value)) return deny('invalid_request', 'the body is no JSON object')
+  if (!isObject(value)) return deny('invalid_request', 'the body is not a JSON object')
   const fault = dialect.fault(value)
   if (fault !== null) return fault
   const read = dialect.request(bytes, value)

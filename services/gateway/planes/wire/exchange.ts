@@ -238,7 +238,7 @@ function transportError(cause: Error): UpstreamError {
 }
 
 function tooSlow(cause?: Error): UpstreamError {
-  return new UpstreamError('the upstream did not answer in time', { code: 'upstream_timeout', cause })
+  return new UpstreamError('the upstream did not respond in time', { code: 'upstream_timeout', cause })
 }
 
 function ignore(): void {}

@@ -75,7 +75,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     path: isOn ? `${config.auditPath}.bindings.jsonl` : '',
     decode: decodeBindingEvent,
   })
-  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be kept')
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be stored')
   const pool = watchedPool({ name: 'task_bindings', observer: pools?.of('task_bindings') })
   const owners = await Bindings.open({ journal, clock, onFault, pool })
   const cards = new Cards({
@@ -125,7 +125,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
 function followRoutes({ config, snapshots, clock, log, metrics }: AgentsOptions) {
   const path = config.a2a.routesFile
   const failed = (problems: readonly string[]) =>
-    log.error({ path, problems }, 'a2a.routesFile is refused: the agents known before stay')
+    log.error({ path, problems }, 'a2a.routesFile is refused: the agents loaded before stay in use')
   return watchFile({
     path,
     everyMs: config.policyReloadSeconds * 1000,

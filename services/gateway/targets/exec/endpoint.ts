@@ -13,7 +13,7 @@ export function filled(template: string, { session, namespace }: SandboxName): s
 /** One DNS label (RFC 1123): a session name with a dot could select another host. */
 const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/i
 
-/** Returns the URL for a session's code, or null if its name is no DNS label. */
+/** Returns the URL for a session's code, or null if its name is not a DNS label. */
 export function endpointOf(template: string, name: SandboxName): URL | null {
   if (!LABEL.test(name.session) || !LABEL.test(name.namespace)) return null
   return URL.parse(`${withoutTrailing(filled(template, name), '/')}/exec`)

@@ -95,7 +95,7 @@ export function createModels(options: ModelsOptions): Models {
     metrics.routes(routes.size)
   }
   const failed = (problems: readonly string[]) =>
-    log.error({ path, problems }, 'modelsFile is refused: the routes known before stay')
+    log.error({ path, problems }, 'modelsFile is refused: the routes loaded before stay in use')
   const onBytes = async (bytes: Uint8Array | null) => {
     const decoded = bytes === null ? null : decodeModels(bytes)
     if (decoded !== null && !decoded.ok) return failed(decoded.problems)

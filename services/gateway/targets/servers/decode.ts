@@ -39,7 +39,7 @@ function misnamed(file: UpstreamsFile): string[] {
     if (!SERVER_KEY.test(key)) out.push(`agentWeb[${key}]: must read <namespace>/<agent>`)
     const named = [...allowedDomains, ...deniedDomains, ...(browser?.allowedDomains ?? [])]
     const strange = named.filter((domain) => !isDomain(domain))
-    out.push(...strange.map((domain) => `agentWeb[${key}]: ${JSON.stringify(domain)} is no domain`))
+    out.push(...strange.map((domain) => `agentWeb[${key}]: ${JSON.stringify(domain)} is not a domain`))
   }
   return out
 }

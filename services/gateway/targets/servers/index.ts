@@ -52,7 +52,7 @@ export function createServers(options: ServersOptions): Servers {
     metrics.gauge('plat_gateway_upstreams_configured').set({}, registry.size)
   }
   const failed = (problems: readonly string[]) =>
-    log.error({ path, problems }, 'upstreamsFile is refused: the servers known before stay')
+    log.error({ path, problems }, 'upstreamsFile is refused: the servers loaded before stay in use')
   const watch =
     path === ''
       ? null

@@ -147,7 +147,7 @@ test('web access of an agent is looked up by its name, and lists domains', () =>
     ok: false,
     problems: [
       'agentWeb[assistant]: must read <namespace>/<agent>',
-      'agentWeb[default/a]: "http://example.com" is no domain',
+      'agentWeb[default/a]: "http://example.com" is not a domain',
     ],
   })
 })

@@ -235,7 +235,7 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
     assert.equal(first?.headers.authorization, undefined)
   })
 
-  test(`${name}: the assertion is no session token`, async (t) => {
+  test(`${name}: the assertion is not a session token`, async (t) => {
     const fixture = await setUp(t, cloud, (call) => cloud.good(call, fixture.cloudClock.now() + 3_000_000))
     await fixture.ask()
     const sent = new URLSearchParams(fixture.calls[0]?.body).get(cloud.field) ?? ''
@@ -277,7 +277,7 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
     }
   })
 
-  test(`${name}: a status 200 that is no credential is a failure`, async (t) => {
+  test(`${name}: a status 200 that is not a credential is a failure`, async (t) => {
     let body: string | Uint8Array = ''
     const fixture = await setUp(t, cloud, () => ({ status: 200, body }))
     for (const each of cloud.garbage) {

@@ -85,14 +85,14 @@ function readMessage(bytes: Uint8Array): SignedData {
 
 function contentOf(inner: DerValue): Uint8Array {
   const [type, wrapped] = inner.children
-  if (oidOf(type) !== OID.data) throw new DerError('the content is no data')
+  if (oidOf(type) !== OID.data) throw new DerError('the content is not data')
   const octets = only(expectTag(wrapped, CONTEXT_0))
   if (octets.tag !== OCTET_STRING_IN_PIECES) return expectTag(octets, TAG.octetString).content
   return Buffer.concat(octets.children.map((piece) => expectTag(piece, TAG.octetString).content))
 }
 
 function certificateOf(value: DerValue): X509Certificate {
-  if (expectTag(value, TAG.sequence).indefinite) throw new DerError('a certificate that is no DER')
+  if (expectTag(value, TAG.sequence).indefinite) throw new DerError('a certificate that is not DER')
   try {
     return new X509Certificate(value.whole)
   } catch {

@@ -19,14 +19,14 @@ export function allowList(flag: string, entries: readonly string[]): AllowList {
   return (owner, namespace) => rows.some((row) => row.owner === owner && row.matches(namespace))
 }
 
-/** Entries `<key>=<value>` as a map. Throws on another form and on a key that is there twice. */
+/** Entries `<key>=<value>` as a map. Throws on another form and on a key thatis listed twice. */
 export function pairs(flag: string, entries: readonly string[]): ReadonlyMap<string, string> {
   const map = new Map<string, string>()
   for (const entry of entries) {
     const at = entry.indexOf('=')
     const [key, value] = [entry.slice(0, at), entry.slice(at + 1)]
     if (at < 1 || value === '') throw new Error(`-${flag} ${entry}: write <name>=<value>`)
-    if (map.has(key)) throw new Error(`-${flag} ${entry}: ${key} is there twice`)
+    if (map.has(key)) throw new Error(`-${flag} ${entry}: ${key}is listed twice`)
     map.set(key, value)
   }
   return map

@@ -61,7 +61,7 @@ export class TrustDocument<T> {
       this.#fetchedAt = now
       this.#asking = this.#load()
         .catch((error: unknown) => {
-          this.#parts.log.warn({ location: this.#location, error: String(error) }, 'trust anchors not read')
+          this.#parts.log.warn({ location: this.#location, error: String(error) }, 'trust anchors could not be read')
         })
         .finally(() => {
           this.#asking = null

@@ -111,7 +111,7 @@ function extensionsOf(der: Uint8Array): ReadonlyMap<string, Extension> {
   for (const each of list) {
     const [id, ...rest] = expectTag(each, TAG.sequence).children
     const oid = oidOf(id)
-    if (extensions.has(oid)) throw new DerError('an extension is there twice')
+    if (extensions.has(oid)) throw new DerError('an extensionis listed twice')
     const critical = rest[0]?.tag === TAG.boolean && rest[0].content[0] === 0xff
     extensions.set(oid, { critical, value: expectTag(rest.at(-1), TAG.octetString).content })
   }

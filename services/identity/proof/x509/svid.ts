@@ -27,7 +27,7 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId | string {
   const [uri, another] = leaf.uris
   if (uri === undefined || another !== undefined) return 'the certificate must have exactly one URI name'
   const id = parseSpiffeId(uri)
-  if (id === null || id.path.length === 0) return 'the URI name of the certificate is no SPIFFE ID of a workload'
+  if (id === null || id.path.length === 0) return 'the URI name of the certificate is not a SPIFFE ID of a workload'
   if (leaf.isCa) return 'the certificate is one of an authority'
   const { keyUsage, extKeyUsage } = leaf
   if (keyUsage === null || !leaf.keyUsageIsCritical) return 'the certificate must have a critical key usage'

@@ -70,7 +70,7 @@ test('of several sessions that had one name each is revoked', () => {
   assert.deepEqual([ended.countOf('team'), ended.countOf('other')], [2, 0])
 })
 
-test('a session that never began is no reason for an entry, unless it had begun unseen', () => {
+test('a session that never began is not a reason for an entry, unless it had begun unseen', () => {
   const pending = { ...session('Pending'), status: { phase: 'Pending' as const } }
   for (const hadBegun of [false, true]) {
     const ended = new EndedSessions()

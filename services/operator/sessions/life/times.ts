@@ -4,7 +4,7 @@ import type { AgentSpec, Resource, TrustTierSpec } from '@plat/resources'
 /** The annotation in which a gateway writes the time of a session's last call: RFC 3339. */
 export const LAST_ACTIVITY = 'plat.dev/last-activity'
 
-/** Milliseconds since the epoch; null for what is no time. */
+/** Milliseconds since the epoch; null for what is not a time. */
 export function timeOf(text: string | undefined): number | null {
   const ms = Date.parse(text ?? '')
   return Number.isNaN(ms) ? null : ms

@@ -139,7 +139,7 @@ function groupsOf(payload: Members, groupsClaim: string): readonly string[] {
   if (value === undefined) return []
   const groups = typeof value === 'string' ? [value] : value
   if (!Array.isArray(groups) || groups.length > MAX_GROUPS || !groups.every(isText)) {
-    throw new InvalidClaimError(`claim "${groupsClaim}" is no list of at most ${MAX_GROUPS} groups`)
+    throw new InvalidClaimError(`claim "${groupsClaim}" is not a list of at most ${MAX_GROUPS} groups`)
   }
   return groups.map((group) => plainClaim(group, groupsClaim))
 }

@@ -87,7 +87,7 @@ export function accountId(owner: Owner): string {
 /** Reads an event from the journal. Throws for one that this version does not know. */
 export function decodeEvent(value: unknown): VaultEvent {
   if (Check(eventSchema, value)) return value
-  throw new Error('the journal holds an event of the token vault that is not known in this version')
+  throw new Error('the journal holds an event of the token vault that is not known to this version')
 }
 
 export function isTokens(value: unknown): value is Tokens {

@@ -65,7 +65,7 @@ function endless(look: ScanState, detector: Detector, { at, body, of, least, is 
   else if (isOpen) look.open(at)
 }
 
-/** Returns whether a text is no placeholder. */
+/** Returns whether a text is not a placeholder. */
 export function looksRandom(text: string): boolean {
   return differentCharacters(text) >= Math.min(FEWEST_CHARACTERS, text.length / 2)
 }

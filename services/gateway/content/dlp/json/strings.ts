@@ -29,14 +29,14 @@ export interface Findings {
 
 /** No built-in detector finds anything in a number of fewer digits. */
 const LONG_NUMBER = /\d{8}/
-/** By code: 1 in a number, `true`, `false` or `null`, or in what is in its place in a text that is no JSON. */
+/** By code: 1 in a number, `true`, `false` or `null`, or in what is in its place in a text that is not JSON. */
 const IN_LITERAL = new Uint8Array(256)
 for (const code of Buffer.from('0123456789+-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'))
   IN_LITERAL[code] = 1
 
 /**
  * Looks through the strings of a JSON text, names of members included, and the numbers between them. Never throws, whatever the
- * bytes are: what is no JSON is read as far as it looks like it. One-byte text stands for the bytes, since no built-in detector
+ * bytes are: what is not JSON is read as far as it looks like it. One-byte text stands for the bytes, since no built-in detector
  * knows a character beyond ASCII; only what is escaped, or what an expression of somebody's own may speak of, is decoded.
  */
 export function findInJson(bytes: Uint8Array, scanner: Scanner, maxChars: number): Findings {
@@ -158,7 +158,7 @@ class Strings {
   }
 }
 
-/** The text of a string; of one that is no JSON the characters as they stand. */
+/** The text of a string; of one that is not JSON the characters as they stand. */
 function decoded(inside: string): string {
   try {
     const text: unknown = JSON.parse(`"${inside}"`)

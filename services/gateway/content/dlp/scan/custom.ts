@@ -30,7 +30,7 @@ export function expressionFault(regex: string): string | null {
   try {
     return RE2JS.compile(regex).matches('') ? 'matches the empty text' : null
   } catch (error) {
-    return error instanceof Error ? error.message : 'is no expression'
+    return error instanceof Error ? error.message : 'is not an expression'
   }
 }
 

@@ -197,7 +197,7 @@ test('an expression finds in any part of a text what the library finds, however 
   )
 })
 
-test('what is no linear expression is refused in words', () => {
+test('what is not a linear expression is refused in words', () => {
   assert.equal(expressionFault('acct-[0-9]{6}'), null)
   for (const regex of ['(?=a)', '(a)\\1', '(?<!b)c', '[', 'a*', ''])
     assert.notEqual(expressionFault(regex), null, regex)

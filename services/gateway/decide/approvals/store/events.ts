@@ -142,5 +142,5 @@ export function decodeEvent(value: unknown): ApprovalEvent {
     if (Check(eventSchema, vote)) return vote
   }
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`an approval event of kind ${JSON.stringify(t)} is not known in this version`)
+  throw new Error(`an approval event of kind ${JSON.stringify(t)} is not known to this version`)
 }

@@ -154,8 +154,8 @@ test('an engine that fails denies, says how, and is counted as an error', async 
   const failing: readonly (readonly [Parameters<ScriptedUpstream['answers']>[0], RegExp])[] = [
     [(_, response) => void response.writeHead(500).end('{"result": true}'), /\(policy\.rego\) answered 500$/],
     [(_, response) => void response.writeHead(302, { location: '/else' }).end(), /answered 302$/],
-    [json('{"result": "yes"}'), /gave an answer that is no verdict$/],
-    [json('{"result": true'), /gave an answer that is no verdict$/],
+    [json('{"result": "yes"}'), /returned a response that is not a verdict$/],
+    [json('{"result": true'), /returned a response that is not a verdict$/],
     [json(JSON.stringify({ result: 'x'.repeat(5 * 1024 * 1024) })), /cannot be reached \(too_large\)$/],
     [(_, response) => void response.socket?.destroy(), /cannot be reached \(lost\)$/],
   ]

@@ -103,7 +103,8 @@ class RemoteRego implements Rego {
   async #ask<T extends object>(question: () => string, read: (bytes: Uint8Array) => T | null): Promise<T | string> {
     const answer = await this.#exchange(question).catch(faultOf)
     const understood = typeof answer === 'string' ? null : read(answer)
-    const fault = typeof answer === 'string' ? answer : understood === null ? 'gave an answer that is no verdict' : null
+    const fault =
+      typeof answer === 'string' ? answer : understood === null ? 'returned a response that is not a verdict' : null
     this.#evaluations.inc({ outcome: fault === null ? 'ok' : 'error' })
     this.#tell(fault)
     return understood ?? `the policy engine (policy.rego) ${fault}`
@@ -137,8 +138,8 @@ class RemoteRego implements Rego {
     const { log } = this.#options
     const { url } = this.#config
     this.#fault = fault
-    if (fault === null) log.info({ url }, 'the policy engine answers again')
-    else log.error({ url, fault }, 'the policy engine gives no verdict, which denies')
+    if (fault === null) log.info({ url }, 'the policy engine responds again')
+    else log.error({ url, fault }, 'the policy engine returned no verdict: calls are denied')
   }
 }
 

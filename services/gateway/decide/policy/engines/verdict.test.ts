@@ -28,7 +28,7 @@ test('an undefined result denies: no default was written in the policy', () => {
   }
 })
 
-test('what is no verdict is none', () => {
+test('what is not a verdict is none', () => {
   const wrong = [
     '1',
     '"ALLOW"',

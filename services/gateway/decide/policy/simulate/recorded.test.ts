@@ -42,7 +42,7 @@ test('a record restores the policy input', () => {
   assert.equal(of({})?.input.args, null)
 })
 
-test('a route is a model, a resource is no tool, and a message without a skill names none', () => {
+test('a route is a model, a resource is not a tool, and a message without a skill names none', () => {
   const model = of({ op: 'model.generate', server: 'llm/small', tool: 'gpt' })?.input
   assert.deepEqual([model?.target.kind, model?.target.key, model?.tool, model?.sinks], ['model', 'small', 'gpt', []])
   assert.equal(of({ op: 'mcp.get', tool: 'file:///a' })?.input.tool, null)

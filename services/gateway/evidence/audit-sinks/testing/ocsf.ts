@@ -139,7 +139,7 @@ function assertObject(value: Readonly<Record<string, unknown>>, rule: ObjectRule
     )
   for (const [name, member] of Object.entries(value)) {
     const wanted = rule.attributes[name]
-    assert.ok(wanted !== undefined, `${path}.${name} is no attribute`)
+    assert.ok(wanted !== undefined, `${path}.${name} is not an attribute`)
     assertAttribute(member, wanted, `${path}.${name}`)
   }
 }

@@ -150,7 +150,7 @@ export class CallbackRoutes {
       return await decider.decide(approval, { ...approver, verdict, reason, via: `notifier/${name}` })
     } catch (error) {
       if (error instanceof AdminError) throw error
-      log.error({ notifier: name, error: reasonOf(error) }, 'a decision by callback could not be kept')
+      log.error({ notifier: name, error: reasonOf(error) }, 'a decision by callback could not be stored')
       throw new AdminError('state_unavailable', 'approvals cannot be stored now')
     }
   }
@@ -240,5 +240,5 @@ function elsewhere(): AdminError {
 }
 
 function undecided(): AdminError {
-  return new AdminError('invalid_request' satisfies ErrorCode, 'the callback decides nothing that can be read')
+  return new AdminError('invalid_request' satisfies ErrorCode, 'the callback contains no readable decision')
 }

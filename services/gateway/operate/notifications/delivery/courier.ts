@@ -116,7 +116,10 @@ export class Deliverer {
   }
 
   async #drop(notice: Notice, why: string): Promise<null> {
-    this.#options.log.error({ notifier: this.#options.name, notice: notice.id, why }, 'a notification is given up')
+    this.#options.log.error(
+      { notifier: this.#options.name, notice: notice.id, why },
+      'a notification is dropped after its last attempt',
+    )
     await this.#leave(notice, why)
     return null
   }

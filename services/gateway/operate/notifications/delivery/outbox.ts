@@ -34,7 +34,7 @@ export type OutboxEvent = Static<typeof eventSchema>
 /** Decodes an event of the journal. Throws for one unknown to this version. */
 export function decodeOutboxEvent(value: unknown): OutboxEvent {
   if (Check(eventSchema, value)) return value
-  throw new Error('an event of the notification outbox is not known in this version')
+  throw new Error('an event of the notification outbox is not known to this version')
 }
 
 /** Journal key of `began`. */

@@ -25,10 +25,10 @@ const HOSTILE = [
   ['{"jsonrpc":"2.0","id":7,"result":{"key":secret}}', 'an unquoted value'],
   ['{"jsonrpc":"1.0","id":7,"result":{}}', 'JSON-RPC 1.0'],
   ['{"id":7,"result":{}}', 'no JSON-RPC version'],
-  ['{"jsonrpc":"2.0","id":7,"result":[]}', 'a result that is no object'],
-  ['{"jsonrpc":"2.0","id":7,"error":"no"}', 'an error that is no object'],
+  ['{"jsonrpc":"2.0","id":7,"result":[]}', 'a result that is not an object'],
+  ['{"jsonrpc":"2.0","id":7,"error":"no"}', 'an error that is not an object'],
   ['{"jsonrpc":"2.0","id":7,"method":"ping","result":{}}', 'a method and a result'],
-  ['{"jsonrpc":"2.0","id":7,"method":1}', 'a method that is no string'],
+  ['{"jsonrpc":"2.0","id":7,"method":1}', 'a method that is not a string'],
 ] as const
 
 for (const [text, what] of HOSTILE) {

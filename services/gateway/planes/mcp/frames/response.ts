@@ -102,7 +102,7 @@ const OTHER_ID = 'a response that is not for this request'
 function parsed(json: Uint8Array): JsonObject {
   const value = strictValue(json)
   // Arrays are batches, which no supported revision has.
-  if (!isObject(value)) throw new InvalidResponseError('a message that is no JSON object')
+  if (!isObject(value)) throw new InvalidResponseError('a message that is not a JSON object')
   if (value.jsonrpc !== '2.0') throw new InvalidResponseError('a message that is not JSON-RPC 2.0')
   return value
 }
@@ -128,7 +128,7 @@ function kindOf({ id, method, params, result, error }: JsonObject): 'request' | 
     if (typeof id === 'string' || typeof id === 'number') return 'request'
     throw new InvalidResponseError('a request whose id is neither a string nor a number')
   }
-  if (method !== undefined) throw new InvalidResponseError('a message whose method is no string')
+  if (method !== undefined) throw new InvalidResponseError('a message whose method is not a string')
   if ((result !== undefined) === (error !== undefined))
     throw new InvalidResponseError('a response without exactly one of result and error')
   return 'response'
@@ -170,7 +170,7 @@ const checks: Readonly<Record<string, Check>> = {
 
 /** Returns what is wrong with the result of a method, as the end of a sentence, or null when it is valid. */
 export function shapeProblem(method: string, era: Era, result: unknown): string | null {
-  if (!isObject(result)) return 'that is no object'
+  if (!isObject(result)) return 'that is not an object'
   const check = Object.hasOwn(checks, method) ? checks[method] : undefined
   const problem = check?.(result) ?? null
   return problem ?? (era === 'modern' ? modernProblem(result) : null)
@@ -201,30 +201,30 @@ function roundProblem(result: JsonObject, name: string): string | null {
 function optionalObjects(result: JsonObject, name: string): string | null {
   const list = result[name]
   if (list === undefined) return null
-  return Array.isArray(list) && list.every(isObject) ? null : `whose ${name} is no array of objects`
+  return Array.isArray(list) && list.every(isObject) ? null : `whose ${name} is not an array of objects`
 }
 
 function textProblem(result: JsonObject, name: string): string | null {
-  return typeof result[name] === 'string' ? null : `whose ${name} is no string`
+  return typeof result[name] === 'string' ? null : `whose ${name} is not a string`
 }
 
 function textsProblem(result: JsonObject, name: string): string | null {
   const list = result[name]
   return Array.isArray(list) && list.every((one) => typeof one === 'string')
     ? null
-    : `whose ${name} is no list of strings`
+    : `whose ${name} is not a list of strings`
 }
 
 function objectProblem(result: JsonObject, name: string): string | null {
-  return isObject(result[name]) ? null : `whose ${name} is no object`
+  return isObject(result[name]) ? null : `whose ${name} is not an object`
 }
 
 function optionalText(result: JsonObject, name: string): string | null {
   const value = result[name]
-  return value === undefined || typeof value === 'string' ? null : `whose ${name} is no string`
+  return value === undefined || typeof value === 'string' ? null : `whose ${name} is not a string`
 }
 
 function optionalBoolean(result: JsonObject, name: string): string | null {
   const value = result[name]
-  return value === undefined || typeof value === 'boolean' ? null : `whose ${name} is no boolean`
+  return value === undefined || typeof value === 'boolean' ? null : `whose ${name} is not a boolean`
 }

@@ -34,7 +34,7 @@ export const messages: Dialect = {
     isPiece: ({ type, message, usage }) => type === 'content_block_delta' && !isSet(message) && !isSet(usage),
   }),
   answerFault({ type, content, usage }): ShapeFault {
-    if (type !== 'message' || !Array.isArray(content) || !content.every(isObject)) return 'what is no message'
+    if (type !== 'message' || !Array.isArray(content) || !content.every(isObject)) return 'what is not a message'
     return usageFault(usage, ANTHROPIC_USAGE)
   },
   report(frame: Frame, before: Report | null): Report | null {

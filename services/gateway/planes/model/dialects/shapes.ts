@@ -71,5 +71,5 @@ function isObjectIfSet(value: unknown): boolean {
 
 /** The list of models, or one of them. */
 export function modelsFault(value: unknown): ShapeFault {
-  return isObject(value) || Array.isArray(value) ? null : 'what is no list of models'
+  return isObject(value) || Array.isArray(value) ? null : 'what is not a list of models'
 }

@@ -176,7 +176,7 @@ test('a count that is just safe does not open the way for one that is not', () =
   )
 })
 
-test('an exponent does not open the way for a number that is no count', () => {
+test('an exponent does not open the way for a number that is not a count', () => {
   const event = (index: string) => `data: {"choices":[{"index":${index}}]}\n\n`
   assert.deepEqual(rawOf(read(event('1e5') + event('1e400'))), [event('1e5')])
 })
@@ -253,7 +253,7 @@ test('an event of another type or name than a checked one is read as it is alone
   }
 })
 
-test('an event whose type has an escaped name is no template', () => {
+test('an event whose type has an escaped name is not a template', () => {
   const escaped = (type: string) => `data: {"ty\\u0070e":"${type}","index":0,"delta":{}}\n\n`
   const bytes = Buffer.from(escaped('content_block_delta') + escaped('message_stop') + escaped('error'))
   const frames = readAs(messages, bytes)

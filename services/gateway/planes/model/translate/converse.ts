@@ -60,7 +60,7 @@ function blockOf(part: Part, documents: { count: number }): JsonObject {
       const isImage = part.of === 'image'
       const format = (isImage ? IMAGES : DOCUMENTS)[part.type]
       if (format === undefined || part.of === 'audio')
-        throw new UntranslatableError(part.at, `holds ${part.type}, which Converse does not take`)
+        throw new UntranslatableError(part.at, `has ${part.type}, which Converse does not accept`)
       const source = { bytes: part.data }
       return isImage
         ? { image: { format, source } }

@@ -114,7 +114,7 @@ function partOf(part: unknown, at: string): readonly Part[] {
     case 'file':
       return [fileOf(body, `${at}.file`)]
     default:
-      throw new UntranslatableError(`${at}.type`, 'is no type of part that can be translated')
+      throw new UntranslatableError(`${at}.type`, 'is not a type of part that can be translated')
   }
 }
 

@@ -29,7 +29,7 @@ export function countOf(value: unknown): number {
   return value
 }
 
-/** The end of an answer, by the provider's words for its ends. Throws `InvalidResponseError` where it is none of them: half an answer is no whole one. */
+/** The end of an answer, by the provider's words for its ends. Throws `InvalidResponseError` where it is none of them: half an answer is not a whole one. */
 export function finishOf(
   ends: Readonly<Record<string, FinishReason>>,
   reason: unknown,
@@ -139,7 +139,7 @@ export class ChatStream {
     }
   }
 
-  /** Clients parse what they got as arguments: nothing is no JSON. */
+  /** Clients parse what they got as arguments: nothing is not JSON. */
   #noArguments(): string {
     return this.#bare ? this.#arguments('{}') : ''
   }

@@ -28,10 +28,10 @@ export function objectOf(json: Uint8Array): JsonObject {
     checkJson(json)
     value = parseLossless(json)
   } catch {
-    throw new InvalidResponseError('what the provider sent is no JSON')
+    throw new InvalidResponseError('what the provider sent is not JSON')
   }
   if (!isObject(value) || JSON.isRawJSON(value))
-    throw new InvalidResponseError('what the provider sent is no JSON object')
+    throw new InvalidResponseError('what the provider sent is not a JSON object')
   return value
 }
 

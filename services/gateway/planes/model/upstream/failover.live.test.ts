@@ -77,7 +77,7 @@ const failures: Readonly<Record<string, readonly [status: number, answer: Reques
     },
   ],
   'its answer is not JSON': [200, (_, response) => response.writeHead(200, json).end('{"choices":[')],
-  'its answer is no completion': [200, (_, response) => response.writeHead(200, json).end('{"choices":{}}')],
+  'its answer is not a completion': [200, (_, response) => response.writeHead(200, json).end('{"choices":{}}')],
   'its stream ends before it has begun': [200, (_, response) => response.writeHead(200, events).end()],
   'its stream breaks before it has begun': [
     200,

@@ -44,5 +44,5 @@ export type BindingEvent = Static<typeof eventSchema>
 export function decodeBindingEvent(value: unknown): BindingEvent {
   if (Check(eventSchema, value)) return value
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
-  throw new Error(`a binding event of kind ${JSON.stringify(t)} is not known in this version`)
+  throw new Error(`a binding event of kind ${JSON.stringify(t)} is not known to this version`)
 }

@@ -69,7 +69,7 @@ async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
 
 function inside(members: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
   const value = members[name]
-  if (typeof value !== 'object' || value === null) throw new CloudCredentialError(`AWS STS gave no ${name}`)
+  if (typeof value !== 'object' || value === null) throw new CloudCredentialError(`AWS STS returned no ${name}`)
   return { ...value }
 }
 

@@ -94,7 +94,8 @@ const TOKEN = /^[\x21-\x7e]+$/
  */
 export function tokenOf(text: string, service: string, clock: Clock): Lent<string> {
   const { access_token: token, expires_in: seconds, expires_on: end } = membersOf(text, service)
-  if (typeof token !== 'string' || !TOKEN.test(token)) throw new CloudCredentialError(`${service} gave no access_token`)
+  if (typeof token !== 'string' || !TOKEN.test(token))
+    throw new CloudCredentialError(`${service} returned no access_token`)
   const lasts = seconds === undefined ? Number(end) - clock.now() / 1000 : Number(seconds)
   if (!(lasts > 0)) throw new CloudCredentialError(`${service} returned no lifetime of its token`)
   return { value: token, expiresAt: clock.now() + lasts * 1000 }
