@@ -15,7 +15,7 @@ const LF = 0x0a
 export interface ScanOptions {
   /** Offset to start at, the start of a line; default 0. */
   readonly from?: number
-  /** Buffer to read into (`scanBuffer`); default: a new one. */
+  /** Buffer to read into (`scanBuffer`); default: one that no other scan uses. */
   readonly buffer?: Buffer
   /**
    * Called for each line that has its LF, which `end` excludes. `offset` is the position of the line in the file. The buffer is valid only during
@@ -42,9 +42,20 @@ export function scanBuffer(): Buffer {
   return Buffer.allocUnsafeSlow(CHUNK_BYTES + MAX_LINE_BYTES)
 }
 
+/** The buffer of a scan that has ended. A new one for each small file would make the garbage collector mark the whole heap again and again. */
+let spare: WeakRef<Buffer> | null = null
+
 /** Passes every line of a file to `onLine` in order, without copying; yields to the event loop after each `LINES_AT_ONCE` and after slow chunks. */
 export async function scanLines(source: ReadAt, options: ScanOptions): Promise<Rest> {
-  const buffer = options.buffer ?? scanBuffer()
+  if (options.buffer !== undefined) return scanInto(options.buffer, source, options)
+  const buffer = spare?.deref() ?? scanBuffer()
+  spare = null
+  const rest = await scanInto(buffer, source, options)
+  spare = new WeakRef(buffer)
+  return rest
+}
+
+async function scanInto(buffer: Buffer, source: ReadAt, options: ScanOptions): Promise<Rest> {
   let position = options.from ?? 0
   let kept = 0
   let lines = 0
@@ -54,9 +65,11 @@ export async function scanLines(source: ReadAt, options: ScanOptions): Promise<R
     if (count === 0) break
     if (slices.isOver) await slices.next()
     const end = kept + count
+    // A search of the whole buffer would pass over all of its unused memory after each short read.
+    const filled = buffer.subarray(0, end)
     const base = position - kept
     let start = 0
-    for (let lf = buffer.indexOf(LF, kept); lf !== -1 && lf < end; lf = buffer.indexOf(LF, start)) {
+    for (let lf = filled.indexOf(LF, kept); lf !== -1; lf = filled.indexOf(LF, start)) {
       if (!options.onLine(buffer, start, lf, base + start)) {
         return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: false }
       }
