@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { dialect } from './rules/dialect.ts'
 import { machineWords } from './rules/words.ts'
 import { machineOwn } from './run.ts'
 import { readSource } from './source.ts'
-import { formatFinding, tidySource, tidySources, tidyWords } from './tidy.ts'
+import { formatFinding, tidyPage, tidySource, tidySources } from './tidy.ts'
 
 /** The rules that a source breaks, each as `rule:line`. */
 function broken(path: string, text: string): string[] {
@@ -278,7 +279,7 @@ test('a finding is one line that says where, which rule, and how to mend it', ()
 })
 
 test('words that readers have to translate are found in comments, messages and names of tests', () => {
-  const words = (text: string) => tidyWords(FILE, text).map(({ line }) => line)
+  const words = (text: string) => dialect(readSource(FILE, text)).map(({ line }) => line)
   // Written in pieces, so that this file does not find itself.
   const [told, asks, nobody] = [
     ['to', 'ld'],
@@ -292,8 +293,8 @@ test('words that readers have to translate are found in comments, messages and n
   assert.deepEqual(words(`/** ${'What'} it is. */\nconst ${told} = 1`), [1])
   assert.deepEqual(words(`// The rule ${asks} a person to approve.`), [])
   assert.deepEqual(
-    tidyWords('docs/a.md', `# A\n\nIt is ${told}.\n\`\`\`\n${told}\n\`\`\`\n`).map(({ line }) => line),
+    tidyPage('docs/a.md', `# A\n\nIt is ${told}.\n\`\`\`\n${told}\n\`\`\`\n`).map(({ line }) => line),
     [3],
   )
-  assert.deepEqual(tidyWords('docs/reference/a.md', `It is ${told}.`), [])
+  assert.deepEqual(tidyPage('docs/reference/a.md', `It is ${told}.`), [])
 })

@@ -34,9 +34,8 @@ const CODE = /(?<!\.d)\.(?:ts|tsx|mts)$/
 const GENERATED = /^docs\/reference\//
 const DATA = /(?:^|\/)(?:fixtures|golden)\//
 
-/** Findings of the words of one file. Generated pages follow the tables that they are made from, which are checked. */
-export function tidyWords(file: string, text: string): readonly Finding[] {
-  if (CODE.test(file) && !DATA.test(file)) return dialect(readSource(file, text))
+/** Findings of the words of one page. Generated pages follow the tables that they are made from, which are checked. */
+export function tidyPage(file: string, text: string): readonly Finding[] {
   return file.endsWith('.md') && !GENERATED.test(file) ? dialectInPage(file, text) : []
 }
 
@@ -57,10 +56,10 @@ export function tidyTree(root: string, own: readonly string[]): readonly Finding
     .filter((file) => CODE.test(file) && !DATA.test(file))
     .map((file) => readSource(file, texts.get(file) ?? ''))
   const findings = [
-    ...sources.flatMap((source) => RULES.flatMap((rule) => rule(source))),
+    ...sources.flatMap((source) => [...RULES, dialect].flatMap((rule) => rule(source))),
     ...tidySources(sources),
     ...[...texts].flatMap(([file, text]) => machineWords(file, text, own)),
-    ...[...texts].flatMap(([file, text]) => tidyWords(file, text)),
+    ...[...texts].flatMap(([file, text]) => tidyPage(file, text)),
   ]
   return findings.sort((a, b) => (a.path === b.path ? a.line - b.line : a.path < b.path ? -1 : 1))
 }
