@@ -31,7 +31,7 @@ export async function executeTests(options: {
     concurrency: options.concurrency,
     timeout: options.timeoutMs,
     signal: stop.signal,
-    execArgv: ['--import', new URL('./seed.ts', import.meta.url).href],
+    execArgv: ['--import', new URL('./preload.ts', import.meta.url).href],
     testNamePatterns: (options.names ?? []).map((name) => new RegExp(name)),
   })
   const counts = new Map<string, number>()

@@ -7,27 +7,36 @@ const HOMES = ['packages', 'services', 'apps', 'sdk', 'examples', 'bench', 'tool
 /** Suites that need more than `npm ci` have separate scripts. */
 const ELSEWHERE = /\.(?:system|browser|cluster)\.test\.ts$|(?:^|\/)test\/cluster\//
 
+const OPTIONS = '--test-name-pattern=<regex> and -slowest=<count>'
+
 /** Plan of one run of the tests. */
 export interface Plan {
   /** Files that open no socket and start no process: all in one process. */
   readonly shared: readonly string[]
   /** Files with sockets and child processes: a process each. */
   readonly isolated: readonly string[]
+  /** Whether these are all tests of the suite. */
+  readonly whole: boolean
   /** Only tests whose name matches one of these run; empty: all. */
   readonly names: readonly string[]
+  /** How many of the files that used most CPU time to print at the end; 0: no times. */
+  readonly slowest: number
 }
 
 /**
- * Reads the arguments of `npm test`: files or folders to look in (default: all), `--test-name-pattern=<regex>`.
+ * Reads the arguments of `npm test`: files or folders to look in (default: all), `--test-name-pattern=<regex>`,
+ * `-slowest=<count>`.
  * @throws Error naming the argument that leads to no test.
  */
 export function planTests(root: string, args: readonly string[]): Plan {
   const names: string[] = []
   const places: string[] = []
+  let slowest = 0
   for (const arg of args) {
     const [flag, value] = arg.split(/=(.*)/s)
     if (flag === '--test-name-pattern' && value) names.push(value)
-    else if (arg.startsWith('-')) throw new Error(`${arg}: unknown option; known is --test-name-pattern=<regex>`)
+    else if (flag === '-slowest' && /^\d+$/.test(value ?? '')) slowest = Number(value)
+    else if (arg.startsWith('-')) throw new Error(`${arg}: unknown option; known are ${OPTIONS}`)
     else places.push(arg)
   }
   const files = new Set<string>()
@@ -40,7 +49,9 @@ export function planTests(root: string, args: readonly string[]): Plan {
   return {
     shared: sorted.filter((file) => !file.endsWith('.live.test.ts')),
     isolated: sorted.filter((file) => file.endsWith('.live.test.ts')),
+    whole: places.length === 0 && names.length === 0,
     names,
+    slowest,
   }
 }
 

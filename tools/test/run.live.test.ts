@@ -60,6 +60,22 @@ test('a file that cannot be loaded fails and keeps no other from running', () =>
   assert.equal(lines.at(-1), '1 passed, 1 failed, 0 skipped')
 })
 
+test('-slowest prints the CPU time of the files that used most of it, and of all', () => {
+  write('busy/a.live.test.ts', "test('a', () => { for (let n = 0; n < 1e9; n++); })")
+  write('busy/b.live.test.ts', "test('b', () => {})")
+  const { lines } = runTests(path.join(dir, 'busy'), '-slowest=1')
+  const times = lines
+    .filter((line) => /^ +\d+\.\d\d s {2}/.test(line))
+    .map((line) => line.slice(line.indexOf(' s ') + 4))
+  assert.deepEqual(times, [
+    path.relative(path.resolve(import.meta.dirname, '../..'), path.join(dir, 'busy/a.live.test.ts')),
+    'of CPU time in 2 processes and their children',
+  ])
+  const { status, errors } = runTests('-slowest=all')
+  assert.equal(status, 2)
+  assert.match(errors, /-slowest=<count>/)
+})
+
 test('a name pattern picks tests, and an argument that leads nowhere is refused', () => {
   const files = [path.join(dir, 'good/a.test.ts'), path.join(dir, 'good/b.test.ts')]
   assert.equal(runTests(...files, '--test-name-pattern=^a$').lines.at(-1), '1 passed, 0 failed, 0 skipped')

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import { unshownRows } from '../requirements/shown.ts'
+import { printSlowest, recordCpuTimes } from './cpu.ts'
 import { executeTests } from './execute.ts'
 import { type Plan, planTests } from './plan.ts'
 
@@ -23,13 +26,18 @@ async function main(args: readonly string[]): Promise<number> {
   process.env.NODE_COMPILE_CACHE ??= path.join(ROOT, '.cache/compile')
   process.env.PLAT_TEST_FILES = plan.shared.join('\n')
   const together = path.join(import.meta.dirname, 'together.ts')
+  const temporary = mkdtempSync(path.join(os.tmpdir(), 'plat-tests-'))
+  const times = path.join(temporary, 'cpu')
+  if (plan.slowest > 0) recordCpuTimes(times)
   const executed = await executeTests({
     files: [...(plan.shared.length > 0 ? [together] : []), ...plan.isolated],
     concurrency: CONCURRENCY,
     timeoutMs: FILE_TIMEOUT_MS,
     names: plan.names,
   })
-  const unshown = args.length === 0 ? rowsOfWholeRun(executed.results) : 0
+  if (plan.slowest > 0) printSlowest(times, plan.slowest, (file) => path.relative(ROOT, file))
+  rmSync(temporary, { recursive: true })
+  const unshown = plan.whole ? rowsOfWholeRun(executed.results) : 0
   executed.printCounts()
   return executed.failed > 0 || unshown > 0 ? 1 : 0
 }

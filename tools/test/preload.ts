@@ -1,4 +1,7 @@
 import { registerHooks } from 'node:module'
+import { recordOwnCpuTime } from './cpu.ts'
+
+recordOwnCpuTime()
 
 /** Where property tests get `fast-check` from in a whole run: the same module, with the seed of the run. */
 const SEEDED = new URL('./fast-check.ts', import.meta.url).href
