@@ -6,7 +6,7 @@ const { Optional } = Type
 const selectorSchema = Type.Object(
   {
     agents: Optional(texts('Agent names, or `<namespace>/<name>`; globs with `*`.')),
-    users: Optional(texts('Users; globs with `*`.')),
+    users: Optional(texts('Users, or `<issuer>#<user>`; globs with `*`.')),
     groups: Optional(texts('Groups of the user: any in common; globs with `*`.')),
     namespace: Optional(
       label(

@@ -17,7 +17,7 @@ const matchSchema = Type.Object(
     agents: Optional(globs('Agent names, or `<namespace>/<name>`')),
     tiers: Optional(globs('Tiers of the session')),
     groups: Optional(globs('Groups of the user: any in common')),
-    users: Optional(globs('Users')),
+    users: Optional(globs('Users, or `<issuer>#<user>`')),
     dataClasses: Optional(globs('Data classes of the server')),
     taints: Optional(globs('Taints of the session: any in common')),
     sinks: Optional(globs('Sinks of the tool: any in common')),

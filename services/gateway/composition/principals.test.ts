@@ -170,10 +170,11 @@ const DECISIONS: Readonly<
   // A user is revoked under this name at every issuer: more callers are refused, never fewer.
   'revocation of a user': [revokes({ user: 'ada' }), ['user']],
   'revocation of a user of one issuer': [revokes({ user: `${ada.issuer}#ada` }), ['user', 'issuer']],
-  // Policies, rates and budgets go by names: an issuer that is trusted for users vouches for theirs.
+  // Policies, rates and budgets go by names unless they name the issuer (docs/decisions/0153).
   'policy match by name of an agent': [ruled({ agents: [ada.agent] }), ['agent']],
   'policy match by namespace and agent': [ruled({ agents: [`${ada.namespace}/${ada.agent}`] }), ['namespace', 'agent']],
   'policy match by user': [ruled({ users: ['ada'] }), ['user']],
+  'policy match by user of one issuer': [ruled({ users: [`${ada.issuer}#ada`] }), ['user', 'issuer']],
   'policy match by group': [ruled({ groups: ['staff'] }), ['groups']],
   'policy match by tier': [ruled({ tiers: [ada.tier] }), ['tier']],
   'rate of a rule by session': [rated('session'), ['namespace', 'agent', 'session']],
@@ -182,6 +183,7 @@ const DECISIONS: Readonly<
   'rate of a rule by namespace': [rated('namespace'), ['namespace']],
   'budget of an agent': [budgeted({ agents: [`${ada.namespace}/${ada.agent}`] }), ['namespace', 'agent']],
   'budget of a user': [budgeted({ users: ['ada'] }), ['user']],
+  'budget of a user of one issuer': [budgeted({ users: [`${ada.issuer}#ada`] }), ['user', 'issuer']],
   'budget of a group': [budgeted({ groups: ['staff'] }), ['groups']],
   'budget of a namespace': [budgeted({ namespaces: [ada.namespace] }), ['namespace']],
   'budget of each session': [budgeted({}, 'session'), ['namespace', 'agent', 'session']],

@@ -12,7 +12,7 @@ import { type SandboxUse, sandboxCostOf } from '../pricing/sandbox.ts'
 const HOLD_LIFE_MS = 24 * 3_600_000
 
 /** The identity whose budgets are charged. */
-export type Payer = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'groups'>
+export type Payer = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'issuer' | 'groups'>
 
 /** A cost in millionths of the currency. */
 export interface Cost {

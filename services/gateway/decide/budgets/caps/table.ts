@@ -7,6 +7,7 @@ export interface Match {
   readonly namespaces?: readonly string[]
   /** `<agent>` or `<namespace>/<agent>`. */
   readonly agents?: readonly string[]
+  /** `<user>`, or `<issuer>#<user>`. */
   readonly users?: readonly string[]
   readonly groups?: readonly string[]
 }
@@ -17,7 +18,7 @@ export interface Selecting {
   readonly match: Match
 }
 
-type Caller = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'groups'>
+type Caller = Pick<Identity, 'namespace' | 'agent' | 'session' | 'user' | 'issuer' | 'groups'>
 type Matcher = (caller: Caller) => boolean
 
 interface Entry {
@@ -60,14 +61,14 @@ export class BudgetTable {
   }
 
   #find(caller: Caller): readonly Applied[] {
-    const { namespace, agent, user, groups } = caller
+    const { namespace, agent, groups } = caller
     const may = new Set<Entry>(this.#others)
     const add = (shelf: BudgetsByName, name: string) => {
       for (const entry of shelf.get(name) ?? []) may.add(entry)
     }
     add(this.#agents, agent)
     add(this.#agents, `${namespace}/${agent}`)
-    if (user !== null) add(this.#users, user)
+    for (const user of userNames(caller)) add(this.#users, user)
     for (const group of groups) add(this.#groups, group)
     add(this.#namespaces, namespace)
     const found = [...may].filter(({ matches }) => matches(caller)).map(({ budget }) => budget)
@@ -95,6 +96,11 @@ function namesOf(agent: string, namespaces: readonly string[] | undefined): read
   return namespaces.map((namespace) => `${namespace}/${agent}`)
 }
 
+/** Returns the names of the caller's user; none without a user. */
+function userNames({ user, issuer }: Caller): readonly string[] {
+  return user === null ? [] : [user, `${issuer}#${user}`]
+}
+
 function put(shelf: BudgetsByName, name: string, entry: Entry): void {
   const entries = shelf.get(name)
   if (entries === undefined) shelf.set(name, [entry])
@@ -111,11 +117,11 @@ function matcherOf({ namespaces, agents, users, groups }: Match): Matcher {
   const ofFullName = anyOf(agents?.filter((agent) => agent.includes('/')))
   const ofUser = anyOf(users)
   const ofGroup = anyOf(groups)
-  return ({ namespace, agent, user, groups: mine }) =>
-    ofNamespace(namespace) &&
-    (ofName(agent) || ofFullName(`${namespace}/${agent}`)) &&
-    (users === undefined || (user !== null && ofUser(user))) &&
-    (groups === undefined || mine.some(ofGroup))
+  return (caller) =>
+    ofNamespace(caller.namespace) &&
+    (ofName(caller.agent) || ofFullName(`${caller.namespace}/${caller.agent}`)) &&
+    (users === undefined || userNames(caller).some(ofUser)) &&
+    (groups === undefined || caller.groups.some(ofGroup))
 }
 
 function anyOf(patterns: readonly string[] | undefined): (text: string) => boolean {

@@ -24,6 +24,9 @@ const SUBJECTS: Readonly<Record<Key, Subject>> = {
 /** Patterns with a slash are compared with `<ns>/<agent>`, others with the agent's name. */
 const agentWithNamespace: Subject = ({ identity }) => `${identity.namespace}/${identity.agent}`
 
+/** Patterns with a `#` are compared with `<issuer>#<user>` as well (docs/decisions/0153). */
+const userWithIssuer: Subject = ({ identity: { user, issuer } }) => (user === null ? null : [user, `${issuer}#${user}`])
+
 /** Keys that depend on server and tool alone. */
 const OF_PLACE: ReadonlySet<Key> = new Set<Key>(['servers', 'tools', 'skills'])
 
@@ -52,11 +55,15 @@ export function conditionsOf(match: RuleMatch): Condition[] {
   for (const key of keysOf(SUBJECTS)) {
     const patterns = match[key]
     if (patterns === undefined || (ALWAYS_THERE.has(key) && patterns.includes('*'))) continue
-    const one = key === 'agents' ? agentCondition(patterns) : condition(key, SUBJECTS[key], patterns)
+    const one = key === 'agents' ? agentCondition(patterns) : condition(key, subjectOf(key, patterns), patterns)
     if (one.names === null) patterned.push(one)
     else plain.push(one)
   }
   return [...plain, ...patterned]
+}
+
+function subjectOf(key: Key, patterns: readonly string[]): Subject {
+  return key === 'users' && patterns.some((pattern) => pattern.includes('#')) ? userWithIssuer : SUBJECTS[key]
 }
 
 /** Conjunction of the conditions; null: always true. */
