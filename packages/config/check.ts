@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
-import { closest, JsonError, parseStrict } from '@plat/core'
+import { closest, isObject, JsonError, parseStrict } from '@plat/core'
 import type { ConfigBlock, Problem } from './block.ts'
 import { PACKED_SUFFIX } from './bounded.ts'
 import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node } from './node.ts'
@@ -35,7 +35,7 @@ export function checkConfig(text: string, blocks: readonly ConfigBlock[], option
   }
   const walk = new Walk(root, options)
   const config = walk.value(root, input, '')
-  if (!isRecord(config)) return { config: {}, problems: walk.problems }
+  if (!isObject(config)) return { config: {}, problems: walk.problems }
   const problems = [...walk.problems]
   const faulty = new Set(problems.map((problem) => problem.path))
   for (const problem of blocks.flatMap((block) => judge(block, config))) {
@@ -45,14 +45,10 @@ export function checkConfig(text: string, blocks: readonly ConfigBlock[], option
   return { config, problems: inFileOrder(problems, walk.positions) }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 function judge(block: ConfigBlock, config: Record<string, unknown>): Problem[] {
   let own: unknown = config
-  for (const key of block.path === '' ? [] : block.path.split('.')) own = isRecord(own) ? own[key] : undefined
-  if (!isRecord(own)) return []
+  for (const key of block.path === '' ? [] : block.path.split('.')) own = isObject(own) ? own[key] : undefined
+  if (!isObject(own)) return []
   const values = own
   const problems = (block.rules ?? []).flatMap((rule) => rule(values, config))
   if (!block.built && block.path !== '' && switchedOn(block, values)) problems.push(notBuilt(block.path))
@@ -127,7 +123,7 @@ class Walk {
       const { items } = node
       return items === undefined ? value : value.map((item, index) => this.value(items, item, `${path}[${index}]`))
     }
-    if (!isRecord(value)) return value
+    if (!isObject(value)) return value
     if (node.properties !== undefined) return this.#object(node, node.properties, value, path)
     return node.patternProperties === undefined ? value : this.#map(node.patternProperties, value, path)
   }

@@ -1,3 +1,4 @@
+import { isObject } from '@plat/core'
 import type { Problem } from './block.ts'
 import type { Node } from './node.ts'
 
@@ -65,7 +66,7 @@ export function alternativeFor(alternatives: readonly Node[], value: unknown): N
 function isOfType(type: string, value: unknown): boolean {
   switch (type) {
     case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value)
+      return isObject(value)
     case 'array':
       return Array.isArray(value)
     case 'integer':

@@ -25,7 +25,7 @@ export {
   skipString,
 } from './json/check.ts'
 export { countValues } from './json/count.ts'
-export { type JsonMembers, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
+export { isObject, type JsonObject, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
 export { hasPlainNumbers, parseLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'
 export { findSpan, type Span, withoutMembers } from './json/spans.ts'

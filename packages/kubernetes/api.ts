@@ -1,7 +1,7 @@
-import { ByteBuffer, type Clock, parseStrict, reasonOf } from '@plat/core'
+import { ByteBuffer, type Clock, isObject, parseStrict, reasonOf } from '@plat/core'
 import type { Dialer, Sending } from '@plat/http'
 import type { Access } from './access.ts'
-import { type Cause, causesOf, isMembers, type Members, textOf } from './members.ts'
+import { type Cause, causesOf, type Members, textOf } from './members.ts'
 import { type WatchLine, WatchLines } from './watch.ts'
 
 export type { Members }
@@ -241,7 +241,7 @@ function pathOf(path: string, query: Readonly<Record<string, string>> = {}): str
 
 function objectOf(bytes: Uint8Array): Members {
   const value = parseStrict(bytes)
-  if (!isMembers(value)) throw new Error('the response is not a JSON object')
+  if (!isObject(value)) throw new Error('the response is not a JSON object')
   return value
 }
 

@@ -9,7 +9,7 @@ export {
   retryAfterOf,
 } from './api.ts'
 export { kubeconfigAccess } from './kubeconfig.ts'
-export { type Cause, isMembers, member, textOf } from './members.ts'
+export { type Cause, member, textOf } from './members.ts'
 export type { WatchLine } from './watch.ts'
 export { readYaml, type YamlProblem, type YamlText } from './yaml/read.ts'
 export { writeYaml } from './yaml/write.ts'

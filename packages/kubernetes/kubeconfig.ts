@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { reasonOf } from '@plat/core'
+import { isObject, reasonOf } from '@plat/core'
 import { type Access, type CredentialFiles, type Credentials, fileCredentials } from './access.ts'
-import { isMembers, type Members, member, textOf } from './members.ts'
+import { type Members, member, textOf } from './members.ts'
 import { readYaml } from './yaml/read.ts'
 
 /** Largest kubeconfig, in characters. */
@@ -26,7 +26,7 @@ async function readConfig(file: string): Promise<Members> {
   const { value, problems } = readYaml(text)
   const [problem] = problems
   if (problem !== undefined) throw new Error(`line ${problem.line}: ${problem.message}`)
-  if (!isMembers(value)) throw new Error('no YAML object')
+  if (!isObject(value)) throw new Error('no YAML object')
   return value
 }
 
@@ -48,7 +48,7 @@ function accessOf(config: Members, wanted: string, dir: string): Access {
 
 function named(config: Members, list: string, name: string): Members {
   const entries = config[list]
-  const found = (Array.isArray(entries) ? entries : []).filter(isMembers).find((entry) => entry.name === name)
+  const found = (Array.isArray(entries) ? entries : []).filter(isObject).find((entry) => entry.name === name)
   if (found === undefined) throw new Error(`${list}: there is none with the name ${JSON.stringify(name)}`)
   return found
 }

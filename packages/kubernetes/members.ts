@@ -1,3 +1,5 @@
+import { isObject } from '@plat/core'
+
 /** A JSON object as it came. */
 export type Members = Readonly<Record<string, unknown>>
 
@@ -8,14 +10,10 @@ export interface Cause {
   readonly message: string
 }
 
-export function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** Returns an object member; an empty object otherwise. */
 export function member(object: Members, name: string): Members {
   const value = object[name]
-  return isMembers(value) ? value : {}
+  return isObject(value) ? value : {}
 }
 
 /** Returns a string member; empty otherwise. */
@@ -32,7 +30,7 @@ export function causesOf(status: Members): readonly Cause[] {
   const { causes } = member(status, 'details')
   if (!Array.isArray(causes)) return []
   return causes
-    .filter(isMembers)
+    .filter(isObject)
     .map((cause) => ({ field: textOf(cause, 'field'), message: textOf(cause, 'message') }))
     .filter(({ field }) => field !== NOWHERE_FIELD)
 }

@@ -1,5 +1,5 @@
-import { ByteBuffer, parseStrict } from '@plat/core'
-import { isMembers, type Members } from './members.ts'
+import { ByteBuffer, isObject, parseStrict } from '@plat/core'
+import type { Members } from './members.ts'
 
 /** One line of a watch. */
 export interface WatchLine {
@@ -41,7 +41,7 @@ export class WatchLines {
 
 function lineOf(bytes: Uint8Array): WatchLine {
   const value = parseStrict(bytes)
-  if (!isMembers(value) || typeof value.type !== 'string' || !isMembers(value.object)) {
+  if (!isObject(value) || typeof value.type !== 'string' || !isObject(value.object)) {
     throw new Error('a line of the watch is not an event')
   }
   return { type: value.type, object: value.object }

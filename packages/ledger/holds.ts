@@ -1,5 +1,5 @@
+import { isObject } from '@plat/core'
 import type { HoldItem } from '@plat/state'
-import { isObject } from '@plat/tokens'
 
 /** Returns the items that an intent records as held; empty when it holds nothing. */
 export function holdsOf(rec: Readonly<Record<string, unknown>>): readonly HoldItem[] {

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import { isObject } from '@plat/core'
 import { isMissing } from '@plat/state'
-import { isObject } from '@plat/tokens'
 import { firstLine, seqOf } from './find.ts'
 import { scanLines } from './lines.ts'
 import { startOfLast } from './tail.ts'

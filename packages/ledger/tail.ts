@@ -1,7 +1,6 @@
 import { unwatchFile, watchFile } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { Clock } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { type Clock, isObject } from '@plat/core'
 import { scanLines } from './lines.ts'
 
 /** Poll interval of a followed ledger, in milliseconds. */

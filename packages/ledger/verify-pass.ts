@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { canonicalJson } from '@plat/core'
+import { canonicalJson, isObject } from '@plat/core'
 import type { PublicKey } from '@plat/keys'
-import { isObject } from '@plat/tokens'
 import { Chain, type ChainProblem, type Damage, type Followed } from './chain.ts'
 import type { Head, RawLine } from './format.ts'
 import { type Anchor, isLogAnchor, logFault, readAnchor } from './proof/anchor.ts'

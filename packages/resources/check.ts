@@ -1,4 +1,4 @@
-import { closest } from '@plat/core'
+import { closest, isObject } from '@plat/core'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { CelRule } from './cel.ts'
 
@@ -56,11 +56,6 @@ export function mapOf<T extends TSchema>(schema: T, options: object = {}) {
   return Type.Unsafe<Record<string, Static<T>>>({ type: 'object', additionalProperties: schema, ...options })
 }
 
-/** Returns whether the value is an object with members. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** Returns the path of a member below `path`. */
 export function under(path: string, member: string): string {
   return path === '' ? member : `${path}.${member}`
@@ -90,7 +85,7 @@ function checkNode(node: Node, value: unknown, path: string, out: FieldProblem[]
   if (typeof value === 'string') checkText(node, value, path, out)
   else if (typeof value === 'number') checkNumber(node, value, path, out)
   else if (Array.isArray(value)) checkList(node, value, path, out)
-  else if (isRecord(value)) checkObject(node, value, path, out)
+  else if (isObject(value)) checkObject(node, value, path, out)
 }
 
 function checkText(node: Node, value: string, path: string, out: FieldProblem[]): void {
@@ -153,7 +148,7 @@ function checkUnique(keys: readonly string[], value: readonly unknown[], path: s
   const seen = new Set<string>()
   for (const [index, item] of value.entries()) {
     if (out.length > MAX_PROBLEMS) return
-    if (!isRecord(item)) continue
+    if (!isObject(item)) continue
     const key = JSON.stringify(Object.fromEntries(keys.map((name) => [name, item[name]])))
     if (seen.has(key)) out.push({ path: `${path}[${index}]`, message: `Duplicate value: ${key}` })
     seen.add(key)
@@ -180,7 +175,7 @@ function checkObject(node: Node, value: Record<string, unknown>, path: string, o
     if (!name.isWellFormed()) out.push(invalid(path, name, 'must be Unicode without lone surrogates'))
     const child = Object.hasOwn(known, name) ? known[name] : undefined
     if (child !== undefined) checkNode(child, item, under(path, name), out)
-    else if (isRecord(node.additionalProperties)) checkNode(node.additionalProperties, item, `${path}[${name}]`, out)
+    else if (isObject(node.additionalProperties)) checkNode(node.additionalProperties, item, `${path}[${name}]`, out)
     else if (node.additionalProperties === false) out.push(unknownField(path, name, Object.keys(known)))
   }
 }

@@ -1,7 +1,8 @@
 import type { CelInput } from '@bufbuild/cel'
+import { isObject } from '@plat/core'
 import type { TSchema } from 'typebox'
 import { type CelRule, compileExpression, type Expression } from './cel.ts'
-import { type FieldProblem, isRecord, type Node, under } from './check.ts'
+import { type FieldProblem, type Node, under } from './check.ts'
 
 /**
  * Evaluates the rules across fields of a schema (`x-kubernetes-validations`), which its CRD contains as well. The value must have passed
@@ -21,7 +22,7 @@ function walk(node: Node, value: unknown, path: string, out: FieldProblem[]): vo
   }
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) if (node.items) walk(node.items, item, `${path}[${index}]`, out)
-  } else if (isRecord(value)) {
+  } else if (isObject(value)) {
     for (const [name, item] of Object.entries(value)) {
       const child = childOf(node, name)
       if (child !== null) walk(child, item, node.properties ? under(path, name) : `${path}[${name}]`, out)
@@ -31,7 +32,7 @@ function walk(node: Node, value: unknown, path: string, out: FieldProblem[]): vo
 
 function childOf(node: Node, name: string): Node | null {
   if (node.properties !== undefined && Object.hasOwn(node.properties, name)) return node.properties[name] ?? null
-  return isRecord(node.additionalProperties) ? node.additionalProperties : null
+  return isObject(node.additionalProperties) ? node.additionalProperties : null
 }
 
 function blame(rule: CelRule, path: string): FieldProblem {
@@ -45,7 +46,7 @@ function toCel(node: Node, value: unknown): CelInput {
   if (typeof value === 'number') return node.type === 'integer' ? BigInt(value) : value
   if (typeof value === 'string' || typeof value === 'boolean') return value
   if (Array.isArray(value)) return value.map((item) => toCel(node.items ?? {}, item))
-  if (!isRecord(value)) return null
+  if (!isObject(value)) return null
   return new Map(Object.entries(value).map(([name, item]) => [name, toCel(childOf(node, name) ?? {}, item)]))
 }
 

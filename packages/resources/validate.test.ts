@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isObject } from '@plat/core'
 import fc from 'fast-check'
 import { type TSchema, Type } from 'typebox'
 import { compileExpression } from './cel.ts'
-import { isRecord, type Node } from './check.ts'
+import type { Node } from './check.ts'
 import { API_VERSION, type Kind, kinds } from './kinds/kinds.ts'
 import { parseResource } from './manifest.ts'
 import { checkRules } from './rules.ts'
@@ -214,7 +215,7 @@ test('every schema stays structural: described types, closed objects, bounded te
     }
     if (node.items !== undefined) walk(node.items, `${at}[]`)
     for (const [name, child] of Object.entries(node.properties ?? {})) walk(child, `${at}.${name}`)
-    if (isRecord(node.additionalProperties)) walk(node.additionalProperties, `${at}[*]`)
+    if (isObject(node.additionalProperties)) walk(node.additionalProperties, `${at}[*]`)
     else if (node.type === 'object' && node['x-kubernetes-preserve-unknown-fields'] !== true)
       assert.equal(node.additionalProperties, false, `${at} is closed`)
     assert.ok(!('anyOf' in node) && !('patternProperties' in node), `${at} is structural`)

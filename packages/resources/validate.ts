@@ -1,6 +1,7 @@
+import { isObject } from '@plat/core'
 import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { checkStructure, type FieldProblem, isRecord, type Node } from './check.ts'
+import { checkStructure, type FieldProblem, type Node } from './check.ts'
 import {
   API_VERSION,
   clusterMetadataSchema,
@@ -53,12 +54,13 @@ function fill(node: Node, value: unknown): void {
     for (const item of value) if (node.items !== undefined) fill(node.items, item)
     return
   }
-  if (!isRecord(value)) return
+  if (!isObject(value)) return
   for (const [name, child] of Object.entries(node.properties ?? {})) {
-    if (value[name] === undefined && child.default !== undefined) value[name] = structuredClone(child.default)
+    if (value[name] === undefined && child.default !== undefined)
+      Reflect.set(value, name, structuredClone(child.default))
     fill(child, value[name])
   }
-  if (!isRecord(node.additionalProperties)) return
+  if (!isObject(node.additionalProperties)) return
   for (const item of Object.values(value)) fill(node.additionalProperties, item)
 }
 

@@ -1,6 +1,5 @@
-import { isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName } from '@plat/core'
+import { isObject, isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName } from '@plat/core'
 import type { TokenFault } from './fault.ts'
-import { isObject } from './jws.ts'
 import {
   audienceClaim,
   boundKeyClaim,

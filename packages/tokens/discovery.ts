@@ -1,9 +1,8 @@
 import { isHttpUrl } from '@plat/config'
-import { type Clock, parseStrict } from '@plat/core'
+import { type Clock, isObject, parseStrict } from '@plat/core'
 import type { AlgorithmName } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { jwksSource, type KeyFetcher } from './jwks-source.ts'
-import { isObject } from './jws.ts'
 import type { KeySource } from './keyset.ts'
 import type { Members } from './members.ts'
 

@@ -28,7 +28,7 @@ export {
 export { memoryReplayStore, type ReplayStore, type ReplayVerdict, type UsedProof } from './dpop/replay.ts'
 export { type AuthReason, fault, isFault, type TokenFault } from './fault.ts'
 export { type JwksSourceOptions, jwksSource, type KeyFetcher, type KeyLog } from './jwks-source.ts'
-export { type CompactJws, isObject, type Jws, MAX_TOKEN_CHARS, parseCompact, parseJws, signJws } from './jws.ts'
+export { type CompactJws, type Jws, MAX_TOKEN_CHARS, parseCompact, parseJws, signJws } from './jws.ts'
 export { joinSources, KeySet, type KeySource, staticSource } from './keyset.ts'
 export {
   audienceClaim,

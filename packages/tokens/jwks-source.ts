@@ -1,6 +1,5 @@
-import { type Clock, parseStrict } from '@plat/core'
+import { type Clock, isObject, parseStrict } from '@plat/core'
 import { type AlgorithmName, type PublicKey, readPublicJwk } from '@plat/keys'
-import { isObject } from './jws.ts'
 import { KeySet, type KeySource } from './keyset.ts'
 import { type DocumentKey, type KeyTenants, readKeyTenants } from './tenants/key-tenants.ts'
 

@@ -1,4 +1,4 @@
-import { decodeBase64url, encodeBase64url, parseStrict } from '@plat/core'
+import { decodeBase64url, encodeBase64url, isObject, parseStrict } from '@plat/core'
 import type { LocalSigner, Signer } from '@plat/keys'
 import { fault, type TokenFault } from './fault.ts'
 
@@ -99,11 +99,6 @@ function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | nul
   } catch {
     return null
   }
-}
-
-/** A JSON object: not null, not an array. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Signs claims as a compact JWS. `alg` and `kid` of the header come from the signer. */

@@ -1,6 +1,5 @@
-import { decodeBase64url } from '@plat/core'
+import { decodeBase64url, isObject } from '@plat/core'
 import { fault, type TokenFault } from './fault.ts'
-import { isObject } from './jws.ts'
 
 /** Validity claims of every kind of token. Times are Unix seconds. */
 export interface TimedClaims {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { isObject } from './jws.ts'
+import { isObject } from '@plat/core'
 
 /** Characters of a token that distinguish it from most others: 72 random bits. */
 const FINGERPRINT_CHARS = 13

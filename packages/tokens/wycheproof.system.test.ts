@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { before, test } from 'node:test'
+import { isObject, type JsonObject } from '@plat/core'
 import { type AlgorithmName, type PublicKey, publicKeyOf, readPublicJwk } from '@plat/keys'
-import { isFault, isObject, parseCompact } from './index.ts'
+import { isFault, parseCompact } from './index.ts'
 
 // Project Wycheproof (Apache-2.0): known attacks on signatures, as a Go module pinned by its checksum. Requires Go and, the first time, its module
 // proxy.
@@ -14,8 +15,6 @@ const MODULE = 'github.com/c2sp/wycheproof@v0.0.0-20260902155932-3fa63dd0344a'
 /** On the PATH. */
 const GO = 'go'
 const CHECKSUM = 'h1:pNbL2nztRsWfW/ispAwsvcDFxs9Id38uIsR2/Up5G2c='
-
-type Members = Readonly<Record<string, unknown>>
 
 let folder = ''
 
@@ -28,7 +27,7 @@ before(() => {
 })
 
 /** Yields every case of a file with its group. */
-function* casesOf(file: string): Generator<{ readonly group: Members; readonly vector: Members }> {
+function* casesOf(file: string): Generator<{ readonly group: JsonObject; readonly vector: JsonObject }> {
   const document: unknown = JSON.parse(readFileSync(path.join(folder, file), 'utf8'))
   assert.ok(isObject(document) && Array.isArray(document.testGroups))
   for (const group of document.testGroups) {
@@ -45,7 +44,7 @@ function bytes(value: unknown): Buffer {
 }
 
 /** Returns the key of a group in DER; null when it is not supported. */
-function keyOf({ publicKeyDer }: Members): PublicKey | null {
+function keyOf({ publicKeyDer }: JsonObject): PublicKey | null {
   try {
     return publicKeyOf(createPublicKey({ key: bytes(publicKeyDer), format: 'der', type: 'spki' }))
   } catch {
@@ -85,7 +84,7 @@ function holds(key: PublicKey, text: unknown): boolean {
 }
 
 /** The other cases do not apply: keys for HMAC, RSA-PSS, SHA-384, SHA-512 and P-521 are never loaded. */
-const isOfOurAlgorithms = ({ public: key }: Members) =>
+const isOfOurAlgorithms = ({ public: key }: JsonObject) =>
   isObject(key) && (key.crv === 'P-256' || (key.kty === 'RSA' && (key.alg === 'RS256' || key.alg === undefined)))
 
 test('every JWS of Wycheproof with a supported key gets the expected result', () => {

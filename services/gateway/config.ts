@@ -10,7 +10,7 @@ import {
   type Node,
   type Problem,
 } from '@plat/config'
-import { isObject } from '@plat/tokens'
+import { isObject } from '@plat/core'
 import { Check } from 'typebox/value'
 import { adminBlock, adminOidcBlock } from './admin/config.ts'
 import { cibaBlock } from './authn/ciba/config.ts'

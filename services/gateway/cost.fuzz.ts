@@ -1,4 +1,4 @@
-import { checkJson } from '@plat/core'
+import { checkJson, readJsonObject } from '@plat/core'
 import { loadCedar } from '@plat/resources/cedar'
 import type { PolicyEntry, RuleEntry } from '@plat/resources/rendered'
 import { costTarget, type Families, type Row } from '../../test/fuzz/cost.ts'
@@ -28,7 +28,7 @@ import { judge } from './decide/policy/judge.ts'
 import type { PolicyInput } from './decide/policy/policy-input.ts'
 import { decodeFile } from './decide/revocations/format.ts'
 import { readParent } from './evidence/otel/context/parent.ts'
-import { commandOf, membersIn } from './operate/notifications/callbacks/signed.ts'
+import { commandOf } from './operate/notifications/callbacks/signed.ts'
 import { readPlan } from './targets/infra/plan/plan.ts'
 import { Tiers } from './targets/infra/plan/tiers.ts'
 import { taintRules } from './targets/servers/labels.ts'
@@ -351,7 +351,7 @@ const otherRows: readonly Row[] = [
       commands: (n) => JSON.stringify({ text: 'approve '.repeat(n / 8), from: { aadObjectId: 'a' } }),
     },
     run: (input) => {
-      const members = membersIn(input)
+      const members = readJsonObject(input)
       return members === null ? null : commandOf(members)
     },
   },

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { systemClock } from '@plat/core'
+import { type JsonObject, systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { freePort } from '@plat/testkit/local'
@@ -18,12 +18,10 @@ const START_MS = 120_000
 /** Of a single answer. */
 const LIMITS = { maxBytes: 16 * 1024 * 1024, timeoutMs: 60_000 }
 
-type Members = Readonly<Record<string, unknown>>
-
 /** An answer of the API server. */
 export interface ApiServerResponse {
   readonly status: number
-  readonly body: Members
+  readonly body: JsonObject
 }
 
 /** A kube-apiserver of this test's own, with its etcd. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import type { JsonObject } from '@plat/core'
 import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
 import { until } from '@plat/testkit/until'
 import { parse } from 'yaml'
@@ -20,16 +21,14 @@ let cluster: Cluster
 let broker: TestIdentity
 let operator: ClusterOperator
 
-type Members = Readonly<Record<string, unknown>>
-
-async function must(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', where: string, body?: object): Promise<Members> {
+async function must(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', where: string, body?: object): Promise<JsonObject> {
   const answer = await cluster.server.ask(method, where, body)
   assert.ok(answer.status < 300, `${method} ${where}: ${JSON.stringify(answer.body)}`)
   return answer.body
 }
 
 /** The object, or null while there is none. */
-async function find(where: string): Promise<Members | null> {
+async function find(where: string): Promise<JsonObject | null> {
   const { status, body } = await cluster.server.ask('GET', where)
   return status === 200 ? body : null
 }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
+import type { JsonObject } from '@plat/core'
 import type { ApiServer } from './api-server.ts'
 import { BROKER } from './broker.ts'
-
-type Members = Readonly<Record<string, unknown>>
 
 const SANDBOXES = ['agents.x-k8s.io/v1beta1', 'Sandbox', 'sandboxes'] as const
 const CLAIMS = ['extensions.agents.x-k8s.io/v1beta1', 'SandboxClaim', 'sandboxclaims'] as const
@@ -68,7 +67,7 @@ export class WarmPod {
     await this.patch('session', { status: { ...session, sandboxRef } })
   }
 
-  async patch(what: 'sandbox' | 'claim' | 'session', body: Members): Promise<void> {
+  async patch(what: 'sandbox' | 'claim' | 'session', body: JsonObject): Promise<void> {
     const where = {
       sandbox: `${this.#collection(SANDBOXES)}/warm`,
       claim: `${this.#collection(CLAIMS)}/claim`,
@@ -93,11 +92,11 @@ export class WarmPod {
   }
 
   /** The API server's response to a forbidden change of the session. */
-  tryPatchSession(body: Members) {
+  tryPatchSession(body: JsonObject) {
     return this.#server.ask('PATCH', `${this.#collection(SESSIONS)}/s1`, body)
   }
 
-  async session(): Promise<Members> {
+  async session(): Promise<JsonObject> {
     return this.#must('GET', `${this.#collection(SESSIONS)}/s1`)
   }
 
@@ -129,18 +128,18 @@ export class WarmPod {
     return uidOf(await this.#must('POST', this.#collection(row, namespace), body))
   }
 
-  async #must(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', where: string, body?: object): Promise<Members> {
+  async #must(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', where: string, body?: object): Promise<JsonObject> {
     const answer = await this.#server.ask(method, where, body)
     assert.ok(answer.status < 300, `${method} ${where}: ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer.body
   }
 }
 
-function owned([apiVersion, kind]: KindRow, name: string, uid: string): { readonly metadata: Members } {
+function owned([apiVersion, kind]: KindRow, name: string, uid: string): { readonly metadata: JsonObject } {
   return { metadata: { ownerReferences: [{ apiVersion, kind, name, uid, controller: true }] } }
 }
 
-function uidOf(object: Members): string {
+function uidOf(object: JsonObject): string {
   const { uid }: { uid?: string } = Object(object.metadata)
   assert.ok(uid !== undefined)
   return uid

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { isMembers, type Members, member } from '@plat/kubernetes'
+import { isObject } from '@plat/core'
+import { type Members, member } from '@plat/kubernetes'
 import { parse } from 'yaml'
 import {
   agentFields,
@@ -25,7 +26,7 @@ function fieldsOf(schema: Members, at = '', isRequired = false): ReadonlyMap<str
   const fields = new Map<string, Members>()
   if (at !== '') fields.set(at, { ...schema, required: isRequired })
   const add = (name: string, child: unknown, required = false) => {
-    if (isMembers(child)) for (const [found, node] of fieldsOf(child, name, required)) fields.set(found, node)
+    if (isObject(child)) for (const [found, node] of fieldsOf(child, name, required)) fields.set(found, node)
   }
   const required = Array.isArray(schema.required) ? schema.required : []
   for (const [name, child] of Object.entries(member(schema, 'properties')))

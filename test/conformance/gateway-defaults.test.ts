@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isObject } from '@plat/core'
 import { checkGatewayConfig } from '@plat/gateway/config'
 import { computedDefaults, entryDefaults, gatewayDefaults, keysBeyondContract } from './gateway-defaults.ts'
 
@@ -22,7 +23,7 @@ function memberAt(value: unknown, path: string): unknown {
 
 /** Paths of all values that are no objects with members, or that `named` holds. */
 function leavesOf(value: unknown, named: ReadonlySet<string>, path = ''): readonly string[] {
-  const inside = typeof value === 'object' && value !== null && !Array.isArray(value)
+  const inside = isObject(value)
   const members = inside ? Object.entries(value) : []
   if (named.has(path) || members.length === 0) return [path]
   return members.flatMap(([key, member]) => leavesOf(member, named, path === '' ? key : `${path}.${key}`))

@@ -5,6 +5,7 @@ import {
   findSpan,
   GlobTable,
   glob,
+  isObject,
   MAX_JSON_DEPTH,
   parseDuration,
   parseLossless,
@@ -79,7 +80,7 @@ const jsonRows: readonly Row[] = [
     prepare: (input) => {
       const bytes = Buffer.from(input)
       const value: unknown = parseStrict(bytes)
-      const names = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : ['a']
+      const names = isObject(value) ? Object.keys(value) : ['a']
       const paths = names.map((name) => [name])
       return () => withoutMembers(bytes, paths)
     },

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
-import { isObject } from '@plat/tokens'
+import { isObject } from '@plat/core'
 
 /** The suites whose tests may show a requirement, each with the script that runs all of it. */
 export const SUITE_SCRIPTS = {

@@ -1,3 +1,4 @@
+import { isObject } from '@plat/core'
 import { holdsOf, settledOf, tailLedger } from '@plat/ledger'
 import { CommandError, type Format, type Output, printList } from '../shared/output.ts'
 
@@ -139,7 +140,7 @@ class Book {
     if (held !== undefined) held.row.heldMicros -= held.micros
     // A call whose process was killed has no cost; its whole hold counts.
     const cost = typeof rec.costMicros === 'number' ? rec.costMicros : moneyOf(settledOf(rec))
-    const usage = isMembers(rec.usage) ? rec.usage : {}
+    const usage = isObject(rec.usage) ? rec.usage : {}
     if (cost === 0 && held === undefined && rec.usage === undefined) return
     const row = held?.row ?? this.#row(rec)
     row.calls++
@@ -147,7 +148,7 @@ class Book {
     row.promptTokens += countOf(usage.prompt)
     row.completionTokens += countOf(usage.completion)
     row.currency = textOf(rec.currency) || row.currency
-    if (isMembers(rec.energy)) row.energy = together(row.energy ?? NOTHING, estimatesIn(rec.energy))
+    if (isObject(rec.energy)) row.energy = together(row.energy ?? NOTHING, estimatesIn(rec.energy))
   }
 
   #row(rec: Members): CostRow {
@@ -180,12 +181,8 @@ function moneyOf(settled: ReadonlyMap<string, number> | null): number {
 }
 
 function estimatesIn({ microWh, microgCO2e }: Members): Estimates {
-  const span = (value: unknown) => (isMembers(value) ? { min: countOf(value.min), max: countOf(value.max) } : EMPTY)
+  const span = (value: unknown) => (isObject(value) ? { min: countOf(value.min), max: countOf(value.max) } : EMPTY)
   return { microWh: span(microWh), microgCO2e: span(microgCO2e) }
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null
 }
 
 function textOf(value: unknown): string {

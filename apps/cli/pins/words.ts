@@ -1,5 +1,4 @@
-import { parseLossless } from '@plat/core'
-import { isRecord } from '@plat/resources'
+import { isObject, parseLossless } from '@plat/core'
 
 /**
  * Returns the differences of two definitions in canonical form, member by member: `- ` lines of the pinned one, `+ ` lines of
@@ -22,7 +21,7 @@ export function differingLines(pinned: string | null, offered: string | null): s
 
 function members(text: string | null): ReadonlyMap<string, string> {
   const definition: unknown = text === null ? {} : parseLossless(text)
-  if (!isRecord(definition)) return new Map()
+  if (!isObject(definition)) return new Map()
   return new Map(Object.entries(definition).map(([name, value]) => [name, JSON.stringify(value, null, 2)]))
 }
 

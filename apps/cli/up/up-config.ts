@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { JsonError, parseStrict } from '@plat/core'
+import { isObject, JsonError, parseStrict } from '@plat/core'
 import { parseAddress } from '@plat/http'
 import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
@@ -76,7 +76,7 @@ export async function gatewayKeys(home: PlatFolder, addresses: Addresses): Promi
 function parseOwn(path: string, bytes: Uint8Array): Keys {
   try {
     const value = parseStrict(bytes)
-    if (isKeys(value)) return value
+    if (isObject(value)) return value
     throw new CommandError(`${path}: must hold a JSON object`)
   } catch (error) {
     if (error instanceof JsonError) throw new CommandError(`${path}: ${error.message}`)
@@ -88,11 +88,7 @@ function merge(under: Keys, over: Keys): Keys {
   const merged: Keys = { ...under }
   for (const [key, value] of Object.entries(over)) {
     const below = merged[key]
-    merged[key] = isKeys(below) && isKeys(value) ? merge(below, value) : value
+    merged[key] = isObject(below) && isObject(value) ? merge(below, value) : value
   }
   return merged
-}
-
-function isKeys(value: unknown): value is Keys {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

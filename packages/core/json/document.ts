@@ -1,14 +1,18 @@
 import { ByteBuffer } from '../collections/byte-buffer.ts'
 import { parseStrict } from './check.ts'
 
-/** Members of a JSON object that another party sent. */
-export type JsonMembers = Readonly<Record<string, unknown>>
+export type JsonObject = Readonly<Record<string, unknown>>
+
+/** Returns whether a value is a JSON object: not null, not an array. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
 
 /**
  * Reads a JSON document that came over the network: exactly one value in valid UTF-8, by the rules of `parseStrict`. Returns undefined when
  * it is anything else.
  */
-export function readJson(document: Uint8Array): unknown {
+export function readJson(document: Uint8Array | string): unknown {
   try {
     return parseStrict(document)
   } catch {
@@ -17,9 +21,9 @@ export function readJson(document: Uint8Array): unknown {
 }
 
 /** The same for a document that has to be an object; null when it is anything else. */
-export function readJsonObject(document: Uint8Array): JsonMembers | null {
+export function readJsonObject(document: Uint8Array | string): JsonObject | null {
   const value = readJson(document)
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
+  return isObject(value) ? value : null
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

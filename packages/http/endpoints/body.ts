@@ -1,16 +1,13 @@
-import { parseStrict } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { isObject, type JsonObject, parseStrict } from '@plat/core'
 import { RefusalError } from './refusal.ts'
 
-type Members = Readonly<Record<string, unknown>>
-
-/** Members of a request's JSON object. A present member must be valid; only absence means unset. */
+/** JsonObject of a request's JSON object. A present member must be valid; only absence means unset. */
 export class Body {
-  readonly #members: Members
+  readonly #members: JsonObject
   /** Prefix of member names in messages, such as `proof.`. */
   readonly #prefix: string
 
-  private constructor(members: Members, known: ReadonlySet<string>, prefix: string) {
+  private constructor(members: JsonObject, known: ReadonlySet<string>, prefix: string) {
     this.#members = members
     this.#prefix = prefix
     for (const name of Object.keys(members)) {
@@ -64,7 +61,7 @@ export class Body {
 }
 
 /** Parses a strict JSON object. Throws RefusalError naming the problem. */
-function parseObject(bytes: Uint8Array): Members {
+function parseObject(bytes: Uint8Array): JsonObject {
   let value: unknown
   try {
     value = parseStrict(bytes)

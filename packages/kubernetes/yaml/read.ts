@@ -1,3 +1,4 @@
+import { isObject } from '@plat/core'
 import {
   type Alias,
   Composer,
@@ -181,8 +182,7 @@ function isMergeKey(key: ParsedNode): boolean {
 /** Returns the members that a merge key adds. */
 function mergedMembers(value: unknown, offset: number): [string, unknown][] {
   return (Array.isArray(value) ? value : [value]).flatMap((source: unknown) => {
-    if (typeof source !== 'object' || source === null || Array.isArray(source))
-      throw new YamlError(offset, '<<: not an object or a list of objects')
+    if (!isObject(source)) throw new YamlError(offset, '<<: not an object or a list of objects')
     return Object.entries(source)
   })
 }

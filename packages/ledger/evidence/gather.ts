@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import type { JsonObject } from '@plat/core'
 import { firstLine, lineOfSeq } from '../find.ts'
 import { readRawLine } from '../format.ts'
 import { scanLines } from '../lines.ts'
@@ -15,14 +16,12 @@ export interface EvidenceQuery {
   readonly from: LedgerMoment
   /** Null: up to the checkpoint. */
   readonly to: LedgerMoment | null
-  readonly wants: (rec: Members) => boolean
+  readonly wants: (rec: JsonObject) => boolean
   /** Record of a checkpoint made after all selected records. */
-  readonly checkpoint: Members
+  readonly checkpoint: JsonObject
   /** Maximum bytes of all lines and proofs together. */
   readonly maxBytes: number
 }
-
-type Members = Readonly<Record<string, unknown>>
 
 /** Selected records with their proofs. */
 export interface Gathered {
@@ -31,8 +30,8 @@ export interface Gathered {
   readonly lines: readonly Buffer[]
   readonly proofs: readonly RunProof[]
   /** Checkpoint of the proofs: an anchored one that covers all of them if there is one, else the one of the query. */
-  readonly checkpoint: Members
-  readonly anchor: Members | null
+  readonly checkpoint: JsonObject
+  readonly anchor: JsonObject | null
 }
 
 /** Why nothing was gathered: no such records, or more than `maxBytes`, at this record. */
@@ -83,7 +82,7 @@ async function scan(
   let [bytes, first, last] = [0, -1, -1]
   let isIn = true
   let tooMuch = false
-  const anchors: Members[] = []
+  const anchors: JsonObject[] = []
   await scanLines(
     { read },
     {
@@ -112,13 +111,13 @@ async function scan(
   return { wanted, bytes, from: first, to: last, anchor: anchors.at(-1) ?? null }
 }
 
-async function recordAt(file: FileHandle, seq: number): Promise<Members | null> {
+async function recordAt(file: FileHandle, seq: number): Promise<JsonObject | null> {
   const line = await lineOfSeq(file, seq)
   return line === null ? null : (jsonOf(line)?.rec ?? null)
 }
 
 /** A line proves all directly preceding ones, since it contains the hash of its predecessor: one path per unbroken run is enough. */
-function prove(path: string, wanted: readonly Wanted[], checkpoint: Members): readonly RunProof[] {
+function prove(path: string, wanted: readonly Wanted[], checkpoint: JsonObject): readonly RunProof[] {
   const size = Number(checkpoint.size)
   const tree = new TreeFile(treePath(path), 'readOnly')
   try {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
+import { isObject, type JsonObject } from '@plat/core'
 import type { PublicJwk, Signer } from '@plat/keys'
-import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
+import { isFault, type Jws, parseJws, signJws } from '@plat/tokens'
 
 /** First line of an evidence object: its subject and its proof. Unverified, like the rest. */
 export interface EvidenceHead {
@@ -11,21 +12,19 @@ export interface EvidenceHead {
   readonly at: string
   readonly by: string
   readonly ledgerId: string
-  /** Members that its records have in common; empty when it holds every record of its range. */
+  /** JsonObject that its records have in common; empty when it holds every record of its range. */
   readonly about: Readonly<Record<string, string>>
   /** First and last record of the searched range. */
   readonly from: number
   readonly to: number
   readonly records: number
   /** Record of the checkpoint of its proofs. */
-  readonly checkpoint: Members
+  readonly checkpoint: JsonObject
   /** Record of that checkpoint's anchor in a transparency log; null without one. */
-  readonly anchor: Members | null
+  readonly anchor: JsonObject | null
   /** Public keys of checkpoints at that time. A verifier must bring its own. */
   readonly keys: readonly (PublicJwk & { readonly kid: string })[]
 }
-
-type Members = Readonly<Record<string, unknown>>
 
 /** Last line of an unbroken run of records, and the hashes from it to the checkpoint's root. */
 export interface RunProof {

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
-import { canonicalJson, readJsonObject } from '@plat/core'
+import { canonicalJson, isObject, type JsonObject, readJsonObject } from '@plat/core'
 import type { PublicKey } from '@plat/keys'
-import { isObject } from '@plat/tokens'
 import type { Rec } from '../types.ts'
 import { type Checkpoint, checkpointOfNote } from './checkpoint.ts'
 import { rootOfPath } from './inclusion.ts'
@@ -50,7 +49,7 @@ const TO_LOG = 'transparencyLog'
 const HASH = /^[0-9a-f]{64}$/
 
 /** Returns the record of an anchor, with all that is needed to verify it. */
-export function anchorRecord(url: string, checkpoint: { seq: number; rec: Members }, proof: LogProof): Rec {
+export function anchorRecord(url: string, checkpoint: { seq: number; rec: JsonObject }, proof: LogProof): Rec {
   const { size, head, note } = checkpoint.rec
   const { promise, ...rest } = proof
   return {
@@ -65,15 +64,13 @@ export function anchorRecord(url: string, checkpoint: { seq: number; rec: Member
   }
 }
 
-type Members = Readonly<Record<string, unknown>>
-
 /** Returns whether this is the record of an anchor in a transparency log. */
-export function isLogAnchor(rec: Members): boolean {
+export function isLogAnchor(rec: JsonObject): boolean {
   return rec.kind === 'anchor' && rec.to === TO_LOG
 }
 
 /** Parses the record of an anchor and checks everything except signatures. Returns a string that says what is wrong. */
-export function readAnchor(rec: Members): Anchor | string {
+export function readAnchor(rec: JsonObject): Anchor | string {
   const { checkpoint, size, head, url } = rec
   const note = typeof rec.note === 'string' ? readNote(rec.note) : null
   const proof = isLogProof(rec.log) ? rec.log : null

@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject } from 'node:crypto'
-import { encodeBase64url } from '@plat/core'
+import { encodeBase64url, isObject } from '@plat/core'
 import type { Signer } from '@plat/keys'
-import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
+import { isFault, type Jws, parseJws, signJws } from '@plat/tokens'
 import type { Rec } from '../types.ts'
 import { readNote, type SignedNote, signNote } from './note.ts'
 

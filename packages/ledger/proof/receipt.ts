@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { isObject } from '@plat/tokens'
+import { isObject, type JsonObject } from '@plat/core'
 import { lineOfSeq } from '../find.ts'
 import { readRawLine } from '../format.ts'
 import { scanLines } from '../lines.ts'
@@ -16,12 +16,10 @@ export interface Receipt {
   /** The record's line, without its LF. */
   readonly line: string
   /** Record of a checkpoint that covers it. */
-  readonly checkpoint: Members
+  readonly checkpoint: JsonObject
   /** Hashes from the leaf to the checkpoint's root, 64 hex digits each (RFC 6962, section 2.1.1). */
   readonly inclusion: readonly string[]
 }
-
-type Members = Readonly<Record<string, unknown>>
 
 /** Why there is no receipt. */
 export type NoReceipt = 'no record' | 'no checkpoint'
@@ -71,7 +69,7 @@ export async function receiptFromLedger(ledgerPath: string, seq: number): Promis
   return receiptOf(seq, found, checkpoint, (at) => nodes.get(at) ?? Buffer.alloc(0))
 }
 
-async function lastCheckpointIn(ledgerPath: string): Promise<{ records: number; checkpoint: Members | null }> {
+async function lastCheckpointIn(ledgerPath: string): Promise<{ records: number; checkpoint: JsonObject | null }> {
   let last = Buffer.alloc(0)
   let records = 0
   await scanFile(ledgerPath, (line) => {
@@ -94,7 +92,7 @@ async function scanFile(path: string, onLine: (line: Buffer) => boolean): Promis
 }
 
 /** Verifies the receipt, so that a wrong one is never returned. */
-function receiptOf(seq: number, line: Buffer, checkpoint: Members, node: ReadNode): Receipt {
+function receiptOf(seq: number, line: Buffer, checkpoint: JsonObject, node: ReadNode): Receipt {
   const size = sizeOf(checkpoint)
   const path = inclusionPath(node, seq, size)
   if (rootOfPath(leafHash(line), seq, size, path) !== checkpoint.root) {
@@ -103,11 +101,11 @@ function receiptOf(seq: number, line: Buffer, checkpoint: Members, node: ReadNod
   return { seq, line: line.toString(), checkpoint, inclusion: path.map((hash) => hash.toString('hex')) }
 }
 
-function sizeOf(checkpoint: Members): number {
+function sizeOf(checkpoint: JsonObject): number {
   return typeof checkpoint.size === 'number' ? checkpoint.size : 0
 }
 
-function recordOf(line: Buffer): Members | null {
+function recordOf(line: Buffer): JsonObject | null {
   const value: unknown = JSON.parse(line.toString())
   return isObject(value) && isObject(value.rec) ? value.rec : null
 }

@@ -1,5 +1,6 @@
+import { isObject } from '@plat/core'
 import type { PublicKey, Signer } from '@plat/keys'
-import { isFault, isObject, parseJws, signJws } from '@plat/tokens'
+import { isFault, parseJws, signJws } from '@plat/tokens'
 
 /** Keys of signers by thumbprint. */
 export interface StatementKeys {

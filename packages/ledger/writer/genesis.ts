@@ -1,5 +1,5 @@
+import { isObject } from '@plat/core'
 import type { AppendHandle } from '@plat/state'
-import { isObject } from '@plat/tokens'
 
 /** Content of the first record of a ledger. */
 export interface Genesis {

@@ -1,5 +1,5 @@
-import type { RawLine } from '../format.ts'
-import { REC_START } from '../format.ts'
+import { isObject } from '@plat/core'
+import { type RawLine, REC_START } from '../format.ts'
 import { holdsOf } from '../holds.ts'
 import type { Rec, RecValue } from '../types.ts'
 
@@ -80,8 +80,4 @@ function recordOf(line: string): Record<string, unknown> {
   const value: unknown = JSON.parse(line)
   if (!isObject(value) || !isObject(value.rec)) throw new Error('a ledger line without a record')
   return value.rec
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

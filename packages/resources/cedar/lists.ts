@@ -1,5 +1,5 @@
 import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs'
-import { isRecord } from '../check.ts'
+import { isObject } from '@plat/core'
 
 /** Context attributes with data of the caller. */
 const CALLER_ATTRIBUTES: ReadonlySet<unknown> = new Set(['args', 'inputResponses', 'meta'])
@@ -24,9 +24,9 @@ export function forLists<P extends { readonly source: string | PolicyJson; reado
 /** Returns whether an expression refers to one of them, or to the whole context, which contains them. */
 function asksForArguments(node: unknown): boolean {
   if (Array.isArray(node)) return node.some(asksForArguments)
-  if (!isRecord(node)) return false
+  if (!isObject(node)) return false
   const access = node['.'] ?? node.has
-  if (isRecord(access) && isContext(access.left)) {
+  if (isObject(access) && isContext(access.left)) {
     const attribute = Array.isArray(access.attr) ? access.attr[0] : access.attr
     return CALLER_ATTRIBUTES.has(attribute)
   }
@@ -34,5 +34,5 @@ function asksForArguments(node: unknown): boolean {
 }
 
 function isContext(node: unknown): boolean {
-  return isRecord(node) && node.Var === 'context'
+  return isObject(node) && node.Var === 'context'
 }

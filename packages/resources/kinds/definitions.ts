@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { isObject } from '@plat/core'
 import { writeYaml } from '@plat/kubernetes'
 import type { TSchema } from 'typebox'
-import { isRecord, type Node } from '../check.ts'
+import type { Node } from '../check.ts'
 import { API_VERSION, clusterMetadataSchema, isClusterKind, isKind, type Kind, kinds, metadataSchema } from './kinds.ts'
 
 const [GROUP = '', VERSION = ''] = API_VERSION.split('/')
@@ -85,7 +86,7 @@ function structural(node: Node): object {
   const { additionalProperties, properties, items, ...rest } = node
   return {
     ...rest,
-    ...(isRecord(additionalProperties) && { additionalProperties: structural(additionalProperties) }),
+    ...(isObject(additionalProperties) && { additionalProperties: structural(additionalProperties) }),
     ...(properties && { properties: mapped(properties) }),
     ...(items && { items: structural(items) }),
   }

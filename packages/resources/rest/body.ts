@@ -1,6 +1,6 @@
-import { parseStrict } from '@plat/core'
+import { isObject, parseStrict } from '@plat/core'
 import type { TSchema } from 'typebox'
-import { type FieldProblem, isRecord, type Node, under } from '../check.ts'
+import { type FieldProblem, type Node, under } from '../check.ts'
 import { API_VERSION, isClusterKind, type Kind, kinds } from '../kinds/kinds.ts'
 import { withDefaults } from '../validate.ts'
 import { invalid, RestError } from './error.ts'
@@ -62,9 +62,9 @@ const NOT_KEPT = ['finalizers', 'ownerReferences', 'deletionTimestamp', 'deletio
  */
 export function readSent(value: unknown, target: Target, query: URLSearchParams, freshName: () => string): Sent {
   const { kind } = target
-  if (!isRecord(value)) throw new RestError(400, 'the body is not an object')
+  if (!isObject(value)) throw new RestError(400, 'the body is not an object')
   expectType(kind, value)
-  const metadata = isRecord(value.metadata) ? value.metadata : {}
+  const metadata = isObject(value.metadata) ? value.metadata : {}
   const name = nameOf(metadata, target, freshName)
   const namespace = namespaceOf(metadata, target)
   refuseNotKept(kind, name, metadata)
@@ -75,7 +75,7 @@ export function readSent(value: unknown, target: Target, query: URLSearchParams,
   const unknown: string[] = []
   const object = pruned(schemaOf(kind), { ...rest, metadata: { ...own, name, namespace } }, '', unknown)
   return {
-    object: withDefaults(kind, isRecord(object) ? object : {}),
+    object: withDefaults(kind, isObject(object) ? object : {}),
     name,
     namespace,
     uid: typeof uid === 'string' && uid !== '' ? uid : null,
@@ -143,13 +143,13 @@ function pruned(node: Node, value: unknown, path: string, unknown: string[]): un
     const { items } = node
     return items === undefined ? value : value.map((item, at) => pruned(items, item, `${path}[${at}]`, unknown))
   }
-  if (!isRecord(value)) return value
+  if (!isObject(value)) return value
   const { properties = {}, additionalProperties } = node
   const kept: [string, unknown][] = []
   for (const [name, item] of Object.entries(value)) {
     const child = Object.hasOwn(properties, name) ? properties[name] : undefined
     if (child !== undefined) kept.push([name, pruned(child, item, under(path, name), unknown)])
-    else if (isRecord(additionalProperties)) {
+    else if (isObject(additionalProperties)) {
       kept.push([name, pruned(additionalProperties, item, under(path, name), unknown)])
     } else if (additionalProperties === false) unknown.push(under(path, name))
     else kept.push([name, item])

@@ -1,4 +1,4 @@
-import { isRecord } from '../check.ts'
+import { isObject } from '@plat/core'
 import { RestError } from './error.ts'
 
 /** Maximum number of operations in a JSON patch, as in Kubernetes. */
@@ -21,8 +21,8 @@ const DEPTH_MAX = 64
 
 /** Applies a JSON merge patch (RFC 7386); the inputs are not modified. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
-  if (!isRecord(patch)) return patch
-  const merged = new Map(isRecord(target) ? Object.entries(target) : [])
+  if (!isObject(patch)) return patch
+  const merged = new Map(isObject(target) ? Object.entries(target) : [])
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) merged.delete(name)
     else merged.set(name, mergePatch(merged.get(name), value))
@@ -48,7 +48,7 @@ interface Root {
 }
 
 function apply(root: Root, operation: unknown, at: string): void {
-  if (!isRecord(operation)) throw new RestError(400, `${at}: is not an object`)
+  if (!isObject(operation)) throw new RestError(400, `${at}: is not an object`)
   const { op, value } = operation
   const path = pointer(operation.path, `${at}: path`)
   const given = () => {
@@ -104,7 +104,7 @@ function find(root: Root, path: readonly string[], at: string): unknown {
 
 function member(value: unknown, step: string, at: string): unknown {
   if (Array.isArray(value)) return value[indexOf(step, value.length - 1, at)]
-  if (isRecord(value) && Object.hasOwn(value, step)) return value[step]
+  if (isObject(value) && Object.hasOwn(value, step)) return value[step]
   throw unfit(`${at}: there is no "${step}" in the object`)
 }
 
@@ -126,7 +126,7 @@ function add(root: Root, path: readonly string[], value: unknown, at: string): v
     const index = last === '-' ? parent.length : indexOf(last, parent.length, at)
     spend(root, parent.length - index, at)
     parent.splice(index, 0, value)
-  } else if (isRecord(parent)) define(parent, last, value)
+  } else if (isObject(parent)) define(parent, last, value)
   else throw unfit(`${at}: "${last}" would stand in what is neither object nor list`)
 }
 
@@ -148,7 +148,7 @@ function take(root: Root, path: readonly string[], at: string): unknown {
     const index = indexOf(last, parent.length - 1, at)
     spend(root, parent.length - index, at)
     parent.splice(index, 1)
-  } else if (isRecord(parent)) delete parent[last]
+  } else if (isObject(parent)) Reflect.deleteProperty(parent, last)
   return value
 }
 
@@ -162,7 +162,7 @@ function put(root: Root, path: readonly string[], value: unknown, at: string): v
   const parent = find(root, path.slice(0, -1), at)
   member(parent, last, at)
   if (Array.isArray(parent)) parent[indexOf(last, parent.length - 1, at)] = value
-  else if (isRecord(parent)) define(parent, last, value)
+  else if (isObject(parent)) define(parent, last, value)
 }
 
 function spend(root: Root, cost: number, at: string): void {
@@ -181,8 +181,8 @@ function same(a: unknown, b: unknown, spend: (cost: number) => void): boolean {
   if (Array.isArray(a)) {
     return Array.isArray(b) && a.length === b.length && a.every((item, index) => same(item, b[index], spend))
   }
-  if (!isRecord(a)) return a === b
-  if (!isRecord(b)) return false
+  if (!isObject(a)) return a === b
+  if (!isObject(b)) return false
   const names = Object.keys(a)
   spend(MEMBER_COST * names.length)
   return (

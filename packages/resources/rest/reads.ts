@@ -1,5 +1,4 @@
-import { type Clock, decodeBase64url, encodeBase64url } from '@plat/core'
-import { isRecord } from '../check.ts'
+import { type Clock, decodeBase64url, encodeBase64url, isObject } from '@plat/core'
 import { isClusterKind, isKind, kinds } from '../kinds/kinds.ts'
 import type { ResourceStore } from '../store/store.ts'
 import { notFound, RestError } from './error.ts'
@@ -122,7 +121,7 @@ function continueOf(text: string): Continue | null {
   if (text === '') return null
   try {
     const value: unknown = JSON.parse(Buffer.from(decodeBase64url(text) ?? []).toString())
-    if (isRecord(value) && typeof value.revision === 'string' && typeof value.after === 'string') {
+    if (isObject(value) && typeof value.revision === 'string' && typeof value.after === 'string') {
       return { revision: value.revision, after: value.after }
     }
   } catch {

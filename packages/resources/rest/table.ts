@@ -1,4 +1,4 @@
-import { isRecord } from '../check.ts'
+import { isObject } from '@plat/core'
 import { type Column, columnsOf } from '../kinds/definitions.ts'
 import type { Kind, Resource } from '../kinds/kinds.ts'
 import { wireOf } from './rest.ts'
@@ -62,9 +62,9 @@ const STEP = /\.([A-Za-z0-9_-]+)|\[\?\(@\.([A-Za-z]+)=="([^"]*)"\)\]/g
 function valueAt(object: unknown, jsonPath: string): unknown {
   let at = object
   for (const [, name, key, wanted] of jsonPath.matchAll(STEP)) {
-    if (name !== undefined) at = isRecord(at) && Object.hasOwn(at, name) ? at[name] : undefined
+    if (name !== undefined) at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
     else if (key !== undefined) {
-      at = Array.isArray(at) ? at.find((entry) => isRecord(entry) && entry[key] === wanted) : undefined
+      at = Array.isArray(at) ? at.find((entry) => isObject(entry) && entry[key] === wanted) : undefined
     }
   }
   return at

@@ -1,4 +1,4 @@
-import { isRecord } from '../check.ts'
+import { isObject } from '@plat/core'
 import { type Kind, kinds, type Manifest, type Resource } from '../kinds/kinds.ts'
 import type { Applied, ResourceStore } from '../store/store.ts'
 import { isManifest, isStatus, validate, validateStatus } from '../validate.ts'
@@ -205,8 +205,8 @@ function dryRunOf(values: readonly unknown[]): boolean {
 /** Parses DeleteOptions, which are optional. */
 function deletionOf(request: RestRequest) {
   const value = request.body.length === 0 ? {} : readValue(request)
-  if (!isRecord(value)) throw new RestError(400, 'the body is not a DeleteOptions')
-  const { uid, resourceVersion } = isRecord(value.preconditions) ? value.preconditions : {}
+  if (!isObject(value)) throw new RestError(400, 'the body is not a DeleteOptions')
+  const { uid, resourceVersion } = isObject(value.preconditions) ? value.preconditions : {}
   const inBody = Array.isArray(value.dryRun) ? dryRunOf(value.dryRun) : false
   return {
     uid: typeof uid === 'string' ? uid : null,

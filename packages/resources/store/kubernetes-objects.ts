@@ -1,4 +1,5 @@
-import { isMembers, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
+import { isObject } from '@plat/core'
+import { KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { FieldProblem } from '../check.ts'
 import { API_VERSION, isClusterKind, type Kind, kinds, type Manifest, type Resource } from '../kinds/kinds.ts'
 import { isManifest, isStatus, validate, withDefaults } from '../validate.ts'
@@ -30,7 +31,7 @@ export function keyOf(found: Members): Key {
 /** Returns the metadata written by users; the server adds more. */
 function writtenMetadata(found: Members): object {
   const { labels, annotations } = member(found, 'metadata')
-  return { ...keyOf(found), ...(isMembers(labels) && { labels }), ...(isMembers(annotations) && { annotations }) }
+  return { ...keyOf(found), ...(isObject(labels) && { labels }), ...(isObject(annotations) && { annotations }) }
 }
 
 /** Decodes a received object with defaults filled in; returns all its problems when it is invalid. */
@@ -78,7 +79,7 @@ export function managersOf(found: Members): readonly string[] {
 
 function managedFieldsOf(found: Members): readonly Members[] {
   const { managedFields } = member(found, 'metadata')
-  return Array.isArray(managedFields) ? managedFields.filter(isMembers) : []
+  return Array.isArray(managedFields) ? managedFields.filter(isObject) : []
 }
 
 /** Returns the replacement of an object, at the version that was read. The owner takes over fields of other managers. */

@@ -1,13 +1,5 @@
-import { canonicalJson } from '@plat/core'
-import {
-  type ApiRequest,
-  isMembers,
-  type KubernetesApi,
-  KubernetesApiError,
-  type Members,
-  member,
-  textOf,
-} from '@plat/kubernetes'
+import { canonicalJson, isObject } from '@plat/core'
+import { type ApiRequest, type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import { problemLine } from '../decode.ts'
 import { API_VERSION, type Kind, type Manifest, type Resource, type StatusOf } from '../kinds/kinds.ts'
 import { validate, validateStatus, withDefaults } from '../validate.ts'
@@ -100,7 +92,7 @@ class ClusterObjects implements KubernetesStore {
       }
       const { body } = await this.#options.api.ask({ method: 'GET', path, query })
       const metadata = member(body, 'metadata')
-      const found = Array.isArray(body.items) ? body.items.filter(isMembers) : []
+      const found = Array.isArray(body.items) ? body.items.filter(isObject) : []
       for (const object of found) {
         const resource = this.#resource(kind, object)
         if (resource !== null) items.push(resource)

@@ -1,11 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import { isObject, type JsonObject } from '@plat/core'
 import { closed, listening } from '../local.ts'
 
-type Members = Readonly<Record<string, unknown>>
-
 interface StoredObject {
-  readonly metadata: Members & { readonly name: string; readonly namespace?: string; readonly resourceVersion: string }
+  readonly metadata: JsonObject & {
+    readonly name: string
+    readonly namespace?: string
+    readonly resourceVersion: string
+  }
   readonly [name: string]: unknown
 }
 
@@ -26,7 +29,7 @@ export class KubernetesApiServer {
   /** `Authorization` of all requests. */
   readonly bearers = new Set<string | undefined>()
   /** `status` of every TokenReview; null: they are objects like all others. */
-  review: Members | null = null
+  review: JsonObject | null = null
   url = ''
   readonly #server: Server
   readonly #isTls: boolean
@@ -55,7 +58,7 @@ export class KubernetesApiServer {
   }
 
   /** Writes an object at its path, as a client would, and notifies watchers. */
-  put(path: string, object: Members): void {
+  put(path: string, object: JsonObject): void {
     const before = this.#objects.get(path)
     const [, , namespace, , name = ''] = PATH.exec(path) ?? []
     const metadata = {
@@ -82,7 +85,7 @@ export class KubernetesApiServer {
     this.#tell('DELETED', path, { ...object, metadata: { ...object.metadata, resourceVersion } })
   }
 
-  get(path: string): Members | undefined {
+  get(path: string): JsonObject | undefined {
     return this.#objects.get(path)
   }
 
@@ -163,7 +166,7 @@ export class KubernetesApiServer {
     response.on('close', () => this.#watches.delete(watch))
   }
 
-  #write(path: string, ofStatus: boolean, body: Members, response: ServerResponse): void {
+  #write(path: string, ofStatus: boolean, body: JsonObject, response: ServerResponse): void {
     const target = ofStatus ? path.replace(/\/status$/, '') : path
     const [, , , , name] = PATH.exec(target) ?? []
     const at = name === undefined ? `${target}/${Object(body.metadata).name}` : target
@@ -179,7 +182,7 @@ export class KubernetesApiServer {
     }
   }
 
-  #merge(target: string, patch: Members, response: ServerResponse): void {
+  #merge(target: string, patch: JsonObject, response: ServerResponse): void {
     const path = target.replace(/\/status$/, '')
     const before = this.#objects.get(path)
     const { resourceVersion } = Object(patch.metadata)
@@ -201,24 +204,20 @@ export class KubernetesApiServer {
 }
 
 /** RFC 7386. */
-function merged(before: Members, patch: Members): Members {
+function merged(before: JsonObject, patch: JsonObject): JsonObject {
   const whole: Record<string, unknown> = { ...before }
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) delete whole[name]
-    else whole[name] = isMembers(value) ? merged(isMembers(whole[name]) ? whole[name] : {}, value) : value
+    else whole[name] = isObject(value) ? merged(isObject(whole[name]) ? whole[name] : {}, value) : value
   }
   return whole
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function lineOf(type: string, object: StoredObject): string {
   return `${JSON.stringify({ type, object })}\n`
 }
 
-function statusOf(code: number, reason: string): Members {
+function statusOf(code: number, reason: string): JsonObject {
   return { kind: 'Status', status: 'Failure', code, reason, message: `${reason}, as the test wants it` }
 }
 

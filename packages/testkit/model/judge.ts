@@ -1,3 +1,5 @@
+import type { JsonObject } from '@plat/core'
+
 /** An error as OpenAI's API answers it. */
 export interface ApiError {
   readonly status: number
@@ -7,8 +9,6 @@ export interface ApiError {
   readonly code: string | null
 }
 
-type Members = Readonly<Record<string, unknown>>
-
 /** Roles that chat messages can have. */
 const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'function'])
 
@@ -16,7 +16,7 @@ const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'func
 const REASONING = /^(?:o[1-9]|gpt-5)/
 
 /** Returns the error of the real API for a chat completion; null when it is accepted. */
-export function judge(body: Members): ApiError | null {
+export function judge(body: JsonObject): ApiError | null {
   if (typeof body.model !== 'string') return invalid('you must provide a model parameter', null)
   if (!Array.isArray(body.messages)) return invalid("Missing required parameter: 'messages'.", 'messages')
   for (const [index, message] of body.messages.entries()) {
@@ -26,7 +26,7 @@ export function judge(body: Members): ApiError | null {
   return judgeLimits(body, body.model) ?? judgeStream(body)
 }
 
-function judgeLimits(body: Members, model: string): ApiError | null {
+function judgeLimits(body: JsonObject, model: string): ApiError | null {
   const [old, current] = [body.max_tokens, body.max_completion_tokens]
   if (isSet(old) && isSet(current))
     return invalid("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", null)
@@ -46,7 +46,7 @@ function judgeLimits(body: Members, model: string): ApiError | null {
   return null
 }
 
-function judgeStream(body: Members): ApiError | null {
+function judgeStream(body: JsonObject): ApiError | null {
   const options = body.stream_options
   if (isSet(options) && body.stream !== true)
     return invalid("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options')

@@ -1,4 +1,4 @@
-import { isObject } from '../jws.ts'
+import { isObject } from '@plat/core'
 
 /** Maximum number of tenants in a key document. */
 const MAX_TENANTS = 1024

@@ -1,7 +1,6 @@
-import { parseSessionSpiffeId } from '@plat/core'
+import { isObject, parseSessionSpiffeId } from '@plat/core'
 import { decodeClaims, type SessionClaims } from '../claims.ts'
 import { fault, isFault, type TokenFault } from '../fault.ts'
-import { isObject } from '../jws.ts'
 import type { Members } from '../members.ts'
 
 /** `typ` of a transaction token's header (OAuth Transaction Tokens draft). */

@@ -1,5 +1,4 @@
-import { readBody, readJsonObject } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { isObject, readBody, readJsonObject } from '@plat/core'
 import { type DenialFacts, DeniedError, denialOf } from './denied.ts'
 import { factsIn, type HeaderReader, rpcFacts } from './response.ts'
 

@@ -1,11 +1,9 @@
-import { isObject } from '@plat/tokens'
+import { isObject, type JsonObject } from '@plat/core'
 import { type DenialCode, isDenialCode } from './codes.ts'
 import type { DenialFacts } from './denied.ts'
 
-/** Members of a refusal from headers. */
+/** JsonObject of a refusal from headers. */
 export type HeaderReader = (name: string) => string | null
-
-type Members = Readonly<Record<string, unknown>>
 
 const NO_HEADERS: HeaderReader = () => null
 
@@ -24,7 +22,7 @@ export function factsIn(body: unknown, status = 0, header: HeaderReader = NO_HEA
 }
 
 /** A JSON-RPC error object: the gateway's code is in `data.error`, or in the metadata of A2A's ErrorInfo. */
-export function rpcFacts(error: Members, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
+export function rpcFacts(error: JsonObject, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
   const told = toldIn(error.data)
   if (told === null || !isDenialCode(told.error)) return null
   // Codes of JSON-RPC and the protocols are negative; all others are the HTTP status.
@@ -32,7 +30,7 @@ export function rpcFacts(error: Members, status = 0, header: HeaderReader = NO_H
   return facts(told.error, { status: stands, header, message: error.message, told })
 }
 
-function toldIn(data: unknown): Members | null {
+function toldIn(data: unknown): JsonObject | null {
   if (isObject(data)) return data
   if (!Array.isArray(data)) return null
   const info: unknown = data.find((one) => isObject(one) && isObject(one.metadata) && 'error' in one.metadata)
@@ -43,7 +41,7 @@ interface Parts {
   readonly status: number
   readonly header: HeaderReader
   readonly message: unknown
-  readonly told?: Members
+  readonly told?: JsonObject
 }
 
 function facts(code: DenialCode, { status, header, message, told = {} }: Parts): DenialFacts {

@@ -1,4 +1,4 @@
-import { isObject } from '@plat/tokens'
+import { isObject } from '@plat/core'
 import { ask, IdentityRefusedError, type Members, textIn } from './ask.ts'
 import { readToken } from './file.ts'
 import { type TokenSource, TokenUnavailableError } from './source.ts'

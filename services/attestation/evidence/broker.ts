@@ -1,9 +1,9 @@
 import { readText } from '@plat/config'
-import { readJsonObject } from '@plat/core'
+import { isObject, readJsonObject } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import { CodedRefusalError } from '@plat/http/endpoints'
 import type { Log } from '@plat/process'
-import { isObject, type Members } from '@plat/tokens'
+import type { Members } from '@plat/tokens'
 import type { Result } from '../release/release.ts'
 
 /** Deadline of one request to the broker, which may fetch keys of a cloud, in milliseconds. */

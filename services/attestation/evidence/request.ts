@@ -1,5 +1,6 @@
+import { isObject } from '@plat/core'
 import { Body, CodedRefusalError } from '@plat/http/endpoints'
-import { isObject, type Members } from '@plat/tokens'
+import type { Members } from '@plat/tokens'
 import { releaseIdIn } from '../release/request.ts'
 
 const FIELDS: ReadonlySet<string> = new Set(['releaseId', 'proof'])

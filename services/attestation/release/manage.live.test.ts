@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { isObject } from '@plat/core'
 import { verifyLedger } from '@plat/ledger'
 import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { isObject } from '@plat/tokens'
 import { type AttestationParties, createParties, OTHER, startFixture, terms, text } from '../testing/fixture.ts'
 
 let parties: AttestationParties

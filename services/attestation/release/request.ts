@@ -1,5 +1,5 @@
+import { isObject } from '@plat/core'
 import { Body, CodedRefusalError, decodeSession, SESSION_FIELDS } from '@plat/http/endpoints'
-import { isObject } from '@plat/tokens'
 import type { Release } from './release.ts'
 
 /** Content of a new release, without the members that the service adds. */

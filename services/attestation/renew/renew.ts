@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import { isObject } from '@plat/core'
 import { CodedRefusalError, type Endpoint } from '@plat/http/endpoints'
-import { DPOP_ALGORITHMS, type DpopProof, isObject, type Members } from '@plat/tokens'
+import { DPOP_ALGORITHMS, type DpopProof, type Members } from '@plat/tokens'
 import { recordDone } from '../audit.ts'
 import { counted } from '../counted.ts'
 import { appraise, refuseChange } from '../evidence/appraise.ts'

@@ -1,4 +1,5 @@
 import { jsonSchema, type Node } from '@plat/config'
+import { isObject } from '@plat/core'
 import type { Thresholds } from './alerts.ts'
 import { chartValues } from './values.ts'
 
@@ -122,7 +123,7 @@ function comment(text: string, indent: string): string {
 /** Groups of known keys in block style; every other value as JSON, which YAML reads as it is. */
 function defaultOf(node: Node, indent: string): string {
   if (Object.keys(node.properties ?? {}).length > 0) return `\n${yaml(node, `${indent}  `)}`
-  return isMap(node.default) ? block(node.default, `${indent}  `) : ` ${JSON.stringify(node.default)}\n`
+  return isObject(node.default) ? block(node.default, `${indent}  `) : ` ${JSON.stringify(node.default)}\n`
 }
 
 function block(value: object, indent: string): string {
@@ -130,13 +131,9 @@ function block(value: object, indent: string): string {
   if (members.length === 0) return ' {}\n'
   return `\n${members
     .map(([key, member]: [string, unknown]) =>
-      isMap(member)
+      isObject(member)
         ? `${indent}${key}:${block(member, `${indent}  `)}`
         : `${indent}${key}: ${JSON.stringify(member)}\n`,
     )
     .join('')}`
-}
-
-function isMap(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

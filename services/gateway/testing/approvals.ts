@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import type { JsonObject } from '@plat/core'
 import type { Log } from '@plat/process'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
@@ -81,16 +82,14 @@ export interface ApprovalFixture {
   /** Makes a call for this user, and resolves to the final response to the agent. */
   call(secret: string, user: string): Promise<string>
   /** Sends a request to the admin API. */
-  admin(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: Members }>
+  admin(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: JsonObject }>
   callback(name: string, sent: { readonly headers: Record<string, string>; readonly body: string }): Promise<CallResult>
 }
 
 export interface CallResult {
   readonly status: number
-  readonly body: Members
+  readonly body: JsonObject
 }
-
-type Members = Readonly<Record<string, unknown>>
 
 /** A gateway whose tool `delete` needs an approval, with these keys of gateway.json. */
 export async function gatewayWith(t: TestContext, own: object, log?: Log): Promise<ApprovalFixture> {

@@ -1,19 +1,18 @@
+import type { JsonObject } from '@plat/core'
 import { until } from '@plat/testkit/until'
 import { TOKEN } from './started.ts'
-
-type Members = Readonly<Record<string, unknown>>
 
 /** Somebody with the admin token, who decides what waits for a person. */
 export interface Approver {
   /** Resolves to the pending approval, once there is one. */
-  pending(): Promise<Members>
+  pending(): Promise<JsonObject>
   /** Decides what waits, once something does. */
-  decide(verdict: 'approve' | 'deny'): Promise<Members>
+  decide(verdict: 'approve' | 'deny'): Promise<JsonObject>
 }
 
 /** The gateway's `adminAuth.devTokenApprovers` must be on. */
 export function approverAt(url: string): Approver {
-  const ask = async (path: string, body?: object): Promise<Members> => {
+  const ask = async (path: string, body?: object): Promise<JsonObject> => {
     const response = await fetch(`${url}/v1/approvals${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
@@ -21,8 +20,8 @@ export function approverAt(url: string): Approver {
     })
     return Object(await response.json())
   }
-  const pending = async (): Promise<Members> => {
-    const found: Members[] = []
+  const pending = async (): Promise<JsonObject> => {
+    const found: JsonObject[] = []
     await until(async () => {
       const { items } = await ask('')
       if (Array.isArray(items)) found.push(...items.filter(({ state }) => state === 'pending'))

@@ -1,5 +1,5 @@
+import { isObject } from '@plat/core'
 import { type Members, member, textOf } from '@plat/kubernetes'
-import { isObject } from '@plat/tokens'
 import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import type { Chain } from './chain.ts'

@@ -1,7 +1,6 @@
 import { type FileWatch, watchFile } from '@plat/config'
-import { type Clock, closest, parseStrict } from '@plat/core'
+import { type Clock, closest, isObject, type JsonObject, parseStrict } from '@plat/core'
 import type { Log } from '@plat/process'
-import { isObject } from '@plat/tokens'
 import type { CredentialProvider, ProviderParams } from './provider.ts'
 
 /** docs/spec/broker-api.md, "Limits": lifetime of an exchanged token when the audience says nothing, in seconds. */
@@ -88,8 +87,6 @@ export function readExchangeConfig(
   throw new Error(reader.problems.map((problem) => `-exchange-config: ${path}: ${problem}`).join('\n'))
 }
 
-type Members = Readonly<Record<string, unknown>>
-
 class ConfigReader {
   readonly problems: string[] = []
   readonly #providers: readonly CredentialProvider[]
@@ -141,7 +138,7 @@ class ConfigReader {
     }
   }
 
-  #provider(name: unknown, params: Members, where: string): CredentialProvider | null {
+  #provider(name: unknown, params: JsonObject, where: string): CredentialProvider | null {
     if (name === undefined) return null
     const found = this.#providers.find((provider) => provider.name === name)
     if (found === undefined) {
@@ -172,7 +169,7 @@ class ConfigReader {
     return new Set()
   }
 
-  #object(value: unknown, where: string, known: readonly string[]): Members | null {
+  #object(value: unknown, where: string, known: readonly string[]): JsonObject | null {
     if (!isObject(value)) {
       this.problems.push(`${where}: must be an object`)
       return null

@@ -1,5 +1,4 @@
-import { closest, isSpiffeSegment, parseStrict } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { closest, isObject, isSpiffeSegment, parseStrict } from '@plat/core'
 
 /** Tenants at most: each has up to three keys in the key document, which verifiers bound. */
 const MAX_TENANTS = 256

@@ -1,5 +1,5 @@
+import { isObject } from '@plat/core'
 import { type Members, member } from '@plat/kubernetes'
-import { isObject } from '@plat/tokens'
 import type { ProofFailure, Substrate, Unreachable } from '../proof/check.ts'
 import { failed, isStop, unreachable } from '../proof/parts/verdict.ts'
 import type { ClusterApi } from './cluster-api.ts'

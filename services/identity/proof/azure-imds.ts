@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { rootCertificates } from 'node:tls'
-import { LruCache, parseStrict } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { isObject, LruCache, parseStrict } from '@plat/core'
 import type { Proof, ProofCheck, ProofContext, ProofFailure, ProofVerdict, Unreachable } from './check.ts'
 import { readSignedData } from './cms/signed-data.ts'
 import { type AllowList, allowList } from './parts/allow-list.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '@plat/tokens'
+import { isObject } from '@plat/core'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
 import { readAssertion, verifyAssertion } from './jwt/assertion.ts'
 import { type AssertionKey, readKeySet, signingKeys } from './jwt/keys.ts'

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { isObject } from '@plat/tokens'
+import { isObject } from '@plat/core'
 import type { Proof, ProofCheck, ProofContext, ProofFailure, ProofVerdict, Unreachable } from './check.ts'
 import { type AllowList, allowList } from './parts/allow-list.ts'
 import { TrustDocument, type TrustParts } from './parts/trust-document.ts'

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { JsonError, parseStrict } from '@plat/core'
+import { isObject, JsonError, parseStrict } from '@plat/core'
 import { isJson, OAuthError } from '@plat/http/endpoints'
-import { isObject } from '@plat/tokens'
 
 /** The parameters of an OAuth request: a form (RFC 6749, appendix B) or a JSON object with the same names. */
 export class Parameters {

@@ -1,7 +1,7 @@
 import { type FileWatch, watchFile } from '@plat/config'
-import { type Clock, parseStrict } from '@plat/core'
+import { type Clock, isObject, parseStrict } from '@plat/core'
 import type { Log } from '@plat/process'
-import { ancestryOf, type Descendant, isObject, type SessionClaims } from '@plat/tokens'
+import { ancestryOf, type Descendant, type SessionClaims } from '@plat/tokens'
 
 /** How often the file is looked at, in milliseconds. */
 const RECHECK_EVERY_MS = 1000

@@ -2,21 +2,18 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
-import { systemIds, TestClock } from '@plat/core'
+import { isObject, type JsonObject, systemIds, TestClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
-import { isObject } from '@plat/tokens'
 import { type Identity, type StartIdentityOptions, startIdentity } from '../index.ts'
 
 export const BROKER_TOKEN = 'broker-secret'
 export const base = { namespace: 'default', agent: 'assistant', session: 's1' }
 
-type Members = Readonly<Record<string, unknown>>
-
 export interface BrokerResponse {
   readonly status: number
   readonly headers: Headers
-  readonly body: Members
+  readonly body: JsonObject
 }
 
 /** Response of `mint`, as text. */
@@ -36,7 +33,7 @@ export interface TestBroker {
   /** With the broker token, unless `headers` says otherwise. */
   post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<BrokerResponse>
   mint(more?: object): Promise<MintedToken>
-  verify(token: string, audience?: string): Promise<Members>
+  verify(token: string, audience?: string): Promise<JsonObject>
   bind(token: string, proof: string | null): Promise<BrokerResponse>
   /** As a form, with a DPoP proof when one is given. */
   exchange(parameters: Readonly<Record<string, string>>, proof?: string | null): Promise<BrokerResponse>
@@ -96,7 +93,7 @@ export function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-export async function json(response: Response): Promise<Members> {
+export async function json(response: Response): Promise<JsonObject> {
   const value: unknown = await response.json()
   assert.ok(isObject(value))
   return value

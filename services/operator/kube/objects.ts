@@ -1,13 +1,5 @@
-import { Backoff, type Clock, type Ids, reasonOf } from '@plat/core'
-import {
-  isMembers,
-  type KubernetesApi,
-  KubernetesApiError,
-  type Members,
-  member,
-  retryAfterOf,
-  textOf,
-} from '@plat/kubernetes'
+import { Backoff, type Clock, type Ids, isObject, reasonOf } from '@plat/core'
+import { type KubernetesApi, KubernetesApiError, type Members, member, retryAfterOf, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { pause } from '../controllers/elector.ts'
 
@@ -105,7 +97,7 @@ export class Objects {
     for (;;) {
       const query = { limit: PAGE_ITEMS, ...(next !== '' && { continue: next }) }
       const { body } = await this.#options.api.ask({ method: 'GET', path: collection.path, query, signal })
-      for (const object of Array.isArray(body.items) ? body.items.filter(isMembers) : [])
+      for (const object of Array.isArray(body.items) ? body.items.filter(isObject) : [])
         listed.set(keyOf(object), object)
       const metadata = member(body, 'metadata')
       next = textOf(metadata, 'continue')

@@ -1,4 +1,5 @@
-import { isMembers, type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import { isObject } from '@plat/core'
+import { type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
 
 /** Every pod of a Sandbox has it, whatever its value. */
 const SANDBOX_LABEL = 'agents.x-k8s.io/sandbox-name-hash'
@@ -25,7 +26,7 @@ export async function countSandboxNodes(
       const query = { labelSelector: SANDBOX_LABEL, limit: String(PAGE), ...(from !== '' && { continue: from }) }
       const { body } = await api.ask({ method: 'GET', path: `/api/v1/${place}pods`, query, signal })
       const pods: readonly unknown[] = Array.isArray(body.items) ? body.items : []
-      for (const pod of pods.filter(isMembers)) {
+      for (const pod of pods.filter(isObject)) {
         const node = textOf(member(pod, 'spec'), 'nodeName')
         if (node !== '' && isOfSandbox(pod) && !OVER.has(textOf(member(pod, 'status'), 'phase'))) nodes.add(node)
       }
@@ -40,7 +41,7 @@ function isOfSandbox(pod: Members): boolean {
   const { ownerReferences } = member(pod, 'metadata')
   const owners: readonly unknown[] = Array.isArray(ownerReferences) ? ownerReferences : []
   return owners
-    .filter(isMembers)
+    .filter(isObject)
     .some(
       (owner) =>
         owner.controller === true &&

@@ -1,4 +1,5 @@
-import { isMembers, type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
+import { isObject } from '@plat/core'
+import { type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { Resource } from '@plat/resources'
 import { ReconcileError } from '../controllers/controller.ts'
 import type { Objects } from '../kube/objects.ts'
@@ -17,7 +18,7 @@ const CONFLICT = 409
 /** The controller of an object that is not ours: its kind and UID. */
 function controllerOf(object: Members): { readonly kind: string; readonly uid: string } {
   const { ownerReferences } = member(object, 'metadata')
-  const references = Array.isArray(ownerReferences) ? ownerReferences.filter(isMembers) : []
+  const references = Array.isArray(ownerReferences) ? ownerReferences.filter(isObject) : []
   const controller = references.find((reference) => reference.controller === true) ?? {}
   return { kind: textOf(controller, 'kind'), uid: textOf(controller, 'uid') }
 }
@@ -57,7 +58,7 @@ export class SessionObjects {
     const { kind } = controllerOf(object)
     const { namespace, ownerReferences } = member(object, 'metadata')
     if (kind !== 'AgentSession' && kind !== 'SandboxClaim') return null
-    const references = Array.isArray(ownerReferences) ? ownerReferences.filter(isMembers) : []
+    const references = Array.isArray(ownerReferences) ? ownerReferences.filter(isObject) : []
     const owner = references.find((reference) => reference.controller === true) ?? {}
     return `${String(namespace)}/${textOf(owner, 'name')}`
   }
@@ -169,7 +170,7 @@ export function viewOf(sandbox: Members | null): SandboxView | null {
   if (sandbox === null) return null
   const { conditions } = member(sandbox, 'status')
   const holds = (type: string) =>
-    (Array.isArray(conditions) ? conditions.filter(isMembers) : []).find(
+    (Array.isArray(conditions) ? conditions.filter(isObject) : []).find(
       (condition) => condition.type === type && condition.status === 'True',
     )
   const finished = holds('Finished')

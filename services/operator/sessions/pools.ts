@@ -1,5 +1,5 @@
-import { canonicalJson } from '@plat/core'
-import { isMembers, type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import { canonicalJson, isObject } from '@plat/core'
+import { type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
 import type { Mirror } from '../kube/mirror.ts'
 import type { Objects } from '../kube/objects.ts'
 import { OWNER } from '../kube/outputs.ts'
@@ -62,8 +62,8 @@ export class WarmPools {
   #poolsOf({ name, uid }: { readonly name: string; readonly uid: string }): readonly Members[] {
     return this.#parts.pools.list().filter((pool) => {
       const { labels, ownerReferences } = member(pool, 'metadata')
-      const owners = Array.isArray(ownerReferences) ? ownerReferences.filter(isMembers) : []
-      return isMembers(labels) && labels[TIER] === name && owners.some((owner) => owner.uid === uid)
+      const owners = Array.isArray(ownerReferences) ? ownerReferences.filter(isObject) : []
+      return isObject(labels) && labels[TIER] === name && owners.some((owner) => owner.uid === uid)
     })
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { isRecord } from '../../check.ts'
+import { isObject } from '@plat/core'
 
 /** Response of an API. */
 export interface FaceResponse {
@@ -43,7 +43,7 @@ export function server(name: string, more: object = {}, metadata: object = {}): 
 /** Returns a nested member: `at(body, 'metadata', 'name')`. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>(
-    (deep, step) => (Array.isArray(deep) || isRecord(deep) ? Object(deep)[step] : undefined),
+    (deep, step) => (Array.isArray(deep) || isObject(deep) ? Object(deep)[step] : undefined),
     value,
   )
 }

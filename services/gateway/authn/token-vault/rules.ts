@@ -1,6 +1,6 @@
 import type { Problem, Rule } from '@plat/config'
+import { isObject, type JsonObject } from '@plat/core'
 import { keyFilePath } from '@plat/keys'
-import { isObject } from '@plat/tokens'
 
 /** Rules that the schema of `tokenVault` cannot express. A disabled vault is not checked. */
 export const vaultRules: readonly Rule[] = [
@@ -11,11 +11,9 @@ export const vaultRules: readonly Rule[] = [
   whenOn(providersAreWhole),
 ]
 
-function whenOn(rule: (vault: Members, file: Members) => readonly (Problem | null)[]): Rule {
+function whenOn(rule: (vault: JsonObject, file: JsonObject) => readonly (Problem | null)[]): Rule {
   return (vault, file) => (vault.enabled === true ? rule(vault, file).filter((problem) => problem !== null) : [])
 }
-
-type Members = Readonly<Record<string, unknown>>
 
 const PATH = 'tokenVault'
 
@@ -23,7 +21,7 @@ function error(path: string, message: string): Problem {
   return { path: `${PATH}.${path}`, message, severity: 'error' }
 }
 
-function keysOpen({ keyURI, retiredKeyURIs }: Members): (Problem | null)[] {
+function keysOpen({ keyURI, retiredKeyURIs }: JsonObject): (Problem | null)[] {
   return [
     keyURI === '' ? null : keyProblem('keyURI', keyURI),
     ...list(retiredKeyURIs).map((uri, index) => keyProblem(`retiredKeyURIs[${index}]`, uri)),
@@ -39,13 +37,13 @@ function keyProblem(path: string, uri: unknown): Problem | null {
   }
 }
 
-function loginIsThere({ login }: Members): (Problem | null)[] {
+function loginIsThere({ login }: JsonObject): (Problem | null)[] {
   const why = 'is required with tokenVault.enabled: it says whose account is connected'
   return ['issuer', 'clientID'].map((key) => (members(login)[key] === '' ? error(`login.${key}`, why) : null))
 }
 
 /** Redirect base of authorization servers. A Host header would be controlled by the browser. */
-function baseIsThere({ publicBaseURL }: Members, { identity }: Members): (Problem | null)[] {
+function baseIsThere({ publicBaseURL }: JsonObject, { identity }: JsonObject): (Problem | null)[] {
   const base = String(publicBaseURL) || String(members(identity).resourceBaseURL ?? '')
   if (base === '')
     return [error('publicBaseURL', 'this or identity.resourceBaseURL is required with tokenVault.enabled')]
@@ -57,7 +55,7 @@ function baseIsThere({ publicBaseURL }: Members, { identity }: Members): (Proble
   ]
 }
 
-function issuersAreTrusted({ externalUserIssuers }: Members, { identity }: Members): (Problem | null)[] {
+function issuersAreTrusted({ externalUserIssuers }: JsonObject, { identity }: JsonObject): (Problem | null)[] {
   const trusted = new Set(list(members(identity).trustedIssuers).map((issuer) => members(issuer).issuer))
   return list(externalUserIssuers).map((issuer, index) =>
     trusted.has(issuer) ? null : error(`externalUserIssuers[${index}]`, 'is the issuer of no identity.trustedIssuers'),
@@ -80,7 +78,7 @@ const OWN_PARAMETERS = [
   'state',
 ]
 
-function providersAreWhole({ providers }: Members): (Problem | null)[] {
+function providersAreWhole({ providers }: JsonObject): (Problem | null)[] {
   return list(providers).flatMap((one, index) => {
     const provider = members(one)
     const at = `providers[${index}]`
@@ -97,7 +95,7 @@ function providersAreWhole({ providers }: Members): (Problem | null)[] {
 }
 
 /** Without an allowlist anyone who can create an MCPServer could collect user tokens. */
-function serverProblem({ allowedServers, allowAnyServer }: Members, at: string): Problem | null {
+function serverProblem({ allowedServers, allowAnyServer }: JsonObject, at: string): Problem | null {
   const servers = list(allowedServers)
   if (servers.length === 0 && allowAnyServer !== true) {
     return error(`${at}.allowedServers`, 'is required unless allowAnyServer is set: <namespace>/<name> of MCPServers')
@@ -106,14 +104,17 @@ function serverProblem({ allowedServers, allowAnyServer }: Members, at: string):
   return odd === -1 ? null : error(`${at}.allowedServers[${odd}]`, 'must read <namespace>/<name>')
 }
 
-function endpointProblem({ preset, issuer, authorizationURL, tokenURL, grant }: Members, at: string): Problem | null {
+function endpointProblem(
+  { preset, issuer, authorizationURL, tokenURL, grant }: JsonObject,
+  at: string,
+): Problem | null {
   if (preset !== 'generic' || issuer !== '') return null
   const isWhole = tokenURL !== '' && (authorizationURL !== '' || grant === 'id-jag')
   return isWhole ? null : error(at, 'preset generic needs an issuer, or authorizationURL and tokenURL')
 }
 
 /** The draft "Identity Assertion JWT Authorization Grant" requires confidential clients and one issuer. */
-function assertionProblems({ grant, issuer, idJag, clientSecretFile }: Members, at: string): (Problem | null)[] {
+function assertionProblems({ grant, issuer, idJag, clientSecretFile }: JsonObject, at: string): (Problem | null)[] {
   if (grant !== 'id-jag') return []
   const { audience } = members(idJag)
   return [
@@ -124,7 +125,7 @@ function assertionProblems({ grant, issuer, idJag, clientSecretFile }: Members, 
   ]
 }
 
-function members(value: unknown): Members {
+function members(value: unknown): JsonObject {
   return isObject(value) ? value : {}
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { systemIds, TestClock } from '@plat/core'
+import { isObject, systemIds, TestClock } from '@plat/core'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { browserCookie } from './flow/browser.ts'
@@ -30,7 +30,7 @@ export const target = fuzzTarget('token-vault', {
       const plain = plainAnswer(status, bytes)
       if (plain.bytes === bytes) return
       const value: unknown = JSON.parse(Buffer.from(plain.bytes).toString())
-      assert.ok(typeof value === 'object' && value !== null && !Array.isArray(value))
+      assert.ok(isObject(value))
       assert.ok(plain.status === status || ('error' in value && plain.status === 400))
     },
   ),

@@ -1,7 +1,6 @@
-import { type Clock, readJsonObject } from '@plat/core'
+import { type Clock, isObject, readJsonObject } from '@plat/core'
 import { type Dialer, dialFault, isDialError } from '@plat/http'
 import type { Access } from '@plat/kubernetes'
-import { isObject } from '@plat/tokens'
 import { type Denial, deny, type Outcome, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
 
 /** Maximum size of a response without objects, such as a list of kinds, in bytes. */

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { JsonObject } from '@plat/core'
 import { wholeLines } from '@plat/testkit/ledger'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
@@ -10,8 +11,6 @@ import { until } from '@plat/testkit/until'
 import { approverAt } from '../../testing/approving.ts'
 import { started } from '../../testing/started.ts'
 import { json } from './testing/fixture.ts'
-
-type Members = Readonly<Record<string, unknown>>
 
 /** A gateway with a small cluster, whose deployment has three replicas. */
 async function governed(t: TestContext, k8sOps: object, rules: readonly object[] = [{ name: 'all', action: 'allow' }]) {
@@ -39,7 +38,7 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
     requests,
     approver: approverAt(gateway.url),
     /** Returns the result of a call, or its error code. */
-    async call(name: string, args: object): Promise<Members> {
+    async call(name: string, args: object): Promise<JsonObject> {
       const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
       const response = await fetch(`${gateway.url}/mcp/plat-k8s`, {
         method: 'POST',
@@ -52,7 +51,7 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
       const { result, error } = JSON.parse(data)
       return result ?? { error: error.data.error }
     },
-    async outcome(tool: string): Promise<Members> {
+    async outcome(tool: string): Promise<JsonObject> {
       const found = () =>
         wholeLines(auditPath)
           .map((line) => JSON.parse(line).rec)

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { systemClock } from '@plat/core'
+import { type JsonObject, systemClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { wholeLines } from '@plat/testkit/ledger'
@@ -12,8 +12,6 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { started, TOKEN } from '../../testing/started.ts'
 import { decodeMemoryEvent } from './events.ts'
-
-type Members = Readonly<Record<string, unknown>>
 
 const SCOPE = 'tools:plat-memory'
 /** A number that detectors of credit cards match. */
@@ -35,12 +33,12 @@ const RULES = [
 ]
 
 /** Calls of one session; `own`: claims of its token. */
-function callerOf(url: string, issuer: TestIssuer, own: Members) {
+function callerOf(url: string, issuer: TestIssuer, own: JsonObject) {
   const { agent = 'assistant', session = 's1', namespace = 'default', ...claims } = own
   const who = { plat_agent: agent, plat_session: session, plat_ns: namespace }
   const sub = `spiffe://plat.local/ns/${namespace}/agent/${agent}/session/${session}`
   const token = issuer.token({ scope: SCOPE, sub, ...who, ...claims })
-  const send = async (message: object): Promise<Members> => {
+  const send = async (message: object): Promise<JsonObject> => {
     const response = await fetch(`${url}/mcp/plat-memory`, {
       method: 'POST',
       headers: {
@@ -97,7 +95,7 @@ async function governed(t: TestContext, config: object = {}, dir = tempFolder())
     const response = await fetch(gateway.url + path, { method, headers: { authorization: `Bearer ${TOKEN}` } })
     return Object(await response.json())
   }
-  const record = async (wanted: (rec: Members) => boolean): Promise<Members> => {
+  const record = async (wanted: (rec: JsonObject) => boolean): Promise<JsonObject> => {
     const found = () =>
       wholeLines(auditPath)
         .map((line) => JSON.parse(line).rec)
@@ -105,7 +103,7 @@ async function governed(t: TestContext, config: object = {}, dir = tempFolder())
     await until(() => found() !== undefined, 'the record')
     return found()
   }
-  const caller = (own: Members = {}) => callerOf(gateway.url, issuer, own)
+  const caller = (own: JsonObject = {}) => callerOf(gateway.url, issuer, own)
   return { dir, memoryFile, caller, admin, record, stop }
 }
 
@@ -132,7 +130,7 @@ test('agents store texts with MCP tools, find them after a restart, and each cal
   assert.deepEqual([read.text, read.key], ['Ada drinks green tea', 'tea'])
   const { results, unread } = await again.call('search', { store, query: 'green milk' })
   assert.deepEqual([results.length, results[0].snippet, unread], [2, 'no milk', 0])
-  const list = async () => (await again.call('list', { store })).items.map(({ key }: Members) => key)
+  const list = async () => (await again.call('list', { store })).items.map(({ key }: JsonObject) => key)
   assert.deepEqual(await list(), ['milk', 'tea'])
   assert.deepEqual((await again.call('list', { store, prefix: 't', after: 'milk' })).items.length, 1)
   assert.deepEqual(await again.call('delete', { store, key: 'tea' }), { key: 'tea', deleted: true })
@@ -147,7 +145,7 @@ test('items of other agents, sessions, users and namespaces are not visible', as
   const me = caller(ada)
   const keys = { notes: 'of the agent', scratch: 'of the session', people: 'of the user' }
   for (const [store, text] of Object.entries(keys)) await me.call('write', { store, key: 'k', text })
-  const seen = async (own: Members) => {
+  const seen = async (own: JsonObject) => {
     const { call } = caller(own)
     const results = await Promise.all(Object.keys(keys).map((store) => call('read', { store, key: 'k' })))
     const found = await Promise.all(Object.keys(keys).map((store) => call('search', { store, query: 'of' })))
@@ -263,7 +261,7 @@ test('a user can be erased: all memory of and for the user is removed from every
   }
   const { items } = await admin('GET', '/v1/memory')
   assert.deepEqual(
-    items.map(({ store, scope, who, items }: Members) => [store, scope, who, items]),
+    items.map(({ store, scope, who, items }: JsonObject) => [store, scope, who, items]),
     [
       ['people', 'user', 'bob', 1],
       ['people', 'user', 'ada', 1],

@@ -1,5 +1,5 @@
 import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
-import { closest } from '@plat/core'
+import { closest, isObject } from '@plat/core'
 import Type from 'typebox'
 import { DETECTOR_IDS } from './detectors/table.ts'
 import { expressionFault } from './scan/custom.ts'
@@ -126,7 +126,7 @@ function problem(path: string, message: string): Problem {
 }
 
 function objectOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+  return isObject(value) ? { ...value } : {}
 }
 
 function memberOf(value: unknown, name: string): unknown {

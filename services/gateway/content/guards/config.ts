@@ -1,4 +1,5 @@
 import { defineBlock, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import { isObject } from '@plat/core'
 import { placeContradictions } from '@plat/resources/regions'
 import Type, { type Static } from 'typebox'
 import { appliesGuardrail, regionIn } from './types/bedrock-url.ts'
@@ -59,15 +60,11 @@ type Entry = Readonly<Record<string, unknown>>
 function each(fault: (entry: Entry) => readonly [key: string, message: string] | null): Rule {
   return ({ guards }) =>
     (Array.isArray(guards) ? guards : []).flatMap((entry: unknown, index): Problem[] => {
-      const found = isEntry(entry) ? fault(entry) : null
+      const found = isObject(entry) ? fault(entry) : null
       if (found === null) return []
       const [key, message] = found
       return [{ path: `guards[${index}].${key}`, message, severity: 'error' }]
     })
-}
-
-function isEntry(entry: unknown): entry is Entry {
-  return typeof entry === 'object' && entry !== null
 }
 
 /** Tokens separate labels by spaces, and `*` stands for all. */

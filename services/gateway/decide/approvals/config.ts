@@ -1,4 +1,5 @@
 import { defineBlock, key, LONGEST_SECONDS, memberPath, type Problem, type Rule } from '@plat/config'
+import { isObject } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
 /** Approvals (docs/spec/gateway.md). */
@@ -67,10 +68,6 @@ function faultsOf(path: string, rule: Record<string, unknown>, canPromptUsers: b
   }
   if (rule.minApprovers !== 0) return []
   return [{ path: `${path}.minApprovers`, message: '0 needs userConfirmation: somebody must agree', severity: 'error' }]
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }
 
 /** `approvalQuorum` (docs/spec/gateway.md): minimum quorum of every approval. A rule of a ToolPolicy can only raise it. */

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { parseStrict } from '@plat/core'
+import { isObject, parseStrict } from '@plat/core'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { Errors } from 'typebox/value'
@@ -151,8 +151,7 @@ function compiled<const T extends TSchema>(schema: T): (value: unknown) => value
 
 /** Problems of a file. Values with many members or entries, or with long names, are not described individually. */
 function fileProblems(value: unknown): string[] {
-  const object: { readonly revocations?: unknown } =
-    typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+  const object: { readonly revocations?: unknown } = isObject(value) ? value : {}
   const strange = strangeness(object)
   if (strange !== null) return [`must be an object of version and revocations, and ${strange}`]
   const entries = Array.isArray(object.revocations) ? object.revocations.length : 0

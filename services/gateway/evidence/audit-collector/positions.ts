@@ -1,8 +1,7 @@
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, isObject, reasonOf } from '@plat/core'
 import { NO_RECORD } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { type OpenJournal, openFileJournal } from '@plat/state'
-import { isObject } from '@plat/tokens'
 
 /** Stored part of an edge's ledger. */
 export interface Stored {

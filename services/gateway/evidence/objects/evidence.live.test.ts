@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { chmod, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { JsonObject } from '@plat/core'
 import { readPublicKeys } from '@plat/keys'
 import { verifyEvidence } from '@plat/ledger'
 import { wholeLines } from '@plat/testkit/ledger'
@@ -9,8 +10,6 @@ import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from '../audit/testing/keys.ts'
-
-type Members = Readonly<Record<string, unknown>>
 
 /** A gateway with a signed ledger, a client, and the published keys. */
 async function setUp(t: TestContext, own: object = {}) {
@@ -20,7 +19,11 @@ async function setUp(t: TestContext, own: object = {}) {
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
   const send = (method: string, path: string, body?: object) =>
     fetch(`${gateway.adminUrl}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-  const ask = async (method: string, path: string, body?: object): Promise<Members & { readonly status: number }> => {
+  const ask = async (
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<JsonObject & { readonly status: number }> => {
     const response = await send(method, path, body)
     return { ...Object(await response.json()), status: response.status }
   }

@@ -1,5 +1,5 @@
 import { defineBlock, isUnset, key, type Rule, requires, requiresTop } from '@plat/config'
-import { isObject } from '@plat/tokens'
+import { isObject } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
 const isOn = ({ enabled }: Record<string, unknown>) => enabled === true

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isObject } from '@plat/core'
 import { NO_RECORD } from '@plat/ledger'
 import { isMissing } from '@plat/state'
-import { isObject } from '@plat/tokens'
 import { putDurably } from './durable.ts'
 
 /** State of the spool beside its segments. */

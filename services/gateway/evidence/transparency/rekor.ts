@@ -1,10 +1,9 @@
 import { hash } from 'node:crypto'
-import { readJson, withoutTrailing } from '@plat/core'
+import { isObject, readJson, withoutTrailing } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import type { PublicKey } from '@plat/keys'
 import { isLogProof, type LogProof } from '@plat/ledger'
 import { jurisdictionOf } from '@plat/resources/regions'
-import { isObject } from '@plat/tokens'
 
 /** Maximum response size of a log, in bytes: an entry with its proof has a few thousand. */
 const MAX_ANSWER_BYTES = 128 * 1024

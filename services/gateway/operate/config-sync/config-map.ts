@@ -1,8 +1,8 @@
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { MAX_WATCHED_BYTES, PACKED_SUFFIX, unpack } from '@plat/config'
-import { reasonOf } from '@plat/core'
-import { isMembers, type KubernetesApi, KubernetesApiError, type Members } from '@plat/kubernetes'
+import { isObject, reasonOf } from '@plat/core'
+import { type KubernetesApi, KubernetesApiError, type Members } from '@plat/kubernetes'
 import { systemFiles } from '@plat/state'
 import type { SyncedItem } from './config.ts'
 
@@ -44,9 +44,9 @@ export class SyncedConfigMap {
 
   /** Returns the bytes under a key, or the decompressed ones under `<key>.gz`; null if neither exists. */
   async #bytesUnder({ data, binaryData }: Members, key: string): Promise<Uint8Array | null> {
-    const text = isMembers(data) ? data[key] : undefined
+    const text = isObject(data) ? data[key] : undefined
     if (typeof text === 'string') return Buffer.from(text)
-    const binary = isMembers(binaryData) ? binaryData : {}
+    const binary = isObject(binaryData) ? binaryData : {}
     if (typeof binary[key] === 'string') return Buffer.from(binary[key], 'base64')
     const coded = binary[key + PACKED_SUFFIX]
     if (typeof coded !== 'string') return null

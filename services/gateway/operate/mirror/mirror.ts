@@ -1,5 +1,5 @@
-import { type Clock, canonicalJson, PeriodicTask, reasonOf } from '@plat/core'
-import { isMembers, type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
+import { type Clock, canonicalJson, isObject, PeriodicTask, reasonOf } from '@plat/core'
+import { type KubernetesApi, KubernetesApiError, type Members, member, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 
 const API = '/apis/plat.dev/v1alpha1'
@@ -113,11 +113,11 @@ export class Mirror {
     do {
       const query = { labelSelector: `${LABEL}=${owner}`, limit: String(PAGE), ...(from !== '' && { continue: from }) }
       const { body } = await api.ask({ method: 'GET', path: `${API}/${plural}`, query, ...this.#stop() })
-      for (const object of Array.isArray(body.items) ? body.items.filter(isMembers) : []) {
+      for (const object of Array.isArray(body.items) ? body.items.filter(isObject) : []) {
         const { namespace, name, labels } = member(object, 'metadata')
         // Guards against an API server that ignores selectors: everything would look like ours.
         if (typeof namespace !== 'string' || typeof name !== 'string') continue
-        if (!isMembers(labels) || labels[LABEL] !== owner) continue
+        if (!isObject(labels) || labels[LABEL] !== owner) continue
         there.set(this.#pathOf({ namespace, name }), canonicalJson(member(object, 'spec')))
       }
       from = textOf(member(body, 'metadata'), 'continue')

@@ -1,5 +1,4 @@
-import { type PoolObserver, poolTable, type SharedPool, watchedPool } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { isObject, type PoolObserver, poolTable, type SharedPool, watchedPool } from '@plat/core'
 import { SANDBOX_USAGE } from '../../call/index.ts'
 
 /** Maximum number of listed sessions, in total and per agent; beyond, those that were idle for longest are forgotten. */

@@ -1,5 +1,4 @@
-import { parseLossless } from '@plat/core'
-import { isObject, type JsonObject } from '../wire/json.ts'
+import { isObject, type JsonObject, parseLossless } from '@plat/core'
 
 /** The tasks of a list that its caller may see. */
 export interface ListView {

@@ -1,5 +1,5 @@
+import { isObject, type JsonObject } from '@plat/core'
 import { type Denial, deny } from '../../call/index.ts'
-import { isObject, type JsonObject } from '../wire/json.ts'
 import type { MethodRow } from './methods.ts'
 import type { NamedInRequest } from './request.ts'
 

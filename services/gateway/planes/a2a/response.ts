@@ -1,5 +1,4 @@
-import { findSpan } from '@plat/core'
-import { isObject, type JsonObject } from '../wire/json.ts'
+import { findSpan, isObject, type JsonObject } from '@plat/core'
 import type { A2aFrame } from './frame.ts'
 import type { A2aRequest } from './request.ts'
 

@@ -1,6 +1,6 @@
-import { JsonError, MESSAGE_LIMITS, parseStrict, pathOfTarget } from '@plat/core'
+import { isObject, JsonError, MESSAGE_LIMITS, parseStrict, pathOfTarget } from '@plat/core'
 import type { Body } from '../../call/index.ts'
-import { isObject, parsedOrUndefined } from '../wire/json.ts'
+import { parsedOrUndefined } from '../wire/json.ts'
 
 const PATH = /^\/v1\/sessions\/([^/]+)\/exec$/
 

@@ -1,5 +1,5 @@
-import { findSpan, type Span, withoutMembers } from '@plat/core'
-import { isObject, member } from '../wire/json.ts'
+import { findSpan, isObject, type Span, withoutMembers } from '@plat/core'
+import { member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
 import { freeMetaNames, META_CAPABILITIES, namesBeyond, resultOf } from './message.ts'

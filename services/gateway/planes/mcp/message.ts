@@ -1,6 +1,6 @@
-import { findSpan, hasPlainNumbers, parseLossless, type Span } from '@plat/core'
+import { findSpan, hasPlainNumbers, isObject, type JsonObject, parseLossless, type Span } from '@plat/core'
 import type { Body } from '../../call/index.ts'
-import { isObject, type JsonObject, member, parsedOrUndefined } from '../wire/json.ts'
+import { member, parsedOrUndefined } from '../wire/json.ts'
 import type { Era } from './classify.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 

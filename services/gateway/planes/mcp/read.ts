@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { isObject, type JsonObject } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -10,7 +11,7 @@ import {
 } from '../../call/index.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
-import { isObject, type JsonObject, member, strictMessage } from '../wire/json.ts'
+import { member, strictMessage } from '../wire/json.ts'
 import { unseenPaths, withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, checkParameters, claimedVersion, unsupported } from './headers.ts'

@@ -1,5 +1,4 @@
-import { findSpan } from '@plat/core'
-import type { JsonObject } from '../wire/json.ts'
+import { findSpan, type JsonObject } from '@plat/core'
 
 const OPEN_BRACE = 0x7b
 

@@ -1,6 +1,5 @@
-import { JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
+import { isObject, JsonError, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
-import { isObject, type JsonObject } from '../wire/json.ts'
 import type { Dialect, ModelRequest } from './dialects/dialect.ts'
 import { isOpenEnded, optionsOf } from './dialects/priced.ts'
 import { withMember } from './members.ts'

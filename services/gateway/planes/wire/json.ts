@@ -1,12 +1,5 @@
-import { JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
+import { isObject, JsonError, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Denial, deny } from '../../call/index.ts'
-
-export type JsonObject = { readonly [member: string]: unknown }
-
-/** Returns true for a JSON object. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /** Returns a member of an object; undefined for other values. */
 export function member(value: unknown, name: string): unknown {

@@ -1,4 +1,5 @@
 import { defineBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
+import { isObject } from '@plat/core'
 import Type from 'typebox'
 import { Check } from 'typebox/value'
 import { endpointFaults, NOT_BUILT } from './providers.ts'
@@ -99,19 +100,15 @@ const route = Type.Object({
 
 /** Rules for endpoints beyond the schema: allowed keys of each provider, and support by this version. */
 const endpointsAreBuilt: Rule = ({ models }) => {
-  if (!isRecord(models)) return []
+  if (!isObject(models)) return []
   return Object.entries(models).flatMap(([name, one]) => {
     const path = memberPath('models', name)
-    const fallbacks = isRecord(one) && Array.isArray(one.fallbacks) ? one.fallbacks : []
+    const fallbacks = isObject(one) && Array.isArray(one.fallbacks) ? one.fallbacks : []
     return [
       ...problemsOf(path, one),
       ...fallbacks.flatMap((fallback: unknown, index) => problemsOf(`${path}.fallbacks[${index}]`, fallback)),
     ]
   })
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }
 
 function problemsOf(path: string, entry: unknown): Problem[] {

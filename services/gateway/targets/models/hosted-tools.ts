@@ -1,3 +1,4 @@
+import { isObject } from '@plat/core'
 import { switchedOnTools } from '../../call/index.ts'
 
 /** Tools that the agent runs. Any other runs at the provider, without governance. */
@@ -60,10 +61,6 @@ function keptByProvider(body: unknown, method: string): boolean {
 /** An item that names stored content; without a type it is a reference if it has only an id. */
 function isReference({ type, content, id }: Readonly<Record<string, unknown>>): boolean {
   return type === 'item_reference' || (!isSet(type) && !isSet(content) && isSet(id))
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Providers treat null as absent. */

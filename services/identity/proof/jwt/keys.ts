@@ -1,6 +1,5 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { parseStrict } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { isObject, parseStrict } from '@plat/core'
 
 /** Keys in one document, those of other uses included. */
 const MAX_KEYS = 1024

@@ -1,6 +1,5 @@
 import { verify } from 'node:crypto'
-import { parseStrict } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { isObject, parseStrict } from '@plat/core'
 import { DerError, expectTag, oidOf, readDer, smallInteger, TAG } from '../der/reader.ts'
 import type { Certificate } from '../x509/certificate.ts'
 import { verifyPath } from '../x509/path.ts'

@@ -1,5 +1,5 @@
-import { parseStrict } from '@plat/core'
-import { isMembers, type Members } from '@plat/kubernetes'
+import { isObject, parseStrict } from '@plat/core'
+import type { Members } from '@plat/kubernetes'
 import { isTerminal, type Resource } from '@plat/resources'
 import type { Hindrance } from './hindrance.ts'
 import { timeOf } from './times.ts'
@@ -63,7 +63,7 @@ function reportOf(text: string | undefined): Report | null {
 function membersOf(text: string): Members {
   try {
     const value = parseStrict(Buffer.from(text))
-    return isMembers(value) ? value : {}
+    return isObject(value) ? value : {}
   } catch {
     return {}
   }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { isMembers, type Members, member } from '@plat/kubernetes'
+import { isObject } from '@plat/core'
+import { type Members, member } from '@plat/kubernetes'
 import { parse } from 'yaml'
 import type { SandboxSettings } from '../settings.ts'
 import { resource } from '../testing/resource.ts'
@@ -35,13 +36,13 @@ const made = (name: string) => sandboxOf(partsOf(name))
 /** The pod's spec, as plain members. */
 function podOf(name: string): Members {
   const sandbox: unknown = JSON.parse(JSON.stringify(made(name)))
-  assert.ok(isMembers(sandbox))
+  assert.ok(isObject(sandbox))
   return member(member(member(sandbox, 'spec'), 'podTemplate'), 'spec')
 }
 
 function listOf(object: Members, name: string): readonly Members[] {
   const list = object[name]
-  return Array.isArray(list) ? list.filter(isMembers) : []
+  return Array.isArray(list) ? list.filter(isObject) : []
 }
 
 function agentOf(name: string): Members {

@@ -1,6 +1,5 @@
-import { withoutTrailing } from '@plat/core'
+import { isObject, withoutTrailing } from '@plat/core'
 import type { FetchOptions } from '@plat/http'
-import { isRecord } from '@plat/resources'
 
 export interface SearchConfig {
   /** `none`, `searxng` or `opensearch`. */
@@ -87,7 +86,7 @@ function listed(items: unknown, names: Readonly<Record<keyof SearchResult, strin
   if (!Array.isArray(items)) return null
   const found: SearchResult[] = []
   for (const item of items) {
-    if (!isRecord(item)) continue
+    if (!isObject(item)) continue
     const field = (name: string) => {
       const value = memberAt(item, [name]) ?? memberAt(item, name.split('.'))
       return typeof value === 'string' ? value : ''
@@ -99,5 +98,5 @@ function listed(items: unknown, names: Readonly<Record<keyof SearchResult, strin
 
 /** Returns a nested value, or undefined. */
 function memberAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce((at, name) => (isRecord(at) && Object.hasOwn(at, name) ? at[name] : undefined), value)
+  return path.reduce((at, name) => (isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined), value)
 }

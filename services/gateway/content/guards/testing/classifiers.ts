@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
+import { isObject } from '@plat/core'
 import type { GuardConfig } from '../config.ts'
 
 /** A request received by a classifier. */
@@ -130,6 +131,6 @@ function onlyText(value: unknown, name: string, others: object): string {
 }
 
 function fields(value: unknown): Record<string, unknown> {
-  assert.ok(typeof value === 'object' && value !== null && !Array.isArray(value))
+  assert.ok(isObject(value))
   return { ...value }
 }

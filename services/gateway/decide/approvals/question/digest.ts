@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { canonicalJson, parseLossless } from '@plat/core'
+import { canonicalJson, isObject, parseLossless } from '@plat/core'
 import type { Call, Identity, Target, ToolPin } from '../../../call/index.ts'
 
 /** The parts of a call that an approval is bound to. */
@@ -68,7 +68,7 @@ function parse(bytes: Uint8Array | null): unknown {
 }
 
 function withoutMeta(params: unknown): unknown {
-  if (typeof params !== 'object' || params === null || Array.isArray(params)) return params
+  if (!isObject(params)) return params
   const { _meta: _, ...rest }: { _meta?: unknown } = params
   return rest
 }

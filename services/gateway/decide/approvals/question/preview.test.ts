@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
-import { parseStrict } from '@plat/core'
+import { isObject, parseStrict } from '@plat/core'
 import fc from 'fast-check'
 import { callOf } from '../testing/call.ts'
 import { digestOf } from './digest.ts'
@@ -118,8 +118,6 @@ test('long arguments have the same digest as the text of their canonical form, r
 /** Members in a fixed order; JSON text writes -0 as 0. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
+    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   )
 }

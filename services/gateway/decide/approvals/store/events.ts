@@ -1,4 +1,4 @@
-import { isObject } from '@plat/tokens'
+import { isObject } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 

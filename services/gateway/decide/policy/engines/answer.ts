@@ -1,4 +1,4 @@
-import { parseStrict } from '@plat/core'
+import { isObject, parseStrict } from '@plat/core'
 import type { Decision } from '../../../call/index.ts'
 import type { Verdict } from './verdict.ts'
 
@@ -82,8 +82,4 @@ function plain(text: string): string {
     .trim()
     .slice(0, MAX_REASON_CHARS)
     .toWellFormed()
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

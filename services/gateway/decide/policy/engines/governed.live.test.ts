@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { JsonObject } from '@plat/core'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
@@ -9,21 +10,19 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { started } from '../../../testing/started.ts'
 
-type Members = Readonly<Record<string, unknown>>
-
 interface EngineFixture {
   readonly engine: ScriptedUpstream
   readonly upstream: ScriptedUpstream
   /** Response to a call: `result`, or the error's `data`. `more`: members of its params. */
-  call(tool: string, more?: Members): Promise<Members>
+  call(tool: string, more?: JsonObject): Promise<JsonObject>
   /** Names of the tools that are shown. */
   list(): Promise<readonly string[]>
   /** The first `count` records of a kind, of `tools/call` alone, once they are written. */
-  records(kind: string, count: number): Promise<readonly Members[]>
+  records(kind: string, count: number): Promise<readonly JsonObject[]>
   metrics(): Promise<string>
 }
 
-async function setUp(t: TestContext, policies: readonly Members[], rego: Members | null): Promise<EngineFixture> {
+async function setUp(t: TestContext, policies: readonly JsonObject[], rego: JsonObject | null): Promise<EngineFixture> {
   const dir = tempFolder()
   const [engine, upstream] = [await startScriptedUpstream(), await startScriptedUpstream()]
   t.after(() => Promise.all([engine.close(), upstream.close()]))
@@ -46,7 +45,7 @@ async function setUp(t: TestContext, policies: readonly Members[], rego: Members
     accept: 'application/json',
     'content-type': 'application/json',
   }
-  const ask = async (method: string, params: Members) => {
+  const ask = async (method: string, params: JsonObject) => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
     return Object(await (await fetch(`${gateway.url}/mcp/notes`, { method: 'POST', headers, body })).json())
   }
@@ -62,7 +61,7 @@ async function setUp(t: TestContext, policies: readonly Members[], rego: Members
       return result.tools.map(({ name }: { name: string }) => name)
     },
     async records(kind, count) {
-      let found: readonly Members[] = []
+      let found: readonly JsonObject[] = []
       const look = async () => {
         const lines = wholeLines(auditPath)
         const all = lines.map((line) => Object(JSON.parse(line)).rec)
@@ -145,7 +144,7 @@ test('a Cedar text of a policy decides beside its rules', async (t) => {
   assert.match(text, /^plat_gateway_cedar_policies_unavailable 0$/m)
 })
 
-const BESIDE: Readonly<Record<string, Members>> = {
+const BESIDE: Readonly<Record<string, JsonObject>> = {
   'a rule': {
     rules: [
       { name: 'all', action: 'allow' },

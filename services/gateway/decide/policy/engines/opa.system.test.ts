@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { JsonObject } from '@plat/core'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
@@ -10,9 +11,7 @@ import { until } from '@plat/testkit/until'
 import { examples } from '../../../testing/configured.ts'
 import { started } from '../../../testing/started.ts'
 
-type Members = Readonly<Record<string, unknown>>
-
-async function setUp(t: TestContext, rego: string, data = 'plat', more: Members = {}) {
+async function setUp(t: TestContext, rego: string, data = 'plat', more: JsonObject = {}) {
   const dir = tempFolder()
   const file = path.join(dir, 'policy.rego')
   await writeFile(file, rego)
@@ -37,13 +36,13 @@ async function setUp(t: TestContext, rego: string, data = 'plat', more: Members 
     'content-type': 'application/json',
     prefer: 'wait=0',
   }
-  const ask = async (method: string, params: Members): Promise<Members> => {
+  const ask = async (method: string, params: JsonObject): Promise<JsonObject> => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
     return Object(await (await fetch(`${gateway.url}/mcp/notes`, { method: 'POST', headers, body })).json())
   }
   return {
     opa,
-    async call(name: string, args: Members = {}) {
+    async call(name: string, args: JsonObject = {}) {
       const { result, error } = await ask('tools/call', { name, arguments: args })
       return result === undefined ? String(Object(error).data.error) : 'allowed'
     },

@@ -1,6 +1,12 @@
-import { isObject } from '@plat/tokens'
-import type { Decision, ErrorCode, Identity, Operation, Target } from '../../../call/index.ts'
-import { SANDBOX_USAGE } from '../../../call/index.ts'
+import { isObject } from '@plat/core'
+import {
+  type Decision,
+  type ErrorCode,
+  type Identity,
+  type Operation,
+  SANDBOX_USAGE,
+  type Target,
+} from '../../../call/index.ts'
 import type { PolicyInput } from '../policy-input.ts'
 import type { SimulatedCall } from './view.ts'
 

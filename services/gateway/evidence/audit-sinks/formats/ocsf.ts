@@ -1,3 +1,4 @@
+import type { JsonObject } from '@plat/core'
 import { type AuditRecord, type Level, levelOf, numberOf, textOf, timeOf, titleOf } from './words.ts'
 
 /** Version of the Open Cybersecurity Schema Framework that defines these classes. */
@@ -26,8 +27,6 @@ const REQUESTS: ReadonlySet<unknown> = new Set([
 /** Kinds of records that need attention. */
 const FINDS: ReadonlySet<unknown> = new Set(['alert', 'gap', 'recovered'])
 
-type Members = Readonly<Record<string, unknown>>
-
 /**
  * An OCSF event: API Activity (6003) for requests, Detection Finding (2004) for alerts and gaps of the ledger,
  * Application Lifecycle (6002) for records of the ledger about itself. `raw_data` is the ledger line.
@@ -38,7 +37,7 @@ export function ocsf(record: AuditRecord): string {
   return JSON.stringify({ ...common(record), ...event, raw_data: record.text })
 }
 
-function common(record: AuditRecord): Members {
+function common(record: AuditRecord): JsonObject {
   return {
     time: timeOf(record),
     severity_id: SEVERITIES[levelOf(record)],
@@ -58,7 +57,7 @@ function common(record: AuditRecord): Members {
   }
 }
 
-function classed(category: number, uid: number, activity: number, name: string): Members {
+function classed(category: number, uid: number, activity: number, name: string): JsonObject {
   return {
     category_uid: category,
     class_uid: uid,
@@ -68,7 +67,7 @@ function classed(category: number, uid: number, activity: number, name: string):
   }
 }
 
-function apiActivity(record: AuditRecord): Members {
+function apiActivity(record: AuditRecord): JsonObject {
   const operation = operationOf(record)
   const isRead = operation.endsWith('.list') || operation.endsWith('.get') || operation.endsWith('.info')
   const { category_uid, api } = APPLICATION
@@ -99,7 +98,7 @@ function operationOf(record: AuditRecord): string {
 }
 
 /** A session or an administrator; an actor needs at least one of these members. */
-function actorOf(record: AuditRecord): Members {
+function actorOf(record: AuditRecord): JsonObject {
   const user = textOf(record, 'user') ?? textOf(record, 'by')
   const session = textOf(record, 'session')
   return {
@@ -110,7 +109,7 @@ function actorOf(record: AuditRecord): Members {
 }
 
 /** Unknown, success or failure. */
-function statusOf(record: AuditRecord): Members {
+function statusOf(record: AuditRecord): JsonObject {
   const result = textOf(record, 'result')
   const failed = record.rec.action === 'deny' || (result !== null && result !== 'completed' && result !== 'suspended')
   const known = failed || result !== null
@@ -121,13 +120,13 @@ function statusOf(record: AuditRecord): Members {
   }
 }
 
-function responseOf(record: AuditRecord): Members | undefined {
+function responseOf(record: AuditRecord): JsonObject | undefined {
   const code = numberOf(record, 'status')
   const error = textOf(record, 'code')
   return code === null && error === null ? undefined : { code: code ?? undefined, error: error ?? undefined }
 }
 
-function finding(record: AuditRecord): Members {
+function finding(record: AuditRecord): JsonObject {
   const { category_uid, detection } = FINDINGS
   return {
     ...classed(category_uid, detection, CREATED, 'Create'),
@@ -140,7 +139,7 @@ function finding(record: AuditRecord): Members {
   }
 }
 
-function lifecycle(record: AuditRecord): Members {
+function lifecycle(record: AuditRecord): JsonObject {
   const { category_uid, lifecycle: uid } = APPLICATION
   return { ...classed(category_uid, uid, OTHER, textOf(record, 'kind') ?? 'record'), app: PRODUCT }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { isObject } from '@plat/core'
 
 /** Rules for one object; `at_least_one` as in the published constraints. */
 interface ObjectRule {
@@ -167,8 +168,4 @@ function assertAttribute(value: unknown, rule: AttributeRule, path: string): voi
 
 function isNumbers(rule: AttributeRule): rule is readonly number[] {
   return Array.isArray(rule)
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,4 +1,4 @@
-import { ExpiringMap, type PoolObservers, reasonOf, watchedPool } from '@plat/core'
+import { ExpiringMap, type PoolObservers, readJsonObject, reasonOf, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AdminError, type KnownPerson, type PersonMarks, parameter } from '../../../admin/index.ts'
@@ -16,7 +16,6 @@ import {
   type Incoming,
   isAllowed,
   isTeamsMessage,
-  membersIn,
   type ReadSigned,
   readSlack,
   readTeams,
@@ -189,7 +188,7 @@ export class CallbackRoutes {
   ): Promise<CallbackDecision> {
     const claims = await bearer.verify(headers.authorization)
     if (claims === null) throw unknownCaller()
-    const members = membersIn(body.toString('utf8'))
+    const members = readJsonObject(body.toString('utf8'))
     if (members === null) throw undecided()
     if (config.type === 'teams') {
       // The token is the bot service's: it acts for its users, and names the service that sent the message.

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { parseStrict } from '@plat/core'
+import { isObject, type JsonObject, readJsonObject } from '@plat/core'
 import { APPROVE_ACTION, DENY_ACTION } from '../targets/slack.ts'
 import { webhookKey, webhookSignature } from '../targets/webhook.ts'
 
@@ -65,7 +65,7 @@ export const readSlack: ReadSigned = ({ headers, body }, secret, now) => {
   const mark = oneOf(headers['x-slack-signature'])
   const expected = createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')
   if (!isFresh(Number(timestamp) * 1000, now) || !same(mark, `v0=${expected}`)) return 'unauthenticated'
-  const payload = membersIn(new URLSearchParams(body.toString('utf8')).get('payload') ?? '')
+  const payload = readJsonObject(new URLSearchParams(body.toString('utf8')).get('payload') ?? '')
   const actions = payload?.actions
   const [action] = Array.isArray(actions) ? actions.map(membersOf) : []
   const verdict = action?.action_id === APPROVE_ACTION ? 'approve' : action?.action_id === DENY_ACTION ? 'deny' : null
@@ -90,7 +90,7 @@ export const readWebhook: ReadSigned = ({ headers, body }, secret, now) => {
   if (!id || !timestamp || !isFresh(Number(timestamp) * 1000, now)) return 'unauthenticated'
   const expected = webhookSignature(webhookKey(secret), { id, timestamp, body })
   if (!(signatures ?? '').split(' ').some((signature) => same(signature, expected))) return 'unauthenticated'
-  const members = membersIn(body.toString('utf8'))
+  const members = readJsonObject(body.toString('utf8'))
   const decision = members === null ? null : decisionOf(members)
   if (decision === null || typeof members?.user !== 'string') return 'unreadable'
   return { ...decision, user: members.user, mark: id, answerTo: null, origin: NO_ORIGIN }
@@ -107,7 +107,7 @@ export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
   const mark = /^HMAC (\S+)$/.exec(oneOf(headers.authorization))?.[1] ?? ''
   const expected = createHmac('sha256', Buffer.from(secret, 'base64')).update(body).digest('base64')
   if (!same(mark, expected)) return 'unauthenticated'
-  const activity = membersIn(body.toString('utf8'))
+  const activity = readJsonObject(body.toString('utf8'))
   if (activity === null || !isTeamsMessage(activity, now)) return 'unauthenticated'
   const command = commandOf(activity)
   return command === null ? 'unreadable' : { ...command, mark, answerTo: null }
@@ -117,12 +117,14 @@ export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
  * Returns whether this is a recent message of Teams. Other channels of the bot service (web chat, direct line) let clients choose
  * their names, so a name in such a message proves nothing.
  */
-export function isTeamsMessage({ channelId, timestamp }: Members, now: number): boolean {
+export function isTeamsMessage({ channelId, timestamp }: JsonObject, now: number): boolean {
   return channelId === 'msteams' && typeof timestamp === 'string' && isFresh(Date.parse(timestamp), now)
 }
 
 /** Returns the decision in a message of Teams, or null if it holds none or its user has no id in the tenant's directory. */
-export function commandOf(activity: Members): (Decision & { readonly user: string; readonly origin: Origin }) | null {
+export function commandOf(
+  activity: JsonObject,
+): (Decision & { readonly user: string; readonly origin: Origin }) | null {
   // `from.id` is set by the channel; only `aadObjectId` is an id of the directory.
   const user = membersOf(activity.from)?.aadObjectId
   const { text } = activity
@@ -134,7 +136,7 @@ export function commandOf(activity: Members): (Decision & { readonly user: strin
   return { user, approval: approval.toLowerCase(), verdict, reason, origin: teamsOrigin(activity) }
 }
 
-function teamsOrigin(activity: Members): Origin {
+function teamsOrigin(activity: JsonObject): Origin {
   const data = membersOf(activity.channelData)
   const conversation = membersOf(activity.conversation)
   const id = conversation?.id
@@ -150,24 +152,13 @@ function textsOf(...values: readonly unknown[]): string[] {
 }
 
 /** Reads `{approval, verdict, reason}`. Returns null if it is not a decision. */
-export function decisionOf({ approval, verdict, reason = '' }: Members): Decision | null {
+export function decisionOf({ approval, verdict, reason = '' }: JsonObject): Decision | null {
   if (typeof approval !== 'string' || typeof reason !== 'string' || reason.length > 1024) return null
   return verdict === 'approve' || verdict === 'deny' ? { approval, verdict, reason } : null
 }
 
-export type Members = Readonly<Record<string, unknown>>
-
-/** Parses strict JSON. Returns null if it is not an object. */
-export function membersIn(text: string): Members | null {
-  try {
-    return membersOf(parseStrict(text))
-  } catch {
-    return null
-  }
-}
-
-function membersOf(value: unknown): Members | null {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
+function membersOf(value: unknown): JsonObject | null {
+  return isObject(value) ? value : null
 }
 
 /** Returns a header that occurs once, otherwise the empty string. */

@@ -1,5 +1,5 @@
+import { isObject, type JsonObject } from '@plat/core'
 import { type Denial, isDenial, type TextRedactor } from '../../../call/index.ts'
-import { isObject, type JsonObject } from '../../wire/json.ts'
 
 /** Returns true for text parts of a message or an artifact. */
 function isText(part: unknown): part is JsonObject & { readonly text: string } {

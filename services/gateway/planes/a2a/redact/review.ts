@@ -1,4 +1,4 @@
-import { parseLossless } from '@plat/core'
+import { isObject, type JsonObject, parseLossless } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -10,7 +10,7 @@ import {
   type TextRedactor,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { A2aFrame, eventOf } from '../frame.ts'
 import { joinedParts, redactedParts } from './parts.ts'

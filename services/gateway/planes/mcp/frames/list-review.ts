@@ -1,4 +1,4 @@
-import { findSpan, parseLossless } from '@plat/core'
+import { findSpan, isObject, parseLossless } from '@plat/core'
 import {
   type Call,
   deny,
@@ -9,7 +9,7 @@ import {
   type Target,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { isObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { keepElements } from '../capabilities.ts'
 import { McpFrame } from './frame.ts'
 import { privately } from './seals.ts'

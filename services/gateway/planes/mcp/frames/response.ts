@@ -1,6 +1,13 @@
-import { canonicalJson, JsonError, MESSAGE_LIMITS, parseLossless, parseStrict } from '@plat/core'
+import {
+  canonicalJson,
+  isObject,
+  JsonError,
+  type JsonObject,
+  MESSAGE_LIMITS,
+  parseLossless,
+  parseStrict,
+} from '@plat/core'
 import { UpstreamError } from '../../../call/index.ts'
-import { isObject, type JsonObject } from '../../wire/json.ts'
 import { eventData } from '../../wire/sse.ts'
 import type { Era } from '../classify.ts'
 import { type AwaitedId, slice } from '../message.ts'

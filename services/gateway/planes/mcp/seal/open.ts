@@ -1,5 +1,6 @@
+import type { JsonObject } from '@plat/core'
 import { type Denial, deny } from '../../../call/index.ts'
-import { type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import type { Era } from '../classify.ts'
 import type { McpRequest, Replacement } from '../message.ts'
 import type { Sealed, SealKind } from './seal.ts'

@@ -1,5 +1,5 @@
+import { isObject, type JsonObject } from '@plat/core'
 import { type Denial, deny } from '../../../call/index.ts'
-import { isObject, type JsonObject } from '../../wire/json.ts'
 
 /** Checks that all dialects share. A denial names the invalid member in `data.param`. */
 export function commonFault({ model, stream }: JsonObject): Denial | null {

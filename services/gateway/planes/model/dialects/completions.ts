@@ -1,4 +1,5 @@
-import { type JsonObject, member } from '../../wire/json.ts'
+import type { JsonObject } from '@plat/core'
+import { member } from '../../wire/json.ts'
 import { commonFault, isCount, isSet, limitFault, objectFault, wrong } from './checks.ts'
 import type { Dialect } from './dialect.ts'
 import { openai } from './openai.ts'

@@ -1,5 +1,5 @@
+import type { JsonObject } from '@plat/core'
 import type { Denial, Frame, Operation, Usage } from '../../../call/index.ts'
-import type { JsonObject } from '../../wire/json.ts'
 import type { ModelFrame } from '../frame.ts'
 import type { ShapeFault } from './shapes.ts'
 

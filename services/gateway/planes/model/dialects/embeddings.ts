@@ -1,4 +1,5 @@
-import { isObject, member } from '../../wire/json.ts'
+import { isObject } from '@plat/core'
+import { member } from '../../wire/json.ts'
 import { commonFault, isSet, wrong } from './checks.ts'
 import type { Dialect } from './dialect.ts'
 import { openai, reportOf } from './openai.ts'

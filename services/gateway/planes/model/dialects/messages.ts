@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '@plat/core'
 import type { Denial, Frame, Usage } from '../../../call/index.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { commonFault, isSet, isTokens, limitFault, tokens } from './checks.ts'
 import type { Dialect, Report } from './dialect.ts'
 import { namedEvents } from './named.ts'

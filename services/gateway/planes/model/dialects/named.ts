@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../wire/json.ts'
+import { isObject, type JsonObject } from '@plat/core'
 import { eventName } from '../../wire/sse.ts'
 import { ModelFrame, readEvent } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'

@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '@plat/core'
 import { switchedOnTools } from '../../../call/index.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { isSet } from './checks.ts'
 
 /** Members by which a caller selects other prices, with the values that mean the plain ones. */

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../wire/json.ts'
+import { isObject, type JsonObject } from '@plat/core'
 import { isSet, isTokens } from './checks.ts'
 
 /** Completes "the upstream sent …"; null: the shape is as it should be. */

@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '@plat/core'
 import { type Denial, isDenial, type Redactor, type TextRedactor } from '../../../call/index.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 
 /** A chunk as it goes on, and what has to go before it. */
 export interface RedactedChunk {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isObject, type JsonObject } from '@plat/core'
 import fc from 'fast-check'
 import { deny, isDenial, type Redactor } from '../../../call/index.ts'
-import { isObject, type JsonObject } from '../../wire/json.ts'
 import { EventTexts } from './event-texts.ts'
 import { Pen } from './testing.ts'
 

@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '@plat/core'
 import { type Denial, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../../call/index.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 
 /** A piece of a text that an event carries. */
 interface Piece {

@@ -1,4 +1,4 @@
-import { hasPlainNumbers, parseLossless } from '@plat/core'
+import { hasPlainNumbers, isObject, type JsonObject, parseLossless } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -9,7 +9,7 @@ import {
   type Redactor,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { withEventData } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'

@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '@plat/core'
 import type { Frame, FrameRun } from '../../../call/index.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { Choices } from './choices.ts'
 
 /** Properties of a response for telemetry. */

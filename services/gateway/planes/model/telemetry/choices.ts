@@ -1,4 +1,5 @@
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { isObject, type JsonObject } from '@plat/core'
+import { member } from '../../wire/json.ts'
 import { callPart, callsIn, itemParts, partsOf, reasoningPart, textPart } from './parts.ts'
 
 /** Maximum number of reported choices and tool calls of one response. */

@@ -1,4 +1,5 @@
-import { isObject, type JsonObject, member, parsedOrUndefined } from '../../wire/json.ts'
+import { isObject, type JsonObject } from '@plat/core'
+import { member, parsedOrUndefined } from '../../wire/json.ts'
 
 // Parts of messages as OpenTelemetry's conventions for generative AI write them (1.41.0, JSON schemas of `gen_ai.input.messages` and
 // `gen_ai.output.messages`).

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../wire/json.ts'
+import { isObject, type JsonObject } from '@plat/core'
 import type { ModelBody } from '../request.ts'
 import { callsIn, itemParts, partsOf, resultPart, textPart } from './parts.ts'
 

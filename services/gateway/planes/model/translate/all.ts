@@ -1,6 +1,6 @@
-import { withoutMembers } from '@plat/core'
+import { isObject, type JsonObject, withoutMembers } from '@plat/core'
 import { type Denial, deny } from '../../../call/index.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { withMember } from '../members.ts'
 import type { ModelBody } from '../request.ts'
 import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } from './anthropic.ts'

@@ -1,5 +1,6 @@
+import type { JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'

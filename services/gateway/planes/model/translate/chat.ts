@@ -1,4 +1,5 @@
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { isObject, type JsonObject } from '@plat/core'
+import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { onlyMembers, readMessages } from './messages.ts'
 import { type Format, type Prompt, type Tool, UntranslatableError } from './prompt.ts'

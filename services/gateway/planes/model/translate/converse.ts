@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'

@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { isObject, type JsonObject, member, parsedOrUndefined } from '../../wire/json.ts'
+import { member, parsedOrUndefined } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'

@@ -1,5 +1,5 @@
-import { checkJson, parseLossless } from '@plat/core'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { checkJson, isObject, type JsonObject, parseLossless } from '@plat/core'
+import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { type Part, type Turn, UntranslatableError } from './prompt.ts'
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../wire/json.ts'
+import type { JsonObject } from '@plat/core'
 
 /**
  * A chat in a form that is independent of providers, between a request of OpenAI's API and that of another provider. Adjacent messages of

@@ -1,5 +1,5 @@
+import { isObject, type JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { isObject, type JsonObject } from '../../wire/json.ts'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 

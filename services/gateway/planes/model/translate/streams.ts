@@ -1,5 +1,5 @@
-import { checkJson, parseLossless } from '@plat/core'
-import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { checkJson, isObject, type JsonObject, parseLossless } from '@plat/core'
+import { member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, isObject } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import {
   type Call,
@@ -14,7 +14,7 @@ import {
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
-import { isObject, member } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
 import { failure } from '../../wire/refusal.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '@plat/tokens'
+import { isObject, type JsonObject } from '@plat/core'
 
 /**
  * Changes of one resource in a plan, as needed for its tier. From the JSON output format of Terraform and OpenTofu (`show -json`
@@ -34,8 +34,6 @@ const MAX_MODULE_DEPTH = 64
 /** Maximum length of an address, in characters; real ones have a few hundred. */
 const MAX_NAME = 4_096
 
-type Members = Readonly<Record<string, unknown>>
-
 /** Parses a plan. Returns a problem with its location for anything not understood; never guesses. */
 export function readPlan(value: unknown): Plan | string {
   if (!isObject(value)) return 'the plan must be an object: the output of `show -json <plan file>`'
@@ -65,7 +63,7 @@ function placeOf(index: number, resources: number): string {
   return index < resources ? `resource_changes[${index}]` : `deferred_changes[${index - resources}].resource_change`
 }
 
-function listOf(object: Members, name: string): readonly unknown[] | string {
+function listOf(object: JsonObject, name: string): readonly unknown[] | string {
   const value = object[name]
   if (value === undefined || value === null) return []
   return Array.isArray(value) ? value : `${name} must be a list`
@@ -104,7 +102,7 @@ function isAction(word: unknown): word is Action {
 }
 
 /** Collects addresses of resources with provisioners, without instance keys. */
-function collectProvisioned(plan: Members, found: Set<string>): string | null {
+function collectProvisioned(plan: JsonObject, found: Set<string>): string | null {
   const { configuration } = plan
   if (configuration === undefined || configuration === null) return null
   if (!isObject(configuration)) return 'configuration must be an object'

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import type { JsonObject } from '@plat/core'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
@@ -9,12 +10,10 @@ import { until } from '@plat/testkit/until'
 import { type Approver, approverAt } from '../../../testing/approving.ts'
 import { started } from '../../../testing/started.ts'
 
-type Members = Readonly<Record<string, unknown>>
-
 export interface InfraResult {
   readonly status: number
   readonly headers: Headers
-  readonly body: Members
+  readonly body: JsonObject
 }
 
 export interface InfraFixture {
@@ -25,9 +24,9 @@ export interface InfraFixture {
   /** Posts a body to `/v1/infra/<path>`, by default as a session of `default/assistant`. */
   post(path: string, body: object | string, token?: string): Promise<InfraResult>
   /** Issues a token for plans. `change` is merged over its claims. */
-  token(change?: Members): string
+  token(change?: JsonObject): string
   /** Waits for the first matching record of the ledger. */
-  record(fits: (rec: Members) => boolean): Promise<Members>
+  record(fits: (rec: JsonObject) => boolean): Promise<JsonObject>
 }
 
 export interface InfraFixtureOptions {
@@ -56,7 +55,7 @@ export async function setUpInfra(
   }
   const { gateway, issuer } = await started(t, own, drained)
   const token: InfraFixture['token'] = (change = {}) => issuer.token({ scope: 'tools:plat-infra', ...change })
-  const records = (): Members[] => wholeLines(own.auditPath).map((line) => JSON.parse(line).rec)
+  const records = (): JsonObject[] => wholeLines(own.auditPath).map((line) => JSON.parse(line).rec)
   return {
     url: gateway.url,
     auditPath: own.auditPath,

@@ -1,6 +1,6 @@
 import { createPrivateKey, sign } from 'node:crypto'
 import { readText } from '@plat/config'
-import { encodeBase64url } from '@plat/core'
+import { encodeBase64url, type JsonObject } from '@plat/core'
 import {
   answerOf,
   CloudCredentialError,
@@ -19,8 +19,6 @@ const SERVICE = "Google's token endpoint"
 const FILE = 'the file of GOOGLE_APPLICATION_CREDENTIALS'
 /** Lifetime of a service account's assertion, in seconds. */
 const ASSERTION_SECONDS = 3600
-
-type Members = Readonly<Record<string, unknown>>
 
 /**
  * Fetches an access token of Google Cloud from the first source in the environment: `GOOGLE_OAUTH_ACCESS_TOKEN`, the file of
@@ -55,7 +53,7 @@ async function requestToken(
 }
 
 /** RFC 7523: the service account signs its assertion. */
-async function accountToken(parts: CloudParts, file: Members): Promise<Lent<string>> {
+async function accountToken(parts: CloudParts, file: JsonObject): Promise<Lent<string>> {
   const url = typeof file.token_uri === 'string' ? file.token_uri : TOKEN_URL
   const issuedAt = Math.floor(parts.clock.now() / 1000)
   const claims = {
@@ -84,7 +82,7 @@ function signature(text: string, pem: string): Uint8Array {
   }
 }
 
-async function userToken(parts: CloudParts, file: Members): Promise<Lent<string>> {
+async function userToken(parts: CloudParts, file: JsonObject): Promise<Lent<string>> {
   return await requestToken(parts, TOKEN_URL, {
     grant_type: 'refresh_token',
     client_id: textIn(file, 'client_id', FILE),
@@ -94,7 +92,7 @@ async function userToken(parts: CloudParts, file: Members): Promise<Lent<string>
 }
 
 /** RFC 8693: exchanges a token of another issuer, from a file, for one of Google; optionally impersonates an account. */
-async function federatedToken(parts: CloudParts, file: Members): Promise<Lent<string>> {
+async function federatedToken(parts: CloudParts, file: JsonObject): Promise<Lent<string>> {
   const token = await requestToken(parts, textIn(file, 'token_url', FILE), {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
@@ -107,12 +105,12 @@ async function federatedToken(parts: CloudParts, file: Members): Promise<Lent<st
   return typeof account === 'string' && account !== '' ? await impersonated(parts, account, token.value) : token
 }
 
-async function subjectToken({ credential_source: source }: Members): Promise<string> {
-  const { file: path, format }: Members = typeof source === 'object' && source !== null ? { ...source } : {}
+async function subjectToken({ credential_source: source }: JsonObject): Promise<string> {
+  const { file: path, format }: JsonObject = typeof source === 'object' && source !== null ? { ...source } : {}
   if (typeof path !== 'string') throw new CloudCredentialError(`credential_source of ${FILE} must name a file`)
   const text = (await readText(path, MAX_FILE_BYTES))?.trim()
   if (!text) throw new CloudCredentialError(`the file that credential_source of ${FILE} names cannot be read`)
-  const { type, subject_token_field_name: field }: Members =
+  const { type, subject_token_field_name: field }: JsonObject =
     typeof format === 'object' && format !== null ? { ...format } : {}
   return type === 'json' ? textIn(membersOf(text, 'the subject token'), String(field), 'the subject token') : text
 }
