@@ -97,7 +97,7 @@ function keeperOf(source: TokenSource, { identityURL, fetch, clock, dpop }: Keep
     {
       source,
       clock,
-      random: () => (ids.random(1)[0] ?? 0) / 256,
+      ids,
       bind(token, by, signal) {
         if (identityURL === null)
           throw new PlatError('to bind a token set PLAT_IDENTITY_URL, or give identityURL: the address of the broker')

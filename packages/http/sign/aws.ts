@@ -11,8 +11,8 @@ export interface AwsCredentials {
 /** Reads the standard `AWS_*` environment variables. Returns null when they hold no credentials. */
 export function awsCredentialsOf(env: NodeJS.ProcessEnv): AwsCredentials | null {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env
-  if (accessKeyId === undefined || secretAccessKey === undefined) return null
-  return { accessKeyId, secretAccessKey, sessionToken: AWS_SESSION_TOKEN ?? null }
+  if (!accessKeyId || !secretAccessKey) return null
+  return { accessKeyId, secretAccessKey, sessionToken: AWS_SESSION_TOKEN || null }
 }
 
 export interface AwsRequest {

@@ -34,7 +34,15 @@ function setUp(prover: Prover | null = null, clock = new TestClock()) {
     const [, payload = ''] = token.split('.')
     return issuer.token({ ...JSON.parse(Buffer.from(payload, 'base64url').toString()), cnf: { jkt: by.jkt } })
   }
-  return { clock, issuer, source, keeper: new TokenKeeper({ source: of, clock, random: () => 0.5, bind }, prover) }
+  return {
+    clock,
+    issuer,
+    source,
+    keeper: new TokenKeeper(
+      { source: of, clock, ids: { random: (bytes) => new Uint8Array(bytes).fill(128) }, bind },
+      prover,
+    ),
+  }
 }
 
 /** Lets what was begun come to its first pause, then moves time on. */

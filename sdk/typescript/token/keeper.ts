@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { Backoff, type Clock, type Ids } from '@plat/core'
 import { decodeClaims, isFault, parseJws, type SessionClaims } from '@plat/tokens'
 import { orAbort, sleep } from '../clock.ts'
 import { asUnavailable } from './ask.ts'
@@ -32,8 +32,7 @@ export interface LiveToken {
 export interface KeeperOptions {
   readonly source: TokenSource
   readonly clock: Clock
-  /** 0 to 1, for jitter. */
-  readonly random: () => number
+  readonly ids: Pick<Ids, 'random'>
   /** Binds a token to the prover's key. */
   readonly bind: (token: string, prover: Prover, signal: AbortSignal) => Promise<string>
 }
@@ -41,6 +40,7 @@ export interface KeeperOptions {
 /** Renews the token of a session before it expires, with one request at a time. Never stores it outside of memory. */
 export class TokenKeeper {
   readonly #options: KeeperOptions
+  readonly #backoff: Backoff
   readonly #closed = new AbortController()
   #live: LiveToken | null = null
   #renewing: Promise<LiveToken> | null = null
@@ -50,6 +50,7 @@ export class TokenKeeper {
 
   constructor(options: KeeperOptions, prover: Prover | null) {
     this.#options = options
+    this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: LONGEST_PAUSE_MS, ids: options.ids })
     this.#prover = prover
   }
 
@@ -117,7 +118,7 @@ export class TokenKeeper {
   }
 
   async #issue(): Promise<LiveToken> {
-    const { source, clock, random } = this.#options
+    const { source, clock } = this.#options
     const { signal } = this.#closed
     for (let tries = 1; ; tries++) {
       try {
@@ -129,18 +130,16 @@ export class TokenKeeper {
       } catch (error) {
         signal.throwIfAborted()
         const failed = asUnavailable(error)
-        const asked = failed.retryAfterMs ?? 0
-        if (!failed.retryable || tries === TRIES || asked > LONGEST_PAUSE_MS) {
-          this.#notBefore = clock.now() + Math.max(NEXT_ROUND_MS, asked)
+        const retryAfterMs = failed.retryAfterMs ?? 0
+        if (!failed.retryable || tries === TRIES || retryAfterMs > LONGEST_PAUSE_MS) {
+          this.#notBefore = clock.now() + Math.max(NEXT_ROUND_MS, retryAfterMs)
           throw new TokenUnavailableError(`no session token of ${source.name}: ${failed.message}`, {
             retryable: failed.retryable,
             retryAfterMs: failed.retryAfterMs,
             cause: failed,
           })
         }
-        // Half of the pause is jitter, so that many agents of one broker do not retry together.
-        const pause = FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + random() / 2)
-        await sleep(clock, Math.max(pause, asked), signal)
+        await sleep(clock, Math.max(this.#backoff.pauseMs(tries - 1), retryAfterMs), signal)
       }
     }
   }

@@ -1,4 +1,4 @@
-import type { Ids } from '@plat/core'
+import { Backoff, type Ids } from '@plat/core'
 
 /** Initial backoff, doubled after each further failure, in milliseconds. */
 const FIRST_PAUSE_MS = 1_000
@@ -6,7 +6,7 @@ const LONGEST_PAUSE_MS = 60_000
 
 /** Batch size and exponential backoff of a sink. */
 export class SinkBackoff {
-  readonly #ids: Pick<Ids, 'random'>
+  readonly #backoff: Backoff
   readonly #batchSize: number
   #limit: number
   #failures = 0
@@ -14,7 +14,7 @@ export class SinkBackoff {
   constructor(batchSize: number, ids: Pick<Ids, 'random'>) {
     this.#batchSize = batchSize
     this.#limit = batchSize
-    this.#ids = ids
+    this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: LONGEST_PAUSE_MS, ids })
   }
 
   /** Maximum number of records in the next delivery. */
@@ -36,11 +36,8 @@ export class SinkBackoff {
     this.#limit = Math.min(this.#limit * 2, this.#batchSize)
   }
 
-  /** Returns the milliseconds to wait: exponential backoff with jitter, so that gateways do not return all at once. */
+  /** Returns the milliseconds to wait. */
   failed(): number {
-    const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS)
-    this.#failures++
-    const [byte = 0] = this.#ids.random(1)
-    return Math.ceil((pause / 2) * (1 + byte / 255))
+    return this.#backoff.pauseMs(this.#failures++)
   }
 }

@@ -1,5 +1,5 @@
 import { peerFiles } from '@plat/config'
-import { type Clock, type Ids, readJsonObject, reasonOf, rfc3339Micros, withoutTrailing } from '@plat/core'
+import { Backoff, type Clock, type Ids, readJsonObject, reasonOf, rfc3339Micros, withoutTrailing } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Signer } from '@plat/keys'
 import { type SegmentSeal, sealIdOf, segmentBytes, signSeal } from '@plat/ledger'
@@ -34,6 +34,8 @@ export interface ForwarderOptions {
 export class Forwarder {
   readonly #options: ForwarderOptions
   readonly #url: string
+  readonly #intervalMs: number
+  readonly #backoff: Backoff
   #failures = 0
   #reported = ''
   #cancel: () => void = () => {}
@@ -42,7 +44,11 @@ export class Forwarder {
 
   constructor(options: ForwarderOptions) {
     this.#options = options
-    this.#url = `${withoutTrailing(options.config.url, '/')}/v1/audit/segments`
+    const { config, ids } = options
+    this.#intervalMs = config.intervalSeconds * 1000
+    const maxMs = Math.max(this.#intervalMs, config.maxBackoffSeconds * 1000)
+    this.#backoff = new Backoff({ firstMs: this.#intervalMs, maxMs, ids })
+    this.#url = `${withoutTrailing(config.url, '/')}/v1/audit/segments`
   }
 
   /** Starts the rounds, the first one at once. */
@@ -59,14 +65,8 @@ export class Forwarder {
     await this.#round
   }
 
-  /** Exponential backoff with jitter, so that edges do not reach a recovering collector all at once. */
   #pauseMs(): number {
-    const { config, ids } = this.#options
-    const { intervalSeconds, maxBackoffSeconds } = config
-    if (this.#failures === 0) return intervalSeconds * 1000
-    const longest = Math.max(intervalSeconds, maxBackoffSeconds) * 1000
-    const [dice = 0] = ids.random(1)
-    return Math.min(longest, intervalSeconds * 1000 * 2 ** Math.min(this.#failures, 20)) * (1 - dice / 1024)
+    return this.#failures === 0 ? this.#intervalMs : this.#backoff.pauseMs(this.#failures)
   }
 
   async #run(): Promise<void> {

@@ -1,5 +1,5 @@
 import { peerFiles } from '@plat/config'
-import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { Backoff, type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Bundles } from './bundles.ts'
@@ -29,6 +29,7 @@ export interface PullOptions {
 /** Polls a server for bundles, with exponential backoff and jitter after failures. */
 export class Puller {
   readonly #options: PullOptions
+  readonly #backoff: Backoff
   readonly #stop = new AbortController()
   /** Tag of the bundle processed last, whatever the result: it is not fetched again. */
   #etag: string | null = null
@@ -39,6 +40,9 @@ export class Puller {
 
   constructor(options: PullOptions) {
     this.#options = options
+    const { config, pollSeconds, ids } = options
+    const firstMs = pollSeconds * 1000
+    this.#backoff = new Backoff({ firstMs, maxMs: Math.max(firstMs, config.maxBackoffSeconds * 1000), ids })
   }
 
   /** Starts polling, with the first request at once. */
@@ -55,13 +59,8 @@ export class Puller {
     await this.#look
   }
 
-  /** Exponential backoff with jitter, so that gateways do not reach a recovering server all at once. */
   #pauseMs(): number {
-    const { config, pollSeconds, ids } = this.#options
-    if (this.#failures === 0) return pollSeconds * 1000
-    const longest = Math.max(pollSeconds, config.maxBackoffSeconds) * 1000
-    const [dice = 0] = ids.random(1)
-    return Math.min(longest, pollSeconds * 1000 * 2 ** Math.min(this.#failures, 20)) * (1 - dice / 1024)
+    return this.#failures === 0 ? this.#options.pollSeconds * 1000 : this.#backoff.pauseMs(this.#failures)
   }
 
   async #run(): Promise<void> {

@@ -110,13 +110,13 @@ export async function openNotifications(options: NotificationsOptions): Promise<
 }
 
 function couriersOf(options: NotificationsOptions, outbox: Outbox): Map<string, Deliverer> {
-  const { config, clock, log } = options
+  const { config, clock, ids, log } = options
   const { consoleURL } = config
   return new Map(
     config.notifiers.map((notifier, index) => {
       const target = TARGETS[notifier.type]({ config: notifier, field: `notifiers[${index}]`, consoleURL, clock })
       const send = (notice: Notice) => sendOnce(() => target.message(notice), notifier, options)
-      return [notifier.name, new Deliverer({ name: notifier.name, send, outbox, clock, log })]
+      return [notifier.name, new Deliverer({ name: notifier.name, send, outbox, clock, ids, log })]
     }),
   )
 }

@@ -1,7 +1,7 @@
 import { withoutTrailing } from '@plat/core'
+import { awsDomain } from '@plat/http'
 import { placeContradictions } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
-import { dnsSuffix } from './credentials/aws.ts'
 import { authTypeOf } from './credentials/source.ts'
 
 /** Wire format of an endpoint; `openai` stands for the format of the caller. */
@@ -104,7 +104,7 @@ function usualBase(entry: ModelEndpointEntry, clouds: Clouds): string {
   const region = regionOf(entry, clouds)
   switch (variantOf(entry)?.cloud) {
     case 'aws': {
-      const host = `https://bedrock-runtime.${region}.${dnsSuffix(region, clouds.awsSuffix)}`
+      const host = `https://bedrock-runtime.${region}.${awsDomain(region, clouds.awsSuffix)}`
       return provider === 'bedrock' && mode === 'openai' ? `${host}/openai/v1` : host
     }
     case 'gcp': {

@@ -1,3 +1,4 @@
+import { assumeRoleForm, stsOrigin } from '@plat/http'
 import type { Credential, CredentialProvider, CredentialRequest, ProviderFailure, ProviderParams } from '../provider.ts'
 import { assertion } from './assertion.ts'
 import { type CloudParts, type ErrorReader, form, garbled, isSecret, lasting, patiently, post } from './cloud.ts'
@@ -34,24 +35,19 @@ export function awsSts(parts: CloudParts): CredentialProvider {
 async function assumeRole(parts: CloudParts, request: CredentialRequest) {
   const { subject, audience, jti, lifetimeSeconds } = request
   const { params } = audience
-  const fields = {
-    Action: 'AssumeRoleWithWebIdentity',
-    Version: '2011-06-15',
-    RoleArn: param(params, 'roleArn'),
+  const fields = assumeRoleForm({
+    roleArn: param(params, 'roleArn'),
     // Appears in every line of CloudTrail; the `jti` leads from there to the broker's record of issuance.
-    RoleSessionName: `${subject.agent.slice(0, AGENT_CHARS)}.${jti}`,
-    WebIdentityToken: assertion(parts, request, param(params, 'audience', 'sts.amazonaws.com')),
-    DurationSeconds: String(Math.min(Math.max(lifetimeSeconds, LEAST_SECONDS), MOST_SECONDS)),
-  }
+    sessionName: `${subject.agent.slice(0, AGENT_CHARS)}.${jti}`,
+    token: assertion(parts, request, param(params, 'audience', 'sts.amazonaws.com')),
+    durationSeconds: Math.min(Math.max(lifetimeSeconds, LEAST_SECONDS), MOST_SECONDS),
+  })
   const answer = await post(parts, form(endpointOf(params), fields), ERRORS)
   return answer.kind === 'failed' ? answer : credentialOf(parts, answer.text)
 }
 
 function endpointOf(params: ProviderParams): string {
-  const region = param(params, 'region')
-  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com'
-  const own = region === '' ? `https://sts.${domain}` : `https://sts.${region}.${domain}`
-  return under(param(params, 'endpoint', own), '/')
+  return under(param(params, 'endpoint', stsOrigin(param(params, 'region'))), '/')
 }
 
 const ERRORS: ErrorReader = {

@@ -1,6 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Hold, Limits, WindowCalendar } from '@plat/state'
-import { isShort } from '@plat/state'
+import { type Hold, isShort, type Limits, type WindowCalendar } from '@plat/state'
 import { AdminError } from '../../../admin/index.ts'
 import { agentOf, type Identity, type Snapshots } from '../../../call/index.ts'
 import { type Applied, BudgetItem } from '../caps/budget.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type AwsCredentials, signAws } from '@plat/http'
+import { type AwsCredentials, awsDomain, signAws } from '@plat/http'
 import { formatOf } from '../formats/format.ts'
 import { timeOf } from '../formats/words.ts'
 import { deliveryOf, type HttpParts, memberOf, post, type ReceiverResponse } from './post.ts'
@@ -19,9 +19,7 @@ export interface CloudWatchParts extends HttpParts {
 export function cloudWatchReceiver(parts: CloudWatchParts): Receiver {
   const { config, clock, credentials } = parts
   const { region, logGroup: logGroupName, logStream: logStreamName } = config
-  const url = new URL(
-    config.url || `https://logs.${region}.${region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com'}/`,
-  )
+  const url = new URL(config.url || `https://logs.${region}.${awsDomain(region)}/`)
   return {
     write: formatOf(config.format ?? 'json', config),
     async deliver(batch) {

@@ -1,4 +1,4 @@
-import { type Clock, type Ids, type PoolObservers, poolTable, type SharedPool, watchedPool } from '@plat/core'
+import { Backoff, type Clock, type Ids, type PoolObservers, poolTable, type SharedPool, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Collector, Posted } from './post.ts'
 
@@ -47,6 +47,7 @@ interface Queued {
 /** Sends spans to a collector in batches, independently of their calls; drops spans when the queue is full. */
 export class Exporter {
   readonly #options: ExporterOptions
+  readonly #backoff: Backoff
   readonly #queue: Queued[] = []
   readonly #spans: SharedPool
   readonly #bytes: SharedPool
@@ -59,6 +60,7 @@ export class Exporter {
 
   constructor(options: ExporterOptions) {
     this.#options = options
+    this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: LONGEST_PAUSE_MS, ids: options.ids })
     const { config, pools } = options
     const total = config.maxQueueSize
     const shares = [Math.ceil(total / 4)]
@@ -145,7 +147,7 @@ export class Exporter {
         metrics.failed(batch.length)
         return
       }
-      await this.#rest(Math.max(this.#pauseMs(tries), posted.retryAfterMs), false)
+      await this.#rest(Math.max(this.#backoff.pauseMs(tries - 1), posted.retryAfterMs), false)
     }
   }
 
@@ -165,12 +167,5 @@ export class Exporter {
   #report({ reason }: Exclude<Posted, { kind: 'taken' }>): void {
     if (!this.#failing) this.#options.log.warn({ reason }, 'spans cannot be exported')
     this.#failing = true
-  }
-
-  /** Exponential backoff with jitter, so that gateways do not return all at once. */
-  #pauseMs(tries: number): number {
-    const pause = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS)
-    const [byte = 0] = this.#options.ids.random(1)
-    return Math.ceil((pause / 2) * (1 + byte / 255))
   }
 }

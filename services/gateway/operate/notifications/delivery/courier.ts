@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { Backoff, type Clock, type Ids } from '@plat/core'
 import type { Log } from '@plat/process'
 import { isApproval, type Notice } from '../notice.ts'
 import type { Outbox } from './outbox.ts'
@@ -23,6 +23,7 @@ export interface CourierOptions {
   readonly send: (notice: Notice) => Promise<Sent>
   readonly outbox: Pick<Outbox, 'settle' | 'waitingFor'>
   readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
   readonly log: Log
 }
 
@@ -32,6 +33,7 @@ export interface CourierOptions {
  */
 export class Deliverer {
   readonly #options: CourierOptions
+  readonly #backoff: Backoff
   /** Approvals come first: a person waits for them, and there can be many alerts. */
   readonly #queues: readonly [approvals: Notice[], others: Notice[]]
   readonly #refusals = new Map<string, number>()
@@ -42,6 +44,7 @@ export class Deliverer {
 
   constructor(options: CourierOptions) {
     this.#options = options
+    this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: LONGEST_PAUSE_MS, ids: options.ids })
     const waiting = options.outbox.waitingFor(options.name)
     this.#queues = [waiting.filter(isApproval), waiting.filter((notice) => !isApproval(notice))]
   }
@@ -98,10 +101,7 @@ export class Deliverer {
     }
     this.#failures++
     const { kind, why, retryAfterMs } = sent
-    const pauseMs = Math.min(
-      LONGEST_PAUSE_MS,
-      Math.max(retryAfterMs ?? 0, FIRST_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 20)),
-    )
+    const pauseMs = Math.max(Math.min(LONGEST_PAUSE_MS, retryAfterMs ?? 0), this.#backoff.pauseMs(this.#failures - 1))
     const { name, log } = this.#options
     log.warn({ notifier: name, notice: notice.id, why, againInMs: pauseMs }, 'a notification could not be delivered')
     if (kind === 'away') return pauseMs

@@ -30,6 +30,7 @@ async function setUp(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
     name: 'a',
     outbox,
     clock,
+    ids: { random: (bytes) => new Uint8Array(bytes) },
     log: silentLog,
     async send({ id }) {
       sent.push(id)

@@ -1,6 +1,6 @@
 import { readText } from '@plat/config'
 import { withoutTrailing } from '@plat/core'
-import type { AwsCredentials } from '@plat/http'
+import { type AwsCredentials, assumeRoleForm, awsCredentialsOf, stsOrigin } from '@plat/http'
 import {
   answerOf,
   CloudCredentialError,
@@ -18,30 +18,13 @@ import {
  */
 export async function awsCredentials(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const { env, config } = parts
-  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = env
-  if (accessKeyId && secretAccessKey)
-    return { value: { accessKeyId, secretAccessKey, sessionToken: env.AWS_SESSION_TOKEN || null }, expiresAt: null }
+  const keys = awsCredentialsOf(env)
+  if (keys !== null) return { value: keys, expiresAt: null }
   if (env.AWS_WEB_IDENTITY_TOKEN_FILE && env.AWS_ROLE_ARN) return await assumedRole(parts)
   if (config.aws.imds) return await machineRole(parts)
   throw new CloudCredentialError(
     'AWS: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, or cloudCredentials.aws.imds',
   )
-}
-
-/** Domains of the partitions, by prefix of the region. */
-const PARTITIONS: readonly (readonly [prefix: string, suffix: string])[] = [
-  ['cn-', 'amazonaws.com.cn'],
-  ['eusc-', 'amazonaws.eu'],
-  ['us-iso-', 'c2s.ic.gov'],
-  ['us-isob-', 'sc2s.sgov.gov'],
-  ['us-isof-', 'csp.hci.ic.gov'],
-  ['eu-isoe-', 'cloud.adc-e.uk'],
-]
-
-/** Returns the domain of a region's endpoints; `configured` (`cloudCredentials.aws.partitionDNSSuffix`) takes precedence. */
-export function dnsSuffix(region: string, configured: string): string {
-  if (configured !== '') return configured
-  return PARTITIONS.find(([prefix]) => region.startsWith(prefix))?.[1] ?? 'amazonaws.com'
 }
 
 /** `AssumeRoleWithWebIdentity` is unsigned: the token file is the credential, read each time because it rotates. */
@@ -50,16 +33,11 @@ async function assumedRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const { region, partitionDNSSuffix, stsEndpoint } = config.aws
   const token = (await readText(env.AWS_WEB_IDENTITY_TOKEN_FILE ?? '', MAX_FILE_BYTES))?.trim()
   if (!token) throw new CloudCredentialError('AWS: the file of AWS_WEB_IDENTITY_TOKEN_FILE cannot be read')
-  const host = region === '' ? 'sts.amazonaws.com' : `sts.${region}.${dnsSuffix(region, partitionDNSSuffix)}`
-  const fields = {
-    Action: 'AssumeRoleWithWebIdentity',
-    Version: '2011-06-15',
-    RoleArn: env.AWS_ROLE_ARN ?? '',
-    RoleSessionName: env.AWS_ROLE_SESSION_NAME || 'plat-gateway',
-    WebIdentityToken: token,
-  }
+  const url = stsEndpoint || `${stsOrigin(region, partitionDNSSuffix)}/`
+  const sessionName = env.AWS_ROLE_SESSION_NAME || 'plat-gateway'
+  const fields = assumeRoleForm({ roleArn: env.AWS_ROLE_ARN ?? '', sessionName, token })
   // With this header STS responds with JSON.
-  const text = await answerOf(parts, { service: 'AWS STS', url: stsEndpoint || `https://${host}/`, ...form(fields) })
+  const text = await answerOf(parts, { service: 'AWS STS', url, ...form(fields) })
   const result = inside(
     inside(membersOf(text, 'AWS STS'), 'AssumeRoleWithWebIdentityResponse'),
     'AssumeRoleWithWebIdentityResult',
