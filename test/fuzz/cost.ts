@@ -1,4 +1,5 @@
-import { getHeapStatistics } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { ParserName } from './parsers.ts'
 import type { FuzzTarget } from './target.ts'
 
@@ -56,38 +57,67 @@ const SHORT_SLACK = 4
 const MEASURABLE_MS = 8
 /** Allocations below this are too small to compare, in bytes. */
 const MEASURABLE_BYTES = 1024 * 1024
+/** So many copies of its input any work may make. */
+const COPIES = 3
 /** How often the attempts measure: of several measurements the smallest counts, the others were disturbed. */
 const ATTEMPTS = [1, 3, 5, 7] as const
 
 /** Cost of one run. */
 interface Cost {
-  /** Time of the thread, in milliseconds. */
+  /** Time of the thread, in milliseconds; waiting for other threads does not count. */
   readonly ms: number
   /** The longest stretch in which no other callback could run, in milliseconds. */
   readonly stretchMs: number
-  /** Bytes that were allocated: on the heap, freed ones included, and what was left outside of it. */
-  readonly bytes: number
+  /** Bytes that were allocated on the heap, freed ones included. */
+  readonly heapBytes: number
+  /** Bytes outside of the heap that the work left, fewer if earlier ones were freed meanwhile. */
+  readonly outsideBytes: number
 }
 
-/** Milliseconds since `start`: CPU time if the thread was preempted, within the resolution of the CPU clock. */
-class Stopwatch {
-  readonly #wall = performance.now()
-  readonly #cpu = process.threadCpuUsage()
-
-  get ms(): number {
-    const wall = performance.now() - this.#wall
-    const { user, system } = process.threadCpuUsage(this.#cpu)
-    const cpu = (user + system) / 1000
-    return wall > CPU_CLOCK_MS ? Math.min(wall, cpu + CPU_CLOCK_MS) : wall
-  }
+/** CPU time of the thread, in milliseconds. */
+function cpuMs(): number {
+  // Linux counts a running thread's time when the scheduler runs, up to 4 ms late, but also when the time of the process is read.
+  process.cpuUsage()
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
 }
 
 /** Resolution of the CPU clock, in milliseconds: some systems count in ticks. */
-const CPU_CLOCK_MS = 4
+const CPU_CLOCK_MS = resolutionOf(cpuMs)
 
-/** Looks in each turn of the event loop how long the last one was. */
-class Stretches {
-  #longest = 0
+/** The median step of a clock that is read for 30 ms. */
+function resolutionOf(clock: () => number): number {
+  const steps: number[] = []
+  const start = performance.now()
+  for (let last = clock(); performance.now() - start < 30; ) {
+    const next = clock()
+    if (next > last) steps.push(next - last)
+    last = next
+  }
+  return steps.sort((one, other) => one - other)[Math.floor(steps.length / 2)] ?? Number.POSITIVE_INFINITY
+}
+
+/** Milliseconds since its creation: CPU time of the thread, so that preemption does not count. */
+class Stopwatch {
+  readonly #wall = performance.now()
+  readonly #cpu = cpuMs()
+
+  get ms(): number {
+    return Math.min(performance.now() - this.#wall, cpuMs() - this.#cpu + CPU_CLOCK_MS)
+  }
+}
+
+/** A turn of the event loop that is no longer only looked at the clock, in milliseconds. */
+const IDLE_TURN_MS = 0.05
+
+/** Measures each turn of the event loop. */
+class Turns {
+  /** The time of all turns that did something, in milliseconds. */
+  busyMs = 0
+  /** The longest turn, in milliseconds. */
+  longestMs = 0
+  /** How many turns there were. */
+  count = 0
   #turn = new Stopwatch()
   #isRunning = true
 
@@ -95,20 +125,37 @@ class Stretches {
     this.#watch()
   }
 
-  /** The longest stretch in milliseconds. */
-  end(): number {
+  end(): void {
     this.#isRunning = false
-    return Math.max(this.#longest, this.#turn.ms)
+    this.#add()
   }
 
   #watch(): void {
     setImmediate(() => {
       if (!this.#isRunning) return
-      this.#longest = Math.max(this.#longest, this.#turn.ms)
+      this.#add()
       this.#turn = new Stopwatch()
       this.#watch()
     })
   }
+
+  #add(): void {
+    const { ms } = this.#turn
+    this.count++
+    if (ms > IDLE_TURN_MS) this.busyMs += ms
+    this.longestMs = Math.max(this.longestMs, ms)
+  }
+}
+
+/** Bytes that watching one turn allocates. */
+const TURN_BYTES = await bytesOfTurns(2000)
+
+async function bytesOfTurns(count: number): Promise<number> {
+  const allocated = getHeapStatistics().total_allocated_bytes
+  const turns = new Turns()
+  while (turns.count < count) await new Promise(setImmediate)
+  turns.end()
+  return (getHeapStatistics().total_allocated_bytes - allocated) / turns.count
 }
 
 /** The work over a text. What is prepared is not measured: another row measures what made it. */
@@ -122,40 +169,65 @@ function workOf(row: Row, text: string): Work {
   }
 }
 
+setFlagsFromString('--expose-gc')
+/** Frees what earlier work left, so that no later work is charged for it. */
+const collectGarbage: () => void = runInNewContext('gc')
+
 async function onceCost(run: Work): Promise<Cost> {
   await new Promise(setImmediate)
+  collectGarbage()
   const outside = process.memoryUsage().arrayBuffers
   const allocated = getHeapStatistics().total_allocated_bytes
-  const stretches = new Stretches()
-  const whole = new Stopwatch()
+  const turns = new Turns()
   try {
     const result = run()
     if (result instanceof Promise) await result
   } catch {
     // Refused, which may cost no more than reading it.
   }
-  const { ms } = whole
-  const stretchMs = stretches.end()
-  const left = Math.max(0, process.memoryUsage().arrayBuffers - outside)
-  return { ms, stretchMs, bytes: getHeapStatistics().total_allocated_bytes - allocated + left }
+  turns.end()
+  const outsideBytes = Math.max(0, process.memoryUsage().arrayBuffers - outside)
+  const made = getHeapStatistics().total_allocated_bytes - allocated
+  const heapBytes = Math.max(0, made - turns.count * TURN_BYTES)
+  return { ms: turns.busyMs, stretchMs: turns.longestMs, heapBytes, outsideBytes }
 }
 
-/** The smallest of several measurements, each on its own. */
-async function smallestCost(run: Work, repeats: number): Promise<Cost> {
-  let smallest: Cost = {
-    ms: Number.POSITIVE_INFINITY,
-    stretchMs: Number.POSITIVE_INFINITY,
-    bytes: Number.POSITIVE_INFINITY,
-  }
+/** The cost at a quarter of the limit and at the limit. */
+interface Costs {
+  readonly before: Cost
+  readonly after: Cost
+}
+
+/** The smallest of several measurements of both. They alternate, so that both see the same machine. */
+async function smallestCosts(small: Work, large: Work, repeats: number): Promise<Costs> {
+  let [before, after] = [UNMEASURED, UNMEASURED]
   for (let repeat = 0; repeat < repeats; repeat++) {
-    const { ms, stretchMs, bytes } = await onceCost(run)
-    smallest = {
-      ms: Math.min(smallest.ms, ms),
-      stretchMs: Math.min(smallest.stretchMs, stretchMs),
-      bytes: Math.min(smallest.bytes, bytes),
-    }
+    before = smaller(before, await onceCost(small))
+    after = smaller(after, await onceCost(large))
   }
-  return smallest
+  return { before, after }
+}
+
+async function smallestCost(run: Work, repeats: number): Promise<Cost> {
+  let cost = UNMEASURED
+  for (let repeat = 0; repeat < repeats; repeat++) cost = smaller(cost, await onceCost(run))
+  return cost
+}
+
+const UNMEASURED: Cost = {
+  ms: Number.POSITIVE_INFINITY,
+  stretchMs: Number.POSITIVE_INFINITY,
+  heapBytes: Number.POSITIVE_INFINITY,
+  outsideBytes: 0,
+}
+
+function smaller(one: Cost, other: Cost): Cost {
+  return {
+    ms: Math.min(one.ms, other.ms),
+    stretchMs: Math.min(one.stretchMs, other.stretchMs),
+    heapBytes: Math.min(one.heapBytes, other.heapBytes),
+    outsideBytes: Math.max(one.outsideBytes, other.outsideBytes),
+  }
 }
 
 export function nameOf({ parser, part }: Row): string {
@@ -175,23 +247,49 @@ async function faultOf(row: Row, family: string, repeats: number, slack: number)
       return `${nameOf(row)}, ${family}, ${size} characters: ${ms.toFixed(1)} ms, larger ones were not run`
   }
   const [small, large] = [make(Math.floor(limit / 4)), make(limit)]
-  const before = await smallestCost(workOf(row, small), repeats)
-  const after = await smallestCost(workOf(row, large), repeats)
-  const parseMs = after.ms > MEASURABLE_MS ? (await smallestCost(() => JSON.parse(large), repeats)).ms : 0
-  const fault = excessOf(before, after, 3 * parseMs, slack)
+  const costs = await smallestCosts(workOf(row, small), workOf(row, large), repeats)
+  const fault = await excessOf(costs, { text: large, repeats, slack })
   return fault === null ? null : `${nameOf(row)}, ${family}, ${limit} characters: ${fault}`
 }
 
-function excessOf(before: Cost, after: Cost, parsesMs: number, slack: number): string | null {
+/** Other work over the text at the limit, with which costs are compared. */
+interface Comparison {
+  readonly text: string
+  readonly repeats: number
+  readonly slack: number
+}
+
+async function excessOf({ before, after }: Costs, { text, repeats, slack }: Comparison): Promise<string | null> {
+  const timeOf = async (work: (text: string) => unknown) => (await smallestCost(() => work(text), repeats)).ms
+  const parsesMs = after.ms > MEASURABLE_MS ? 3 * (await timeOf(JSON.parse)) : 0
   const allowedMs = slack * Math.max(MAX_STRETCH_MS, parsesMs)
   if (after.stretchMs > allowedMs)
     return `an unbroken stretch of ${after.stretchMs.toFixed(1)} ms, allowed are ${allowedMs.toFixed(1)}`
   // Not even JSON.parse is linear in all it makes: its objects are collected as well.
-  if (grows(before.ms, after.ms, Math.max(MEASURABLE_MS, parsesMs)))
+  if (
+    grows(before.ms, after.ms, Math.max(MEASURABLE_MS, parsesMs)) &&
+    growsBeyondCopies(before.ms, after.ms, await timeOf(copyAndScan))
+  )
     return `grows from ${before.ms.toFixed(1)} to ${after.ms.toFixed(1)} ms with four times the input`
-  if (grows(before.bytes, after.bytes, MEASURABLE_BYTES))
-    return `allocates ${before.bytes} bytes and ${after.bytes} for four times the input`
+  const bytes = (cost: Cost) => Math.round(cost.heapBytes + cost.outsideBytes)
+  if (grows(bytes(before), bytes(after), MEASURABLE_BYTES))
+    return `allocates ${bytes(before)} bytes and ${bytes(after)} for four times the input`
   return null
+}
+
+/** Writes a text into new memory and reads it once. */
+function copyAndScan(text: string): boolean {
+  return Buffer.from(text).includes(NEVER_IN_UTF8)
+}
+
+const NEVER_IN_UTF8 = 0xff
+
+/**
+ * Whether work grows beyond what a few copies of its input cost: page faults of new memory, and large texts that do not fit into the caches of the
+ * processor, make a machine look as if it were not linear.
+ */
+function growsBeyondCopies(before: number, after: number, copyMs: number): boolean {
+  return grows(before, after - COPIES * copyMs, 0)
 }
 
 function grows(before: number, after: number, measurable: number): boolean {

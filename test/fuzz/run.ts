@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -27,14 +29,15 @@ async function main(args: readonly string[]): Promise<number> {
   const targets = (await findTargets(ROOT)).filter(
     ({ name }) => only === '' || only === name || name.startsWith(`${only}/`),
   )
-  const chosen = row === '' ? targets : targets.flatMap((target) => rowsOf(target, row))
+  const chosen =
+    row === '' ? targets : targets.filter((target) => isCostTarget(target) && withRows(target, row) !== null)
   if (chosen.length === 0) {
     console.error(row === '' ? `-only ${only}: no such target` : `-row ${row}: no such row`)
     return 2
   }
   let failed = 0
   for (const target of chosen) {
-    const { cases, failures = [] } = await runTarget(target, seconds, seed)
+    const { cases, failures = [] } = await runTarget(target, { seconds, seed, row })
     console.log(`${target.name.padEnd(40)} cases ${cases}  failures ${failures.length}  seed ${seed}`)
     for (const failure of failures) console.log(`  ${failure}`)
     if (failures.length > 0)
@@ -45,31 +48,47 @@ async function main(args: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1
 }
 
-function rowsOf(target: FuzzTarget, text: string): readonly FuzzTarget[] {
-  const rows = isCostTarget(target) ? withRows(target, text) : null
-  return rows === null ? [] : [rows]
+/** A target with its file. */
+type Located = FuzzTarget & { readonly file: string }
+
+interface RunOptions {
+  readonly seconds: number
+  readonly seed: number
+  readonly row: string
 }
 
 /** A target that throws has found one failure. */
-async function runTarget(target: FuzzTarget, seconds: number, seed: number): Promise<FuzzResult> {
+async function runTarget(target: Located, { seconds, seed, row }: RunOptions): Promise<FuzzResult> {
   try {
-    return await target.run(seconds, seed)
+    return isCostTarget(target) ? await runAlone(target.file, seconds, row) : await target.run(seconds, seed)
   } catch (error) {
     return { cases: 0, failures: [error instanceof Error ? error.message : String(error)] }
   }
 }
 
+/** Runs a target of the group cost in a process that has loaded nothing else: the pauses of the garbage collector grow with what is loaded. */
+async function runAlone(file: string, seconds: number, row: string): Promise<FuzzResult> {
+  const child = fork(path.join(import.meta.dirname, 'cost-child.ts'), [file, String(seconds), row])
+  let result: FuzzResult | null = null
+  child.on('message', (message: FuzzResult) => {
+    result = message
+  })
+  const [code, signal] = await once(child, 'exit')
+  if (result === null) throw new Error(`${file}: its process exited (${signal ?? code})`)
+  return result
+}
+
 /** The targets of the repository, in the order of their files. */
-async function findTargets(root: string): Promise<readonly FuzzTarget[]> {
+async function findTargets(root: string): Promise<readonly Located[]> {
   const files = globSync('**/*.fuzz.ts', {
     cwd: root,
     exclude: (name) => path.basename(name) === 'node_modules',
   }).sort()
-  const targets: FuzzTarget[] = []
+  const targets: Located[] = []
   for (const file of files) {
     const module: object = await import(pathToFileURL(path.join(root, file)).href)
     if (!('target' in module) || !isTarget(module.target)) throw new Error(`${file}: exports no target {name, run}`)
-    targets.push(module.target)
+    targets.push({ ...module.target, file: path.join(root, file) })
   }
   return targets
 }
