@@ -4,6 +4,7 @@ import path from 'node:path'
 import { unshownRows } from '../requirements/shown.ts'
 import { printSlowest, recordCpuTimes } from './cpu.ts'
 import { executeTests } from './execute.ts'
+import { joinLibraries } from './libraries.ts'
 import { type Plan, planTests } from './plan.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
@@ -24,6 +25,8 @@ async function main(args: readonly string[]): Promise<number> {
     return 2
   }
   process.env.NODE_COMPILE_CACHE ??= path.join(ROOT, '.cache/compile')
+  const libraries = await joinLibraries(ROOT)
+  if (libraries !== null) process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --import=${libraries}`.trim()
   process.env.PLAT_TEST_FILES = plan.shared.join('\n')
   const together = path.join(import.meta.dirname, 'together.ts')
   const temporary = mkdtempSync(path.join(os.tmpdir(), 'plat-tests-'))
