@@ -1,16 +1,15 @@
-import { type Clock, type Ids, LruCache, type PoolBound, poolTable } from '@plat/core'
-import type { Journal } from '@plat/state'
-import { linkOf, type PersonMarks } from '../../admin/index.ts'
+import { LruCache, type PoolBound, poolTable } from '@plat/core'
+import { linkOf } from '../../admin/index.ts'
 import { type ApprovalUse, agentOf, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
 import { denialReason, EXPIRED_UNUSED, QUORUM_NOT_MET, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
 import { type DecidedCall, isFree } from './decided-call.ts'
+import type { ApprovalsOptions } from './options.ts'
 import { digestOf } from './question/digest.ts'
-import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
 import { type Ballot, type BallotFault, ballotFault, counted, isSatisfied, personOf } from './quorum/ballot.ts'
-import type { ApprovalRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
-import { type Entry, isOpen, type SessionName, sessionKey } from './store/book.ts'
+import type { Quorum } from './quorum/quorum.ts'
+import { type Entry, isOpen, isUnreported, type SessionName, sessionKey } from './store/book.ts'
 import type { Approval, ApprovalEvent, Vote } from './store/events.ts'
 import { ApprovalLog } from './store/log.ts'
 import { Waiters } from './waiters.ts'
@@ -35,37 +34,6 @@ interface Held {
 
 /** Questions that are being written, by digest. */
 type Creating = Map<string, { readonly session: string; readonly done: Promise<void> }>
-
-export interface ApprovalsOptions {
-  readonly journal: Journal<ApprovalEvent>
-  readonly clock: Clock
-  readonly ids: Ids
-  /** Lifetime of a pending approval and of its grant, in milliseconds. */
-  readonly timeoutMs: number
-  readonly preview: PreviewOptions
-  /** For previews of arguments that no data-loss prevention profile inspects. */
-  readonly redactAll?: RedactAll | undefined
-  /** Minimum quorum of every approval. */
-  readonly floor: QuorumFloor
-  /** Returns every approval rule that applies to the call. */
-  readonly approvalRules: (call: DecidedCall) => readonly ApprovalRule[]
-  /** Whether users can be prompted to confirm. */
-  readonly canPromptUsers: boolean
-  /** Whether this person may currently approve anything. When absent, everyone who can decide may approve. */
-  readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
-  /** Called for each event that the journal holds at start, with the time when it was written. */
-  /** Returns the marks that identify the user of a session. */
-  readonly personOf: (user: string) => PersonMarks
-  readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
-  /** Called once for each event that this replica made durable. */
-  readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
-  /** Called with the number of pending approvals after each change. */
-  readonly onPending: (count: number) => void
-  /** Called when a question is refused because too many are pending. */
-  readonly onRefused?: (bound: PoolBound) => void
-  /** Called when the journal cannot be written and no caller waits for the result. */
-  readonly onFault: (error: unknown) => void
-}
 
 /** Reason why a decision was refused. */
 export type RefusedDecision = 'unknown' | 'decided' | 'offline' | BallotFault
@@ -249,8 +217,11 @@ export class Approvals {
   }
 
   async #tryToAsk(call: DecidedCall, digest: string): Promise<ApprovalUse | Wait | Denial | 'changed'> {
-    const open = this.#log.book.open(digest, this.#options.clock.now())
+    const now = this.#options.clock.now()
+    const open = this.#log.book.open(digest, now)
     if (open !== null) return this.#join(call, open.approval.question.id)
+    const denied = this.#log.book.unreported(digest, now)
+    if (denied !== null) return this.#report(call, denied.approval.question.id)
     const busy = this.#creating.get(digest)
     if (busy === undefined) return this.#create(call, digest)
     await busy.done
@@ -268,6 +239,21 @@ export class Approvals {
     const { approval } = joined
     if (approval.usedBy === call.id) return useOf(approval)
     return approval.state === 'cancelled' ? 'changed' : this.#wait(call, id)
+  }
+
+  /** Refuses an identical call once, if no call was waiting when the approval was denied. Later calls start a new approval. */
+  async #report(call: DecidedCall, id: string): Promise<Denial | 'changed'> {
+    const reported = await this.#markReported(id, call.id)
+    return 'result' in reported ? reported.result : this.#closed(reported.approval)
+  }
+
+  /** Records that this call learned of the denial. Results in `changed` if another call did before. */
+  #markReported(id: string, callId: string) {
+    return this.#log.change<'changed'>(id, (entry) =>
+      entry !== null && isUnreported(entry.approval)
+        ? { events: [{ t: 'attached', call: callId }] }
+        : { result: 'changed' },
+    )
   }
 
   async #create(call: DecidedCall, digest: string): Promise<Wait | Denial | 'changed'> {
@@ -317,7 +303,7 @@ export class Approvals {
 
   /** Starts to wait. A decision made while the event was written applies at once. */
   #wait(call: DecidedCall, id: string): Wait {
-    const waiter = this.#waiters.add(id)
+    const waiter = this.#waiters.add(id, call.id)
     const leave = () => {
       if (this.#waiters.remove(id, waiter)) void this.#left(call, id)
     }
@@ -372,8 +358,13 @@ export class Approvals {
   #answer(id: string): void {
     const approval = this.#waiters.has(id) ? this.get(id) : null
     if (approval === null || approval.state === 'pending') return
-    if (approval.state === 'approved') this.#waiters.grant(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
-    else this.#waiters.refuse(id, this.#closed(approval))
+    if (approval.state === 'approved') {
+      this.#waiters.grant(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
+      return
+    }
+    const [informed] = this.#waiters.refuse(id, this.#closed(approval))
+    // Until this is written, an identical call would be refused as well.
+    if (isUnreported(approval) && informed !== undefined) this.#markReported(id, informed).catch(this.#options.onFault)
   }
 
   #closed({ state, votes, question: { id } }: Approval): Denial {

@@ -95,6 +95,41 @@ test('identical calls at three replicas share one question, nothing hangs, and o
   assert.deepEqual([count('created'), count('granted'), count('used')], [6, 3, 3])
 })
 
+test('a denial that no call learned of is reported once after a restart, also when the journal was compacted', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  const before = await setup(journal, clock)
+  const call = callOf({})
+  const wait = await held(before, call)
+  call.leave('client')
+  assert.ok('approval' in (await before.approvals.decide(wait.approvalId, no)))
+  before.approvals.close()
+  const approval = before.approvals.get(wait.approvalId) ?? assert.fail()
+  const compacted = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  await compacted.append(wait.approvalId, [{ t: 'snapshot', approval }])
+  for (const kept of [journal, compacted]) {
+    const after = await setup(kept, clock)
+    const reported = await after.stage.admit(callOf({}))
+    assert.ok(isDenial(reported) && reported.code === 'approval_denied')
+    assert.match(reported.reason, /not today/)
+    assert.notEqual((await held(after, callOf({}))).approvalId, wait.approvalId)
+    after.approvals.close()
+  }
+})
+
+test('a denial is not reported to another session, to a call with other arguments, or after its time', async () => {
+  const here = await setup()
+  const call = callOf({})
+  const wait = await held(here, call)
+  call.leave('client')
+  assert.ok('approval' in (await here.approvals.decide(wait.approvalId, no)))
+  for (const other of [callOf({ session: 's2' }), callOf({ args: '{"name":"b"}' })]) {
+    assert.notEqual((await held(here, other)).approvalId, wait.approvalId)
+  }
+  await here.clock.advance(301_000)
+  assert.notEqual((await held(here, callOf({}))).approvalId, wait.approvalId)
+})
+
 test('a replica that no longer follows the journal refuses instead of retrying forever', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())

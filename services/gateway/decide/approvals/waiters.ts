@@ -4,6 +4,7 @@ export type WaitResult = 'granted' | Denial
 
 /** A waiting call. */
 export interface Waiter {
+  readonly callId: string
   readonly until: Promise<WaitResult>
   readonly answer: (answer: WaitResult) => void
 }
@@ -12,9 +13,9 @@ export interface Waiter {
 export class Waiters {
   readonly #byApproval = new Map<string, Waiter[]>()
 
-  add(id: string): Waiter {
+  add(id: string, callId: string): Waiter {
     const { promise, resolve } = Promise.withResolvers<WaitResult>()
-    const waiter = { until: promise, answer: resolve }
+    const waiter = { callId, until: promise, answer: resolve }
     const others = this.#byApproval.get(id)
     if (others === undefined) this.#byApproval.set(id, [waiter])
     else others.push(waiter)
@@ -45,8 +46,11 @@ export class Waiters {
     for (const [index, waiter] of waiting.entries()) waiter.answer(index === waiting.length - 1 ? 'granted' : lost)
   }
 
-  refuse(id: string, denial: Denial): void {
-    for (const waiter of this.#take(id)) waiter.answer(denial)
+  /** Refuses the waiting calls, and returns their ids. */
+  refuse(id: string, denial: Denial): readonly string[] {
+    const waiting = this.#take(id)
+    for (const waiter of waiting) waiter.answer(denial)
+    return waiting.map(({ callId }) => callId)
   }
 
   #take(id: string): Waiter[] {

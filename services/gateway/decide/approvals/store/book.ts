@@ -35,6 +35,8 @@ export class Book {
   readonly #entries = new LinkedMap<string, Entry>()
   /** Approvals that can still let a call pass, by digest; more than one only after a grant was given back. */
   readonly #open = new Map<string, Entry[]>()
+  /** The latest denied approval that no call has learned of, by digest. */
+  readonly #unreported = new Map<string, Entry>()
   readonly #pending = new SharedPool({ name: 'pending_approvals' })
 
   /**
@@ -57,6 +59,7 @@ export class Book {
     this.#count(after, 1)
     if (isOpen(before) && !isOpen(after)) this.#shut(known)
     if (!isOpen(before) && isOpen(after)) this.#openUp(known)
+    this.#noteDenial(known)
     return true
   }
 
@@ -68,6 +71,12 @@ export class Book {
   open(digest: string, now: number): Entry | null {
     const entries = (this.#open.get(digest) ?? []).filter(({ approval }) => approval.question.expiresAt > now)
     return entries.find(({ approval }) => approval.state === 'approved') ?? entries.at(-1) ?? null
+  }
+
+  /** Returns the denied approval with this digest that no call has learned of and that has not expired, or null. */
+  unreported(digest: string, now: number): Entry | null {
+    const entry = this.#unreported.get(digest)
+    return entry !== undefined && entry.approval.question.expiresAt > now ? entry : null
   }
 
   /** Newest first, by descending id. */
@@ -98,6 +107,7 @@ export class Book {
       if (finished <= FINISHED_MAX && forgetAt > now) break
       if (isOpen(approval)) continue
       this.#entries.delete(id)
+      this.#forgetDenial(approval)
       finished--
     }
     return before - this.#entries.size
@@ -124,6 +134,7 @@ export class Book {
     this.#entries.set(key, entry)
     this.#count(approval, 1)
     if (isOpen(approval)) this.#openUp(entry)
+    this.#noteDenial(entry)
   }
 
   #openUp(entry: Entry): void {
@@ -138,6 +149,15 @@ export class Book {
     const rest = (this.#open.get(digest) ?? []).filter((other) => other !== entry)
     if (rest.length === 0) this.#open.delete(digest)
     else this.#open.set(digest, rest)
+  }
+
+  #noteDenial(entry: Entry): void {
+    if (isUnreported(entry.approval)) this.#unreported.set(entry.approval.question.digest, entry)
+    else this.#forgetDenial(entry.approval)
+  }
+
+  #forgetDenial({ question: { id, digest } }: Approval): void {
+    if (this.#unreported.get(digest)?.approval.question.id === id) this.#unreported.delete(digest)
   }
 
   /** Number of pending approvals of all sessions of an agent. */
@@ -156,6 +176,11 @@ export class Book {
 /** Whether the approval can still let a call pass. */
 export function isOpen({ state }: Approval): boolean {
   return state === 'pending' || state === 'approved'
+}
+
+/** Whether the approval was denied, and no call has learned of it. */
+export function isUnreported({ state, usedBy }: Approval): boolean {
+  return state === 'denied' && usedBy === null
 }
 
 type Change = Exclude<ApprovalEvent, { t: 'created' | 'snapshot' }>
@@ -185,6 +210,8 @@ function next(approval: Approval, event: Change): Approval {
     case 'returned':
       return approval.usedBy === event.call ? { ...approval, state: 'approved', usedBy: null } : approval
     case 'attached':
+      // The call that attaches to a denied approval learns of the denial.
+      return isUnreported(approval) ? { ...approval, usedBy: event.call } : approval
     case 'detached':
       return approval
   }

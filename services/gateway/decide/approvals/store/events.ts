@@ -95,7 +95,7 @@ const approvalSchema = Type.Object(
         closed,
       ),
     ),
-    /** Id of the call that used the grant. */
+    /** Id of the call that used the grant, or that learned of the denial. */
     usedBy: orNull(Type.String()),
   },
   closed,
