@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { startUp } from '@plat/cli'
 import { startModel } from '@plat/quickstart/model'
 import { startNotes } from '@plat/quickstart/notes'
-import { broker, connect, deniedBy, type Session } from '@plat/sdk'
+import { broker, connect, deniedBy, type Session, untilApproved } from '@plat/sdk'
 import OpenAI from 'openai'
 
 const COMMAND = fileURLToPath(new URL('../../apps/cli/bin/plat.mjs', import.meta.url))
@@ -57,7 +57,7 @@ export class Plat implements AsyncDisposable {
     const client = new Client({ name: 'example', version: '1.0.0' })
     const { url, ...options } = session.mcp('notes')
     await client.connect(new StreamableHTTPClientTransport(url, options))
-    const result = await client.callTool({ name, arguments: args }).catch(refusal)
+    const result = await untilApproved(() => client.callTool({ name, arguments: args })).catch(refusal)
     const text =
       typeof result === 'string' ? result : result.content.map((part) => ('text' in part ? part.text : '')).join('')
     console.log(`${name} ${JSON.stringify(args)}: ${text}`)

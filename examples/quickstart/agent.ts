@@ -3,7 +3,7 @@
  * variables and the usual `mcp.json`, and the forwarder of `plat run` adds its identity to every call.
  */
 import { readFile } from 'node:fs/promises'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { type CallToolResult, Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import OpenAI from 'openai'
 
 const completion = await new OpenAI().chat.completions
@@ -31,11 +31,18 @@ await client.close()
 
 async function call(what: string, name: string, args: Record<string, string>): Promise<void> {
   try {
-    const result = await client.callTool({ name, arguments: args })
-    say(what, result.content.map((part) => (part.type === 'text' ? part.text : part.type)).join(' '))
+    let result = await client.callTool({ name, arguments: args })
+    // A model reads this in the result, and repeats the call.
+    while (result.isError && textOf(result).includes('repeat this call to learn the outcome'))
+      result = await client.callTool({ name, arguments: args })
+    say(what, result.isError ? `denied: ${textOf(result)}` : textOf(result))
   } catch (error) {
     say(what, `denied: ${error instanceof Error ? error.message : String(error)}`)
   }
+}
+
+function textOf({ content }: CallToolResult): string {
+  return content.map((part) => (part.type === 'text' ? part.text : part.type)).join(' ')
 }
 
 function say(what: string, result: string): void {

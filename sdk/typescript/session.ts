@@ -109,19 +109,23 @@ export class Session {
   /**
    * An MCP server, for the transports of `@modelcontextprotocol/client` and of version 1, `@modelcontextprotocol/sdk`.
    *
-   * @param options `approvalWaitSeconds`: a call with a pending approval fails with `ApprovalPendingError` after this time;
-   *   without it the call waits until the decision or the client's timeout.
+   * @param options `approvalWaitSeconds`: a call with a pending approval is refused (`ApprovalPendingError`) after this time; default: the
+   *   agent's `answerAfterSeconds`. `refusals`: `error` makes refused tool calls reject, instead of resolve to a result for models
+   *   that {@link deniedBy} reads; default: the agent's `refusals`.
    * @example
    * const { url, ...options } = session.mcp('notes')
    * await client.connect(new StreamableHTTPClientTransport(url, options))
    */
-  mcp(server: string, options: { readonly approvalWaitSeconds?: number } = {}): McpAddress {
-    const { approvalWaitSeconds: seconds } = options
-    return {
-      url: new URL(`${this.gatewayURL}/mcp/${pathOf(server)}`),
-      fetch: this.fetch,
-      requestInit: { headers: seconds === undefined ? {} : { prefer: `wait=${Math.trunc(seconds)}` } },
+  mcp(
+    server: string,
+    options: { readonly approvalWaitSeconds?: number; readonly refusals?: 'result' | 'error' } = {},
+  ): McpAddress {
+    const { approvalWaitSeconds: seconds, refusals } = options
+    const headers = {
+      ...(seconds !== undefined && { prefer: `wait=${Math.trunc(seconds)}` }),
+      ...(refusals !== undefined && { 'x-plat-refusals': refusals }),
     }
+    return { url: new URL(`${this.gatewayURL}/mcp/${pathOf(server)}`), fetch: this.fetch, requestInit: { headers } }
   }
 
   /**

@@ -1,16 +1,16 @@
 import type { Clock } from '@plat/core'
 import { sleep, waitingClock } from '../clock.ts'
-import { ApprovalPendingError } from '../denied/denied.ts'
+import { ApprovalPendingError, type DeniedError } from '../denied/denied.ts'
 import { deniedBy } from '../denied/error.ts'
 
 /** Default pause before a call with a pending approval is repeated, in milliseconds. */
 const ASK_AGAIN_MS = 5_000
 
 /**
- * Repeats a call until its approval is decided. Use it with `approvalWaitSeconds` of {@link Session.mcp}: the call then fails early with
- * a pending approval, before the client's timeout. Repeated calls wait for the same approval and use it once.
+ * Repeats a call until its approval is decided. The gateway answers a waiting tool call before its client's timeout; `approvalWaitSeconds`
+ * of {@link Session.mcp} sets when. Repeated calls wait for the same approval and use it once.
  *
- * @throws DeniedError if it is refused; other errors of `call`; the signal's reason.
+ * @throws DeniedError if it is refused, by an error or by its result; other errors of `call`; the signal's reason.
  * @example
  * const result = await untilApproved(() => client.callTool({ name: 'delete_note', arguments: { name: 'old' } }))
  */
@@ -25,13 +25,26 @@ export async function untilApproved<T>(
 ): Promise<T> {
   const { signal, onPending, clock = waitingClock } = options
   for (;;) {
-    try {
-      return await call()
-    } catch (error) {
-      const denied = deniedBy(error)
-      if (!(denied instanceof ApprovalPendingError)) throw denied ?? error
-      onPending?.(denied)
-      await sleep(clock, denied.retryAfterMs ?? ASK_AGAIN_MS, signal ?? null)
-    }
+    const done = await attempted(call)
+    if ('result' in done) return done.result
+    const { denied } = done
+    if (!(denied instanceof ApprovalPendingError)) throw denied
+    onPending?.(denied)
+    await sleep(clock, denied.retryAfterMs ?? ASK_AGAIN_MS, signal ?? null)
+  }
+}
+
+/** The result of a call, or its refusal. Throws other errors. */
+async function attempted<T>(
+  call: () => Promise<T>,
+): Promise<{ readonly result: T } | { readonly denied: DeniedError }> {
+  try {
+    const result = await call()
+    const denied = deniedBy(result)
+    return denied === null ? { result } : { denied }
+  } catch (error) {
+    const denied = deniedBy(error)
+    if (denied === null) throw error
+    return { denied }
   }
 }

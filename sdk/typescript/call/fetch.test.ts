@@ -104,13 +104,17 @@ test('what says when to come again is sent again then, with the same body', asyn
   )
 })
 
-test('a denial of JSON-RPC on HTTP 200 is repeated as well, an answer never', async () => {
+test('a denial on HTTP 200 is repeated as well, as error and as tool result, an answer never', async () => {
   const error = { code: 429, message: 'later', data: { error: 'rate_limited', decisionId: 'd' } }
   const says = (body: object) => () =>
     new Response(JSON.stringify(body), { headers: { 'content-type': 'application/json', 'retry-after': '1' } })
-  const denied = await setUp([says({ jsonrpc: '2.0', id: 1, error }), ok])
-  assert.equal(await (await later(denied.clock, 1_000, denied.post())).text(), '{}')
-  assert.equal(denied.sent.length, 2)
+  const meta = { 'plat.dev/denial': { code: 429, error: 'rate_limited', decisionId: 'd', reason: 'later' } }
+  const result = { content: [], isError: true, _meta: meta }
+  for (const body of [{ error }, { result }]) {
+    const denied = await setUp([says({ jsonrpc: '2.0', id: 1, ...body }), ok])
+    assert.equal(await (await later(denied.clock, 1_000, denied.post())).text(), '{}')
+    assert.equal(denied.sent.length, 2)
+  }
   const answers = [
     says({ jsonrpc: '2.0', id: 1, result: {} }),
     () => new Response('data: 1', { headers: { 'retry-after': '1' } }),

@@ -32,6 +32,34 @@ test('a JSON-RPC error has every member of the refusal', () => {
   assert.equal(cause, error)
 })
 
+test('a tool result has every member of the refusal', () => {
+  const result = refusedResult({ error: 'policy_denied', policy: 'default/p', rule: 'no', retryAfterMs: 1500 })
+  const denied = deniedBy(result)
+  assert.ok(denied instanceof DeniedError)
+  const { code, status, policy, rule, decisionId, retryAfterMs, message } = denied
+  assert.deepEqual(
+    [code, status, policy, rule, decisionId, retryAfterMs, message],
+    ['policy_denied', 403, 'default/p', 'no', 'd1', 1500, 'the reason'],
+  )
+})
+
+test('results of tools are no denial, also if they failed or only resemble one', () => {
+  const { _meta } = refusedResult({ error: 'policy_denied' })
+  const others = [
+    { content: [] },
+    { content: [], isError: true },
+    { content: [], isError: true, _meta: {} },
+    { content: [], _meta },
+    refusedResult({ error: 'of the tool' }),
+  ]
+  for (const one of others) assert.equal(deniedBy(one), null, JSON.stringify(one))
+})
+
+function refusedResult(denial: object) {
+  const told = { code: 403, decisionId: 'd1', reason: 'the reason', ...denial }
+  return { content: [{ type: 'text', text: 'x' }], isError: true, _meta: { 'plat.dev/denial': told } }
+}
+
 test('codes of a protocol are no status', () => {
   const denied = deniedBy({ code: -32601, message: 'no', data: { error: 'unknown_method', decisionId: 'd' } })
   assert.equal(denied?.status, 0)

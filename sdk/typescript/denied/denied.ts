@@ -27,13 +27,8 @@ export interface DenialFacts {
  * The gateway refused the call.
  *
  * @example
- * try {
- *   await client.callTool({ name: 'delete_note', arguments: { name: 'old' } })
- * } catch (error) {
- *   const denied = deniedBy(error)
- *   if (denied === null) throw error
- *   console.log(denied.code, denied.rule, denied.decisionId)
- * }
+ * const denied = deniedBy(await client.callTool({ name: 'delete_note', arguments: { name: 'old' } }))
+ * if (denied !== null) console.log(denied.code, denied.rule, denied.decisionId)
  */
 export class DeniedError extends PlatError implements DenialFacts {
   override readonly name: string = 'DeniedError'

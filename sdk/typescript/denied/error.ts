@@ -1,6 +1,6 @@
 import { isObject, readBody, readJsonObject } from '@plat/core'
 import { type DenialFacts, DeniedError, denialOf } from './denied.ts'
-import { factsIn, type HeaderReader, rpcFacts } from './response.ts'
+import { factsIn, type HeaderReader, resultFacts, rpcFacts } from './response.ts'
 
 /** Largest refusal, in bytes: a longer body is a result. */
 const MAX_REFUSAL_BYTES = 1024 * 1024
@@ -8,14 +8,20 @@ const MAX_REFUSAL_BYTES = 1024 * 1024
 const MAX_CAUSES = 8
 
 /**
- * Finds the refusal in an error of a client: the MCP clients, `openai`, `@anthropic-ai/sdk`, `@a2a-js/sdk` and this package. Returns
- * null if the error is not a refusal of the gateway.
+ * Finds the refusal in the result of a tool call, or in an error of a client: the MCP clients, `openai`, `@anthropic-ai/sdk`,
+ * `@a2a-js/sdk` and this package. Returns null if the value is not a refusal of the gateway. A refused tool call has a result; other
+ * refusals are errors, as are those of tools with `refusals: 'error'` of {@link Session.mcp}.
  *
  * @example
- * const denied = deniedBy(error)
+ * const denied = deniedBy(await client.callTool({ name: 'delete_note', arguments: { name: 'old' } }))
  * if (denied instanceof BudgetExceededError) stopForToday(denied.retryAfterMs)
  */
-export function deniedBy(error: unknown): DeniedError | null {
+export function deniedBy(value: unknown): DeniedError | null {
+  const refused = resultFacts(value)
+  return refused === null ? deniedByError(value) : denialOf(refused)
+}
+
+function deniedByError(error: unknown): DeniedError | null {
   let level = error
   for (let depth = 0; depth < MAX_CAUSES && typeof level === 'object' && level !== null; depth++) {
     if (level instanceof DeniedError) return level

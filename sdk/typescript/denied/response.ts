@@ -8,17 +8,29 @@ export type HeaderReader = (name: string) => string | null
 const NO_HEADERS: HeaderReader = () => null
 
 /**
- * Reads the body of a refusal of every protocol: JSON-RPC errors of MCP and A2A, OpenAI's and Anthropic's error objects, and the plain
- * `{error, message, requestId}`. Returns null if it is not from the gateway.
+ * Reads the body of a refusal of every protocol: tool results and JSON-RPC errors of MCP, errors of A2A, OpenAI's and Anthropic's error
+ * objects, and the plain `{error, message, requestId}`. Returns null if it is not from the gateway.
  */
 export function factsIn(body: unknown, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
   if (!isObject(body)) return null
-  const { error } = body
+  const { error, result } = body
+  if (result !== undefined) return resultFacts(result, header)
   if (isDenialCode(error)) return facts(error, { status, header, message: body.message })
   if (!isObject(error)) return null
   if (typeof error.code === 'number') return rpcFacts(error, status, header)
   if (!isDenialCode(error.code)) return null
   return facts(error.code, { status, header, message: error.message, told: { approvalId: error.approval_id } })
+}
+
+/** Member of a tool result's `_meta` with the refusal. */
+const DENIAL_MEMBER = 'plat.dev/denial'
+
+/** A result of `tools/call` by which the gateway refused the call: its `_meta` has the members of the JSON-RPC error. */
+export function resultFacts(result: unknown, header: HeaderReader = NO_HEADERS): DenialFacts | null {
+  if (!isObject(result) || result.isError !== true || !isObject(result._meta)) return null
+  const denial = result._meta[DENIAL_MEMBER]
+  if (!isObject(denial)) return null
+  return rpcFacts({ code: denial.code, message: denial.reason, data: denial }, 0, header)
 }
 
 /** A JSON-RPC error object: the gateway's code is in `data.error`, or in the metadata of A2A's ErrorInfo. */
