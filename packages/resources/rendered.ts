@@ -169,6 +169,18 @@ export const upstreamsFileSchema = Type.Object(
         closed,
       ),
     ),
+    /** By `<ns>/<agent>`; absent members have the gateway's defaults. Absent when no agent has any. */
+    agentClients: Type.Optional(
+      mapOf(
+        Type.Object(
+          {
+            refusals: Type.Optional(Type.Enum(['result', 'error'], { type: 'string' })),
+            answerAfterSeconds: Type.Optional(Type.Integer({ minimum: 0 })),
+          },
+          closed,
+        ),
+      ),
+    ),
   },
   closed,
 )

@@ -70,6 +70,8 @@ export async function startGatewayProcess({
       upstreamsFile: join(dir, 'upstreams.json'),
       auditPath: join(dir, 'audit.jsonl'),
       auditFailurePolicy: 'closed',
+      // Calls that need an approval wait until the test decides, however slow the machine is.
+      approvalAnswerAfterSeconds: 600,
       ...config,
     }),
   }

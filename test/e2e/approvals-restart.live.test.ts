@@ -25,7 +25,10 @@ async function directory(url: string): Promise<string> {
   await put('mcpservers', 'MCPServer', { url })
   await put('agents', 'Agent', { image: 'x/a:1', tier: 'tier-0', policyRef: 'a', tools: [{ name: 'a' }] })
   await put('toolpolicies', 'ToolPolicy', { rules: [{ name: 'ask', action: 'require_approval' }] })
-  await writeFile(join(dir, 'gateway.json'), JSON.stringify({ shutdownTimeoutSeconds: 1 }))
+  await writeFile(
+    join(dir, 'gateway.json'),
+    JSON.stringify({ shutdownTimeoutSeconds: 1, approvalAnswerAfterSeconds: 600 }),
+  )
   return dir
 }
 

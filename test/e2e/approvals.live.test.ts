@@ -24,7 +24,18 @@ let up: Up
 let dir = ''
 const closers: (() => unknown)[] = []
 
-const agents = ['patient', 'impatient', 'modern', 'denied', 'expired', 'changed', 'revoked', 'raw', 'typed'] as const
+const agents = [
+  'patient',
+  'impatient',
+  'modern',
+  'denied',
+  'expired',
+  'changed',
+  'revoked',
+  'raw',
+  'typed',
+  'hurried',
+] as const
 type Agent = (typeof agents)[number]
 
 before(async () => {
@@ -34,7 +45,8 @@ before(async () => {
   closers.push(() => notes.close())
   await put('resources/mcpservers/default/notes.yaml', { kind: 'MCPServer', name: 'notes', spec: { url: notes.url } })
   for (const name of agents) {
-    const spec = { image: 'example.com/a:1', tier: 'tier-0', policyRef: name, tools: [{ name: 'notes' }] }
+    const own = name === 'hurried' ? { refusals: 'result', approvals: { answerAfterSeconds: 1 } } : {}
+    const spec = { image: 'example.com/a:1', tier: 'tier-0', policyRef: name, tools: [{ name: 'notes' }], ...own }
     await put(`resources/agents/default/${name}.yaml`, { kind: 'Agent', name, spec })
     await policy(name, 'require_approval')
   }
@@ -47,7 +59,8 @@ after(async () => {
 })
 
 async function startIn(home: string, own: object): Promise<Up> {
-  await writeFile(join(home, 'gateway.json'), JSON.stringify(own))
+  // Calls wait until the test decides, however slow the machine is.
+  await writeFile(join(home, 'gateway.json'), JSON.stringify({ approvalAnswerAfterSeconds: 600, ...own }))
   return startUp({ dir: home, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
 }
 
@@ -293,6 +306,20 @@ describe('held calls through a running plat', { concurrency: true }, () => {
       [late.code, late.text],
       [1, 'plat: the gateway refused: the approval is used already, or has expired\n'],
     )
+    await client.close()
+  })
+
+  test('an Agent sets when its waiting calls are answered, and that refusals are results', async () => {
+    // Shows D2.agent.refusals and D2.agent.approvals.answerAfterSeconds.
+    const client = await clientOf('hurried')
+    await client.callTool({ name: 'add_note', arguments: { name: 'hurried', text: 'x' } })
+    const call = { name: 'delete_note', arguments: { name: 'hurried' } }
+    const { isError, _meta } = await client.callTool(call)
+    const [{ id } = { id: '' }] = await approvals('hurried', 'pending')
+    const { error, approvalId } = Object(_meta?.['plat.dev/denial'])
+    assert.deepEqual([isError, error, approvalId], [true, 'approval_pending', id])
+    await approve('hurried')
+    assert.match(await remove(client, 'hurried'), /Deleted/)
     await client.close()
   })
 

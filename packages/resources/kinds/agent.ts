@@ -232,6 +232,25 @@ export const agentSpecSchema = Type.Object(
     ),
     workspace: Optional(workspaceSchema),
     budget: Optional(budgetSchema),
+    refusals: Optional(
+      oneOf(
+        ['result', 'error'],
+        'How refused tool calls are answered: as tool results, which models read, or as JSON-RPC errors. Default: `refusals` of the gateway.',
+      ),
+    ),
+    approvals: Optional(
+      Type.Object(
+        {
+          answerAfterSeconds: Optional(
+            count(
+              'Patience of the agent’s MCP client: a tool call that waits longer for an approval is answered, and repeated by the agent. Default: `approvalAnswerAfterSeconds` of the gateway.',
+              { maximum: 86_400 },
+            ),
+          ),
+        },
+        { ...closed, description: 'Calls that wait for an approval.' },
+      ),
+    ),
     model: Optional(modelSchema),
     a2a: Optional(a2aSchema),
   },

@@ -33,6 +33,11 @@ export async function mcpPlane(shared: Shared, { servers, credentials }: Feature
         return isDenial(found) ? null : found
       },
     },
+    clientOf(snapshot, caller) {
+      const own = snapshot.get(registrySlot).client(caller)
+      const { refusals = config.refusals, answerAfterSeconds = config.approvalAnswerAfterSeconds } = own ?? {}
+      return { refusals, answerAfterMs: answerAfterSeconds * 1000 }
+    },
     ...limitsOf(shared),
     credentials,
     sealer,

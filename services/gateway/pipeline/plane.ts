@@ -12,14 +12,16 @@ export interface Plane {
    */
   endsWork?(arrival: RequestContext, parsed: Parsed | null): boolean
   /**
-   * Returns the response head and heartbeats to send while an approval is pending, or null when the client accepts no stream, so that
-   * nothing is sent before the decision. Call `leave` when the client cancels the request without closing its connection.
+   * Called when a call starts to wait for an approval. Returns the milliseconds after which its client gives up, so that the call is refused
+   * with `approval_pending` before; null: it waits for the decision. Call `leave` when the client cancels the request without closing its
+   * connection. Absent: clients of this protocol wait, and cancel only by closing their connection.
    */
-  keepAlive(
-    call: Call<'identity'>,
-    approvalId: string,
-    leave: () => void,
-  ): { readonly head: Head; heartbeat(): Frame } | null
+  pause?(call: Call<'identity'>, leave: () => void): number | null
+  /**
+   * Returns the response head and heartbeats to send while an approval is pending, or null when the client accepts no stream, so that
+   * nothing is sent before the decision.
+   */
+  keepAlive(call: Call<'identity'>, approvalId: string): { readonly head: Head; heartbeat(): Frame } | null
   /** Renders a refusal before the head was sent. `parsed` is null when the caller was not authenticated or the body not read. */
   refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): { readonly head: Head; readonly frame: Frame }
   /** Renders a refusal after the head was sent: the protocol's terminal error. */

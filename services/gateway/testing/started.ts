@@ -14,6 +14,9 @@ import { type Gateway, startGateway } from '../gateway.ts'
 /** The admin token of these gateways. */
 export const TOKEN = 'a-token-of-the-test'
 
+/** Calls that need an approval wait until the test decides, however slow the machine is. */
+const UNHURRIED_SECONDS = 600
+
 export interface GatewayFixture {
   readonly gateway: Gateway
   readonly issuer: TestIssuer
@@ -35,6 +38,7 @@ export async function started(
     policyFile: join(dir, 'policies.json'),
     upstreams: { notes: 'http://127.0.0.1:9/mcp' },
     auditPath: join(dir, 'audit.jsonl'),
+    approvalAnswerAfterSeconds: UNHURRIED_SECONDS,
   }
   await writeFile(join(dir, 'gateway.json'), JSON.stringify({ ...least, ...own }))
   await writeFile(join(dir, 'policies.json'), policiesFile())

@@ -42,13 +42,24 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   }
   for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared.bundles)
   const agentWeb: UpstreamsFile['agentWeb'] = {}
+  const agentClients: NonNullable<UpstreamsFile['agentClients']> = {}
   for (const agent of sorted(declared.agents)) {
     if (agentProblems(agent, declared).length > 0) continue
     renderTools(rendering, agent)
     if (agent.spec.web !== undefined || agent.spec.browser !== undefined) agentWeb[keyOf(agent)] = webOf(agent.spec)
+    const client = clientOf(agent.spec)
+    if (Object.keys(client).length > 0) agentClients[keyOf(agent)] = client
   }
   const { servers, bindings, refused } = rendering
-  return { file: { version: 1, servers, bindings, agentWeb }, refused }
+  const clients = Object.keys(agentClients).length > 0 ? { agentClients } : {}
+  return { file: { version: 1, servers, bindings, agentWeb, ...clients }, refused }
+}
+
+function clientOf({ refusals, approvals: { answerAfterSeconds } = {} }: Manifest<'Agent'>['spec']) {
+  return {
+    ...(refusals !== undefined && { refusals }),
+    ...(answerAfterSeconds !== undefined && { answerAfterSeconds }),
+  }
 }
 
 function webOf({ web: { allowedDomains, deniedDomains } = {}, browser }: Manifest<'Agent'>['spec']) {

@@ -13,6 +13,13 @@ export const approvalsBlock = defineBlock({
       maximum: LONGEST_SECONDS,
       description: 'Lifetime of a pending approval.',
     }),
+    approvalAnswerAfterSeconds: Type.Integer({
+      default: 4,
+      minimum: 0,
+      maximum: LONGEST_SECONDS,
+      description:
+        'A `tools/call` that waits longer for an approval is answered with `approval_pending`, before its client gives up; the repeated call gets the outcome. Not for clients that requested progress notifications. An Agent may say otherwise.',
+    }),
     approvalStorePath: Type.String({ default: '', description: 'Approvals journal; memory when empty.' }),
   }),
 })

@@ -10,15 +10,16 @@ import { encodeFrames } from './relay.ts'
 const HEAD_AFTER_MS = 2_000
 /** Milliseconds between heartbeats to a waiting caller. */
 const HEARTBEAT_MS = 15_000
-/** Retry-After for a caller that limited its wait with `Prefer: wait`, in milliseconds. */
+/** Retry-After of a call that is refused because its approval is pending, in milliseconds. */
 const RETRY_AFTER_MS = 5_000
 
 /** `Prefer: wait=10` (RFC 7240, section 4.3), in seconds. */
 const PREFER_WAIT = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i
 
 /**
- * Waits for an approval. After two seconds the response stream is opened and kept alive with heartbeats, if the plane supports it.
- * If the caller leaves, the call ends but the approval stays pending: a later call of the same session can use it.
+ * Waits for an approval. A call whose caller limits its wait (`Prefer: wait`, or the plane's `pause`) is then refused with
+ * `approval_pending`. After two seconds the response stream of any other call is opened and kept alive with heartbeats, if the plane
+ * supports it. If the caller leaves, the call ends. In both cases the approval stays pending: a later call of the same session can use it.
  */
 export async function awaitApproval(
   call: GovernedCall,
@@ -49,6 +50,7 @@ class WaitingStream {
   readonly #plane: Plane
   readonly #clock: Clock
   #cancel: () => void = ignore
+  #cancelLimit: () => void = ignore
   /** The caller has not read the last heartbeat, so no further one is written. */
   #full = false
 
@@ -60,26 +62,31 @@ class WaitingStream {
   }
 
   schedule(): void {
-    const seconds = preferredWait(this.#call.wire.headers.prefer)
-    if (seconds === null) this.#after(HEAD_AFTER_MS, () => this.#open())
-    else this.#after(seconds * 1000, () => this.#replyPending())
+    const call = this.#call
+    const patienceMs = this.#plane.pause?.(call, () => call.stop('client', null)) ?? null
+    const preferredMs = preferredWaitMs(call.wire.headers.prefer)
+    const limitMs = preferredMs ?? patienceMs
+    if (limitMs !== null) this.#cancelLimit = this.#after(limitMs, () => this.#replyPending())
+    // A short wait needs no heartbeats, and without them the refusal has its own head.
+    const isShort = preferredMs !== null || (limitMs !== null && limitMs <= HEARTBEAT_MS)
+    if (!isShort) this.#cancel = this.#after(HEAD_AFTER_MS, () => this.#open())
   }
 
   stop(): void {
     this.#cancel()
+    this.#cancelLimit()
   }
 
   #open(): void {
     // The head opens the tunnel, so it cannot be sent before the decision.
     if (this.#call.plan.row.reply === 'tunnel') return
-    const leave = () => this.#call.stop('client', null)
-    const keepAlive = this.#plane.keepAlive(this.#call, this.#wait.approvalId, leave)
+    const keepAlive = this.#plane.keepAlive(this.#call, this.#wait.approvalId)
     if (keepAlive === null) return
     if (!this.#call.sink.headSent)
       this.#call.sink.open(keepAlive.head, this.#call.overheadMs(this.#clock.monotonic()), true)
     const sendHeartbeat = () => {
       if (!this.#full) this.#write(encodeFrames(this.#plane, [keepAlive.heartbeat()]))
-      this.#after(HEARTBEAT_MS, sendHeartbeat)
+      this.#cancel = this.#after(HEARTBEAT_MS, sendHeartbeat)
     }
     sendHeartbeat()
   }
@@ -94,16 +101,22 @@ class WaitingStream {
     }, ignore)
   }
 
-  /** Ends the call with `approval_pending`: the caller limited its wait. The approval stays pending, and a later call can use it. */
+  /** Ends the call with `approval_pending`. The approval stays pending, and a later call can use it. */
   #replyPending(): void {
     const { approvalId } = this.#wait
-    const pending = { retryAfterMs: RETRY_AFTER_MS, data: { approvalId } }
-    this.#call.stop('deadline', deny('approval_pending', 'the call waits for an approval', pending))
+    const { action, policy, rule } = this.#call.facts.decision
+    const requiring = action === 'require_approval' ? { policy, rule } : {}
+    const pending = { ...requiring, retryAfterMs: RETRY_AFTER_MS, data: { approvalId } }
+    const reason = `waiting for approval ${approvalId}; repeat this call to learn the outcome`
+    this.#call.stop('deadline', deny('approval_pending', reason, pending))
   }
 
-  /** Runs `job` after `ms`. Aborts the call if `job` throws, because an exception in a timer would end the process. */
-  #after(ms: number, job: () => void): void {
-    this.#cancel = this.#clock.after(ms, () => {
+  /**
+   * Runs `job` after `ms`; returns a function that cancels it. Aborts the call if `job` throws, because an exception in a timer would end
+   * the process.
+   */
+  #after(ms: number, job: () => void): () => void {
+    return this.#clock.after(ms, () => {
       try {
         job()
       } catch (error) {
@@ -113,10 +126,10 @@ class WaitingStream {
   }
 }
 
-/** Returns the seconds of `Prefer: wait`, or null without that preference. */
-function preferredWait(header: string | string[] | undefined): number | null {
+/** Returns the milliseconds of `Prefer: wait`, or null without that preference. */
+function preferredWaitMs(header: string | string[] | undefined): number | null {
   const seconds = PREFER_WAIT.exec(String(header ?? ''))?.[1]
-  return seconds === undefined ? null : Number(seconds)
+  return seconds === undefined ? null : Number(seconds) * 1000
 }
 
 function ignore(): void {}

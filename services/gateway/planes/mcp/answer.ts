@@ -3,8 +3,9 @@ import { header } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { McpFrame } from './frames/frame.ts'
-import { idOf, type McpRequest, progressTokenOf } from './message.ts'
+import { idOf, type McpRequest, progressTokenOf, requestMethodOf } from './message.ts'
 import { serverName } from './read.ts'
+import { type Progress, secondsOf, textOf } from './refusals/text.ts'
 
 /** Members of a denial's `data` that are sent to clients. */
 const PUBLIC_DATA = ['supported', 'requested', 'approvalId', 'connectURL', 'provider'] as const
@@ -14,17 +15,73 @@ const PUBLIC_DATA = ['supported', 'requested', 'approvalId', 'connectURL', 'prov
  * and messages other than JSON-RPC requests (GET, DELETE, notifications, posted responses). Other refusals are sent with HTTP 200.
  */
 function isHttpLevel(request: McpRequest | null, denial: Denial): boolean {
-  if (request === null || request.kind !== 'request') return true
+  return request === null || request.kind !== 'request' || hasHttpStatus(request, denial)
+}
+
+function hasHttpStatus({ era }: McpRequest, denial: Denial): boolean {
   const row = errorTable[denial.code]
-  if (denial.code === 'unknown_method') return request.era === 'modern'
+  if (denial.code === 'unknown_method') return era === 'modern'
   return ('http' in row && row.http) || statusOf(denial) === 401
 }
 
+/** How refusals of `tools/call` are sent: as results, which models read, or as JSON-RPC errors. */
+export type RefusalForm = 'result' | 'error'
+
+/** A request that is refused. */
+export interface RefusedRequest {
+  /** `x-plat-decision-id`. */
+  readonly decisionId: string
+  /** Null: it was not read. */
+  readonly request: McpRequest | null
+  readonly form: RefusalForm
+  readonly progress: Progress
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
 /** Renders a refusal before the head was sent. */
-export function refusal(arrival: RequestContext, request: McpRequest | null, denial: Denial, baseURL: string | null) {
-  const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
+export function refusal(arrival: RequestContext, refused: RefusedRequest, denial: Denial, baseURL: string | null) {
+  const status = isHttpLevel(refused.request, denial) ? statusOf(denial) : 200
   const head: Head = { status, headers: refusalHead(arrival, denial, baseURL) }
-  return { head, frame: McpFrame.written('error', errorMessage(arrival.id, request, denial)) }
+  return { head, frame: McpFrame.written('error', refusalMessage(refused, denial)) }
+}
+
+/**
+ * Returns the message of a refusal. Refusals of `tools/call` are results in the form `result`, except those that are sent as the HTTP status:
+ * of authentication, of malformed requests, and of an overloaded gateway.
+ */
+function refusalMessage({ form, request, ...refused }: RefusedRequest, denial: Denial): Uint8Array {
+  const isResult =
+    form === 'result' &&
+    request !== null &&
+    requestMethodOf(request) === 'tools/call' &&
+    !hasHttpStatus(request, denial)
+  return isResult ? resultMessage(request, { ...refused, denial }) : errorMessage(refused.decisionId, request, denial)
+}
+
+/** Member of a result's `_meta` with the refusal for programs. */
+export const DENIAL_MEMBER = 'plat.dev/denial'
+
+/** Returns the bytes of a tool result that says why the call was refused. Without `structuredContent`, which clients check by the tool's schema. */
+function resultMessage(
+  request: McpRequest,
+  { denial, ...refused }: Omit<RefusedRequest, 'form' | 'request'> & { readonly denial: Denial },
+): Uint8Array {
+  const tool = request.name ?? request.lastEvent?.origin?.tool ?? 'the tool'
+  const result = {
+    ...(request.era === 'modern' && { resultType: 'complete' }),
+    content: [{ type: 'text', text: textOf({ ...refused, tool, denial }) }],
+    isError: true,
+    _meta: { [DENIAL_MEMBER]: denialData(refused.decisionId, denial) },
+  }
+  return message(request, `"result":${JSON.stringify(result)}`)
+}
+
+/** Returns what a JSON-RPC error holds: its code, data and message. */
+function denialData(decisionId: string, denial: Denial): Record<string, unknown> {
+  const { retryAfterMs, reason } = denial
+  const retryAfterSeconds = retryAfterMs === null ? undefined : secondsOf(retryAfterMs)
+  return { code: rpcCodeOf(denial), ...errorData(decisionId, denial), reason, retryAfterSeconds }
 }
 
 /** Returns true for GET and DELETE, which modern revisions and built-in servers refuse, since they have no streams and sessions. */
@@ -47,12 +104,20 @@ function metadataURL(baseURL: string | null, server: string | null): string | un
 
 /** Returns the bytes of the JSON-RPC error of a denial, with the id of the request as the client wrote it. */
 export function errorMessage(decisionId: string, request: McpRequest | null, denial: Denial): Uint8Array {
+  const error = { code: rpcCodeOf(denial), message: denial.reason, data: errorData(decisionId, denial) }
+  return message(request, `"error":${JSON.stringify(error)}`)
+}
+
+/** Returns a response with this member. */
+function message(request: McpRequest | null, member: string): Uint8Array {
+  const id = (request === null ? null : idOf(request)) ?? Buffer.from('null')
+  return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id, Buffer.from(`,${member}}`)])
+}
+
+function rpcCodeOf(denial: Denial): number {
   const row = errorTable[denial.code]
   const named = denial.data?.rpc
-  const code = typeof named === 'number' ? named : 'rpc' in row ? row.rpc : statusOf(denial)
-  const error = { code, message: denial.reason, data: errorData(decisionId, denial) }
-  const id = (request === null ? null : idOf(request)) ?? Buffer.from('null')
-  return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id, Buffer.from(`,"error":${JSON.stringify(error)}}`)])
+  return typeof named === 'number' ? named : 'rpc' in row ? row.rpc : statusOf(denial)
 }
 
 function errorData(decisionId: string, denial: Denial): Record<string, unknown> {
@@ -96,7 +161,7 @@ export class KeepAliveEvents {
   }
 }
 
-/** Returns the error that ends a stream whose head has been sent. */
-export function terminalError(decisionId: string, request: McpRequest | null, denial: Denial): McpFrame {
-  return McpFrame.written('error', errorMessage(decisionId, request, denial)).inEvent()
+/** Returns the response that ends a stream whose head has been sent. */
+export function terminalRefusal(refused: RefusedRequest, denial: Denial): McpFrame {
+  return McpFrame.written('error', refusalMessage(refused, denial)).inEvent()
 }

@@ -18,13 +18,21 @@ import {
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
-import { member } from '../wire/json.ts'
-import { KeepAliveEvents, refusal, takesStream, terminalError } from './answer.ts'
+import {
+  KeepAliveEvents,
+  type RefusalForm,
+  type RefusedRequest,
+  refusal,
+  takesStream,
+  terminalRefusal,
+} from './answer.ts'
 import { answerBuiltin, visibleTools } from './builtin/answer.ts'
+import { Cancellations } from './cancellations.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
-import { idOf, type McpRequest } from './message.ts'
+import { type McpRequest, progressTokenOf } from './message.ts'
 import { type Reader, read } from './read.ts'
+import type { Progress } from './refusals/text.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
 import { type AbandonedCalls, createAbandonedCalls } from './upstream/abandoned.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'
@@ -51,8 +59,17 @@ export interface Upstreams {
   named(snapshot: Snapshot, identity: Identity, server: string): McpUpstream | null
 }
 
+/** How calls of an agent are answered. */
+export interface ClientSettings {
+  readonly refusals: RefusalForm
+  /** A `tools/call` that waits for an approval is refused with `approval_pending` after this time. */
+  readonly answerAfterMs: number
+}
+
 export interface McpPlaneOptions {
   readonly upstreams: Upstreams
+  /** Returns the settings of the caller's agent. */
+  readonly clientOf: (snapshot: Snapshot, caller: Identity) => ClientSettings
   readonly dialer: Pick<Dialer, 'client'>
   readonly credentials: Credentials
   readonly sealer: Sealer
@@ -98,6 +115,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
   readonly origins: ReadonlySet<string>
   readonly #upstreams: Upstreams
   readonly #resourceBaseURL: string | null
+  readonly #clientOf: McpPlaneOptions['clientOf']
   readonly #cancellations = new Cancellations()
   readonly abandoned: AbandonedCalls
 
@@ -114,6 +132,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL
+    this.#clientOf = options.clientOf
     this.abandoned = createAbandonedCalls(options)
   }
 
@@ -122,15 +141,18 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
   }
 
   forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
-    const request = noted(call.wire)
+    const note = noteOf(call.wire)
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
-    if (request === undefined) return deny('internal', 'the request was not read')
+    if (note === undefined) return deny('internal', 'the request was not read')
+    const { request } = note
     if (upstream === null) return deny('unknown_server', `no server named ${call.server}`)
     if (leadsElsewhere(request, call.facts.target.key)) return deny('unknown_session', 'no such session')
     this.#cancellations.over(call.wire)
     if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
+    else if (request.kind === 'end') this.#cancellations.ended(call, request)
     const sent = head === 'sent'
     const server = upstream.builtin ?? null
+    note.progress = server === null ? 'upstream' : 'builtin'
     if (server !== null) return answerBuiltin({ server, call, request, sent })
     const credential = this.credentials.of(upstream, call.facts.identity)
     if (credential instanceof Promise) {
@@ -167,21 +189,38 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return hasLengthUpTo(headers, ENDING_MAX_BYTES) && (named === null || ENDING_METHODS.has(named))
   }
 
-  keepAlive(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['keepAlive']> {
+  /** Clients of `tools/call` give up after a few seconds, unless they requested progress notifications, which they then receive. */
+  pause(call: Call<'identity'>, leave: () => void): number | null {
+    const request = noted(call.wire)
+    if (request === undefined || request.kind !== 'request') return null
+    this.#cancellations.held(call, request, leave)
+    if (request.method !== 'tools/call' || (progressTokenOf(request) !== null && takesStream(call))) return null
+    return this.#clientOf(call.snapshot, call.facts.identity).answerAfterMs
+  }
+
+  keepAlive(call: Call<'identity'>, approvalId: string): ReturnType<Plane['keepAlive']> {
     const request = noted(call.wire)
     if (request === undefined || request.kind !== 'request' || !takesStream(call)) return null
-    this.#cancellations.held(call, request, leave)
     const beats = new KeepAliveEvents(request, approvalId)
     return { head: { status: 200, headers: STREAM_HEADERS }, heartbeat: () => beats.next() }
   }
 
   refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
-    return refusal(arrival, noted(arrival.wire) ?? null, denial, this.#resourceBaseURL)
+    return refusal(arrival, this.#refused(arrival), denial, this.#resourceBaseURL)
   }
 
   abort(call: Call, denial: Denial): readonly Frame[] {
     this.#cancellations.over(call.wire)
-    return [terminalError(call.id, noted(call.wire) ?? null, denial)]
+    return [terminalRefusal(this.#refused(call), denial)]
+  }
+
+  #refused({ id: decisionId, wire, snapshot }: RequestContext): RefusedRequest {
+    const now = this.clock.now()
+    const note = noteOf(wire)
+    if (note === undefined) return { decisionId, request: null, form: 'error', progress: 'unsent', now }
+    const { request, caller, progress } = note
+    const form = statedForm(wire) ?? this.#clientOf(snapshot, caller).refusals
+    return { decisionId, request, form, progress, now }
   }
 
   /** Frames of this plane have their bytes; a frame without bytes was created elsewhere and is a JSON body. */
@@ -195,8 +234,8 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return spoken === KNOWN_REVISIONS || identity.scopes.has(`tools:${server}`) ? spoken : KNOWN_REVISIONS
   }
 
-  remember(arrival: RequestContext, request: McpRequest): void {
-    arrival.wire.note = new CallNote(request)
+  remember(arrival: RequestContext, request: McpRequest, caller: Identity): void {
+    arrival.wire.note = new CallNote(request, caller)
   }
 }
 
@@ -209,54 +248,26 @@ function leadsElsewhere({ session, lastEvent, opened }: McpRequest, key: string)
 /** The parsed request, stored in `wire.note`. With a `WeakMap`, half of all requests would survive minor garbage collections. */
 class CallNote {
   readonly request: McpRequest
+  readonly caller: Identity
+  progress: Progress = 'unsent'
 
-  constructor(request: McpRequest) {
+  constructor(request: McpRequest, caller: Identity) {
     this.request = request
+    this.caller = caller
   }
+}
+
+function noteOf({ note }: WireRequest): CallNote | undefined {
+  return note instanceof CallNote ? note : undefined
 }
 
 /** Returns the parsed request, or undefined for a request that was not read. */
-function noted({ note }: WireRequest): McpRequest | undefined {
-  return note instanceof CallNote ? note.request : undefined
+function noted(wire: WireRequest): McpRequest | undefined {
+  return noteOf(wire)?.request
 }
 
-/**
- * Requests that wait for an approval and that their client can cancel. Clients of revisions before 2026-07-28 cancel with a
- * notification and keep the connection open, so without this a cancelled call would still use an approval.
- */
-export class Cancellations {
-  /** Bounded by the number of live calls, since each entry is removed when its call no longer waits. */
-  readonly #leave = new Map<string, () => void>()
-  readonly #keys = new WeakMap<WireRequest, string>()
-
-  /** Registers a call that now waits for an approval. */
-  held(call: Call<'identity'>, request: McpRequest, leave: () => void): void {
-    const id = idOf(request)
-    if (id === null) return
-    const key = keyOf(call, request, JSON.parse(Buffer.from(id).toString('utf8')))
-    this.#keys.set(call.wire, key)
-    this.#leave.set(key, leave)
-    call.signal.addEventListener('abort', () => this.over(call.wire), { once: true })
-  }
-
-  /** Removes a call that no longer waits: later cancellations are forwarded upstream. */
-  over(wire: WireRequest): void {
-    const key = this.#leave.size === 0 ? undefined : this.#keys.get(wire)
-    if (key === undefined) return
-    this.#keys.delete(wire)
-    this.#leave.delete(key)
-  }
-
-  /** Handles `notifications/cancelled`: ends the call with that request id, if it waits for an approval. */
-  cancelled(call: Call<'identity'>, notification: McpRequest): void {
-    if (this.#leave.size === 0) return
-    const id = member(member(call.body?.value, 'params'), 'requestId')
-    this.#leave.get(keyOf(call, notification, id))?.()
-  }
-}
-
-/** Request ids are unique per client: the key has the session, the server, and the server's session if there is one. */
-function keyOf({ facts, server }: Call<'identity'>, { session }: McpRequest, id: unknown): string {
-  const { tenant, namespace, agent, session: name } = facts.identity
-  return JSON.stringify([tenant, namespace, agent, name, server, session?.id ?? null, id])
+/** Returns the form of refusals that this request selects, whatever its agent's is; null: none. */
+function statedForm({ headers }: WireRequest): RefusalForm | null {
+  const stated = header(headers, 'x-plat-refusals')
+  return stated === 'result' || stated === 'error' ? stated : null
 }

@@ -32,7 +32,7 @@ export interface Reader extends BodyLimits {
   /** Returns the revisions that this caller may use with the server. */
   spoken(arrival: RequestContext, identity: Identity, server: string): readonly string[]
   /** Stores the parsed request until the response, also for refusals, which contain the request's id. */
-  remember(arrival: RequestContext, request: McpRequest): void
+  remember(arrival: RequestContext, request: McpRequest, caller: Identity): void
 }
 
 /** A request whose head is valid. */
@@ -94,7 +94,7 @@ function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
   if (isDenial(lastEvent)) return lastEvent
   const unread = { ...NOTHING_SEALED, name: null, id: undefined, bytes: null }
   const request: McpRequest = { ...unread, ...version, kind: listens ? 'listen' : 'end', method, session, lastEvent }
-  reader.remember(arrival, request)
+  reader.remember(arrival, request, opened.identity)
   const operation = listens ? 'mcp.listen' : 'mcp.control'
   return { operation, method, server, name: null, body: null, parent: originOf(request)?.call ?? null }
 }
@@ -108,7 +108,8 @@ function parsedOf(opened: Opened, bytes: Uint8Array): Parsed | Denial {
   if (isDenial(message)) return message
   const { request, verdict } = classify(new Post(opened, bytes, message))
   const { trace } = opened.arrival.wire
-  opened.reader.remember(opened.arrival, trace === undefined ? request : traced(request, message, trace))
+  const remembered = trace === undefined ? request : traced(request, message, trace)
+  opened.reader.remember(opened.arrival, remembered, opened.identity)
   return verdict
 }
 

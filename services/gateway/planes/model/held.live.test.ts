@@ -65,14 +65,12 @@ async function textOf(call: ReturnType<typeof callOf>): Promise<string> {
   return text
 }
 
-const leave = () => {}
-
 test('a streamed call that waits for a person gets comments; any other waits without a head', () => {
-  const held = plane.keepAlive(callOf(true), 'ap-1', leave)
+  const held = plane.keepAlive(callOf(true), 'ap-1')
   assert.equal(held?.head.headers['content-type'], 'text/event-stream')
   const beat = held?.heartbeat()
   assert.equal(String(beat?.raw), ': waiting for approval\n\n')
-  assert.equal(plane.keepAlive(callOf(false), 'ap-1', leave), null)
+  assert.equal(plane.keepAlive(callOf(false), 'ap-1'), null)
 })
 
 test('once a wait has opened the stream, the answer goes on as events, refusals too', async () => {

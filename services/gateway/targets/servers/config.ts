@@ -25,7 +25,7 @@ export const serversBlock = defineBlock({
     upstreamsFile: Type.String({
       default: '',
       file: 'warning',
-      description: 'Registry (`{servers, bindings, agentWeb}`); takes precedence over `upstreams`.',
+      description: 'Registry (`{servers, bindings, agentWeb, agentClients}`); takes precedence over `upstreams`.',
     }),
     upstreams: Type.Record(Type.String({ pattern: SERVER_NAME }), Type.String({ minLength: 1, format: 'http-url' }), {
       default: {},
@@ -35,6 +35,11 @@ export const serversBlock = defineBlock({
       default: '',
       file: 'warning',
       description: 'Credential files `<credentialKey>.<suffix>`, re-read each reload.',
+    }),
+    refusals: Type.Enum(['result', 'error'], {
+      default: 'error',
+      description:
+        'How a refused `tools/call` is answered: `result` (a tool result with `isError`, which models read) or `error` (a JSON-RPC error). An Agent and the header `x-plat-refusals` may say otherwise.',
     }),
     tokenExchangeURL: Type.String({
       default: '',

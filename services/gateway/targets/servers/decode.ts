@@ -35,6 +35,9 @@ function misnamed(file: UpstreamsFile): string[] {
   for (const key of Object.keys(file.bindings)) {
     if (!BINDING_KEY.test(key)) out.push(`bindings[${key}]: must read <namespace>/<agent>/<server>`)
   }
+  for (const key of Object.keys(file.agentClients ?? {})) {
+    if (!SERVER_KEY.test(key)) out.push(`agentClients[${key}]: must read <namespace>/<agent>`)
+  }
   for (const [key, { allowedDomains = [], deniedDomains = [], browser }] of Object.entries(file.agentWeb)) {
     if (!SERVER_KEY.test(key)) out.push(`agentWeb[${key}]: must read <namespace>/<agent>`)
     const named = [...allowedDomains, ...deniedDomains, ...(browser?.allowedDomains ?? [])]

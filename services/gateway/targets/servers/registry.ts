@@ -50,6 +50,8 @@ export interface Registry {
   web(caller: Pick<Identity, 'namespace' | 'agent'>): AgentWeb | null
   /** Returns the browser access of an agent by the file, or null. */
   browser(caller: Pick<Identity, 'namespace' | 'agent'>): AgentBrowser | null
+  /** Returns how calls of an agent are answered by the file, or null. */
+  client(caller: Pick<Identity, 'namespace' | 'agent'>): AgentClient | null
   /** Authentication of all servers; those of gateway.json have none. */
   readonly auths: readonly UpstreamAuth[]
   /** Value of `plat_gateway_upstreams_configured`. */
@@ -60,6 +62,9 @@ export interface Registry {
 
 /** `agentWeb` of the file: `Agent.spec.web` (docs/spec/crds.md). */
 export type AgentWeb = UpstreamsFile['agentWeb'][string]
+
+/** `agentClients` of the file: `refusals` and `approvals` of `Agent.spec` (docs/spec/crds.md). */
+export type AgentClient = NonNullable<UpstreamsFile['agentClients']>[string]
 
 /** Allowed domains of `Agent.spec.browser` and denied ones of `Agent.spec.web` (docs/spec/crds.md). */
 export type AgentBrowser = Pick<AgentWeb, 'allowedDomains' | 'deniedDomains'>
@@ -74,7 +79,7 @@ export function buildRegistry(
   statics: Readonly<Record<string, string>>,
   builtins: readonly BuiltinServer[] = [],
 ): Registry {
-  const { servers, bindings, agentWeb } = file ?? emptyFile
+  const { servers, bindings, agentWeb, agentClients = {} } = file ?? emptyFile
   const entries = Object.entries(servers).map(([key, entry]) => ({ entry, upstream: upstreamOf(key, entry) }))
   return new NamedUpstreams({
     namespaces: namespacesOf(entries, bindings),
@@ -84,6 +89,7 @@ export function buildRegistry(
     builtins: new Map(builtins.map((server) => [server.name, builtinUpstream(server)])),
     agentWeb: new Map(Object.entries(agentWeb)),
     agentBrowser: new Map(Object.entries(agentWeb).map(([key, web]) => [key, browserOf(web)])),
+    agentClients: new Map(Object.entries(agentClients)),
   })
 }
 
@@ -127,6 +133,7 @@ interface Tables {
   /** By `<ns>/<agent>`. */
   readonly agentWeb: ReadonlyMap<string, AgentWeb>
   readonly agentBrowser: ReadonlyMap<string, AgentBrowser>
+  readonly agentClients: ReadonlyMap<string, AgentClient>
 }
 
 class NamedUpstreams implements Registry {
@@ -156,6 +163,11 @@ class NamedUpstreams implements Registry {
 
   browser({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>): AgentBrowser | null {
     return this.#tables.agentBrowser.get(`${namespace}/${agent}`) ?? null
+  }
+
+  client({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>): AgentClient | null {
+    const { agentClients } = this.#tables
+    return agentClients.size === 0 ? null : (agentClients.get(`${namespace}/${agent}`) ?? null)
   }
 
   resolve({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial {

@@ -29,8 +29,16 @@ export class TracedPlane implements Plane {
     return this.#plane.forward(call, head)
   }
 
-  keepAlive(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['keepAlive']> {
-    return this.#plane.keepAlive(call, approvalId, leave)
+  endsWork(arrival: RequestContext, parsed: Parsed | null): boolean {
+    return this.#plane.endsWork?.(arrival, parsed) === true
+  }
+
+  pause(call: Call<'identity'>, leave: () => void): number | null {
+    return this.#plane.pause?.(call, leave) ?? null
+  }
+
+  keepAlive(call: Call<'identity'>, approvalId: string): ReturnType<Plane['keepAlive']> {
+    return this.#plane.keepAlive(call, approvalId)
   }
 
   refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {

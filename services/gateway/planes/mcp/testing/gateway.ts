@@ -23,6 +23,8 @@ export interface PlaneSetup {
   readonly servers: Readonly<Record<string, Partial<McpUpstream> & { readonly url: string }>>
   readonly allows?: (tool: string) => boolean
   readonly options?: Partial<McpPlaneOptions>
+  /** Scopes of every session; default: all servers except `hidden`. */
+  readonly scopes?: readonly string[]
   /** Counts the bytes that calls retain. */
   readonly bytes?: SharedPool
 }
@@ -32,6 +34,7 @@ export async function startPlane({
   servers,
   allows = () => true,
   options = {},
+  scopes = SCOPES,
   bytes,
 }: PlaneSetup): Promise<PlaneUnderTest> {
   const clock = systemClock
@@ -41,6 +44,7 @@ export async function startPlane({
   const named = (name: string) => upstreamOf(name, servers[name])
   const plane = createMcpPlane({
     upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
+    clientOf: () => ({ refusals: 'error', answerAfterMs: 4_000 }),
     dialer,
     credentials: { of: () => NO_CREDENTIAL, renewed: async () => null },
     sealer: createSealer([randomBytes(32)], clock, ids),
@@ -61,7 +65,7 @@ export async function startPlane({
     matrix,
     authenticate: ({ wire }) => {
       const bearer = wire.headers.authorization?.replace('Bearer ', '')
-      return bearer === undefined ? noToken : identityOf(bearer)
+      return bearer === undefined ? noToken : identityOf(bearer, scopes)
     },
     ledgers: { of: () => memoryLedger(records) },
     auditFailurePolicy: 'closed',
@@ -97,7 +101,9 @@ const noToken = deny('unauthenticated', 'a token is required', {
   data: { challenge: 'Bearer realm="plat"', reason: 'missing' },
 })
 
-function identityOf(bearer: string): Identity {
+const SCOPES = ['tools:notes', 'tools:other', 'tools:everything', 'tools:fixture']
+
+function identityOf(bearer: string, scopes: readonly string[]): Identity {
   const [session = '', agent = 'tester'] = bearer.split(':').reverse()
   return {
     ...testIdentity,
@@ -105,7 +111,7 @@ function identityOf(bearer: string): Identity {
     agent,
     session,
     tier: 'tier-0',
-    scopes: new Set(['tools:notes', 'tools:other', 'tools:everything', 'tools:fixture']),
+    scopes: new Set(scopes),
     jti: `jti-${session}`,
     expiresAt: Number.MAX_SAFE_INTEGER,
     issuer: 'test',

@@ -18,7 +18,7 @@ import { AbandonedError, type UpstreamExchange, type UpstreamHead, wholeBodyDeni
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
 import { failure, unusable } from '../../wire/refusal.ts'
-import { errorMessage } from '../answer.ts'
+import { DENIAL_MEMBER, errorMessage } from '../answer.ts'
 import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from '../capabilities.ts'
 import type { McpFrame } from '../frames/frame.ts'
 import { InvalidResponseError, McpResponse } from '../frames/response.ts'
@@ -275,9 +275,18 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   /** Returns a response to relay. Removes unsupported capabilities from the response to a handshake or a discovery. */
   #final(frame: McpFrame, json: Uint8Array): McpFrame {
     const { upstream } = this.#context
+    if (this.#method === 'tools/call') return this.#toolResult(frame, json)
     if (this.#method !== 'initialize' && this.#method !== 'server/discover') return this.#seals.result(frame, json)
     const trimmed = trimAnnouncement(json, frame.value, spokenRevisions(upstream.protocolVersions))
     return trimmed === json ? frame : frame.withJson(trimmed)
+  }
+
+  /** Removes the member by which the gateway states a refusal: only the gateway may. */
+  #toolResult(frame: McpFrame, json: Uint8Array): McpFrame {
+    const meta = member(member(frame.value, 'result'), '_meta')
+    if (member(meta, DENIAL_MEMBER) === undefined) return this.#seals.result(frame, json)
+    const plain = withoutMembers(json, [['result', '_meta', DENIAL_MEMBER]])
+    return this.#seals.result(frame.withJson(plain), plain)
   }
 
   /**
