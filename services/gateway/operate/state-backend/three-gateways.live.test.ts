@@ -11,7 +11,7 @@ import { until } from '@plat/testkit/until'
 const REPLICAS = 3
 
 /** `npm run long -- -only approvals` sets more. */
-const ROUNDS = Number(process.env.PLAT_TEST_APPROVAL_ROUNDS ?? 5)
+const ROUNDS = Number(process.env.PLAT_TEST_APPROVAL_ROUNDS ?? 3)
 const CALLS_PER_REPLICA = 6
 const CALLS = REPLICAS * CALLS_PER_REPLICA
 
