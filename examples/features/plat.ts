@@ -120,7 +120,7 @@ export async function start(setup: Setup): Promise<Plat> {
   if (prices) await writeFile(path.join(dir, 'prices.json'), JSON.stringify(prices))
   const plat = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
   stack.defer(() => plat.stop())
-  for (const line of plat.refused()) console.error(line)
+  for (const line of (await plat.problems()).refused) console.error(line)
   return new Plat(dir, { ...plat.env }, stack.move())
 }
 

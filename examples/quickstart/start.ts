@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { CommandError, screen, startUp, tellRefused, terminal } from '@plat/cli'
+import { CommandError, reportProblems, screen, startUp, terminal } from '@plat/cli'
 import { type FlagTable, parseFlags } from '@plat/config'
 import { giveBackStartMemory, onShutdown } from '@plat/process'
 import { startModel } from './model/server.ts'
@@ -56,7 +56,7 @@ async function serve(values: {
   const plat = await startUp({ dir, listen, identityListen: rest['identity-listen'], log: 'file' })
   const servers = starting.move()
   for (const line of [...(await screen(plat)), ...commandsToTry(dir)]) console.log(line)
-  const still = tellRefused(plat, terminal)
+  const still = reportProblems(plat, terminal)
   return new Promise((resolve) => {
     onShutdown(async () => {
       still()

@@ -21,7 +21,7 @@ export {
 export { type AgentSessionSpec, isTerminal, SESSION_PHASES } from './kinds/sandbox/agentsession.ts'
 export { grantsOf } from './kinds/sandbox/scopes.ts'
 export type { TrustTierSpec } from './kinds/sandbox/trusttier.ts'
-export { type ParsedManifest, parseResource } from './manifest.ts'
+export { linesOf, type ParsedManifest, parseResource } from './manifest.ts'
 export { readManifestAside } from './manifest-aside.ts'
 export { createFileStore, type FileStore, type FileStoreOptions } from './store/file.ts'
 export { writeWhole } from './store/sidecar.ts'

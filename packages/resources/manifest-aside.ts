@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { systemClock } from '@plat/core'
 import type { Kind, Manifest } from './kinds/kinds.ts'
-import { MANIFEST_MAX_BYTES, readManifest, type TextProblem } from './manifest.ts'
+import { linesOf, MANIFEST_MAX_BYTES, readManifest, type TextProblem } from './manifest.ts'
 
 /** Longest text parsed synchronously, in characters; each thousand may take a millisecond. */
 const AT_ONCE_MAX_CHARS = 8 * 1024
@@ -17,17 +17,21 @@ export interface ReadManifest {
   readonly problems: readonly TextProblem[]
 }
 
-/** Request and response of the worker thread. */
-export interface ManifestQuestion {
-  readonly kind: Kind
-  readonly text: string
-}
+/** Requests of the worker thread: the object in a text (`ReadManifest`), or the lines of its fields (`number[]`). */
+export type ManifestQuestion =
+  | { readonly kind: Kind; readonly text: string }
+  | { readonly paths: readonly string[]; readonly text: string }
 
 /** Like `readManifest`, but a long text is parsed on a thread, with a deadline: the YAML parser cannot yield. */
-export function readManifestAside(kind: Kind, text: string): Promise<ReadManifest> {
-  if (text.length <= AT_ONCE_MAX_CHARS || text.length > MANIFEST_MAX_BYTES)
-    return Promise.resolve(readManifest(kind, text))
-  return thread.read({ kind, text })
+export async function readManifestAside(kind: Kind, text: string): Promise<ReadManifest> {
+  if (text.length <= AT_ONCE_MAX_CHARS || text.length > MANIFEST_MAX_BYTES) return readManifest(kind, text)
+  return (await thread.ask<ReadManifest>({ kind, text })) ?? UNREADABLE
+}
+
+/** Like `linesOf`, likewise. */
+export async function linesOfAside(text: string, paths: readonly string[]): Promise<readonly number[]> {
+  if (text.length <= AT_ONCE_MAX_CHARS) return linesOf(text, paths)
+  return (await thread.ask<readonly number[]>({ text, paths })) ?? paths.map(() => 1)
 }
 
 /** The parser thread of the process, which handles one text at a time. Started on demand. */
@@ -36,18 +40,19 @@ class ManifestThread {
   #last: Promise<unknown> = Promise.resolve()
   #cancelIdle: () => void = () => {}
 
-  read(question: ManifestQuestion): Promise<ReadManifest> {
-    const reading = this.#last.then(() => this.#read(question))
+  /** Returns null if there is no response within the deadline. */
+  ask<T>(question: ManifestQuestion): Promise<T | null> {
+    const reading = this.#last.then(() => this.#ask<T>(question))
     this.#last = reading
     return reading
   }
 
-  async #read(question: ManifestQuestion): Promise<ReadManifest> {
+  async #ask<T>(question: ManifestQuestion): Promise<T | null> {
     this.#cancelIdle()
     const worker = this.#worker ?? this.#start()
     // Keeps the process alive only while it parses.
     worker.ref()
-    const { promise, resolve } = Promise.withResolvers<ReadManifest | null>()
+    const { promise, resolve } = Promise.withResolvers<T | null>()
     const failed = () => resolve(null)
     const cancelDeadline = systemClock.after(READ_MS, failed)
     worker.once('message', resolve).once('error', failed).once('exit', failed)
@@ -58,7 +63,7 @@ class ManifestThread {
     worker.unref()
     if (read === null) await this.#end()
     else this.#cancelIdle = systemClock.after(IDLE_MS, () => void this.#end())
-    return read ?? UNREADABLE
+    return read
   }
 
   #start(): Worker {

@@ -1,6 +1,9 @@
 import { parentPort } from 'node:worker_threads'
-import { readManifest } from './manifest.ts'
+import { linesOf, readManifest } from './manifest.ts'
 import type { ManifestQuestion } from './manifest-aside.ts'
 
-/** Worker thread of `readManifestAside`. A thrown error ends it. */
-parentPort?.on('message', ({ kind, text }: ManifestQuestion) => parentPort?.postMessage(readManifest(kind, text)))
+/** Worker thread of `readManifestAside` and `linesOfAside`. A thrown error ends it. */
+parentPort?.on('message', (question: ManifestQuestion) => {
+  const { text } = question
+  parentPort?.postMessage('kind' in question ? readManifest(question.kind, text) : linesOf(text, question.paths))
+})

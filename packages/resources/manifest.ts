@@ -50,9 +50,19 @@ function failure(line: number, message: string): { object: null; problems: TextP
   return { object: null, problems: [{ line, path: '', message }] }
 }
 
-function located(problem: FieldProblem, { document, lines }: YamlText): TextProblem {
-  const at = offsetOf(document, problem.path)
-  return { line: at === null ? 1 : lines.linePos(at).line, path: problem.path, message: problemLine(problem) }
+function located(problem: FieldProblem, yaml: YamlText): TextProblem {
+  return { line: lineAt(yaml, problem.path), path: problem.path, message: problemLine(problem) }
+}
+
+/** Returns the line (from 1) of each field of a YAML or JSON text; a missing field has the line of its parent. */
+export function linesOf(text: string, paths: readonly string[]): number[] {
+  const yaml = readYaml(text)
+  return paths.map((path) => lineAt(yaml, path))
+}
+
+function lineAt({ document, lines }: YamlText, path: string): number {
+  const at = offsetOf(document, path)
+  return at === null ? 1 : lines.linePos(at).line
 }
 
 /** Pairs by key: searching a large map for each of many problems would be quadratic. */
@@ -70,8 +80,8 @@ function pairsOf(node: YAMLMap): ReadonlyMap<string, YAMLMap['items'][number]> {
 function offsetOf(document: YamlText['document'], path: string): number | null {
   let node: unknown = document?.contents
   let offset: number | null = null
-  for (const step of path.matchAll(/\[([^[\]]*)\]|([^.[\]]+)/g)) {
-    const name = step[1] ?? step[2] ?? ''
+  for (const step of path.matchAll(/\["((?:[^"\\]|\\.)*)"\]|\[([^[\]]*)\]|([^.[\]]+)/g)) {
+    const name = step[1] ?? step[2] ?? step[3] ?? ''
     if (isMap(node)) {
       const pair = pairsOf(node).get(name)
       if (pair === undefined) break

@@ -10,6 +10,7 @@ export {
   type Waiter,
 } from './group-commit.ts'
 export type { Journal, JournalEntry, OpenJournal } from './journal.ts'
+export { readJournalLine, writeJournalLine } from './journal-line.ts'
 export { fileJournals, type JournalSpec, type Journals } from './journals.ts'
 export { type Leadership, soleLeadership } from './leadership.ts'
 export { type Hold, type HoldItem, isShort, type Limits, type Overrun, type Short } from './limits/limits.ts'

@@ -97,10 +97,13 @@ test('budgets of resources are validated, enforced and shown, and refused ones h
       'the lowered cap',
     )
     await policy({ selector: { agents: ['assist*'] }, currency: 'EUR', perDay: 10 })
-    const line = /^BudgetPolicy default\/team currency: EUR, but the gateway counts in USD: nothing is converted/m
+    const line = /currency: EUR, but the gateway counts in USD: nothing is converted/
     const refused = await validate()
     assert.equal(refused.code, 3)
-    assert.match(refused.text, line)
+    assert.match(
+      refused.text,
+      /^budgetpolicies\/default\/team\.yaml:1: spec\.currency: EUR, but the gateway counts in USD: /m,
+    )
     await until(
       async () => (await refusal())?.includes('BudgetPolicy/default/team/refused') === true,
       'the budget of nothing',
@@ -108,13 +111,13 @@ test('budgets of resources are validated, enforced and shown, and refused ones h
     const key = { namespace: 'default', name: 'team' }
     const ready = async () => (await up.store.get('BudgetPolicy', key))?.status?.conditions?.[0]
     await until(async () => (await ready())?.status === 'False', 'the condition')
-    assert.match(`BudgetPolicy default/team ${(await ready())?.message}`, line)
+    assert.match((await ready())?.message ?? '', line)
 
     await policy({ perDay: 10 })
     await agent({ budget: { currency: 'EUR', perDayUSD: 5 } })
     assert.match(
       (await validate()).text,
-      /^Agent default\/assistant budget\.currency: EUR, but the gateway counts in USD/m,
+      /^agents\/default\/assistant\.yaml:1: spec\.budget\.currency: EUR, but the gateway counts in USD/m,
     )
     await until(async () => (await refusal())?.includes('unknown_route') === true, 'the route of the agent gone')
   } finally {

@@ -83,12 +83,12 @@ test('plat up presents Secrets of .plat/secrets and exchanged tokens to servers,
   }
 
   const missing =
-    'MCPServer default/notes auth.secretRef: no Secret default/notes/token: calls of this server are refused'
-  assert.deepEqual(up.refused(), [missing])
+    'mcpservers/default/notes.yaml:1: spec.auth.secretRef: no Secret default/notes/token: calls of this server are refused'
+  assert.deepEqual((await up.problems()).refused, [missing])
   assert.equal(await called('notes'), 'upstream_credential')
   await put('.plat/secrets/default/notes/token', 'a-secret\n')
   await until(async () => (await called('notes')) === 'Bearer a-secret', 'the Secret to be shown')
-  await until(() => up.refused().length === 0, 'nothing to be refused')
+  await until(async () => (await up.problems()).refused.length === 0, 'nothing to be refused')
 
   const shown = await called('reports')
   const claims = JSON.parse(Buffer.from(shown.split('.')[1] ?? '', 'base64url').toString())

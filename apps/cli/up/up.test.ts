@@ -1,24 +1,37 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { TestClock } from '@plat/core'
-import { tellRefused } from './up.ts'
+import { type Problems, reportProblems } from './problems.ts'
 
-test('the terminal of a running plat says once what is refused, and once that it is mended', () => {
+test('a running plat reports a problem once when it appears, and once when it is fixed', async () => {
   const clock = new TestClock()
-  const said: string[] = []
-  let refused = ['known from the start']
-  const stop = tellRefused(
-    { refused: () => refused },
-    { out: () => assert.fail('it is no answer'), err: (text) => said.push(text) },
+  const lines: string[] = []
+  let problems: Problems = { refused: ['known from the start'], warnings: [] }
+  const stop = reportProblems(
+    { problems: async () => problems },
+    { out: () => assert.fail('a problem is printed on stderr'), err: (text) => lines.push(text) },
     clock,
   )
-  clock.advance(1000)
-  assert.deepEqual(said, [])
-  refused = ['a.yaml:1: wrong']
-  clock.advance(3000)
-  assert.deepEqual(said, ['refused, and denied until fixed: a.yaml:1: wrong', 'fixed: known from the start'])
-  refused = []
+  const pass = async () => {
+    clock.advance(1000)
+    await setImmediate()
+  }
+  await pass()
+  assert.deepEqual(lines, [])
+  problems = { refused: ['a.yaml:1: wrong'], warnings: ['b.yaml:2: no server is named "x"'] }
+  await pass()
+  await pass()
+  assert.deepEqual(lines.splice(0), [
+    'refused, and denied until fixed: a.yaml:1: wrong',
+    'warning: b.yaml:2: no server is named "x"',
+    'fixed: known from the start',
+  ])
+  problems = { refused: [], warnings: [] }
+  await pass()
+  assert.deepEqual(lines.splice(0), ['fixed: a.yaml:1: wrong', 'fixed: b.yaml:2: no server is named "x"'])
   stop()
-  clock.advance(3000)
-  assert.equal(said.length, 2)
+  problems = { refused: ['after the end'], warnings: [] }
+  await pass()
+  assert.deepEqual(lines, [])
 })

@@ -20,6 +20,7 @@ import {
 } from '../shared/home.ts'
 import { CommandError, type Output } from '../shared/output.ts'
 import { openKubectl } from './kubectl.ts'
+import { createProblemFinder, type Problems, reportProblems } from './problems.ts'
 import { gatewayKeys } from './up-config.ts'
 
 export interface UpOptions {
@@ -37,8 +38,8 @@ export interface Up {
   readonly home: PlatFolder
   readonly env: HomeEnv
   readonly store: ResourceStore
-  /** One line for each refused resource; agents that depend on it are denied. */
-  refused(): readonly string[]
+  /** Returns what is refused or probably not meant, as of now. */
+  problems(): Promise<Problems>
   stop(): Promise<void>
 }
 
@@ -99,7 +100,9 @@ async function startParts(context: {
   undo.push(() => render.stop())
 
   await writePrivate(home.gatewayConfig, `${JSON.stringify(keys, null, 2)}\n`)
-  const gateway = await startServing({ home, options, store, undo, clock, ids, log: logTo('gateway'), ...tokens })
+  const config = loadedConfig(home)
+  const using = { clock, ids, log: logTo('gateway') }
+  const gateway = await startServing({ home, config, options, store, undo, ...using, ...tokens })
 
   const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
   undo.push(() => status.stop())
@@ -112,12 +115,13 @@ async function startParts(context: {
     PLAT_IDENTITY_URL: identity.url,
   }
   await writeHomeEnv(home, env)
-  return { home, env, store, refused: () => render.refused(), stop }
+  return { home, env, store, problems: createProblemFinder({ home, store, render, config }), stop }
 }
 
 /** Starts the gateway, and serves its resource API a second time for kubectl. */
 async function startServing(given: {
   readonly home: PlatFolder
+  readonly config: GatewayConfig
   readonly options: UpOptions
   readonly store: FileStore
   readonly undo: (() => Promise<void> | void)[]
@@ -126,9 +130,9 @@ async function startServing(given: {
   readonly log: Log
   readonly PLAT_ADMIN_TOKEN: string
 }): Promise<Gateway> {
-  const { home, options, store, undo, clock, ids, log, PLAT_ADMIN_TOKEN } = given
+  const { home, config, options, store, undo, clock, ids, log, PLAT_ADMIN_TOKEN } = given
   const gateway = await startGateway({
-    config: loadedConfig(home),
+    config,
     env: { PLAT_ADMIN_TOKEN },
     build: buildInfo('gateway'),
     log,
@@ -195,7 +199,7 @@ function portTaken(error: unknown, options: UpOptions): unknown {
 export async function up(options: UpOptions, output: Output): Promise<number> {
   const running = await startUp(options)
   for (const line of await screen(running)) output.out(line)
-  const still = tellRefused(running, output)
+  const still = reportProblems(running, output)
   return new Promise((resolve) => {
     onShutdown(async () => {
       still()
@@ -206,26 +210,12 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
   })
 }
 
-/** How often changes of refused resources are reported, in milliseconds. */
-const TELL_EVERY_MS = 1000
-
-/** Reports resources that are refused, or fixed, while plat runs. Returns a function that stops it. */
-export function tellRefused(running: Pick<Up, 'refused'>, output: Output, clock: Clock = systemClock): () => void {
-  let known = new Set(running.refused())
-  return clock.every(TELL_EVERY_MS, () => {
-    const now = new Set(running.refused())
-    for (const line of now) if (!known.has(line)) output.err(`refused, and denied until fixed: ${line}`)
-    for (const line of known) if (!now.has(line)) output.err(`fixed: ${line}`)
-    known = now
-  })
-}
-
-/** The start screen: addresses, governed resources and refused ones. */
+/** The start screen: addresses, governed resources and their problems. */
 export async function screen(running: Up): Promise<string[]> {
+  const { refused, warnings } = await running.problems()
   const count = async (kind: 'Agent' | 'MCPServer' | 'ToolPolicy') => (await running.store.list(kind, {})).items
   const name = (items: readonly { metadata: { namespace?: string | undefined; name: string } }[]) =>
     items.map((item) => `${item.metadata.namespace}/${item.metadata.name}`).join(', ') || 'none'
-  const refused = running.refused()
   return [
     'plat is up.',
     '',
@@ -239,6 +229,11 @@ export async function screen(running: Up): Promise<string[]> {
     `  agents       ${name(await count('Agent'))}`,
     `  MCP servers  ${name(await count('MCPServer'))}`,
     `  policies     ${name(await count('ToolPolicy'))}`,
-    ...(refused.length > 0 ? ['', '  refused, and denied until fixed:', ...refused.map((line) => `    ${line}`)] : []),
+    ...listed('refused, and denied until fixed:', refused),
+    ...listed('warnings:', warnings),
   ]
+}
+
+function listed(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', `  ${title}`, ...lines.map((line) => `    ${line}`)]
 }

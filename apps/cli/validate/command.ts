@@ -9,12 +9,14 @@ export function addValidate(plat: Command): void {
     .argument('[dir]', 'holds resources/ and, if you like, gateway.json', '.')
     .summary('check the resources of a directory before they are in force')
     .description(
-      'Prints what plat up would refuse of the resources of a directory, one line each, and starts nothing. ' +
-        'Resources that are too large for a cluster cause a warning. ' +
+      'Prints what plat up would refuse of a directory, one line each with file, line and field, and starts nothing. ' +
+        'Warnings name what is accepted and probably not meant: rules that match nothing, missing secrets and prices, ' +
+        'resources that are too large for a cluster. ' +
         'Exit codes: 0 valid, 3 something is refused.',
     )
-    .action(async (dir: string) => {
+    .option('--strict', 'warnings are errors')
+    .action(async (dir: string, { strict = false }: { strict?: boolean }) => {
       const { validateResources } = await import('./validate.ts')
-      await exitWith(validateResources({ dir }, terminal))
+      await exitWith(validateResources({ dir, strict }, terminal))
     })
 }

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Clock, canonicalJson, type Ids, rfc3339, systemIds } from '@plat/core'
 import { writeYaml } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES } from '../manifest.ts'
+import { linesOfAside } from '../manifest-aside.ts'
 import { isStatus, validate, validateStatus, withDefaults } from '../validate.ts'
 import { History } from './history.ts'
 import { sameManifest } from './same.ts'
@@ -42,6 +43,11 @@ export interface FileStore extends ResourceStore {
   problems(): readonly string[]
   /** Polls the folder now. */
   check(): Promise<void>
+  /**
+   * Returns the place of each field of an object: `agents/default/x.yaml:4`. A missing field has the line of its parent; of a file that
+   * cannot be read every line is 1.
+   */
+  locate(kind: Kind, key: Key, fields: readonly string[]): Promise<readonly string[]>
 }
 
 /** Creates a store over YAML files that people edit; the folder is polled each second and before every operation. */
@@ -106,6 +112,13 @@ class YamlFiles implements FileStore {
 
   close(): void {
     this.#stopPolling()
+  }
+
+  async locate(kind: Kind, key: Key, fields: readonly string[]): Promise<readonly string[]> {
+    const path = pathOf(kind, key)
+    const text = await readFile(join(this.#dir, path), 'utf8').catch(() => '')
+    const lines = await linesOfAside(text, fields)
+    return lines.map((line) => `${path}:${line}`)
   }
 
   async get<K extends Kind>(kind: K, key: Key): Promise<Resource<K> | null> {

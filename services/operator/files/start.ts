@@ -40,6 +40,8 @@ export interface Render {
   refused(): readonly string[]
   /** One line for everything that is in force here and would not be on Kubernetes. */
   outgrown(): readonly string[]
+  /** The resources that were rendered last; another object after each rendering. */
+  declared(): Declared
 }
 
 /**
@@ -50,7 +52,7 @@ export interface Render {
 export async function startRender(options: RenderOptions): Promise<Render> {
   const { store, log, clock } = options
   const stopping = new AbortController()
-  let last: Rendered = { refused: [], outgrown: [], servers: [], referenced: '' }
+  let last: Rendered = { refused: [], outgrown: [], declared: nothingDeclared(options.currency), referenced: '' }
   /** Renderings come one after the other, whether those before succeeded or not. */
   let rendering: Promise<void> = Promise.resolve()
   const renderAgain = () => {
@@ -62,7 +64,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
   }
   const look = async () => {
     try {
-      const seen = textOf(await readReferenced(last.servers, options))
+      const seen = textOf(await readReferenced(last.declared.servers, options))
       if (seen !== last.referenced) await renderAgain()
     } catch (error) {
       log.error({ error: String(error) }, 'rendering failed; the previous output stays')
@@ -99,6 +101,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
   return {
     refused: () => [...(store.problems?.() ?? []), ...last.refused],
     outgrown: () => last.outgrown,
+    declared: () => last.declared,
     async stop() {
       stopping.abort()
       stopLooking()
@@ -110,9 +113,14 @@ export async function startRender(options: RenderOptions): Promise<Render> {
 interface Rendered {
   readonly refused: readonly string[]
   readonly outgrown: readonly string[]
-  readonly servers: Declared['servers']
+  readonly declared: Declared
   /** References of the servers at the last rendering. */
   readonly referenced: string
+}
+
+function nothingDeclared(currency: string): Declared {
+  const none = { agents: [], servers: [], policies: [], budgets: [], memory: [], sovereignty: [], tiers: [] }
+  return { ...none, cedar: null, home: null, currency, bundles: { texts: new Map(), withheld: new Map() } }
 }
 
 /** Lines that were not there before are logged. */
@@ -148,7 +156,7 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
   for (const line of refused) if (!before.refused.includes(line)) log.error({ refused: line }, 'resource refused')
   for (const line of outgrown)
     if (!before.outgrown.includes(line)) log.warn({ outgrown: line }, 'too large for a cluster')
-  return { refused, outgrown, servers, referenced: textOf(referenced) }
+  return { refused, outgrown, declared, referenced: textOf(referenced) }
 }
 
 function textOf({ secrets, bundles }: Referenced): string {

@@ -5,6 +5,7 @@ import { keyOf } from '../render/declared.ts'
 import { droppedTools, tiersByName } from '../render/limits/provider-tools.ts'
 import { pinsOf, policyPins } from '../render/pins.ts'
 import { sovereigntyInForce } from '../render/sovereignty.ts'
+import { partsOfLine } from '../validate/problem.ts'
 import { type Condition, type Finding, withFindings } from './conditions.ts'
 import { observed, type PinReport, pinnedFinding } from './pinned.ts'
 import { reliedOnByAgent, reliedOnByServer, sovereignFinding } from './sovereign.ts'
@@ -107,12 +108,6 @@ export class Statuses {
     if (why.length > 0) return { type: 'Ready', status: 'False', reason: 'Refused', message: why.join('; ') }
     return { type: 'Ready', status: 'True', reason: 'InForce', message: '' }
   }
-}
-
-/** Splits `<Kind> <namespace>/<name> <path>: <why>`. */
-function partsOfLine(line: string): { readonly object: string; readonly why: string } {
-  const end = line.indexOf(' ', line.indexOf(' ') + 1)
-  return { object: line.slice(0, end), why: line.slice(end + 1) }
 }
 
 /** Whether the TrustTier lets an Agent have every provider-hosted tool that it lists (docs/spec/crds.md). */

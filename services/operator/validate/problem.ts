@@ -22,6 +22,12 @@ export function problemLine(object: Manifest, problem: Problem): string {
   return `${object.kind} ${keyOf(object)} ${problem.path}: ${problem.why}`.toWellFormed()
 }
 
+/** Splits what `problemLine` wrote into `<Kind> <namespace>/<name>` and `<path>: <why>`. */
+export function partsOfLine(line: string): { readonly object: string; readonly why: string } {
+  const end = line.indexOf(' ', line.indexOf(' ') + 1)
+  return { object: line.slice(0, end), why: line.slice(end + 1) }
+}
+
 /** Whether an object is left out because a file of all namespaces would otherwise be too large. */
 export function shareProblems(object: Manifest, { oversized }: Pick<Declared, 'oversized'>): Problem[] {
   const file = oversized?.get(objectKeyOf(object))

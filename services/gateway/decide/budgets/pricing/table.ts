@@ -13,6 +13,8 @@ export class PriceTable {
   readonly sandbox: SandboxPrice | null
   /** Keys of model prices. */
   readonly modelKeys: readonly string[]
+  /** Keys of tool prices. */
+  readonly toolKeys: readonly string[]
   readonly #models: GlobTable<ModelPrice>
   /** Whether any price is scoped to a route or an upstream. */
   readonly #isScoped: boolean
@@ -29,6 +31,7 @@ export class PriceTable {
     this.currency = from.currency
     this.sandbox = from.sandbox ?? null
     this.modelKeys = from.models.map(([key]) => key)
+    this.toolKeys = from.tools.map(([key]) => key)
     this.#models = new GlobTable(from.models)
     this.#isScoped = this.modelKeys.some((key) => key.includes('#'))
     this.#tools = new GlobTable(from.tools)
