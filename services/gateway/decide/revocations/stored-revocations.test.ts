@@ -175,6 +175,6 @@ test('when the disk fails the error is reported, and the entry is in force all t
 })
 
 test('a journal with an event of another version does not open', async () => {
-  assert.throws(() => decodeEvent({ t: 'extended', until: 'tomorrow' }), /not known in this version/)
+  assert.throws(() => decodeEvent({ t: 'extended', until: 'tomorrow' }), /not known to this version/)
   assert.throws(() => decodeEvent({ t: 'revoked', revocation: { id: 'r', target: {}, createdAt: 'x' } }), /not known/)
 })

@@ -171,7 +171,7 @@ test('opening a journal with an event of another version fails', () => {
     { t: 'kept', account: { ...ada }, sealed: {} },
     null,
   ]) {
-    assert.throws(() => decodeEvent(event), /not known in this version/)
+    assert.throws(() => decodeEvent(event), /not known to this version/)
   }
 })
 
