@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { Holders } from './holders.ts'
 import { type PoolBound, poolsOf, SharedPool, watchedPool } from './shared-pool.ts'
 import { type PoolRow, poolTable } from './table.ts'
 
@@ -28,6 +29,23 @@ test('a pool never exceeds its limits, and forgets callers that hold nothing', (
       assert.deepEqual([pool.used, pool.callers], [0, 0])
     }),
   )
+})
+
+test('callers without units are kept only as long as there are few', () => {
+  const holders = new Holders(10)
+  for (let n = 0; n < 1_000; n++) {
+    holders.change(`caller-${n}`, 2)
+    assert.equal(holders.unitsOf(`caller-${n}`), 2)
+    holders.change(`caller-${n}`, -3)
+    assert.deepEqual([holders.unitsOf(`caller-${n}`), holders.size], [0, 0])
+    assert.ok(holders.kept <= 65, `${holders.kept} are kept`)
+  }
+  for (let n = 0; n < 200; n++) holders.change(`caller-${n}`, 1)
+  for (let n = 0; n < 100; n++) holders.change(`caller-${n}`, -1)
+  assert.deepEqual([holders.size, holders.unitsOf('caller-5'), holders.unitsOf('caller-150')], [100, 0, 1])
+  assert.ok(holders.kept <= 200)
+  for (let n = 0; n < 200; n++) holders.change(`caller-${n}`, 1)
+  assert.deepEqual([holders.size, holders.unitsOf('caller-5'), holders.unitsOf('caller-150')], [200, 1, 2])
 })
 
 test('a narrower caller has a share within that of a wider one, and a refusal changes neither', () => {

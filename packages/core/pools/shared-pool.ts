@@ -1,3 +1,4 @@
+import { Holders } from './holders.ts'
 import { type PoolName, type PoolOf, type PoolRow, type PoolService, poolTable } from './table.ts'
 
 /** The limit that a refused caller reached: its share, or the total of the pool. */
@@ -30,25 +31,20 @@ export interface SharedPoolOptions {
 /** Holder of units: one caller name, or one for each share of the pool, the wider first. */
 export type PoolCaller = string | readonly string[]
 
-/** Units of one caller; an object, so that a change needs one look-up. */
-interface Holding {
-  units: number
-}
-
 /**
  * Counts how much of a bounded resource each caller holds. It stores numbers only: the resource and its lifetime belong to the owner of the pool. A
- * caller that holds nothing has no entry.
+ * caller that holds nothing is soon forgotten.
  */
 export class SharedPool {
   readonly total: number
-  readonly #levels: readonly { readonly max: number; readonly held: Map<string, Holding> }[]
+  readonly #levels: readonly Holders[]
   readonly #onRefused: SharedPoolOptions['onRefused']
   #used = 0
 
   constructor({ name, total, shares, onRefused }: SharedPoolOptions) {
     const row: PoolRow = poolTable[name]
     this.total = total ?? row.total
-    this.#levels = (shares ?? row.shares.map(({ max }) => max)).map((max) => ({ max, held: new Map() }))
+    this.#levels = (shares ?? row.shares.map(({ max }) => max)).map((max) => new Holders(max))
     this.#onRefused = onRefused
   }
 
@@ -59,12 +55,12 @@ export class SharedPool {
 
   /** Number of callers that hold units, each counted with its wider ones. */
   get callers(): number {
-    return this.#levels.reduce((sum, { held }) => sum + held.size, 0)
+    return this.#levels.reduce((sum, { size }) => sum + size, 0)
   }
 
   /** Returns the units of one caller; `level` 1 for the narrower of two. */
   usedBy(caller: string, level = 0): number {
-    return this.#levels[level]?.held.get(caller)?.units ?? 0
+    return this.#levels[level]?.unitsOf(caller) ?? 0
   }
 
   /** Acquires units. Returns null, or the limit reached; then nothing has changed. */
@@ -78,8 +74,8 @@ export class SharedPool {
   /** Returns the limit that `acquire` would report now, or null. */
   boundFor(caller: PoolCaller, units = 1): PoolBound | null {
     for (let level = 0; level < this.#levels.length; level++) {
-      const share = this.#levels[level]
-      if (share !== undefined && this.usedBy(nameAt(caller, level), level) + units > share.max) return 'share'
+      const holders = this.#levels[level]
+      if (holders !== undefined && holders.unitsOf(nameAt(caller, level)) + units > holders.max) return 'share'
     }
     return this.#used + units > this.total ? 'total' : null
   }
@@ -96,15 +92,7 @@ export class SharedPool {
 
   #change(caller: PoolCaller, units: number): void {
     for (let level = 0; level < this.#levels.length; level++) {
-      const held = this.#levels[level]?.held
-      const name = nameAt(caller, level)
-      const holding = held?.get(name)
-      if (holding === undefined) {
-        if (units > 0) held?.set(name, { units })
-        continue
-      }
-      holding.units += units
-      if (holding.units <= 0) held?.delete(name)
+      this.#levels[level]?.change(nameAt(caller, level), units)
     }
     this.#used += units
   }

@@ -1,10 +1,10 @@
 import { type Clock, NOWHERE, reasonOf, type SharedPool } from '@plat/core'
 import {
   type AbortReason,
-  agentOf,
   type Body,
   type Call,
   type CallSignal,
+  callingAgentOf,
   type Denial,
   deny,
   type ErrorCode,
@@ -73,7 +73,7 @@ export class GatewayRequest implements RequestContext {
   retainIn(pool: SharedPool | null, identity: Identity): void {
     if (pool === null) return
     this.#pool = pool
-    this.#agent = agentOf(identity)
+    this.#agent = callingAgentOf(identity)
   }
 
   retain(bytes: number): boolean {
