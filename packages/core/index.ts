@@ -21,6 +21,8 @@ export {
   MAX_NUMBER_BYTES,
   MESSAGE_LIMITS,
   parseStrict,
+  readStrict,
+  type StrictJson,
   skipSpace,
   skipString,
 } from './json/check.ts'

@@ -89,19 +89,32 @@ export function checkJson(bytes: Uint8Array, options?: JsonOptions): void {
   }
 }
 
-/**
- * Returns the value of JSON that passes `checkJson`. `JSON.parse` checks the grammar, so that only the additional rules are checked here.
- * Throws JsonError.
- */
+/** JSON that passes `checkJson`. */
+export interface StrictJson {
+  readonly value: unknown
+  /** The bytes as text. */
+  readonly text: string
+}
+
+/** Returns the value of JSON that passes `checkJson`. Throws JsonError. */
 export function parseStrict(input: Uint8Array | string, options?: JsonOptions): unknown {
+  return readStrict(input, options).value
+}
+
+/**
+ * Returns the value of JSON that passes `checkJson`, with its text. `JSON.parse` checks the grammar, so that only the additional rules are
+ * checked here. Throws JsonError.
+ */
+export function readStrict(input: Uint8Array | string, options?: JsonOptions): StrictJson {
   const bytes = typeof input === 'string' ? Buffer.from(input) : input
   try {
     const found = isUtf8(bytes) ? uncomparedNames(bytes, options) : NOT_STRICT
     if (found !== NOT_STRICT) {
-      const value: unknown = JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
-      if (found === null) return value
+      const text = typeof input === 'string' ? input : textOf(bytes, 0, bytes.length)
+      const value: unknown = JSON.parse(text)
+      if (found === null) return { value, text }
       const read = isExact(input) ? value : JSON.parse(textOf(bytes, 0, bytes.length))
-      if (found === countMembers(read)) return value
+      if (found === countMembers(read)) return { value, text }
     }
   } catch {
     // Not JSON: the scan below finds the error and its offset.

@@ -22,6 +22,8 @@ export interface Frame {
   readonly value: unknown
   /** The bytes as received, including framing; null when the frame was changed, so that the plane encodes `value`. */
   readonly raw: Uint8Array | null
+  /** `raw` as a string if its bytes are ASCII and the string exists already; then it need not be decoded for the response. */
+  readonly ascii?: string | null
   /** Requests of the upstream to the caller in this frame; absent in most planes. */
   readonly messages?: readonly Message[]
 }

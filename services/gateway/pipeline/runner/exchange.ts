@@ -6,8 +6,8 @@ import type { Head, WireRequest } from '../../call/index.ts'
 export interface Sink {
   /** True once the status and headers were written. */
   readonly headSent: boolean
-  /** Writes a whole response at once, with its length. */
-  reply(head: Head, overheadMs: number, body: Uint8Array): void
+  /** Writes a whole response at once, with its length. `ascii` is the body as a string if it is ASCII and the string exists. */
+  reply(head: Head, overheadMs: number, body: Uint8Array, ascii?: string | null): void
   /** Opens a streamed response. The head is sent with the first write, or at once if `flush` is set. */
   open(head: Head, overheadMs: number, flush: boolean): void
   /** Returns a promise if the caller's buffer is full; it resolves when there is room, or the caller has left. */
@@ -53,11 +53,11 @@ export class ResponseSink implements Sink {
     response.on('error', ignore)
   }
 
-  reply(head: Head, overheadMs: number, body: Uint8Array): void {
+  reply(head: Head, overheadMs: number, body: Uint8Array, ascii: string | null = null): void {
     this.#head(head, overheadMs, BODILESS.has(head.status) ? null : body.byteLength)
     if (body.byteLength > ONE_WRITE_BYTES) this.#sendLarge(body)
     // Node writes head and body together if both are strings; `latin1` maps each byte to one character.
-    else this.#response.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'), 'latin1')
+    else this.#response.end(ascii ?? latin1Of(body), 'latin1')
   }
 
   /** Writes a large body. The call has ended, so the socket's timeout, which restarts with each write, disconnects a stalled caller. */
@@ -128,6 +128,10 @@ export class ResponseSink implements Sink {
     if (length !== null) fields.push('content-length', String(length))
     this.#response.writeHead(status, fields)
   }
+}
+
+function latin1Of({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
 }
 
 /** Returns a chunk with its framing in one buffer (RFC 9112, section 7.1). */

@@ -49,6 +49,8 @@ class Relay {
   /** True for an event stream, whose batches are written as they arrive. Otherwise the first batch waits, in case it is the whole body. */
   #streamed: boolean
   #waiting: Uint8Array = nothing
+  /** `#waiting` as a string, if that is known. */
+  #ascii: string | null = null
   /** The final frame was written: clients may disconnect after it, before the upstream ends its stream. */
   #finalSent = false
   /** Source of batches; null when the response is complete already. */
@@ -162,12 +164,13 @@ class Relay {
     const bytes = join(this.#waiting, encodeFrames(this.#plane, frames))
     if (last && !call.sink.headSent) {
       call.bytesDown += bytes.byteLength
-      call.sink.reply(this.#reply.head, this.#overhead(), bytes)
+      call.sink.reply(this.#reply.head, this.#overhead(), bytes, bytes === this.#waiting ? this.#ascii : null)
       return this.#delivered
     }
     if (!last && !this.#streamed) {
       this.#streamed = true
       this.#waiting = bytes
+      this.#ascii = frames.length === 1 ? (frames[0]?.ascii ?? null) : null
       return null
     }
     this.#waiting = nothing

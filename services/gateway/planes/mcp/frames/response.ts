@@ -5,7 +5,8 @@ import {
   type JsonObject,
   MESSAGE_LIMITS,
   parseLossless,
-  parseStrict,
+  readStrict,
+  type StrictJson,
 } from '@plat/core'
 import { UpstreamError } from '../../../call/index.ts'
 import { eventData } from '../../wire/sse.ts'
@@ -50,21 +51,21 @@ export class McpResponse {
 
   /** Returns the frame of a body with a success status, which must be the response. */
   body(json: Uint8Array): McpFrame {
-    const value = parsed(json)
-    if (kindOf(value) !== 'response') throw new InvalidResponseError('a request or a notification as a JSON response')
-    this.#checkResponse(json, value)
-    return McpFrame.body('final', json, value)
+    const { message, text } = parsed(json)
+    if (kindOf(message) !== 'response') throw new InvalidResponseError('a request or a notification as a JSON response')
+    this.#checkResponse(json, message)
+    return McpFrame.body('final', json, { value: message, text })
   }
 
   /** Returns the frame of a body with an error status. Its error has no id if the server could not read it (JSON-RPC 2.0, section 5). */
   errorBody(json: Uint8Array): McpFrame {
-    const value = parsed(json)
-    if (kindOf(value) !== 'response' || value.error === undefined)
+    const { message, text } = parsed(json)
+    if (kindOf(message) !== 'response' || message.error === undefined)
       throw new InvalidResponseError('an error status without a JSON-RPC error')
-    checkError(value.error)
-    const { id } = value
+    checkError(message.error)
+    const { id } = message
     if (id !== undefined && id !== null && !this.#isExpectedId(json, id)) throw new InvalidResponseError(OTHER_ID)
-    return McpFrame.body('error', json, value)
+    return McpFrame.body('error', json, { value: message, text })
   }
 
   /** Returns the frame of one event of a stream; its role is that of its message. */
@@ -72,7 +73,7 @@ export class McpResponse {
     const data = eventData(raw)
     // An event with empty data has an id from which to resume, and no message.
     if (data === null || data.length === 0) return McpFrame.event('progress', { raw, json: null }, undefined)
-    const value = parsed(data)
+    const value = parsed(data).message
     const kind = kindOf(value)
     if (kind === 'response') this.#checkResponse(data, value)
     // Since revision 2026-07-28 a server requests input in its result, and streams contain no requests.
@@ -106,17 +107,23 @@ export class McpResponse {
 
 const OTHER_ID = 'a response that is not for this request'
 
-function parsed(json: Uint8Array): JsonObject {
-  const value = strictValue(json)
+/** A message with its text. */
+interface ParsedMessage {
+  readonly message: JsonObject
+  readonly text: string
+}
+
+function parsed(json: Uint8Array): ParsedMessage {
+  const { value, text } = strictJson(json)
   // Arrays are batches, which no supported revision has.
   if (!isObject(value)) throw new InvalidResponseError('a message that is not a JSON object')
   if (value.jsonrpc !== '2.0') throw new InvalidResponseError('a message that is not JSON-RPC 2.0')
-  return value
+  return { message: value, text }
 }
 
-function strictValue(json: Uint8Array): unknown {
+function strictJson(json: Uint8Array): StrictJson {
   try {
-    return parseStrict(json, MESSAGE_LIMITS)
+    return readStrict(json, MESSAGE_LIMITS)
   } catch (error) {
     if (error instanceof JsonError)
       throw new InvalidResponseError(`a message that is not strict JSON: ${error.message}`)
