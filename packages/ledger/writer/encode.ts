@@ -93,12 +93,33 @@ const MEMBERS: ReadonlySet<string> = new Set(Object.keys(inOrder({ kind: 'gap' }
  * Takes half the time when every string is flat: a single one composed with `+` makes `JSON.stringify` use its slow path for the whole record.
  */
 export function encodeRecord(rec: Rec, stamp: Stamp): string {
+  const known = knownOf(rec.kind)
+  let at = 0
   for (const name in rec) {
     // Nearly every record is written directly, because its stringified form is canonical.
-    if (!MEMBERS.has(name) || !isCanonical(rec[name], 1)) return checkedSize(generalText(rec, stamp))
+    if (!isMember(name, known, at++) || !isCanonical(rec[name], 1)) return checkedSize(generalText(rec, stamp))
   }
   const text = JSON.stringify(inOrder(rec, stamp))
   return checkedSize(text.includes(LONE_SURROGATE) ? generalText(rec, stamp) : text)
+}
+
+/** Members of the last records of each kind, in the order of their literal: nearly all records of a kind have the same. */
+const knownNames = new Map<Rec['kind'], string[]>()
+
+function knownOf(kind: Rec['kind']): string[] {
+  const known = knownNames.get(kind)
+  if (known !== undefined) return known
+  const made: string[] = []
+  knownNames.set(kind, made)
+  return made
+}
+
+/** Returns whether the line format has this member. One that is the same as in the last record needs no look-up. */
+function isMember(name: string, known: string[], at: number): boolean {
+  if (known[at] === name) return true
+  if (!MEMBERS.has(name)) return false
+  known[at] = name
+  return true
 }
 
 /** Records of these kinds contain signatures, which may exceed the string limit and must not be cut. */
