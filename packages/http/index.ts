@@ -18,7 +18,14 @@ export type { Lookup } from './dial/name-lookups.ts'
 export type { AddressPolicy, Purpose } from './dial/purpose.ts'
 export { joinedBundles, type TrustOptions } from './dial/trust.ts'
 export { type ListenAddress, parseAddress } from './serve/address.ts'
-export { type BodyAccount, type BodyFault, type BodySource, type ReadBodyOptions, readBody } from './serve/body.ts'
+export {
+  type BodyAccount,
+  type BodyFault,
+  type BodySource,
+  collectBody,
+  type ReadBodyOptions,
+  readBody,
+} from './serve/body.ts'
 export { peerFlags, peerProblems } from './serve/connections/flags.ts'
 export type { PeerOptions } from './serve/connections/limit.ts'
 export { peerOf } from './serve/connections/peers.ts'

@@ -40,15 +40,31 @@ const MIN_AVERAGE_CHUNK_BYTES = 16
  * returned without a copy; an incomplete one holds at most twice its bytes. After a fault the rest of the request is discarded.
  */
 export function readBody(source: BodySource, options: ReadBodyOptions): Promise<Uint8Array | BodyFault> {
+  return new Promise((resolve) => collectBody(source, options, resolve))
+}
+
+/** Reads a body as `readBody` does, without a promise. `onResult` is called once, at once for a body that is refused by its head. */
+export function collectBody(
+  source: BodySource,
+  options: ReadBodyOptions,
+  onResult: (result: Uint8Array | BodyFault) => void,
+): void {
+  const refused = headRefusal(source, options)
+  if (refused !== null) {
+    onResult(fault(refused))
+    return
+  }
+  const collector = new Collector(source, options, onResult)
+  if (!(source instanceof Request && source.hand(collector))) follow(source, collector)
+}
+
+/** Returns why no byte of a body is read, or null. */
+function headRefusal(source: BodySource, options: ReadBodyOptions): BodyFault['why'] | null {
   const headers = source.headers ?? options.headers ?? {}
   const coding = headers['content-encoding']
-  if (coding !== undefined && coding !== 'identity') return Promise.resolve(fault('encoding'))
-  if (Number(headers['content-length'] ?? 0) > options.maxBytes) return Promise.resolve(fault('too_large'))
-  if (source.destroyed) return Promise.resolve(fault('aborted'))
-  return new Promise((resolve) => {
-    const collector = new Collector(source, options, resolve)
-    if (!(source instanceof Request && source.hand(collector))) follow(source, collector)
-  })
+  if (coding !== undefined && coding !== 'identity') return 'encoding'
+  if (Number(headers['content-length'] ?? 0) > options.maxBytes) return 'too_large'
+  return source.destroyed ? 'aborted' : null
 }
 
 /** Bytes that `joinedBody` collects before it passes them on. */

@@ -23,7 +23,7 @@ export interface WireRequest {
   readonly path: string
   /** Query without `?`; empty when there is none. */
   readonly query: string
-  /** Lower-case names. Authentication removes `authorization`, `dpop`, `cookie` and `proxy-authorization`. */
+  /** Lower-case names. Authentication sets `authorization`, `dpop`, `cookie` and `proxy-authorization` to undefined. */
   headers: IncomingHttpHeaders
   /** The unread body; the plane reads it within its limits. */
   readonly body: Readable

@@ -230,16 +230,15 @@ class TokenAuthenticator implements Authenticator {
   }
 }
 
-/** Copies the other headers: an object with deleted members takes three times the memory and is slower to read. */
-function stripCredentials(wire: WireRequest): void {
-  const rest: WireRequest['headers'] = {}
-  for (const name in wire.headers) if (!isSecret(name)) rest[name] = wire.headers[name]
-  wire.headers = rest
+/**
+ * Empties the headers with credentials. They are not deleted: an object with deleted members takes three times the memory and is slower to
+ * read, and a copy takes a third of a microsecond.
+ */
+function stripCredentials({ headers, body }: WireRequest): void {
+  if (headers.authorization !== undefined) headers.authorization = undefined
+  if (headers.dpop !== undefined) headers.dpop = undefined
+  if (headers.cookie !== undefined) headers.cookie = undefined
+  if (headers['proxy-authorization'] !== undefined) headers['proxy-authorization'] = undefined
   // A body is the request of `node:http`, which has the headers too.
-  if ('headers' in wire.body) wire.body.headers = rest
-}
-
-/** Header names are interned, so four comparisons cost less than a lookup. */
-function isSecret(header: string): boolean {
-  return header === 'authorization' || header === 'dpop' || header === 'cookie' || header === 'proxy-authorization'
+  if ('headers' in body && body.headers !== headers) body.headers = headers
 }

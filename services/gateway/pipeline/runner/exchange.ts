@@ -145,18 +145,32 @@ function chunkOf(head: string, bytes: Uint8Array): Uint8Array {
 
 /** Returns the request as the planes see it: path and query separate, percent-encoding unchanged. */
 export function wireOf(request: IncomingMessage): WireRequest {
-  const url = request.url ?? '/'
-  const mark = url.indexOf('?')
-  const { remoteAddress = '', remotePort = 0 } = request.socket
-  return {
-    method: request.method ?? 'GET',
-    path: mark < 0 ? url : url.slice(0, mark),
-    query: mark < 0 ? '' : url.slice(mark + 1),
-    headers: request.headers,
-    body: request,
-    remote: `${remoteAddress}:${remotePort}`,
-    note: undefined,
-    trace: undefined,
+  return new HttpWire(request)
+}
+
+class HttpWire implements WireRequest {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  headers: IncomingMessage['headers']
+  readonly body: IncomingMessage
+  note: WireRequest['note'] = undefined
+  trace: WireRequest['trace'] = undefined
+
+  constructor(request: IncomingMessage) {
+    const url = request.url ?? '/'
+    const mark = url.indexOf('?')
+    this.method = request.method ?? 'GET'
+    this.path = mark < 0 ? url : url.slice(0, mark)
+    this.query = mark < 0 ? '' : url.slice(mark + 1)
+    this.headers = request.headers
+    this.body = request
+  }
+
+  /** Composed on demand: only failures of authentication are logged with it. */
+  get remote(): string {
+    const { remoteAddress = '', remotePort = 0 } = this.body.socket
+    return `${remoteAddress}:${remotePort}`
   }
 }
 

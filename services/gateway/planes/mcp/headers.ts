@@ -131,12 +131,17 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
     'content-type': kind === 'listen' || kind === 'end' ? undefined : 'application/json',
     'mcp-protocol-version': saysVersion ? revision : undefined,
     'mcp-method': modern ? method : undefined,
-    'mcp-name': modern && name !== null ? encodeMirrored(name) : undefined,
+    'mcp-name': modern && name !== null ? mirroredName(headers, name) : undefined,
     'mcp-session-id': modern ? undefined : session?.id,
     'last-event-id': modern || lastEvent === null ? undefined : inUtf8(lastEvent.id),
   }
   if (modern) copyParameters(headers, upstream)
   return upstream
+}
+
+/** Returns the header value for a name. Most requests have the name itself as their header, which is then a valid value. */
+function mirroredName(headers: IncomingHttpHeaders, name: string): string {
+  return headers['mcp-name'] === name && !name.startsWith('=?base64?') ? name : encodeMirrored(name)
 }
 
 /** Encodes an event id as UTF-8 in a header value (WHATWG HTML, "Server-sent events"). */

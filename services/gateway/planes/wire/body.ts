@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type BodyFault, readBody } from '@plat/http'
+import { type BodyFault, collectBody } from '@plat/http'
 import { OVERLOAD_RETRY_MS } from '@plat/process'
 import { type Denial, deny, type RequestContext } from '../../call/index.ts'
 import { isJsonType } from './headers.ts'
@@ -21,14 +21,23 @@ export function useJsonBytes<T>(
 ): Denial | Promise<T | Denial> {
   const { wire } = arrival
   if (!isJsonType(wire.headers)) return deny('unsupported_media_type', 'Content-Type must be application/json')
-  const reading = readBody(wire.body, {
+  const options = {
     maxBytes: limits.maxBodyBytes,
     timeoutMs: limits.bodyReadTimeoutMs,
     clock: limits.clock,
     headers: wire.headers,
     account: arrival,
+  }
+  // One promise for both steps: `use` runs as soon as the body is complete.
+  return new Promise((resolve, reject) => {
+    collectBody(wire.body, options, (read) => {
+      try {
+        resolve(read instanceof Uint8Array ? use(read) : bodyDenial(read, limits))
+      } catch (error) {
+        reject(error)
+      }
+    })
   })
-  return reading.then((read) => (read instanceof Uint8Array ? use(read) : bodyDenial(read, limits)))
 }
 
 function bodyDenial(fault: BodyFault, limits: BodyLimits): Denial {

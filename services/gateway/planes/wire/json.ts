@@ -3,7 +3,11 @@ import { type Denial, deny } from '../../call/index.ts'
 
 /** Returns a member of an object; undefined for other values. */
 export function member(value: unknown, name: string): unknown {
-  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+  if (!isObject(value)) return undefined
+  const found = value[name]
+  // JSON has no functions, and all that objects inherit are functions, except `__proto__`.
+  if (typeof found !== 'function' && name !== '__proto__') return found
+  return Object.hasOwn(value, name) ? found : undefined
 }
 
 /** Parses JSON; returns undefined when it is invalid. */

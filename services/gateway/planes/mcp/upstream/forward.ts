@@ -1,5 +1,5 @@
 import { withoutMembers } from '@plat/core'
-import type { RequestHeaders } from '@plat/http'
+import type { BodyAccount, RequestHeaders } from '@plat/http'
 import {
   type Call,
   type Credential,
@@ -14,7 +14,14 @@ import {
   UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
-import { AbandonedError, type UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
+import {
+  AbandonedError,
+  type BodyDeadline,
+  type UpstreamExchange,
+  type UpstreamHead,
+  type WholeBodyLimits,
+  wholeBodyDenial,
+} from '../../wire/exchange.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
 import { failure, unusable } from '../../wire/refusal.ts'
@@ -53,7 +60,7 @@ export interface McpForward {
  * Sends one request upstream and returns its response in frames. Unchanged bytes are forwarded as received, in both directions. Never
  * forwarded: the caller's credentials, cookies and `x-plat-*` headers, and the upstream's cookies and challenges.
  */
-export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
+export class Forwarding implements EventListenerObject, EventGate<McpFrame>, WholeBodyLimits {
   readonly #forwarder: Forwarder
   readonly #context: McpForward
   readonly #seals: ReplySeals
@@ -103,7 +110,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
         const replyHead = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
         return { kind: 'frames', head: replyHead, attempts, frames: new EventFrames(exchange, this) }
       }
-      const whole = exchange.readAll({ maxBytes: MAX_ANSWER_BYTES, account: call, deadline: this.#deadline })
+      const whole = exchange.readAll(this)
       const bytes = whole instanceof Promise ? await whole : whole
       if (!(bytes instanceof Uint8Array)) return this.#giveUp(wholeBodyDenial(call.server, bytes))
       const frames = this.#bodyFrames(head, bytes)
@@ -117,7 +124,15 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     }
   }
 
-  get #deadline() {
+  get maxBytes(): number {
+    return MAX_ANSWER_BYTES
+  }
+
+  get account(): BodyAccount {
+    return this.#context.call
+  }
+
+  get deadline(): BodyDeadline {
     const { clock, upstreamTimeoutMs } = this.#forwarder
     return { clock, ms: timeoutOf(this.#context.upstream, upstreamTimeoutMs) }
   }
