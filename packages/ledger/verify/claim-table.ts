@@ -58,10 +58,16 @@ export class ClaimTable {
     if (root !== null) this.#hashes.write(root, 2 * HASH_BYTES * row + HASH_BYTES, 'hex')
   }
 
-  /** Yields the claims that bind exactly `size` records, in the order of `add`. Caller must read by increasing size. */
-  *bySize(size: number): Generator<Claim> {
+  /** Returns the claims that bind exactly `size` records, in the order of `add`. Caller must read by increasing size. */
+  bySize(size: number): Iterable<Claim> {
     this.#order ??= this.#sorted()
-    for (let row = this.#order[this.#next]; row !== undefined; row = this.#order[this.#next]) {
+    const row = this.#order[this.#next]
+    // Nearly every record: no generator is created.
+    return row === undefined || (this.#sizes[row] ?? 0) > size ? NO_CLAIMS : this.#upTo(size, this.#order)
+  }
+
+  *#upTo(size: number, order: Uint32Array): Generator<Claim> {
+    for (let row = order[this.#next]; row !== undefined; row = order[this.#next]) {
       const rowSize = this.#sizes[row] ?? 0
       if (rowSize > size) return
       this.#next++
@@ -110,6 +116,8 @@ export class ClaimTable {
     this.#hashes = Buffer.concat([this.#hashes, Buffer.alloc(length)])
   }
 }
+
+const NO_CLAIMS: readonly Claim[] = []
 
 function copied<T extends { set(from: T): void }>(from: T, to: T): T {
   to.set(from)
