@@ -37,8 +37,8 @@ export const mint: BenchCase = {
 }
 
 const headers = { authorization: `Bearer ${BROKER_TOKEN}`, 'content-type': 'application/json' }
-const asked = { ...NAME, user: 'alice', scopes: ['tools:notes', 'model'], tier: 'tier-0', ttlSeconds: 900 }
-const request = postBytes('/v1/token', headers, JSON.stringify(asked))
+const fields = { ...NAME, user: 'alice', scopes: ['tools:notes', 'model'], tier: 'tier-0', ttlSeconds: 900 }
+const request = postBytes('/v1/token', headers, JSON.stringify(fields))
 
 const mintTraffic: Traffic = {
   request: () => request,

@@ -17,10 +17,10 @@ export const stages: BenchCase = {
       const direct = await keep(startOwn(dir, 'upstream.ts'))
       const at = `${direct.url}/mcp`
       const plain = await keep(startGateway(`${dir}/plain`, keys, at))
-      const asked = await keep(startGateway(`${dir}/watched`, keys, at, { watched: 'asked' }))
+      const requesting = await keep(startGateway(`${dir}/watched`, keys, at, { watched: 'asked' }))
       const held = await keep(startGateway(`${dir}/held`, keys, at, { watched: 'held' }))
       const target = (server: Server): Target => ({ server, traffic })
-      return cpuPerRequest({ plain: target(plain), asked: target(asked), held: target(held) }, effort)
+      return cpuPerRequest({ plain: target(plain), asked: target(requesting), held: target(held) }, effort)
     })
     const figure = (what: string, name: 'asked' | 'held') =>
       row({

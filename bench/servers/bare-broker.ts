@@ -29,16 +29,16 @@ function issue(claims: object): string {
   return `${input}.${sign(null, Buffer.from(input), key).toString('base64url')}`
 }
 
-function mint(asked: unknown): string {
+function mint(request: unknown): string {
   const now = Math.floor(Date.now() / 1000)
   const jti = randomUUID()
-  const token = issue({ ...Object(asked), iss: 'bare', aud: 'plat-gateway', iat: now, nbf: now, exp: now + 900, jti })
+  const token = issue({ ...Object(request), iss: 'bare', aud: 'plat-gateway', iat: now, nbf: now, exp: now + 900, jti })
   return JSON.stringify({ token, expiresAt: new Date((now + 900) * 1000).toISOString(), jti, tokenType: 'Bearer' })
 }
 
-function check(asked: unknown): string {
+function check(request: unknown): string {
   return JSON.stringify(
-    verified(typeof asked === 'object' && asked !== null && 'token' in asked ? String(asked.token) : ''),
+    verified(typeof request === 'object' && request !== null && 'token' in request ? String(request.token) : ''),
   )
 }
 

@@ -17,9 +17,9 @@ const stream = await openai.chat.completions.create({
   messages: [{ role: 'user', content: 'hello' }],
   stream: true,
 })
-let said = ''
-for await (const chunk of stream) said += chunk.choices[0]?.delta.content ?? ''
-tell('the model says', said)
+let text = ''
+for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
+tell('the model says', text)
 
 const notes = await server('notes')
 await notes.callTool({ name: 'add_note', arguments: { name: 'draft', text: 'Not needed.' } })
@@ -43,10 +43,10 @@ async function server(name: string): Promise<Client> {
 
 /** Deletes a note if policy and people let it; goes on where they do not. */
 async function remove(name: string): Promise<void> {
-  let told = false
+  let isReported = false
   const asking = (approvalId: string | null) => {
-    if (!told) tell(`deletes ${name}`, `waits for approval ${approvalId}`)
-    told = true
+    if (!isReported) tell(`deletes ${name}`, `waits for approval ${approvalId}`)
+    isReported = true
   }
   try {
     await untilApproved(() => notes.callTool({ name: 'delete_note', arguments: { name } }), {

@@ -188,11 +188,11 @@ class Walk {
 
   #file(onMissing: NonNullable<Node['file']>, file: string, path: string): void {
     if (this.#exists(file)) return
-    const shown = JSON.stringify(file)
+    const text = JSON.stringify(file)
     const message =
       onMissing === 'fails closed'
-        ? `no readable file ${shown} yet; every call is denied until there is one`
-        : `no readable file ${shown}`
+        ? `no readable file ${text} yet; every call is denied until there is one`
+        : `no readable file ${text}`
     const severity = onMissing === 'error' ? 'error' : 'warning'
     this.problems.push({ path, message, severity, kind: 'missing_file' })
   }

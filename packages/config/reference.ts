@@ -13,18 +13,18 @@ export function jsonSchema(node: Node, title: string): object {
 }
 
 function publicNode(node: Node): Record<string, unknown> {
-  const shown: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(node)) if (!OWN_NOTES.has(name)) shown[name] = value
-  if (node.items !== undefined) shown.items = publicNode(node.items)
-  if (node.patternProperties !== undefined) shown.patternProperties = publicMembers(node.patternProperties)
-  if (node.format === 'http-url') shown.format = 'uri'
-  if (node.built === false) Object.assign(shown, { deprecated: true, $comment: 'Not built yet in this version.' })
-  if (node.properties === undefined) return shown
+  const result: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(node)) if (!OWN_NOTES.has(name)) result[name] = value
+  if (node.items !== undefined) result.items = publicNode(node.items)
+  if (node.patternProperties !== undefined) result.patternProperties = publicMembers(node.patternProperties)
+  if (node.format === 'http-url') result.format = 'uri'
+  if (node.built === false) Object.assign(result, { deprecated: true, $comment: 'Not built yet in this version.' })
+  if (node.properties === undefined) return result
   const { properties } = node
   const required = (node.required ?? []).filter((key) => properties[key]?.default === undefined)
-  if (required.length > 0) shown.required = required
-  shown.properties = publicMembers(properties)
-  return shown
+  if (required.length > 0) result.required = required
+  result.properties = publicMembers(properties)
+  return result
 }
 
 function publicMembers(members: Readonly<Record<string, Node>>): Record<string, unknown> {

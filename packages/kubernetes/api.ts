@@ -97,7 +97,7 @@ export class KubernetesApi {
       const {
         status,
         bytes,
-        headers: answered,
+        headers: responseHeaders,
       } = await dialer.fetchBytes(url, 'kubernetes', {
         ...trust,
         method,
@@ -108,7 +108,7 @@ export class KubernetesApi {
         timeoutMs: requestMs,
       })
       this.#options.onAnswer?.(method, status)
-      if (status < 200 || status > 299) throw refusal(status, bytes, answered['retry-after'])
+      if (status < 200 || status > 299) throw refusal(status, bytes, responseHeaders['retry-after'])
       return { status, body: objectOf(bytes) }
     } catch (error) {
       if (error instanceof KubernetesApiError) throw error
@@ -143,9 +143,9 @@ export class KubernetesApi {
         pauseTimeoutMs: silenceMs,
       }
       feed.sending = client.send(request, {
-        onHead: (status, answered) => {
+        onHead: (status, responseHeaders) => {
           this.#options.onAnswer?.('WATCH', status)
-          feed.head(status, answered['retry-after'])
+          feed.head(status, responseHeaders['retry-after'])
         },
         onData: (bytes) => feed.data(bytes),
         onEnd: () => feed.end(null),

@@ -112,10 +112,10 @@ export function readRawLine(buffer: Buffer, start: number, end: number): RawLine
 /** SHA-256 over the domain and the bytes from `"prev"` on: the domain overwrites the hash, so nothing is copied. */
 function bodyHash(buffer: Buffer, start: number, end: number): string {
   const from = start + BODY_START - DOMAIN.length
-  const kept = buffer.toString('latin1', from, from + DOMAIN.length)
+  const before = buffer.toString('latin1', from, from + DOMAIN.length)
   put(buffer, from, DOMAIN)
   const digest = hash('sha256', buffer.subarray(from, end), 'hex')
-  buffer.write(kept, from, 'latin1')
+  buffer.write(before, from, 'latin1')
   return digest
 }
 

@@ -57,19 +57,19 @@ export async function scanLines(source: ReadAt, options: ScanOptions): Promise<R
 
 async function scanInto(buffer: Buffer, source: ReadAt, options: ScanOptions): Promise<Rest> {
   let position = options.from ?? 0
-  let kept = 0
+  let length = 0
   let lines = 0
   const slices = new Slices()
   for (;;) {
-    const count = await source.read(buffer.subarray(kept, kept + CHUNK_BYTES), position)
+    const count = await source.read(buffer.subarray(length, length + CHUNK_BYTES), position)
     if (count === 0) break
     if (slices.isOver) await slices.next()
-    const end = kept + count
+    const end = length + count
     // A search of the whole buffer would pass over all of its unused memory after each short read.
     const filled = buffer.subarray(0, end)
-    const base = position - kept
+    const base = position - length
     let start = 0
-    for (let lf = filled.indexOf(LF, kept); lf !== -1; lf = filled.indexOf(LF, start)) {
+    for (let lf = filled.indexOf(LF, length); lf !== -1; lf = filled.indexOf(LF, start)) {
       if (!options.onLine(buffer, start, lf, base + start)) {
         return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: false }
       }
@@ -77,10 +77,10 @@ async function scanInto(buffer: Buffer, source: ReadAt, options: ScanOptions): P
       if (++lines % LINES_AT_ONCE === 0 && slices.isOver) await slices.next()
     }
     position += count
-    kept = end - start
-    if (kept > MAX_LINE_BYTES) return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: true }
+    length = end - start
+    if (length > MAX_LINE_BYTES) return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: true }
     buffer.copyWithin(0, start, end)
     options.onProgress?.(position)
   }
-  return { offset: position - kept, tail: Buffer.from(buffer.subarray(0, kept)), stopped: false, tooLong: false }
+  return { offset: position - length, tail: Buffer.from(buffer.subarray(0, length)), stopped: false, tooLong: false }
 }

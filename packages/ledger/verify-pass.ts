@@ -46,7 +46,7 @@ export interface PassParts {
   readonly trust: Trust | null
   /** Keys of transparency logs; null when none was given. */
   readonly logKeys: readonly PublicKey[] | null
-  readonly kept: readonly Claim[]
+  readonly claims: readonly Claim[]
   readonly strict: boolean
   /** Records after the last signature are not a finding: the ledger may be in use. */
   readonly mayGrow?: boolean
@@ -75,15 +75,15 @@ export class Pass {
   ledgerId: string | null = null
   bytes = 0
 
-  constructor({ trust, logKeys, kept, strict, mayGrow = false }: PassParts) {
+  constructor({ trust, logKeys, claims, strict, mayGrow = false }: PassParts) {
     this.trust = trust
     this.#logKeys = logKeys
-    this.keptSize = kept.reduce((largest, { size }) => Math.max(largest, size), 0)
-    this.#keptSource = kept.find(({ size }) => size === this.keptSize)?.source ?? KEPT
+    this.keptSize = claims.reduce((largest, { size }) => Math.max(largest, size), 0)
+    this.#keptSource = claims.find(({ size }) => size === this.keptSize)?.source ?? KEPT
     this.strict = strict
     this.#mayGrow = mayGrow
-    this.tree = strict || kept.some(({ head }) => head === null) ? new MerkleTree() : null
-    for (const claim of kept) this.#claims.add(claim)
+    this.tree = strict || claims.some(({ head }) => head === null) ? new MerkleTree() : null
+    for (const claim of claims) this.#claims.add(claim)
   }
 
   /** Collects a record of the first pass that may be a checkpoint or an anchor. */
@@ -146,9 +146,11 @@ export class Pass {
 
   /** Compares the claims that end with this record with the actual records. */
   #compare(line: RawLine): ChainProblem | null {
-    for (const { ledgerId, head, root, seq, signed, isAnchor, source: kept } of this.#claims.bySize(line.seq + 1)) {
+    for (const { ledgerId, head, root, seq, signed, isAnchor, source: claimSource } of this.#claims.bySize(
+      line.seq + 1,
+    )) {
       const what = isAnchor ? 'anchor' : 'checkpoint'
-      const source = seq === null ? (kept ?? KEPT) : `the ${what} in record ${seq}`
+      const source = seq === null ? (claimSource ?? KEPT) : `the ${what} in record ${seq}`
       if (ledgerId !== this.ledgerId) return { kind: 'forked', what: `${source} is of another ledger, ${ledgerId}` }
       const same =
         (head === null || head === line.hash) && (this.tree === null || root === null || root === this.tree.root())

@@ -265,7 +265,7 @@ test('repair keeps the valid records and every other byte, and the chain continu
   bytes[offset + 200] = (bytes[offset + 200] ?? 0) ^ 1
   writeFileSync(path, bytes)
   const repaired = await repairLedger({ path, clock: systemClock, ids: systemIds(systemClock) })
-  assert.equal(repaired.kept, 50)
+  assert.equal(repaired.entries, 50)
   assert.equal(repaired.aside?.file, `${path}.damaged-50`)
   assert.deepEqual(readFileSync(`${path}.damaged-50`), bytes.subarray(offset))
   assert.equal((await verifyLedger(path, { strict: true })).exitCode, 0)

@@ -44,10 +44,10 @@ export async function verifyLedger(path: string | readonly string[], options: Ve
   const beside = options.beside === true ? await readBeside(paths.at(-1) ?? '', options) : NOTHING_BESIDE
   const trust = await readTrust({ ...options, ...beside.key })
   const given = options.checkpoint === undefined ? [] : await readKept(options.checkpoint, trust)
-  const kept = [...given, ...beside.claims(trust)]
+  const claims = [...given, ...beside.claims(trust)]
   const logKeys = options.logKey === undefined ? null : await readKeys(options.logKey)
   const progress = await progressOver(paths, options)
-  const pass = new Pass({ trust, logKeys, kept, strict: options.strict === true, mayGrow: beside.key !== null })
+  const pass = new Pass({ trust, logKeys, claims, strict: options.strict === true, mayGrow: beside.key !== null })
   for (const one of paths) await collect(one, pass)
   for (const one of paths) {
     const followed = await follow(one, pass, progress)

@@ -39,10 +39,10 @@ export function licenseMeter(registry: LicenseGauges): (standing: Standing) => v
   const state = registry.gauge('plat_license_state')
   const daysLeft = registry.gauge('plat_license_days_left')
   const nodeLimit = registry.gauge('plat_license_node_limit')
-  let shown = ''
+  let previous = ''
   return (standing) => {
-    if (shown !== standing.edition) state.clear()
-    shown = standing.edition
+    if (previous !== standing.edition) state.clear()
+    previous = standing.edition
     for (const one of STATES) state.set({ edition: standing.edition, state: one }, one === standing.state ? 1 : 0)
     if (standing.daysLeft === null) daysLeft.clear()
     else daysLeft.set({}, standing.daysLeft)

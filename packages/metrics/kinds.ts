@@ -40,7 +40,7 @@ class GaugeCell extends NumberCell {
     this.#read = read
   }
 
-  get shown(): number {
+  get displayed(): number {
     return this.#read === null ? this.value : this.#read()
   }
 }
@@ -68,8 +68,8 @@ export class GaugeFamily extends Family<GaugeCell> {
     return new GaugeCell()
   }
 
-  protected print({ shown }: GaugeCell, text: string): string {
-    return line(this.row.name, text, shown)
+  protected print({ displayed }: GaugeCell, text: string): string {
+    return line(this.row.name, text, displayed)
   }
 }
 

@@ -104,9 +104,9 @@ export class Overload implements OverloadState {
     const active = this.#memory.active || this.#delay.active
     if (active === this.active) return
     this.active = active
-    const shown = { memoryPercent: Math.round(this.#memory.last * 100), delayMs: Math.round(this.#delay.last) }
-    if (active) this.#log.warn(shown, 'overloaded: new work is refused')
-    else this.#log.info(shown, 'no longer overloaded: new work is accepted')
+    const load = { memoryPercent: Math.round(this.#memory.last * 100), delayMs: Math.round(this.#delay.last) }
+    if (active) this.#log.warn(load, 'overloaded: new work is refused')
+    else this.#log.info(load, 'no longer overloaded: new work is accepted')
   }
 
   /** Returns whether garbage was collected now. */

@@ -39,7 +39,7 @@ export interface TestAgentSetup {
   /** Answers posts in place of the SDK, for what no honest agent sends; false: it did not. */
   readonly instead?: (request: Reached, response: ServerResponse) => boolean
   /** Called with the text of each message while the agent handles it, before its message or its task's result. */
-  readonly work?: (said: string) => Promise<void>
+  readonly work?: (text: string) => Promise<void>
 }
 
 /** Starts it on a free port of loopback. What it does is said by the text of a message; see `AgentInstruction`. */
@@ -129,16 +129,16 @@ function cardAt(url: string): object {
  */
 class AgentInstruction implements AgentExecutor {
   readonly #waiting = new Map<string, () => void>()
-  readonly #work: (said: string) => Promise<void>
+  readonly #work: (text: string) => Promise<void>
 
-  constructor(work: (said: string) => Promise<void>) {
+  constructor(work: (text: string) => Promise<void>) {
     this.#work = work
   }
 
   async execute({ taskId, contextId, userMessage }: RequestContext, bus: ExecutionEventBus): Promise<void> {
-    const said = textOf(userMessage)
-    if (said.startsWith('hello')) {
-      await this.#work(said)
+    const text = textOf(userMessage)
+    if (text.startsWith('hello')) {
+      await this.#work(text)
       bus.publish(AgentEvent.message(messageOf(contextId, '', 'hello yourself')))
       return
     }
@@ -153,12 +153,12 @@ class AgentInstruction implements AgentExecutor {
         }),
       )
     status(TaskState.TASK_STATE_WORKING)
-    if (said === 'wait') {
+    if (text === 'wait') {
       await new Promise<void>((resolve) => this.#waiting.set(taskId, resolve))
       return status(TaskState.TASK_STATE_CANCELED)
     }
-    await this.#work(said)
-    for (const [index, part] of said
+    await this.#work(text)
+    for (const [index, part] of text
       .replace(/^work /, '')
       .split('|')
       .entries())
@@ -209,13 +209,13 @@ function partOf(value: string): Message['parts'][number] {
 let messages = 0
 
 /** A message of one text. */
-export function messageOf(contextId: string, taskId: string, said: string, metadata?: object): Message {
+export function messageOf(contextId: string, taskId: string, text: string, metadata?: object): Message {
   return {
     messageId: `message-${++messages}`,
     contextId,
     taskId,
     role: Role.ROLE_USER,
-    parts: [partOf(said)],
+    parts: [partOf(text)],
     metadata: metadata === undefined ? undefined : { ...metadata },
     extensions: [],
     referenceTaskIds: [],

@@ -91,10 +91,10 @@ export async function startGatewayProcess({
     await rm(dir, { recursive: true, force: true })
   }
   try {
-    const said = linesOf(child)
-    const url = await said.url
+    const lines = linesOf(child)
+    const url = await lines.url
     const ledger = async () => wholeLines(join(dir, 'audit.jsonl'))
-    const { complaints } = said
+    const { complaints } = lines
     const { pid = 0 } = child
     const token = issuer.token({ scope })
     return { url, token, issuer, pid, complaints: () => complaints, ledger, kill: () => end('SIGKILL'), close }
@@ -116,7 +116,7 @@ function linesOf({ stdout, stderr }: { stdout: Readable; stderr: Readable }) {
   const complain = (line: string) => {
     if (complaints.length < MAX_COMPLAINTS) complaints.push(line)
   }
-  const said: string[] = []
+  const lines: string[] = []
   let listening = false
   const url = new Promise<string>((resolve, reject) => {
     createInterface({ input: stderr }).on('line', complain)
@@ -124,13 +124,13 @@ function linesOf({ stdout, stderr }: { stdout: Readable; stderr: Readable }) {
       .on('line', (line) => {
         if (line.startsWith('{"level":"error"')) complain(line)
         if (listening) return
-        said.push(line)
+        lines.push(line)
         const found = /"url":"(http:[^"]+)".*"the gateway is listening"/.exec(line)?.[1]
         if (found === undefined) return
         listening = true
         resolve(found)
       })
-      .on('close', () => reject(new Error(`the gateway did not start:\n${[...said, ...complaints].join('\n')}`)))
+      .on('close', () => reject(new Error(`the gateway did not start:\n${[...lines, ...complaints].join('\n')}`)))
   })
   return { url, complaints }
 }

@@ -37,11 +37,11 @@ export async function freePort(): Promise<number> {
     const port = nextPort
     nextPort = port + 1 < LAST_PORT ? port + 1 : FIRST_PORT
     const probe = createServer().listen(port, '127.0.0.1')
-    const taken = await once(probe, 'listening').then(
+    const isUsed = await once(probe, 'listening').then(
       () => false,
       () => true,
     )
-    if (taken) continue
+    if (isUsed) continue
     probe.close()
     await once(probe, 'close')
     return port

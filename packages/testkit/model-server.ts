@@ -110,12 +110,12 @@ async function stream(answer: ModelReply, requested: ModelPrompt, response: Serv
     )
   }
   const bytes = Buffer.from(chunks.join(''))
-  const kept = bytes.subarray(0, answer.diesAfter ?? bytes.length)
-  const parts = answer.split === undefined ? chunks.map((event) => Buffer.from(event)) : splitInto(kept, answer.split)
+  const prefix = bytes.subarray(0, answer.diesAfter ?? bytes.length)
+  const parts = answer.split === undefined ? chunks.map((event) => Buffer.from(event)) : splitInto(prefix, answer.split)
   let sent = 0
   for (const part of parts) {
-    if (response.destroyed || sent >= kept.length) break
-    response.write(part.subarray(0, kept.length - sent))
+    if (response.destroyed || sent >= prefix.length) break
+    response.write(part.subarray(0, prefix.length - sent))
     sent += part.length
     await new Promise((resolve) => setImmediate(resolve))
   }

@@ -151,9 +151,9 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     token: string | PresentedToken,
     audience = this.#options.audience,
   ): VerificationResult<C> | Promise<VerificationResult<C>> {
-    const shown = typeof token === 'string' ? new PresentedToken(token) : token
-    if (audience !== this.#options.audience) return this.#verifyNew(shown.text, audience, null)
-    return this.#recall(shown) ?? this.#verifyNew(shown.text, audience, shown)
+    const presented = typeof token === 'string' ? new PresentedToken(token) : token
+    if (audience !== this.#options.audience) return this.#verifyNew(presented.text, audience, null)
+    return this.#recall(presented) ?? this.#verifyNew(presented.text, audience, presented)
   }
 
   trustedKeys(): number {
@@ -189,7 +189,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   #verifyNew(
     token: string,
     audience: string | null,
-    shown: PresentedToken | null,
+    presented: PresentedToken | null,
   ): VerificationResult<C> | Promise<VerificationResult<C>> {
     const jws = parseJws(token)
     if (isFault(jws)) return jws
@@ -197,16 +197,21 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     if (!this.#options.takesType(jws.header.typ)) return fault('typ', 'token of this "typ" is not taken here')
     const { keys } = this.#options
     const key = keys.find(jws.header.kid)
-    if (key !== null) return this.#verifyWith(key, jws, audience, shown)
+    if (key !== null) return this.#verifyWith(key, jws, audience, presented)
     const requested = keys.refresh()
     if (requested === null) return unknownKey
     return requested.then(() => {
       const found = keys.find(jws.header.kid)
-      return found === null ? unknownKey : this.#verifyWith(found, jws, audience, shown)
+      return found === null ? unknownKey : this.#verifyWith(found, jws, audience, presented)
     })
   }
 
-  #verifyWith(key: PublicKey, jws: Jws, audience: string | null, shown: PresentedToken | null): VerificationResult<C> {
+  #verifyWith(
+    key: PublicKey,
+    jws: Jws,
+    audience: string | null,
+    presented: PresentedToken | null,
+  ): VerificationResult<C> {
     // The key determines the algorithm; the header must agree.
     if (key.algorithm.name !== jws.header.alg) return fault('signature', 'token algorithm is not that of its key')
     if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return fault('signature', 'token signature is wrong')
@@ -214,7 +219,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     if (isFault(claims)) return claims
     const bad = this.#judge(claims, audience)
     if (bad !== null) return bad
-    if (shown !== null && this.#met.again(shown)) this.#remember(shown, claims)
+    if (presented !== null && this.#met.again(presented)) this.#remember(presented, claims)
     return claims
   }
 

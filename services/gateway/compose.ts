@@ -25,7 +25,7 @@ export interface Parts {
   /** The part that a separate admin listener serves. */
   readonly adminRoutes: readonly RawRoute[]
   /** Takes CONNECT on the main listener; undefined: it is refused. */
-  readonly tunnel: ((asked: TunnelRequest) => void) | undefined
+  readonly tunnel: ((request: TunnelRequest) => void) | undefined
   /** Host names that a listener on loopback answers to, beside the loopback ones. */
   readonly hosts: readonly string[]
   /** Origins of the gateway's own pages. */

@@ -32,8 +32,8 @@ const HEAD = `| pool | what is counted | total | share | age | what a refused ca
 function cellsOf(name: string, row: PoolRow): readonly string[] {
   const { counts, each, shares, varies, age, refused } = row
   const totals = `${varies?.total ?? totalOf(row)}${each === undefined ? '' : ` for each ${each}`}`
-  const shown = shares.map(({ of, max }) => `${varies?.share ?? amount(max, row)} for each ${of}`)
-  return [`\`${name}\``, counts, totals, shown.join('; '), age, refused]
+  const limits = shares.map(({ of, max }) => `${varies?.share ?? amount(max, row)} for each ${of}`)
+  return [`\`${name}\``, counts, totals, limits.join('; '), age, refused]
 }
 
 function totalOf(row: PoolRow): string {

@@ -165,7 +165,7 @@ const MAX_GROWTH = 1.1
 /** Resident memory in bytes: as it is, and after full garbage collection. */
 interface Memory {
   readonly rss: number
-  readonly kept: number
+  readonly retained: number
 }
 
 /** The broker under test, in a separate process. */
@@ -187,8 +187,8 @@ class Broker {
 
   async memory(): Promise<Memory> {
     this.#child.send('memory')
-    const { rss, kept } = await received(this.#child)
-    return { rss: Number(rss), kept: Number(kept) }
+    const { rss, retained } = await received(this.#child)
+    return { rss: Number(rss), retained: Number(retained) }
   }
 
   async stop(): Promise<void> {
@@ -232,9 +232,9 @@ class MemoryTenths {
   async verdict(seconds: number): Promise<string | null> {
     const last = await this.#broker.memory()
     const first = this.#first ?? last
-    const stated = `memory of the broker from the first tenth to the last: kept ${grown(first.kept, last.kept)}, resident ${grown(first.rss, last.rss)}`
+    const stated = `memory of the broker from the first tenth to the last: retained ${grown(first.retained, last.retained)}, resident ${grown(first.rss, last.rss)}`
     console.log(`identity: ${stated}`)
-    return seconds >= LEAST_JUDGED_SECONDS && last.kept / first.kept > MAX_GROWTH ? stated : null
+    return seconds >= LEAST_JUDGED_SECONDS && last.retained / first.retained > MAX_GROWTH ? stated : null
   }
 }
 

@@ -38,9 +38,9 @@ export async function startClusterOperator(
   const lines: Record<string, unknown>[] = []
   const listening = Promise.withResolvers<string>()
   createInterface({ input: child.stdout }).on('line', (line) => {
-    const told = Object(JSON.parse(line))
-    lines.push(told)
-    if (told.msg === 'listening') listening.resolve(String(told.url))
+    const logged = Object(JSON.parse(line))
+    lines.push(logged)
+    if (logged.msg === 'listening') listening.resolve(String(logged.url))
   })
   child.once('exit', () => listening.reject(new Error(`the operator did not start: ${JSON.stringify(lines)}`)))
   return {

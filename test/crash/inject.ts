@@ -67,16 +67,16 @@ async function runInjected(
     text += chunk
   })
   const ended = await new Promise<number | null>((resolve) => child.once('close', resolve))
-  const said = text.split('\n').slice(0, -1)
+  const lines = text.split('\n').slice(0, -1)
   const injected = readFileSync(path.join(folder, 'trace'), 'latin1').split('(INJECTED)').length - 1
   const faults = ended === 0 ? [] : [`the appender did not end by itself (exit code ${ended})`]
   const found = await verifyLedger(path.join(folder, 'audit.jsonl'), { strict: true })
   if (found.verdict !== 'valid') faults.push(found.message)
-  faults.push(...missing(folder, said))
-  return { acknowledged: said.length, injected, faults }
+  faults.push(...missing(folder, lines))
+  return { acknowledged: lines.length, injected, faults }
 }
 
-function missing(folder: string, said: readonly string[]): string[] {
+function missing(folder: string, lines: readonly string[]): string[] {
   const ledger = readFileSync(path.join(folder, 'audit.jsonl'), 'utf8')
   const journal = readFileSync(path.join(folder, 'journal.jsonl'), 'utf8')
   const events = new Set(
@@ -86,7 +86,7 @@ function missing(folder: string, said: readonly string[]): string[] {
       .flatMap((line): number[] => JSON.parse(line).events),
   )
   const compacted = journal.includes('"snapshot":true') ? Math.min(...events) : 0
-  return said.flatMap((line) => {
+  return lines.flatMap((line) => {
     const [kind, name = ''] = line.split(' ')
     const isThere = kind === 'record' ? ledger.includes(name) : events.has(Number(name)) || Number(name) < compacted
     return isThere ? [] : [`${line} was acknowledged and is lost`]

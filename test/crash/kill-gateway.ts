@@ -16,11 +16,11 @@ export async function killGateway(dir: string, kills: number, tell: (count: Kill
   const ledger = path.join(dir, 'gateway', 'audit.jsonl')
   return withServers(async (keep) => {
     const upstream = await keep(startOwn(dir, 'upstream.ts'))
-    const answered = new Set<string>()
+    const acknowledged = new Set<string>()
     const faults: string[] = []
     const count = (): KillCount => ({
       kills: done,
-      acknowledged: answered.size,
+      acknowledged: acknowledged.size,
       lost: 0,
       torn: tornFiles(ledger),
       faults,
@@ -28,7 +28,7 @@ export async function killGateway(dir: string, kills: number, tell: (count: Kill
     let done = 0
     while (done < kills) {
       const gateway = await startGateway(dir, keys, `${upstream.url}/mcp`)
-      await loadAndKill(gateway, sessionToken(keys.signer), answered, faults)
+      await loadAndKill(gateway, sessionToken(keys.signer), acknowledged, faults)
       const found = await verifyLedger(ledger)
       if (found.verdict !== 'valid' && found.verdict !== 'torn') faults.push(`after kill ${done}: ${found.message}`)
       done++
@@ -36,18 +36,18 @@ export async function killGateway(dir: string, kills: number, tell: (count: Kill
     }
     // The last start closes the calls of the last kill.
     await (await startGateway(dir, keys, `${upstream.url}/mcp`)).stop()
-    const lost = await check(ledger, answered, faults)
+    const lost = await check(ledger, acknowledged, faults)
     return { ...count(), lost }
   })
 }
 
-async function loadAndKill(gateway: Server, token: string, answered: Set<string>, faults: string[]): Promise<void> {
+async function loadAndKill(gateway: Server, token: string, acknowledged: Set<string>, faults: string[]): Promise<void> {
   let alive = true
   const first = Promise.withResolvers<void>()
   const clients = Array.from({ length: CLIENTS }, async () => {
     while (alive) {
       const id = await call(gateway.url, token, faults).catch(() => null)
-      if (id !== null) answered.add(id)
+      if (id !== null) acknowledged.add(id)
       first.resolve()
     }
   })
@@ -83,7 +83,7 @@ async function call(url: string, token: string, faults: string[]): Promise<strin
 }
 
 /** Every call has one intent and one outcome, every answered one is there, and the chain is whole. Answers how many are lost. */
-async function check(ledger: string, answered: ReadonlySet<string>, faults: string[]): Promise<number> {
+async function check(ledger: string, acknowledged: ReadonlySet<string>, faults: string[]): Promise<number> {
   const found = await verifyLedger(ledger, { strict: true })
   if (found.verdict !== 'valid') faults.push(found.message)
   const seen = { intent: new Map<string, number>(), outcome: new Map<string, number>() }
@@ -96,7 +96,7 @@ async function check(ledger: string, answered: ReadonlySet<string>, faults: stri
     const [intents, outcomes] = [seen.intent.get(id) ?? 0, seen.outcome.get(id) ?? 0]
     if (intents !== 1 || outcomes !== 1) faults.push(`call ${id} has ${intents} intents and ${outcomes} outcomes`)
   }
-  const lost = [...answered].filter((id) => !seen.intent.has(id))
+  const lost = [...acknowledged].filter((id) => !seen.intent.has(id))
   if (lost.length > 0) faults.push(`call ${lost[0]} was answered and is not in the ledger`)
   return lost.length
 }

@@ -15,11 +15,11 @@ export class HealthPoller {
 
   /** The longest poll since the last call, one that is under way included, in milliseconds. Rejects when a poll failed. */
   async longestMs(): Promise<number> {
-    const answered = Promise.withResolvers<number>()
-    this.#worker.once('message', answered.resolve).once('error', answered.reject)
+    const responded = Promise.withResolvers<number>()
+    this.#worker.once('message', responded.resolve).once('error', responded.reject)
     this.#worker.postMessage(null)
-    const longest = await answered.promise
-    this.#worker.off('error', answered.reject)
+    const longest = await responded.promise
+    this.#worker.off('error', responded.reject)
     return longest
   }
 

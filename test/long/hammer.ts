@@ -28,7 +28,7 @@ export interface Hammered {
   /** Resident memory of the gateway, in bytes, at even steps through the run. Empty if the system does not report it. */
   readonly memory: readonly number[]
   /** The same after each tenth of the run, once the gateway has given back all that it does not need. */
-  readonly kept: readonly number[]
+  readonly retained: readonly number[]
   /** Violations, one line each, with the request. At most `MAX_FAULTS`. */
   readonly faults: readonly string[]
 }
@@ -55,7 +55,7 @@ const PAGE_BYTES = 4096
 /** Sends malformed requests to a gateway in a separate process, with well-formed ones in between. */
 export async function hammer(options: HammerOptions): Promise<Hammered> {
   const dir = await mkdtemp(path.join(tmpdir(), 'plat-'))
-  const keptFile = path.join(dir, 'kept')
+  const keptFile = path.join(dir, 'retained')
   const server = await startStrictServer()
   const gateway = await startGatewayProcess({
     servers: { notes: server.url },
@@ -81,7 +81,7 @@ class Hammer {
   readonly #dice: Dice
   readonly #statuses = new Map<number, number>()
   readonly #memory: number[] = []
-  readonly #kept: number[] = []
+  readonly #retained: number[] = []
   readonly #faults: string[] = []
   #sent = 0
   #done = 0
@@ -112,7 +112,7 @@ class Hammer {
       statuses: this.#statuses,
       honest: this.#honest,
       memory: this.#memory,
-      kept: this.#kept,
+      retained: this.#retained,
       faults: this.#faults.slice(0, MAX_FAULTS),
     }
   }
@@ -140,7 +140,7 @@ class Hammer {
       this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
     }
     const wrong = reset ? null : judge(request, exchanged)
-    if (wrong !== null) this.#fault(`${request.kind}: ${wrong}: ${shown(request.bytes, this.#token)}`)
+    if (wrong !== null) this.#fault(`${request.kind}: ${wrong}: ${masked(request.bytes, this.#token)}`)
   }
 
   /** A well-formed call: the gateway must be as alive as ever. */
@@ -158,7 +158,7 @@ class Hammer {
     this.#done++
     const size = Math.max(1, Math.floor(this.#options.count / STEPS))
     if (this.#done % size !== 0) return
-    if ((this.#done / size) % KEPT_EVERY === 0) this.#kept.push(await this.#askKept())
+    if ((this.#done / size) % KEPT_EVERY === 0) this.#retained.push(await this.#askKept())
     const bytes = residentBytes(this.#gateway.pid)
     if (bytes !== null) this.#memory.push(bytes)
     this.#options.tell?.(this.#done)
@@ -169,8 +169,8 @@ class Hammer {
     await rm(this.#keptFile, { force: true })
     process.kill(this.#gateway.pid, 'SIGUSR2')
     for (;;) {
-      const told = await readFile(this.#keptFile, 'utf8').catch(() => null)
-      if (told !== null) return Number(told)
+      const text = await readFile(this.#keptFile, 'utf8').catch(() => null)
+      if (text !== null) return Number(text)
       // Throws once it is gone.
       process.kill(this.#gateway.pid, 0)
       await setTimeout(KEPT_LOOK_MS)
@@ -195,7 +195,7 @@ function judge({ statuses, answers: most }: Malformed, { answers, lost }: Exchan
 }
 
 /** A printable request that can be sent again; the token is a placeholder of the same length. */
-function shown(bytes: Buffer, token: string): string {
+function masked(bytes: Buffer, token: string): string {
   return JSON.stringify(bytes.toString('latin1').replaceAll(token, '<token>')).slice(0, 2000)
 }
 

@@ -27,7 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
   const result = await hammer({ count, seed, tell: (done) => bar(done, count) })
   if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
   const seconds = (Date.now() - began) / 1000
-  const grew = count < SLOPE_COUNT ? 0 : growth(result.kept)
+  const grew = count < SLOPE_COUNT ? 0 : growth(result.retained)
   for (const line of report(result, seconds)) console.log(line)
   for (const fault of result.faults) console.log(`  ${fault}`)
   if (result.faults.length > 0) console.log(`again: node test/long/run.ts -count ${count} -seed ${seed}`)
@@ -41,7 +41,7 @@ function bar(done: number, count: number): void {
   process.stderr.write(`\r${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)} ${Math.floor((done / count) * 100)} %`)
 }
 
-function report({ sent, statuses, honest, memory, kept, faults }: Hammered, seconds: number): string[] {
+function report({ sent, statuses, honest, memory, retained, faults }: Hammered, seconds: number): string[] {
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, n]) => `${status || 'none'} ${n}`)
   const [first, last] = tenths(memory)
   return [
@@ -50,13 +50,13 @@ function report({ sent, statuses, honest, memory, kept, faults }: Hammered, seco
     memory.length === 0
       ? 'memory: not reported by this system'
       : `memory: ${mib(first)} in the first tenth, ${mib(last)} in the last, at most ${mib(Math.max(...memory))}`,
-    `kept after each tenth: ${kept.map(mib).join(', ')}`,
+    `retained after each tenth: ${retained.map(mib).join(', ')}`,
     `broken promises: ${faults.length}`,
   ]
 }
 
-function growth(kept: readonly number[]): number {
-  return (kept.at(-1) ?? 0) - (kept[0] ?? 0)
+function growth(retained: readonly number[]): number {
+  return (retained.at(-1) ?? 0) - (retained[0] ?? 0)
 }
 
 /** Mean of the first and of the last tenth. */

@@ -52,8 +52,14 @@ test('an unknown ID, an ID outside a test and a duplicate ID are problems', () =
 
 test('rows are counted once however often they are cited, and a lower count than before is found', () => {
   const text = inTest(says('D1.mint.a D1.mint.a D1.mint.c'))
-  const shown = countShown(rows, [...citationsOf('x.test.ts', text), ...citationsOf('x.test.ts', says('D1.mint.a.b'))])
-  assert.deepEqual([shown[0]?.shown, shown[0]?.of, shown[0]?.missing.map(({ id }) => id)], [2, 3, ['D1.mint.a.b']])
-  assert.deepEqual(belowFloor(shown, { D1: 2, D2: 0, D3: 0 }), [])
-  assert.match(belowFloor(shown, { D1: 3, D2: 0, D3: 0 })[0] ?? '', /^D1: 2 shown, 3 before/)
+  const coverage = countShown(rows, [
+    ...citationsOf('x.test.ts', text),
+    ...citationsOf('x.test.ts', says('D1.mint.a.b')),
+  ])
+  assert.deepEqual(
+    [coverage[0]?.covered, coverage[0]?.of, coverage[0]?.missing.map(({ id }) => id)],
+    [2, 3, ['D1.mint.a.b']],
+  )
+  assert.deepEqual(belowFloor(coverage, { D1: 2, D2: 0, D3: 0 }), [])
+  assert.match(belowFloor(coverage, { D1: 3, D2: 0, D3: 0 })[0] ?? '', /^D1: 2 shown, 3 before/)
 })

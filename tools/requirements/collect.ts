@@ -15,7 +15,7 @@ export interface Citation {
 /** How much of a document tests show. */
 export interface Coverage {
   readonly document: DocumentName
-  readonly shown: number
+  readonly covered: number
   readonly of: number
   readonly missing: readonly Requirement[]
 }
@@ -71,7 +71,7 @@ export function countShown(rows: readonly Requirement[], citations: readonly Cit
   return DOCUMENTS.map((document) => {
     const own = rows.filter((row) => row.document === document)
     const missing = own.filter(({ id }) => !cited.has(id))
-    return { document, shown: own.length - missing.length, of: own.length, missing }
+    return { document, covered: own.length - missing.length, of: own.length, missing }
   })
 }
 
@@ -92,11 +92,11 @@ export function citationFaults(rows: readonly Requirement[], citations: readonly
 }
 
 /** Documents that show less than they once did. */
-export function belowFloor(shown: readonly Coverage[], floor: Readonly<Record<string, unknown>>): readonly string[] {
-  return shown
-    .filter((it) => it.shown < Number(floor[it.document]))
+export function belowFloor(coverage: readonly Coverage[], floor: Readonly<Record<string, unknown>>): readonly string[] {
+  return coverage
+    .filter((it) => it.covered < Number(floor[it.document]))
     .map(
       (it) =>
-        `${it.document}: ${it.shown} shown, ${floor[it.document]} before: a test that showed a requirement is gone`,
+        `${it.document}: ${it.covered} shown, ${floor[it.document]} before: a test that showed a requirement is gone`,
     )
 }

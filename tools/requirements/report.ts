@@ -23,14 +23,14 @@ function main(args: readonly string[]): number {
   }
   const citations = collectCitations(ROOT)
   const runs = new LastRuns(ROOT)
-  const shown = countShown(requirements, passedCitations(ROOT, runs))
+  const coverage = countShown(requirements, passedCitations(ROOT, runs))
   const faults = citationFaults(requirements, citations)
-  if (shape === 'json') console.log(JSON.stringify({ documents: shown.map(idsOnly), faults }, null, 2))
-  else for (const line of [...shown.flatMap(lines), ...faults]) console.log(line)
+  if (shape === 'json') console.log(JSON.stringify({ documents: coverage.map(idsOnly), faults }, null, 2))
+  else for (const line of [...coverage.flatMap(lines), ...faults]) console.log(line)
   for (const suite of runs.missing)
     console.error(`note: ${SUITE_SCRIPTS[suite]} has not run here: its tests show nothing`)
   if (raise) {
-    const floor = Object.fromEntries(countShown(requirements, citations).map((it) => [it.document, it.shown]))
+    const floor = Object.fromEntries(countShown(requirements, citations).map((it) => [it.document, it.covered]))
     writeFileSync(FLOOR, `${JSON.stringify(floor, null, 2)}\n`)
   }
   return faults.length === 0 ? 0 : 1
@@ -41,14 +41,14 @@ function idsOnly({ missing, ...counts }: Coverage): object {
 }
 
 /** One line for the document, then one a section: `  D1.claim: iss sub …`. */
-function lines({ document, shown, of, missing }: Coverage): readonly string[] {
+function lines({ document, covered, of, missing }: Coverage): readonly string[] {
   const sections = new Map<string, string[]>()
   for (const { id, key } of missing) {
     const section = id.slice(0, -key.length - 1)
     sections.set(section, [...(sections.get(section) ?? []), key])
   }
   return [
-    `${document}: shown ${shown} of ${of}`,
+    `${document}: shown ${covered} of ${of}`,
     ...[...sections].map(([section, keys]) => `  ${section}: ${keys.join(' ')}`),
   ]
 }

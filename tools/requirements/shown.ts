@@ -17,12 +17,12 @@ export function unshownRows(
 ): { readonly faults: readonly string[]; readonly notes: readonly string[] } {
   const runs = new LastRuns(root)
   const cited = Map.groupBy(collectCitations(root), ({ id }) => id)
-  const shown = new Set(passedCitations(root, runs).map(({ id }) => id))
+  const passed = new Set(passedCitations(root, runs).map(({ id }) => id))
   const faults: string[] = []
   let waiting = 0
   for (const { id } of requirements) {
     const [first, ...others] = cited.get(id) ?? []
-    if (first === undefined || shown.has(id)) continue
+    if (first === undefined || passed.has(id)) continue
     const elsewhere = [first, ...others].some(({ path }) => runs.missing.includes(suiteOf(path)))
     if (elsewhere && !allSuites) waiting++
     else faults.push(`${id}: no test that shows it ran and passed (${first.path}:${first.line})`)

@@ -91,8 +91,8 @@ function printApproval(output: Output, format: Format, approval: ApprovalView): 
   const rows = { id, state, agent: who(approval), session, user: user ?? '-', call: wanted(approval) }
   const why = { policy: policy ?? '-', rule: rule ?? '-', reason, arguments: wholePreview(approval) }
   const when = { createdAt, expiresAt, quorum: missing(approval), votes: votes.join('; ') || '-' }
-  const told = Object.entries({ ...rows, ...why, ...when }).map(([name, text]) => [name, plain(text)])
-  printObject(output, format, Object.fromEntries(told))
+  const printedRows = Object.entries({ ...rows, ...why, ...when }).map(([name, text]) => [name, plain(text)])
+  printObject(output, format, Object.fromEntries(printedRows))
 }
 
 /** The number of given and required approvals, and the required groups. */

@@ -103,7 +103,7 @@ export class Cards {
   readonly #clock: Clock
   readonly #skipped = new RecentIds()
   #waiting: readonly ApprovalView[] = []
-  #shown: ApprovalView | null = null
+  #current: ApprovalView | null = null
   #shownAt = 0
   #busy = false
 
@@ -118,7 +118,7 @@ export class Cards {
     try {
       this.#waiting = await this.#source.list()
     } catch (error) {
-      this.#line(told(error))
+      this.#line(failureOf(error))
       return
     }
     this.#draw()
@@ -130,56 +130,58 @@ export class Cards {
       this.#line('\n')
       return false
     }
-    const shown = this.#shown
-    if (shown === null || this.#busy || this.#clock.now() - this.#shownAt < READ_FIRST_MS) return true
+    const current = this.#current
+    if (current === null || this.#busy || this.#clock.now() - this.#shownAt < READ_FIRST_MS) return true
     const verdict = KEYS.get(key)
-    if (verdict === 'approve' && isCut(shown)) {
-      this.#line(`  not approved: its arguments are cut; to approve all the same: plat approvals approve ${shown.id}\n`)
+    if (verdict === 'approve' && isCut(current)) {
+      this.#line(
+        `  not approved: its arguments are cut; to approve all the same: plat approvals approve ${current.id}\n`,
+      )
       this.#draw()
-    } else if (verdict !== undefined) await this.#decide(shown, verdict)
-    else if (key === 's') this.#leave(shown, 'skipped')
+    } else if (verdict !== undefined) await this.#decide(current, verdict)
+    else if (key === 's') this.#leave(current, 'skipped')
     return true
   }
 
-  async #decide(shown: ApprovalView, verdict: Verdict): Promise<void> {
+  async #decide(approval: ApprovalView, verdict: Verdict): Promise<void> {
     this.#busy = true
     try {
-      const decided = await this.#source.decide(shown.id, verdict)
-      this.#leave(shown, decided.state === 'pending' ? `approved by you; ${missing(decided)}` : decided.state)
+      const decided = await this.#source.decide(approval.id, verdict)
+      this.#leave(approval, decided.state === 'pending' ? `approved by you; ${missing(decided)}` : decided.state)
     } catch (error) {
-      if (error instanceof AdminRefusalError) this.#leave(shown, error.message)
-      else this.#line(told(error))
+      if (error instanceof AdminRefusalError) this.#leave(approval, error.message)
+      else this.#line(failureOf(error))
     } finally {
       this.#busy = false
     }
   }
 
-  #leave(shown: ApprovalView, how: string): void {
-    this.#skipped.add(shown.id)
-    this.#shown = null
+  #leave(approval: ApprovalView, how: string): void {
+    this.#skipped.add(approval.id)
+    this.#current = null
     this.#line(`  ${how}\n\n`)
     this.#draw()
   }
 
   #draw(): void {
     const open = this.#waiting.filter(({ id }) => !this.#skipped.has(id))
-    const shown = this.#shown
-    if (shown !== null && !open.some(({ id }) => id === shown.id) && !this.#busy) {
+    const current = this.#current
+    if (current !== null && !open.some(({ id }) => id === current.id) && !this.#busy) {
       this.#line('  no longer waiting\n\n')
-      this.#shown = null
+      this.#current = null
     }
     const [first] = open
-    if (this.#shown === null && first !== undefined) {
-      this.#shown = first
+    if (this.#current === null && first !== undefined) {
+      this.#current = first
       this.#shownAt = this.#clock.now()
       this.#line(`${card(first)}\n`)
     }
-    this.#line(this.#shown === null ? 'no pending approvals (q quits)' : this.#prompt(this.#shown, open.length - 1))
+    this.#line(this.#current === null ? 'no pending approvals (q quits)' : this.#prompt(this.#current, open.length - 1))
   }
 
-  #prompt(shown: ApprovalView, more: number): string {
+  #prompt(approval: ApprovalView, more: number): string {
     const rest = more > 0 ? `, ${more} more ${more === 1 ? 'waits' : 'wait'}` : ''
-    return `  a approve   d deny   s skip   q quit   ${secondsLeft(shown, this.#clock.now())} s left${rest}`
+    return `  a approve   d deny   s skip   q quit   ${secondsLeft(approval, this.#clock.now())} s left${rest}`
   }
 }
 
@@ -206,7 +208,7 @@ export class Lines {
       }
       this.#away = false
     } catch (error) {
-      if (!this.#away) this.#output.err(told(error))
+      if (!this.#away) this.#output.err(failureOf(error))
       this.#away = true
     }
   }
@@ -225,7 +227,7 @@ class RecentIds {
   }
 }
 
-function told(error: unknown): string {
+function failureOf(error: unknown): string {
   if (error instanceof GatewayUnreachableError) return `${error.message} (still looking)`
   if (error instanceof AdminRefusalError) return error.message
   throw error

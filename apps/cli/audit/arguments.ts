@@ -23,8 +23,8 @@ export async function auditArguments(
     return 1
   }
   const { namespace, argsSha256, args } = capture
-  const said = Buffer.from(args).toString('utf8')
-  output.out(format === 'table' ? said : JSON.stringify({ namespace, argsSha256, args: said }))
+  const content = Buffer.from(args).toString('utf8')
+  output.out(format === 'table' ? content : JSON.stringify({ namespace, argsSha256, args: content }))
   return 0
 }
 

@@ -50,10 +50,10 @@ export async function costs({ path, output: format }: CostsOptions, output: Outp
     throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is wrong`)
   }
   const rows = book.rows()
-  const shown = rows.some(({ energy }) => energy !== undefined) ? { ...columns, ...estimated } : columns
-  if (format !== 'table') printList(output, format, rows, shown)
+  const visible = rows.some(({ energy }) => energy !== undefined) ? { ...columns, ...estimated } : columns
+  if (format !== 'table') printList(output, format, rows, visible)
   else if (rows.length === 0) output.out('nothing has cost anything yet')
-  else printList(output, format, [...rows, totalOf(rows)], shown)
+  else printList(output, format, [...rows, totalOf(rows)], visible)
   return 0
 }
 

@@ -32,7 +32,7 @@ export async function licenseShow(options: LicenseShowOptions, output: Output): 
   const { path, dir, key, output: format, clock = systemClock } = options
   const file = path ?? gatewayConfig((await findHome(dir)).home.gatewayConfig).licenseFile
   const standing = file === '' ? NO_LICENSE : await standingIn(file, await authorityOf(key), clock)
-  printObject(output, format, { file: file || 'none', ...told(standing) })
+  printObject(output, format, { file: file || 'none', ...rowsOf(standing) })
   return standing.state === 'invalid' || standing.state === 'expired' ? DOES_NOT_COUNT : 0
 }
 
@@ -56,7 +56,7 @@ async function textOf(file: string): Promise<string> {
   throw new CommandError(`${file}: cannot be read, or has more than ${MAX_LICENSE_BYTES} bytes`, DOES_NOT_COUNT)
 }
 
-function told({ state, edition, reason, license, daysLeft, nodeLimit }: Standing): Record<string, string | number> {
+function rowsOf({ state, edition, reason, license, daysLeft, nodeLimit }: Standing): Record<string, string | number> {
   return {
     edition,
     state,

@@ -36,7 +36,7 @@ export async function policySimulate(
   const bar = progressBar(screen, LONG_MS)
   const items: SimulatedCall[] = []
   let counts: Counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
-  const asked = {
+  const query = {
     policies,
     since: rfc3339(from),
     show: ['changed', 'needs_arguments'],
@@ -44,7 +44,7 @@ export async function policySimulate(
   }
   try {
     for (let cursor: string | null = ''; cursor !== null; ) {
-      const body: object = cursor === '' ? asked : { ...asked, cursor }
+      const body: object = cursor === '' ? query : { ...query, cursor }
       const page = await admin(env, 'POST', '/v1/policies/simulate', body)
       if (!isSimulation(page)) throw new CommandError('the response of the gateway is not a simulation')
       counts = sum(counts, page.counts)

@@ -28,14 +28,14 @@ export interface RevocationRequest {
 /** `plat revoke`: it is in force when this returns. */
 export async function revoke(options: RevokeOptions, output: Output): Promise<number> {
   const { mode, reason } = options
-  const asked = {
+  const request = {
     target: parseTarget(options.target),
     mode,
     ...(reason !== undefined && { reason }),
     ...(options.for !== undefined && { expiresAt: endAfter(options.for) }),
   }
   const { home, env } = await findHome(options.dir)
-  const made = await askToRevoke(env, asked)
+  const made = await askToRevoke(env, request)
   if (options.output !== 'table') {
     printData(output, options.output, made)
     return 0
@@ -44,7 +44,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   const until = made.expiresAt === null ? 'until it is lifted' : `until ${made.expiresAt}`
   output.out(`${what} ${options.target} ${until}; ended ${made.cut ?? 0} live calls`)
   output.out(`lift it with: plat revocations lift ${made.id}`)
-  const unknown = await unknownAgent(home.dir, asked.target)
+  const unknown = await unknownAgent(home.dir, request.target)
   if (unknown !== null) output.err(`check the name: ${unknown}`)
   return 0
 }
@@ -83,8 +83,8 @@ export async function revocationsLift(
 }
 
 /** Revokes by the admin API; what comes back is in force. */
-export async function askToRevoke(env: HomeEnv, asked: RevocationRequest): Promise<RevocationView> {
-  const answer = await admin(env, 'POST', '/v1/revocations', asked)
+export async function askToRevoke(env: HomeEnv, request: RevocationRequest): Promise<RevocationView> {
+  const answer = await admin(env, 'POST', '/v1/revocations', request)
   if (isRevocationView(answer)) return answer
   throw new CommandError('the response of the gateway is not a revocation')
 }

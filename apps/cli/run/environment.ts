@@ -39,10 +39,10 @@ export function programEnvironment(
   agent: Pick<AgentGrant, 'namespace' | 'name'>,
   { url, session, secret, folder }: RunPlaces,
 ): NodeJS.ProcessEnv {
-  const kept = Object.fromEntries(Object.entries(inherited).filter(([name]) => !WITHHELD.includes(name)))
+  const passed = Object.fromEntries(Object.entries(inherited).filter(([name]) => !WITHHELD.includes(name)))
   const model = `${url}/llm/${agent.namespace}.${agent.name}`
   return {
-    ...kept,
+    ...passed,
     ...(inherited.PATH !== undefined && { PATH: withoutPinnedNode(inherited.PATH) }),
     ...Object.fromEntries(KEY_VARIABLES.map((name) => [name, secret])),
     PLAT_GATEWAY_URL: url,

@@ -85,8 +85,8 @@ function forward(
     return
   }
   upstream.on('response', (answer) => {
-    const kept = Object.entries(answer.headers).filter(([name]) => !notForwarded.has(name))
-    response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept))
+    const forwarded = Object.entries(answer.headers).filter(([name]) => !notForwarded.has(name))
+    response.writeHead(answer.statusCode ?? 502, Object.fromEntries(forwarded))
     response.flushHeaders()
     pipeline(answer, response).catch(() => response.destroy())
   })
@@ -113,8 +113,8 @@ function openRequest(
   { gateway, path, token }: { readonly gateway: URL; readonly path: string; readonly token: string },
 ): ClientRequest | null {
   const open = gateway.protocol === 'https:' ? httpsRequest : httpRequest
-  const kept = Object.entries(request.headers).filter(([name]) => !notForwarded.has(name))
-  const headers = { ...Object.fromEntries(kept), authorization: `Bearer ${token}` }
+  const forwarded = Object.entries(request.headers).filter(([name]) => !notForwarded.has(name))
+  const headers = { ...Object.fromEntries(forwarded), authorization: `Bearer ${token}` }
   try {
     return open(gateway, { method: request.method, path, headers })
   } catch {

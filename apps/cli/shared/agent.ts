@@ -41,12 +41,12 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
 }
 
 /** A hint: the agent that may have been meant, the existing agents, or the file to write. */
-async function whatThereIs(dir: string, asked: { namespace: string; name: string; path: string }): Promise<string> {
+async function whatThereIs(dir: string, wanted: { namespace: string; name: string; path: string }): Promise<string> {
   const files = await readdir(join(dir, 'resources', 'agents'), { recursive: true }).catch(() => [])
   const known = files.filter((file) => file.endsWith('.yaml')).map((file) => file.slice(0, -'.yaml'.length))
-  const meant = closest(`${asked.namespace}/${asked.name}`, known)
+  const meant = closest(`${wanted.namespace}/${wanted.name}`, known)
   if (meant !== null) return `did you mean ${meant}?`
-  return known.length === 0 ? `write ${asked.path}` : `${asked.path} does not exist; there is ${known.join(', ')}`
+  return known.length === 0 ? `write ${wanted.path}` : `${wanted.path} does not exist; there is ${known.join(', ')}`
 }
 
 function splitOnce(reference: string): [string, string] {

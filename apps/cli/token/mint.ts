@@ -22,7 +22,7 @@ const CLOCKS_MS = 5000
 export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
   const { home, env } = await findHome(options.dir)
   const agent = await readAgent(home.dir, options.agent)
-  const asked = systemClock.now()
+  const requestedAt = systemClock.now()
   const minted = await mint(env.PLAT_IDENTITY_URL, env.PLAT_BROKER_TOKEN, {
     namespace: agent.namespace,
     agent: agent.name,
@@ -33,7 +33,7 @@ export async function tokenMint(options: TokenMintOptions, output: Output): Prom
     ttlSeconds: options.ttl === undefined ? agent.maxTTLSeconds : ttlSeconds(options.ttl),
   })
   const { token, expiresAt, spiffeId, jti } = minted
-  const shorterMs = options.ttl === undefined ? 0 : asked + ttlSeconds(options.ttl) * 1000 - Date.parse(expiresAt)
+  const shorterMs = options.ttl === undefined ? 0 : requestedAt + ttlSeconds(options.ttl) * 1000 - Date.parse(expiresAt)
   if (shorterMs > CLOCKS_MS)
     output.err(`-ttl: ${options.ttl} exceeds the limit of the broker; the token expires sooner`)
   printObject(output, options.format, { token, expiresAt, spiffeId, jti })

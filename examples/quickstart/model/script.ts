@@ -9,6 +9,6 @@ const SCRIPT: readonly (readonly [RegExp, string])[] = [
 /** The answer in words, each with the space in front of it. */
 export function reply(question: string): string[] {
   const scripted = SCRIPT.find(([pattern]) => pattern.test(question))?.[1]
-  const said = scripted ?? `You said: ${question.trim().slice(0, 200)}`
-  return said.match(/\s*\S+/g) ?? []
+  const text = scripted ?? `You said: ${question.trim().slice(0, 200)}`
+  return text.match(/\s*\S+/g) ?? []
 }

@@ -51,10 +51,10 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     if (size > MAX_BODY_BYTES) return refuse(response, 413, 'the request is too large')
     chunks.push(chunk)
   }
-  const asked = readAsked(Buffer.concat(chunks).toString('utf8'))
-  if (typeof asked === 'string') return refuse(response, 400, asked)
-  const words = reply(asked.text).slice(0, asked.maxTokens)
-  return asked.stream ? stream(response, asked, words) : whole(response, asked, words)
+  const chat = readAsked(Buffer.concat(chunks).toString('utf8'))
+  if (typeof chat === 'string') return refuse(response, 400, chat)
+  const words = reply(chat.text).slice(0, chat.maxTokens)
+  return chat.stream ? stream(response, chat, words) : whole(response, chat, words)
 }
 
 /** Members of both response formats. A word counts as a token. */
@@ -64,21 +64,21 @@ function parts({ model, text }: Asked, words: readonly string[]) {
   return { base: { id: 'chatcmpl-scripted', created: 0, model }, usage }
 }
 
-function whole(response: ServerResponse, asked: Asked, words: readonly string[]): void {
-  const { base, usage } = parts(asked, words)
+function whole(response: ServerResponse, request: Asked, words: readonly string[]): void {
+  const { base, usage } = parts(request, words)
   const message = { role: 'assistant', content: words.join('') }
   const choices = [{ index: 0, message, finish_reason: 'stop' }]
   json(response, 200, { ...base, object: 'chat.completion', choices, usage })
 }
 
-function stream(response: ServerResponse, asked: Asked, words: readonly string[]): void {
-  const { base, usage } = parts(asked, words)
+function stream(response: ServerResponse, request: Asked, words: readonly string[]): void {
+  const { base, usage } = parts(request, words)
   const send = (data: string) => response.write(`data: ${data}\n\n`)
   const chunk = (more: object) => send(JSON.stringify({ ...base, object: 'chat.completion.chunk', ...more }))
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   for (const content of words) chunk({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })
   chunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
-  if (asked.usage) chunk({ choices: [], usage })
+  if (request.usage) chunk({ choices: [], usage })
   send('[DONE]')
   response.end()
 }

@@ -157,10 +157,10 @@ function decimal(literal: string): string {
   const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
   const digits = whole + fraction
-  const kept = withoutOuterZeros(digits)
-  if (kept.digits === '') return '0'
-  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(kept.zerosBehind)
-  return `${mantissa.startsWith('-') ? '-' : ''}${kept.digits}e${power}`
+  const significant = withoutOuterZeros(digits)
+  if (significant.digits === '') return '0'
+  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(significant.zerosBehind)
+  return `${mantissa.startsWith('-') ? '-' : ''}${significant.digits}e${power}`
 }
 
 /** Scans from both ends: `/0+$/` would start again at each zero, which is quadratic in a run of zeros before another digit. */

@@ -27,8 +27,8 @@ function editDistance(from: string, to: string): number {
   for (let line = 1; line <= from.length; line++) {
     const next = [line]
     for (let column = 1; column <= to.length; column++) {
-      const kept = (row[column - 1] ?? 0) + (from[line - 1] === to[column - 1] ? 0 : 1)
-      next.push(Math.min(kept, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1))
+      const substituted = (row[column - 1] ?? 0) + (from[line - 1] === to[column - 1] ? 0 : 1)
+      next.push(Math.min(substituted, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1))
     }
     row = next
   }

@@ -89,8 +89,8 @@ class GuardedDialer implements Dialer {
     const clients = this.#clients.get(purpose) ?? this.#newCache(purpose)
     // Without options the origin is the key: a string composed for each request would have to be hashed each time.
     const key = options === undefined ? text : this.#keyOf(text, options)
-    const kept = clients.get(key)
-    if (kept !== undefined) return kept
+    const cached = clients.get(key)
+    if (cached !== undefined) return cached
     const exact = httpOrigin(text)
     if (exact !== text) return this.client(exact, purpose, options)
     const client = this.#openClient(new URL(exact), purpose, options)

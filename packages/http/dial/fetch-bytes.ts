@@ -52,8 +52,8 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
       ...(caller !== undefined && { caller }),
     }
     const sending = client.send(request, {
-      onHead(status, answered) {
-        head = { status, headers: answered }
+      onHead(status, responseHeaders) {
+        head = { status, headers: responseHeaders }
         if (wants === undefined || wants(head)) return
         resolve({ ...head, bytes: new Uint8Array(0) })
         sending.abort(new AbortedError('The body is not read.'))

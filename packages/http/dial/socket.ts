@@ -46,7 +46,7 @@ export function opener(origin: URL, options: SocketOptions): OpenSocket {
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: PROBE_AFTER_MS,
-      onread: { buffer: shared, callback: (size) => taken(size, read) },
+      onread: { buffer: shared, callback: (size) => sliced(size, read) },
     })
   }
   return Object.assign(openSocket, { ready: isTls ? 'secureConnect' : 'connect' } as const)
@@ -74,7 +74,7 @@ function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
-function taken(size: number, read: (bytes: Buffer) => void): boolean {
+function sliced(size: number, read: (bytes: Buffer) => void): boolean {
   const bytes = Buffer.allocUnsafe(size)
   shared.copy(bytes, 0, 0, size)
   read(bytes)

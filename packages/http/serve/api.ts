@@ -117,10 +117,10 @@ function methodsByPath(app: FastifyInstance): Map<string, Set<string>> {
 
 /** Answers 405 with `Allow` to a known path with another method, before any body is read. */
 function refuseOtherMethods(app: FastifyInstance, routes: Map<string, Set<string>>, render: RenderFault): void {
-  for (const [url, taken] of [...routes]) {
-    const others = app.supportedMethods.filter((method) => !taken.has(method))
+  for (const [url, methods] of [...routes]) {
+    const others = app.supportedMethods.filter((method) => !methods.has(method))
     if (others.length === 0 || url.includes('*')) continue
-    const allow = [...taken].sort().join(', ')
+    const allow = [...methods].sort().join(', ')
     app.route({
       method: others,
       url,

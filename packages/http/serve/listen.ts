@@ -321,9 +321,9 @@ class HttpFront {
   #broken(error: NodeJS.ErrnoException, socket: Duplex): void {
     if (this.#leaving.has(socket)) return
     const unheard = !socket.writable || error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL_') === true
-    const answered = this.#unread.get(socket)?.complete === false
+    const isAnswered = this.#unread.get(socket)?.complete === false
     const current = this.#inFlightOn(socket)
-    if (unheard || answered || current?.response.headersSent) socket.destroy()
+    if (unheard || isAnswered || current?.response.headersSent) socket.destroy()
     else if (current?.request.complete) current.response.setHeader('connection', 'close')
     else this.#reject(socket, parserFault(error.code))
   }

@@ -34,13 +34,13 @@ const knownNames = new WeakMap<Socket, KnownNames>()
 export class Request extends IncomingMessage {
   #taker: BodyTaker | null = null
   /** Whether a consumer receives the body directly: the events of a stream would cost Node three ticks and as many objects. */
-  #taken = false
+  #isRead = false
 
   static {
     // Node releases a request that has ended. Its types declare a property, which a class accessor cannot override.
     Object.defineProperty(Request.prototype, 'readableEnded', {
       get(this: Request): boolean {
-        return this.#taken || Reflect.get(IncomingMessage.prototype, 'readableEnded', this)
+        return this.#isRead || Reflect.get(IncomingMessage.prototype, 'readableEnded', this)
       },
     })
   }
@@ -75,7 +75,7 @@ export class Request extends IncomingMessage {
       return true
     }
     this.#taker = null
-    this.#taken = true
+    this.#isRead = true
     this.destroyed = true
     taker.end()
     return true

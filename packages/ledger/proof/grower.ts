@@ -50,8 +50,8 @@ export class TreeGrower {
     const tree = new TreeFile(treePath(ledgerPath))
     opened.defer(() => tree.close())
     const { size, root } = last?.rec ?? {}
-    const kept = typeof size === 'number' && typeof root === 'string' ? tree.resume(size, root) : tree.resume(0, '')
-    const grower = new TreeGrower({ ledger, checkpoints, tree }, await offsetOf(ledger, kept), last?.seq ?? -1)
+    const resumed = typeof size === 'number' && typeof root === 'string' ? tree.resume(size, root) : tree.resume(0, '')
+    const grower = new TreeGrower({ ledger, checkpoints, tree }, await offsetOf(ledger, resumed), last?.seq ?? -1)
     opened.move()
     return grower
   }

@@ -145,7 +145,7 @@ test('a repair that cuts off checkpoints sets the files about them aside, and th
   const spoiled = lines.with(40, (lines[40] ?? '').replace('alice', 'mallo'))
   writeLines(file, spoiled)
   const repaired = await repairLedger({ path: file, clock: systemClock, ids: systemIds(systemClock) })
-  assert.equal(repaired.kept, 40)
+  assert.equal(repaired.entries, 40)
   assert.ok(existsSync(`${checkpointsPath(file)}.damaged-40`) && !existsSync(treePath(file)))
   await refuseRolledBack(file)
   const after = ledgerLines(file)

@@ -23,10 +23,10 @@ export class TreeFile {
   resume(size: number, root: string): number {
     const bytes = nodeCount(size) * HASH_BYTES
     const isSame = this.#file.size() >= bytes && rootAt(this.node, size) === root
-    const kept = isSame ? size : 0
-    this.#file.truncate(nodeCount(kept) * HASH_BYTES)
-    this.#tree = new MerkleTree(treeAt(this.node, kept), (node) => this.#held.push(node))
-    return kept
+    const resumedSize = isSame ? size : 0
+    this.#file.truncate(nodeCount(resumedSize) * HASH_BYTES)
+    this.#tree = new MerkleTree(treeAt(this.node, resumedSize), (node) => this.#held.push(node))
+    return resumedSize
   }
 
   get size(): number {

@@ -155,7 +155,7 @@ export interface HeadKeeperOptions {
 /** Stores the head of a ledger outside it, at most `HEAD_EVERY_MS` after a commit, and on close. */
 export class HeadKeeper {
   readonly #options: HeadKeeperOptions
-  #kept = -1
+  #keptSeq = -1
   #isPlanned = false
   #hasFailed = false
   #cancel: () => void = () => {}
@@ -172,7 +172,7 @@ export class HeadKeeper {
     this.#cancel = this.#options.clock.after(HEAD_EVERY_MS, () => {
       this.#writing = this.#write().finally(() => {
         this.#isPlanned = false
-        if (this.#options.head().seq > this.#kept) this.committed()
+        if (this.#options.head().seq > this.#keptSeq) this.committed()
       })
     })
   }
@@ -190,10 +190,10 @@ export class HeadKeeper {
     const { ledgerId, stores, head, signer, onFault } = this.#options
     try {
       const last = head()
-      if (last.seq === this.#kept) return
+      if (last.seq === this.#keptSeq) return
       const text = await writeHead(ledgerId, last, await signer())
       await Promise.all(stores.map((store) => store.write(ledgerId, text)))
-      this.#kept = last.seq
+      this.#keptSeq = last.seq
       this.#hasFailed = false
     } catch (error) {
       if (!this.#hasFailed) onFault(reasonOf(error))

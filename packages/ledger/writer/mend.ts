@@ -28,10 +28,10 @@ export function mendTail({ path, handle, files, found }: Mend): void {
     return
   }
   const side = asidePath(path, 'torn', found.head)
-  const kept = Buffer.from(files.readWhole(side) ?? [])
+  const aside = Buffer.from(files.readWhole(side) ?? [])
   // A crash may occur between the two steps, or while the record of it is written: then more bytes are appended to those kept before.
-  if (!kept.subarray(Math.max(0, kept.length - found.tail.length)).equals(found.tail)) {
-    files.replace(side, Buffer.concat([kept, found.tail]))
+  if (!aside.subarray(Math.max(0, aside.length - found.tail.length)).equals(found.tail)) {
+    files.replace(side, Buffer.concat([aside, found.tail]))
   }
   handle.truncate(found.offset)
 }

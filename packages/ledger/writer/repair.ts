@@ -10,7 +10,7 @@ import { type OpenLedgerOptions, openLedger } from './open.ts'
 /** Result of a repair. */
 export interface Repaired {
   /** Number of valid records, which stay. */
-  readonly kept: number
+  readonly entries: number
   /** The first damage; null when there was none inside (a torn tail is mended at every start). */
   readonly damage: Damage | null
   /** File with the removed bytes; null when there are none. */
@@ -38,7 +38,7 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
       names = { tenant, replica }
       const found = await followChain({ source: handle, chain: new Chain(null) })
       const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found })
-      repaired = { kept: found.head === null ? 0 : found.head.seq + 1, damage: found.damage, aside }
+      repaired = { entries: found.head === null ? 0 : found.head.seq + 1, damage: found.damage, aside }
     } finally {
       handle.close()
     }
@@ -46,8 +46,8 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
     unlock()
   }
   if (repaired.aside !== null) {
-    await setKeptAside(path, repaired.kept)
-    await setHeadAside(path, repaired.kept)
+    await setKeptAside(path, repaired.entries)
+    await setHeadAside(path, repaired.entries)
   }
   await (await openLedger({ ...options, ...names })).close()
   return repaired

@@ -136,11 +136,11 @@ class WasmPolicies implements CedarPolicies {
       entities: [],
     })
     if (answer.type === 'failure') return { action: 'deny', policy: null, failed: true }
-    return this.#answered(answer.response)
+    return this.#resultOf(answer.response)
   }
 
   /** Cedar omits policies that it cannot evaluate; an omitted `forbid` must not let a call pass. */
-  #answered({ decision, diagnostics: { reason, errors } }: Response): CedarResult {
+  #resultOf({ decision, diagnostics: { reason, errors } }: Response): CedarResult {
     const failed = errors.find(({ policyId }) => this.#compiled.forbidding.has(policyId))
     if (decision === 'allow' && failed !== undefined) return { action: 'deny', policy: failed.policyId, failed: true }
     const policy = reason.toSorted()[0] ?? null
@@ -188,10 +188,10 @@ class ParsedSets {
 function inOrder(parts: readonly string[], text: string): { text: string; at: string }[] {
   const places = parts.map((part) => ({ text: part, offset: text.indexOf(part) }))
   // Two policies with the same text have different offsets.
-  const taken = new Set<number>()
+  const used = new Set<number>()
   for (const place of places) {
-    while (taken.has(place.offset)) place.offset = text.indexOf(place.text, place.offset + 1)
-    taken.add(place.offset)
+    while (used.has(place.offset)) place.offset = text.indexOf(place.text, place.offset + 1)
+    used.add(place.offset)
   }
   return places
     .toSorted((a, b) => a.offset - b.offset)

@@ -11,14 +11,14 @@ const CALLER_ATTRIBUTES: ReadonlySet<unknown> = new Set(['args', 'inputResponses
 export function forLists<P extends { readonly source: string | PolicyJson; readonly json: PolicyJson }>(
   policies: readonly P[],
 ): P[] {
-  const kept: P[] = []
+  const remaining: P[] = []
   for (const policy of policies) {
     const { json } = policy
     const conditions = json.conditions.filter(({ body }) => !asksForArguments(body))
-    if (conditions.length === json.conditions.length) kept.push(policy)
-    else if (json.effect === 'permit') kept.push({ ...policy, source: { ...json, conditions } })
+    if (conditions.length === json.conditions.length) remaining.push(policy)
+    else if (json.effect === 'permit') remaining.push({ ...policy, source: { ...json, conditions } })
   }
-  return kept
+  return remaining
 }
 
 /** Returns whether an expression refers to one of them, or to the whole context, which contains them. */

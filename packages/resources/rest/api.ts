@@ -16,7 +16,7 @@ import { OpenApi } from './documents/openapi.ts'
 import { selfReview } from './documents/reviews.ts'
 import { GROUP, RestError } from './error.ts'
 import { getOne, list, namespaces, type ReadParts } from './reads.ts'
-import { answered, type RestRequest, type RestResponse } from './rest.ts'
+import { okResponse, type RestRequest, type RestResponse } from './rest.ts'
 import { type DocumentName, type Route, routeOf, type Target } from './route.ts'
 import { isOn, watch } from './watch.ts'
 import { changeOf, create, patch, remove, removeAll, replace, type WriteParts } from './writes.ts'
@@ -50,7 +50,7 @@ export function createResourceApi(options: ResourceApiOptions): ResourceApi {
 
 /** Returns the response for a refusal. */
 export function refusal(fault: RestError): RestResponse {
-  return answered(fault.body(), { status: fault.status })
+  return okResponse(fault.body(), { status: fault.status })
 }
 
 type Handler = (parts: ReadParts & WriteParts, target: Target, request: RestRequest) => Promise<RestResponse>
@@ -85,7 +85,7 @@ class Api implements ResourceApi {
     if (route.to === 'objects') return this.#objects(route.target, request)
     if (route.to === 'review') {
       if (request.method !== 'POST') throw notAllowed(request)
-      return answered(selfReview(request.caller), { status: 201 })
+      return okResponse(selfReview(request.caller), { status: 201 })
     }
     if (request.method !== 'GET') throw notAllowed(request)
     return route.to === 'namespaces'
@@ -104,9 +104,9 @@ class Api implements ResourceApi {
   #document(name: DocumentName, { accept }: RestRequest): RestResponse {
     const isAggregated = accept.replaceAll(' ', '').includes(AGGREGATED_TYPE)
     if (isAggregated && (name === 'core' || name === 'groups')) {
-      return answered(aggregated(name), { contentType: AGGREGATED_TYPE })
+      return okResponse(aggregated(name), { contentType: AGGREGATED_TYPE })
     }
-    return answered(this.#plain(name))
+    return okResponse(this.#plain(name))
   }
 
   #plain(name: DocumentName): object {

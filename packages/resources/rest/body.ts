@@ -145,16 +145,16 @@ function pruned(node: Node, value: unknown, path: string, unknown: string[]): un
   }
   if (!isObject(value)) return value
   const { properties = {}, additionalProperties } = node
-  const kept: [string, unknown][] = []
+  const remaining: [string, unknown][] = []
   for (const [name, item] of Object.entries(value)) {
     const child = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (child !== undefined) kept.push([name, pruned(child, item, under(path, name), unknown)])
+    if (child !== undefined) remaining.push([name, pruned(child, item, under(path, name), unknown)])
     else if (isObject(additionalProperties)) {
-      kept.push([name, pruned(additionalProperties, item, under(path, name), unknown)])
+      remaining.push([name, pruned(additionalProperties, item, under(path, name), unknown)])
     } else if (additionalProperties === false) unknown.push(under(path, name))
-    else kept.push([name, item])
+    else remaining.push([name, item])
   }
-  return Object.fromEntries(kept)
+  return Object.fromEntries(remaining)
 }
 
 /** Maximum number of warnings about unknown fields. */

@@ -2,7 +2,7 @@ import { type Clock, decodeBase64url, encodeBase64url, isObject } from '@plat/co
 import { isClusterKind, isKind, kinds } from '../kinds/kinds.ts'
 import type { ResourceStore } from '../store/store.ts'
 import { notFound, RestError } from './error.ts'
-import { answered, listOf, type RestRequest, type RestResponse, wireOf } from './rest.ts'
+import { listOf, okResponse, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
 import { fieldSelector, labelSelector } from './selectors.ts'
 import { type IncludeObject, tableOf } from './table.ts'
@@ -44,9 +44,9 @@ export async function getOne({ store, clock }: ReadParts, target: Target, reques
   const { kind, namespace, name } = target
   const object = await store.get(kind, { namespace, name: name ?? '' })
   if (object === null) throw notFound(kind, name ?? '')
-  if (form === 'objects') return answered(wireOf(object))
+  if (form === 'objects') return okResponse(wireOf(object))
   const metadata = { resourceVersion: object.metadata.resourceVersion }
-  return answered(tableOf(kind, [object], { ...form, metadata, now: clock.now() }))
+  return okResponse(tableOf(kind, [object], { ...form, metadata, now: clock.now() }))
 }
 
 /** Maximum number of problems shown for one list. */
@@ -83,7 +83,7 @@ export async function list(parts: ReadParts, target: Target, request: RestReques
     form === 'objects'
       ? listOf(kind, items, metadata)
       : tableOf(kind, items, { ...form, metadata, now: parts.clock.now() })
-  return answered(body, { warnings: warnings.slice(0, WARNINGS_MAX) })
+  return okResponse(body, { warnings: warnings.slice(0, WARNINGS_MAX) })
 }
 
 /** The order of lists. */
@@ -143,9 +143,9 @@ export async function namespaces(
   }
   const seen = [...known].filter((one) => caller.may('read', one)).toSorted()
   if (name === null) {
-    return answered({ kind: 'NamespaceList', apiVersion: 'v1', metadata: {}, items: seen.map(namespaceOf) })
+    return okResponse({ kind: 'NamespaceList', apiVersion: 'v1', metadata: {}, items: seen.map(namespaceOf) })
   }
-  if (seen.includes(name)) return answered(namespaceOf(name))
+  if (seen.includes(name)) return okResponse(namespaceOf(name))
   throw new RestError(404, `namespaces "${name}" not found`, { details: { name, kind: 'namespaces' } })
 }
 

@@ -38,7 +38,7 @@ export interface RestResponse {
 
 export const JSON_TYPE = 'application/json'
 
-export function answered(body: object, more: Partial<RestResponse> = {}): RestResponse {
+export function okResponse(body: object, more: Partial<RestResponse> = {}): RestResponse {
   return { status: 200, contentType: JSON_TYPE, warnings: [], change: null, body, ...more }
 }
 

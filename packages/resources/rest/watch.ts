@@ -2,7 +2,7 @@ import type { Resource } from '../kinds/kinds.ts'
 import type { WatchEvent } from '../store/store.ts'
 import { RestError } from './error.ts'
 import { countOf, type Form, formOf, type ReadParts } from './reads.ts'
-import { answered, type RestRequest, type RestResponse, wireOf } from './rest.ts'
+import { okResponse, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
 import { fieldSelector, labelSelector, type Selector } from './selectors.ts'
 import { tableOf } from './table.ts'
@@ -38,7 +38,7 @@ export async function watch(parts: ReadParts, target: Target, request: RestReque
     fields: fieldSelector(query.get('fieldSelector') ?? ''),
   }
   const seconds = Math.min(countOf(query, 'timeoutSeconds') || WATCH_SECONDS, MAX_WATCH_SECONDS)
-  return answered({}, { body: lines(parts, requested, request.signal, seconds) })
+  return okResponse({}, { body: lines(parts, requested, request.signal, seconds) })
 }
 
 /** Returns whether a switch of the query is on. */
@@ -82,7 +82,7 @@ async function* lines(
         continue
       }
       const type = view.typeOf(event)
-      if (type !== null) yield line(type, shown(requested, event.object, event.revision, parts.clock.now()))
+      if (type !== null) yield line(type, representation(requested, event.object, event.revision, parts.clock.now()))
     }
   } finally {
     cancel()
@@ -90,7 +90,12 @@ async function* lines(
 }
 
 /** Returns an object at a revision: a deleted one has that of its deletion. */
-function shown({ target, form }: WatchRequest, object: Resource, resourceVersion: string, now: number): object {
+function representation(
+  { target, form }: WatchRequest,
+  object: Resource,
+  resourceVersion: string,
+  now: number,
+): object {
   const there = { ...object, metadata: { ...object.metadata, resourceVersion } }
   return form === 'objects'
     ? wireOf(there)

@@ -5,7 +5,7 @@ import { isManifest, isStatus, validate, validateStatus } from '../validate.ts'
 import { mediaTypeOf, readJson, readSent, readValue, type Sent } from './body.ts'
 import { alreadyExists, conflicting, GROUP, invalid, notFound, RestError } from './error.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
-import { answered, listOf, type RestRequest, type RestResponse, wireOf } from './rest.ts'
+import { listOf, okResponse, type RestRequest, type RestResponse, wireOf } from './rest.ts'
 import type { Target } from './route.ts'
 import { fieldSelector, labelSelector } from './selectors.ts'
 
@@ -114,7 +114,7 @@ export async function remove({ store }: WriteParts, target: Target, request: Res
   }
   const details = { name, group: GROUP, kind: kinds[kind].plural, uid: held.metadata.uid }
   const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }
-  return answered(body, { change: dryRun ? null : changeOf(target, request) })
+  return okResponse(body, { change: dryRun ? null : changeOf(target, request) })
 }
 
 /** DELETE of a collection: every object that the selectors match. */
@@ -128,7 +128,7 @@ export async function removeAll({ store }: WriteParts, target: Target, request: 
   const chosen = page.items.filter((object) => labels(object) && fields(object))
   for (const { metadata } of dryRun ? [] : chosen) await store.remove(kind, metadata, { uid: metadata.uid })
   const body = listOf(kind, chosen, { resourceVersion: page.revision })
-  return answered(body, { change: dryRun ? null : changeOf(target, request) })
+  return okResponse(body, { change: dryRun ? null : changeOf(target, request) })
 }
 
 async function heldBy({ store }: Pick<WriteParts, 'store'>, { kind, namespace, name }: Target): Promise<Resource> {
@@ -175,7 +175,7 @@ function written(
   { status, sent }: { readonly status: number; readonly sent: Sent },
 ): RestResponse {
   const change = isDryRun(request) ? null : changeOf(target, request)
-  return answered(wireOf(object), { status, warnings: sent.warnings, change })
+  return okResponse(wireOf(object), { status, warnings: sent.warnings, change })
 }
 
 /** Returns the name of a write in the ledger. */

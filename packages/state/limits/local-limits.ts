@@ -246,7 +246,7 @@ class LocalHold implements Hold, Listed<LocalHold> {
   readonly id: string
   readonly expiresAt: number
   next: LocalHold | null = null
-  readonly #taken: readonly HoldItem[]
+  readonly #initial: readonly HoldItem[]
   readonly #caller: string
   readonly #owner: Owner
   #items: readonly HoldItem[]
@@ -265,8 +265,8 @@ class LocalHold implements Hold, Listed<LocalHold> {
     this.id = id
     this.#caller = caller
     this.expiresAt = expiresAt
-    this.#taken = items
     this.#items = items
+    this.#initial = items
     this.#owner = owner
   }
 
@@ -279,7 +279,7 @@ class LocalHold implements Hold, Listed<LocalHold> {
   }
 
   wasTakenAs(items: readonly HoldItem[]): boolean {
-    return items.length === this.#taken.length && items.every((item, place) => sameItem(item, this.#taken[place]))
+    return items.length === this.#initial.length && items.every((item, place) => sameItem(item, this.#initial[place]))
   }
 
   extend(items: readonly HoldItem[]): Short | null {

@@ -19,7 +19,7 @@ import {
   type ReplicaOptions,
   Replicas,
   sample,
-  taken,
+  takeHold,
 } from './testing/replicas.ts'
 
 const postgres = usePostgres()
@@ -126,7 +126,7 @@ test('after the database went back in time every replica refuses until an operat
   await postgres.save()
   await until(() => journal.append('a', [sample(2)]).then(Boolean, () => false), 'the second event')
   const limits = other.limits({})
-  await (await taken(limits, 'back', 7)).settle(new Map([['back', 7]]))
+  await (await takeHold(limits, 'back', 7)).settle(new Map([['back', 7]]))
   await until(() => othersEvents.length === 2, 'the second event at the other replica')
   // The copy lacks a heartbeat of the other replica: every copy in use is older than that.
   const beats = async () => (await postgres.rows('SELECT max(beat) AS beat FROM plat.witness'))[0]?.beat

@@ -18,7 +18,7 @@ import {
   type ReplicaOptions,
   Replicas,
   sample,
-  taken,
+  takeHold,
 } from './testing/replicas.ts'
 
 /** A leader cleans up by the server's clock: a counter of another year would be out of use. */
@@ -134,7 +134,7 @@ test('during an outage appends are refused and health reports it; afterwards not
   const { seen } = followed(journal)
   await journal.append('a', [sample(1)])
   const limits = one.limits({})
-  const hold = await taken(limits, 'outage', 7)
+  const hold = await takeHold(limits, 'outage', 7)
   await postgres.stop()
   await assert.rejects(journal.append('a', [sample(2)]), StateUnreachableError)
   await assert.rejects(async () => limits.take('2', [item('outage', 10, 1)], NEVER), StateUnreachableError)
@@ -217,12 +217,12 @@ test('holds of a lost replica count as spent in full, until they are settled aft
   // Its clock does not advance: it leads without ever renewing.
   const gone = await replica({ schema: 'gone', clock: clockOfNow() })
   const alive = await replica({ schema: 'gone' })
-  const hold = await taken(gone.limits({}), 'gone', 5)
+  const hold = await takeHold(gone.limits({}), 'gone', 5)
   const limits = alive.limits({})
   const used = () => limits.used('gone', 'life')
   await until(async () => (await used()).held === 0, 'the leader')
   assert.deepEqual(await used(), { spent: 5, held: 0 })
-  const own = await taken(limits, 'gone', 10)
+  const own = await takeHold(limits, 'gone', 10)
   assert.deepEqual(await used(), { spent: 5, held: 10 })
   await hold.settle(new Map([['gone', 1]]))
   await own.release()

@@ -72,9 +72,9 @@ export class KubernetesApiServer {
       resourceVersion: String(++this.#version),
     }
     if (before !== undefined && JSON.stringify(before.spec) !== JSON.stringify(object.spec)) metadata.generation++
-    const kept = { ...object, metadata }
-    this.#objects.set(path, kept)
-    this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', path, kept)
+    const stored = { ...object, metadata }
+    this.#objects.set(path, stored)
+    this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', path, stored)
   }
 
   remove(path: string): void {
@@ -176,8 +176,8 @@ export class KubernetesApiServer {
       refuse(response, 409, 'Conflict')
     } else if (ofStatus && before === undefined) refuse(response, 404, 'NotFound')
     else {
-      const kept = before?.status === undefined ? {} : { status: before.status }
-      this.put(at, ofStatus ? { ...before, status: body.status } : { ...kept, ...body })
+      const status = before?.status === undefined ? {} : { status: before.status }
+      this.put(at, ofStatus ? { ...before, status: body.status } : { ...status, ...body })
       this.#answer(response, this.#objects.get(at))
     }
   }

@@ -21,7 +21,7 @@ export function addTool(server: McpServer, name: string, work: Work): void {
   server.registerTool(name, { description: `Fixture ${name}`, inputSchema: nothing }, (_, context) => work(context))
 }
 
-export const text = (said: string): CallToolResult => ({ content: [{ type: 'text', text: said }] })
+export const text = (value: string): CallToolResult => ({ content: [{ type: 'text', text: value }] })
 
 /** Tools of the conformance suites that send no requests to the client. */
 export function addTools(server: McpServer): void {
@@ -52,13 +52,13 @@ export function addTools(server: McpServer): void {
   addSchemaTools(server)
 }
 
-function resource(uri: string, mimeType: string, said: string) {
-  return { type: 'resource', resource: { uri, mimeType, text: said } } as const
+function resource(uri: string, mimeType: string, value: string) {
+  return { type: 'resource', resource: { uri, mimeType, text: value } } as const
 }
 
 async function logs({ mcpReq }: ServerContext): Promise<CallToolResult> {
-  for (const said of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
-    await mcpReq.log('info', said)
+  for (const line of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
+    await mcpReq.log('info', line)
     await sleep(PAUSE_MS)
   }
   return text('Logged three messages.')

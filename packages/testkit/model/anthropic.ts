@@ -115,9 +115,9 @@ function stream({ text, failsAfter, diesAfter }: AnthropicScript, model: string,
     },
     { type: 'message_stop' },
   ]
-  const kept = events.slice(0, failsAfter ?? diesAfter ?? events.length)
+  const sent = events.slice(0, failsAfter ?? diesAfter ?? events.length)
   const failure = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
-  const chunks = failsAfter === undefined ? kept : [...kept, failure]
+  const chunks = failsAfter === undefined ? sent : [...sent, failure]
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'request-id': 'req_testkit' })
   for (const event of chunks) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
   if (diesAfter === undefined) response.end()

@@ -21,7 +21,7 @@ export interface AccountsProvider {
   /** Its issuer, `http://127.0.0.1:<port>`. */
   readonly url: string
   /** Responses of its token endpoint so far: `granted <grant_type>`, `refused <grant_type> <error>`, `believed <person> at <resource>`. */
-  said(): readonly string[]
+  lines(): readonly string[]
   /** Ends the account of a person: none of its tokens is good for anything any more. */
   end(person: string): Promise<void>
   close(): Promise<void>
@@ -32,7 +32,7 @@ export async function startAccountsProvider(setup: AccountsSetup): Promise<Accou
   const { url, lines, tell, close } = await startProviderProcess('oidc-accounts.mjs', setup)
   return {
     url,
-    said: lines,
+    lines,
     async end(person) {
       tell(person)
       await until(() => lines().includes(`ended ${person}`), `${person} to be ended`)
@@ -48,11 +48,11 @@ export async function passAs(
   person: string,
   stopAt?: (url: URL) => boolean,
 ): Promise<BrowserPage> {
-  let shown = browser.page
-  for (let pages = 0; pages < MAX_PAGES && shown.status !== 0 && shown.url.origin === provider.url; pages++) {
-    if (!shown.text.includes('<form')) break
-    const asksName = shown.text.includes('name="login"')
-    shown = await browser.submit(asksName ? { login: person, password: 'any' } : {}, stopAt)
+  let page = browser.page
+  for (let pages = 0; pages < MAX_PAGES && page.status !== 0 && page.url.origin === provider.url; pages++) {
+    if (!page.text.includes('<form')) break
+    const asksName = page.text.includes('name="login"')
+    page = await browser.submit(asksName ? { login: person, password: 'any' } : {}, stopAt)
   }
-  return shown
+  return page
 }

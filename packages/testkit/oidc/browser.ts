@@ -27,7 +27,7 @@ interface Cookie {
 export class Browser {
   readonly #places: ReadonlyMap<string, string>
   readonly #cookies = new Map<string, Cookie>()
-  #shown: BrowserPage | null = null
+  #page: BrowserPage | null = null
 
   constructor(places: Readonly<Record<string, string>> = {}) {
     this.#places = new Map(Object.entries(places))
@@ -35,8 +35,8 @@ export class Browser {
 
   /** The page that it shows. */
   get page(): BrowserPage {
-    if (this.#shown === null) throw new Error('the browser shows nothing yet')
-    return this.#shown
+    if (this.#page === null) throw new Error('the browser shows nothing yet')
+    return this.#page
   }
 
   /** Opens an address, from another site or by hand, and goes where it is led. `stopAt`: not any further than there. */
@@ -83,8 +83,8 @@ export class Browser {
       const answer = await this.#send(url, form)
       const next = nextOf(answer, url)
       if (next === null) {
-        this.#shown = { url, ...answer, way }
-        return this.#shown
+        this.#page = { url, ...answer, way }
+        return this.#page
       }
       form = undefined
       url = next
@@ -133,16 +133,16 @@ export class Browser {
     const [pair = '', ...attributes] = line.split(/;\s*/)
     const at = pair.indexOf('=')
     const [name, value] = [pair.slice(0, at), pair.slice(at + 1)]
-    const said = (word: string) => {
+    const isLabelled = (word: string) => {
       const found = attributes.find((one) => one.toLowerCase().startsWith(`${word}=`))
       return found?.slice(word.length + 1) ?? null
     }
     const isSecure = attributes.some((one) => one.toLowerCase() === 'secure')
-    const path = said('path') ?? '/'
-    if (name.startsWith('__Host-') && (!isSecure || path !== '/' || said('domain') !== null)) return
+    const path = isLabelled('path') ?? '/'
+    if (name.startsWith('__Host-') && (!isSecure || path !== '/' || isLabelled('domain') !== null)) return
     if (isSecure && url.protocol !== 'https:') return
     const key = `${url.hostname} ${path} ${name}`
-    const isGone = said('max-age') === '0' || Date.parse(said('expires') ?? '') <= 0 || value === ''
+    const isGone = isLabelled('max-age') === '0' || Date.parse(isLabelled('expires') ?? '') <= 0 || value === ''
     if (isGone) this.#cookies.delete(key)
     else this.#cookies.set(key, { value, host: url.hostname, path, isSecure })
   }

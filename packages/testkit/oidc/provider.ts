@@ -16,8 +16,8 @@ export interface TestOidcProvider {
 export async function startOidcProvider(scopes: readonly string[]): Promise<TestOidcProvider> {
   const file = fileURLToPath(new URL('../fixtures/oidc-provider.mjs', import.meta.url))
   const child = spawn(process.execPath, [file, scopes.join(' ')], { stdio: ['ignore', 'pipe', 'pipe'] })
-  const said: string[] = []
-  createInterface({ input: child.stderr }).on('line', (line) => said.push(line))
+  const lines: string[] = []
+  createInterface({ input: child.stderr }).on('line', (line) => lines.push(line))
   const close = async () => {
     const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null
     child.kill('SIGTERM')
@@ -28,5 +28,5 @@ export async function startOidcProvider(scopes: readonly string[]): Promise<Test
     child.stdout.resume()
     return { url: line, clientId: 'agent', clientSecret: 'agent-secret-of-the-tests', close }
   }
-  throw new Error(`the identity provider did not start:\n${said.join('\n')}`)
+  throw new Error(`the identity provider did not start:\n${lines.join('\n')}`)
 }

@@ -44,8 +44,8 @@ export class GatewayAddresses {
 
   /** @throws PlatError if the URL is not below the gateway. */
   check(url: string): void {
-    const asked = URL.canParse(url) ? withSlash(url.split(/[?#]/, 1)[0] ?? '') : ''
-    if (this.#bases.some((base) => asked.startsWith(base))) return
+    const target = URL.canParse(url) ? withSlash(url.split(/[?#]/, 1)[0] ?? '') : ''
+    if (this.#bases.some((base) => target.startsWith(base))) return
     const where = URL.canParse(url) ? new URL(url).origin : 'an invalid URL'
     throw this.#complain(`the session's fetch calls only the gateway, not ${where}: use the global fetch there`)
   }

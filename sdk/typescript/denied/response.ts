@@ -19,7 +19,7 @@ export function factsIn(body: unknown, status = 0, header: HeaderReader = NO_HEA
   if (!isObject(error)) return null
   if (typeof error.code === 'number') return rpcFacts(error, status, header)
   if (!isDenialCode(error.code)) return null
-  return facts(error.code, { status, header, message: error.message, told: { approvalId: error.approval_id } })
+  return facts(error.code, { status, header, message: error.message, data: { approvalId: error.approval_id } })
 }
 
 /** Member of a tool result's `_meta` with the refusal. */
@@ -35,11 +35,11 @@ export function resultFacts(result: unknown, header: HeaderReader = NO_HEADERS):
 
 /** A JSON-RPC error object: the gateway's code is in `data.error`, or in the metadata of A2A's ErrorInfo. */
 export function rpcFacts(error: JsonObject, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
-  const told = toldIn(error.data)
-  if (told === null || !isDenialCode(told.error)) return null
+  const data = toldIn(error.data)
+  if (data === null || !isDenialCode(data.error)) return null
   // Codes of JSON-RPC and the protocols are negative; all others are the HTTP status.
   const stands = typeof error.code === 'number' && error.code > 0 ? error.code : status
-  return facts(told.error, { status: stands, header, message: error.message, told })
+  return facts(data.error, { status: stands, header, message: error.message, data })
 }
 
 function toldIn(data: unknown): JsonObject | null {
@@ -53,22 +53,22 @@ interface Parts {
   readonly status: number
   readonly header: HeaderReader
   readonly message: unknown
-  readonly told?: JsonObject
+  readonly data?: JsonObject
 }
 
-function facts(code: DenialCode, { status, header, message, told = {} }: Parts): DenialFacts {
+function facts(code: DenialCode, { status, header, message, data = {} }: Parts): DenialFacts {
   return {
     code,
     message: text(message) ?? code,
     status,
-    policy: text(told.policy),
-    rule: text(told.rule),
-    decisionId: text(told.decisionId) ?? header('x-plat-decision-id'),
-    retryAfterMs: milliseconds(told.retryAfterMs) ?? retryAfterIn(header),
-    approvalId: text(told.approvalId),
+    policy: text(data.policy),
+    rule: text(data.rule),
+    decisionId: text(data.decisionId) ?? header('x-plat-decision-id'),
+    retryAfterMs: milliseconds(data.retryAfterMs) ?? retryAfterIn(header),
+    approvalId: text(data.approvalId),
     scopes: scopesIn(header('www-authenticate')),
-    connectURL: text(told.connectURL),
-    provider: text(told.provider),
+    connectURL: text(data.connectURL),
+    provider: text(data.provider),
   }
 }
 

@@ -109,10 +109,10 @@ class SessionTokenVerifier implements TokenVerifier {
   }
 
   async verifyRequest(request: RequestFacts): Promise<SessionClaims> {
-    const [shown = '', another] = valuesOf(request, 'authorization')
+    const [header = '', another] = valuesOf(request, 'authorization')
     if (another !== undefined) throw new TokenRefusedError('malformed', 'the header Authorization must occur once')
-    if (shown === '') throw new TokenRefusedError('missing', 'a session token is required')
-    const [, scheme = '', token = ''] = SCHEME.exec(shown) ?? []
+    if (header === '') throw new TokenRefusedError('missing', 'a session token is required')
+    const [, scheme = '', token = ''] = SCHEME.exec(header) ?? []
     if (token === '') throw new TokenRefusedError('malformed', 'send one token as "Authorization: Bearer <token>"')
     const claims = await this.verifyToken(token)
     if (this.#proof === 'none') return claims

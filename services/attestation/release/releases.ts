@@ -134,16 +134,16 @@ export class Releases {
     if (this.#compacting || this.#lines < this.#sessions.size + COMPACT_AFTER_LINES) return
     this.#compacting = true
     try {
-      const kept: { key: string; version: number; event: Release }[] = []
+      const retained: { key: string; version: number; event: Release }[] = []
       const old: Entry[] = []
       const rememberFrom = this.#options.clock.now() - REMEMBER_MS
       for (const [key, entry] of this.#sessions) {
         const { release, version } = entry
-        if (release.ended === null || release.ended.at > rememberFrom) kept.push({ key, version, event: release })
+        if (release.ended === null || release.ended.at > rememberFrom) retained.push({ key, version, event: release })
         else old.push(entry)
       }
-      await this.#options.journal.compact(this.#lastSeq, kept)
-      this.#lines = kept.length
+      await this.#options.journal.compact(this.#lastSeq, retained)
+      this.#lines = retained.length
       for (const entry of old) this.#forget(entry)
     } catch (error) {
       this.#options.onFault(error)

@@ -20,10 +20,10 @@ const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2}
 /** The body of `POST /v1/releases`. Throws a `Refusal` that names the field. */
 export function decodeReleaseRequest(bytes: Uint8Array): ReleaseRequest {
   const body = Body.parse(bytes, FIELDS)
-  const said = body.object('session', SESSION_FIELDS)
+  const members = body.object('session', SESSION_FIELDS)
   const session = body.value('session')
-  if (said === null || !isObject(session)) throw invalid('session is required')
-  const { namespace, agent, session: name } = decodeSession(said)
+  if (members === null || !isObject(session)) throw invalid('session is required')
+  const { namespace, agent, session: name } = decodeSession(members)
   const checks = matching(body, 'checks', { pattern: WORD, most: MAX_CHECKS })
   if (checks.length === 0) throw invalid('checks: name at least one check that may verify the evidence')
   const isolation = body.text('isolation')

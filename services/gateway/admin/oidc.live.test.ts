@@ -128,10 +128,10 @@ test('keys come from jwksURL, or else by discovery', async (t) => {
     oidc: { jwksURL: `${people.state.issuer}/pinned` },
   })
   assert.equal(await sees(people.token({ groups: ['watchers'] })), 200)
-  assert.ok(people.asked.length > 0 && people.asked.every((path) => path === '/pinned'))
+  assert.ok(people.requests.length > 0 && people.requests.every((path) => path === '/pinned'))
   const found = await administered(t, people)
   assert.equal(await found.sees(people.token({ groups: ['watchers'] })), 200)
-  assert.deepEqual(people.asked.filter((path) => path !== '/pinned').slice(0, 2), [
+  assert.deepEqual(people.requests.filter((path) => path !== '/pinned').slice(0, 2), [
     '/.well-known/openid-configuration',
     '/keys',
   ])

@@ -24,8 +24,8 @@ export function page<T extends { readonly id: string }>(items: readonly T[], que
   const limit = limitOf(query, size)
   const cursor = queried(query, 'cursor')
   const after = cursor === null ? items : items.filter((item) => item.id < cursor)
-  const shown = after.slice(0, limit)
-  return { items: shown, nextCursor: after.length > limit ? (shown.at(-1)?.id ?? null) : null }
+  const page = after.slice(0, limit)
+  return { items: page, nextCursor: after.length > limit ? (page.at(-1)?.id ?? null) : null }
 }
 
 /** `limit` of the query. Throws `invalid_request`. */

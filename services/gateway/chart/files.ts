@@ -39,8 +39,8 @@ export function chartFiles(gateway: Node, thresholds: Thresholds): { values: str
     described = withDefault(described, path.split('.'), value)
   }
   // Members of gateway.json are not listed: the schema has their properties, and the values have the defaults.
-  const shown = { type: 'object', default: config, description: CONFIG_MEANS }
-  const values = chartValues(shown, thresholds)
+  const configSchema = { type: 'object', default: config, description: CONFIG_MEANS }
+  const values = chartValues(configSchema, thresholds)
   const properties = chartValues({ ...forGo(described), description: CONFIG_MEANS }, thresholds).properties ?? {}
   const global: Node = { type: 'object', description: 'What Helm hands to every chart.' }
   const schema = closed({ type: 'object', properties: { global, ...properties } })

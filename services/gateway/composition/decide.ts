@@ -46,7 +46,7 @@ export async function startDecisions(
   const demandOf = createDemand(models.route)
   const { placed } = audit
   const budgets = keep(await createBudgets({ ...shared, clock, ledgers, placed, demandOf }))
-  const energy = keep(createEnergy({ ...shared, answered: createAnswered(models.route) }))
+  const energy = keep(createEnergy({ ...shared, endpointOf: createAnswered(models.route) }))
   return { policies, approvals, budgets, energy }
 }
 

@@ -18,8 +18,8 @@ export async function startSandboxes(shared: Shared, features: Pick<Features, 'a
 }
 
 /** Handler of CONNECT; undefined if the egress proxy is disabled. */
-export function tunnelRoute({ egress }: Sandboxes, runner: Runner): ((asked: TunnelRequest) => void) | undefined {
-  return egress === null ? undefined : (asked) => void runner.connect(asked, egress.plane)
+export function tunnelRoute({ egress }: Sandboxes, runner: Runner): ((request: TunnelRequest) => void) | undefined {
+  return egress === null ? undefined : (request) => void runner.connect(request, egress.plane)
 }
 
 /** `POST /v1/sessions/{id}/exec`, on both listeners. */

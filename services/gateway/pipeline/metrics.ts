@@ -6,7 +6,7 @@ export interface RunnerMetrics {
   /** Called once per verdict on a call; `server` is `unknown` before the target is resolved. */
   decided(action: Decision['action'], server: string): void
   /** Called once per response. `status` is the status of the result, which in MCP and A2A can differ from the HTTP status. */
-  answered(server: string, method: string, status: number): void
+  responded(server: string, method: string, status: number): void
   /** Called once per forwarded call with the seconds that the upstream took, bodies included. */
   upstream(server: string, seconds: number): void
   /** Called when the upstream sent no usable response. */
@@ -26,7 +26,7 @@ export function createRunnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
   const upstreamErrors = metrics.counter('plat_gateway_upstream_errors_total')
   return {
     decided: (action, server) => decisions.inc({ action, server }),
-    answered: (server, method, status) => requests.inc({ server, method, code: status }),
+    responded: (server, method, status) => requests.inc({ server, method, code: status }),
     upstream: (server, seconds) => latency.observe({ server }, seconds),
     upstreamFailed: (server) => upstreamErrors.inc({ server }),
   }

@@ -81,7 +81,7 @@ function classified(bytes: Uint8Array): void {
     server: 'notes',
     headers: {},
     session: () => null,
-    spoken: () => [],
+    revisions: () => [],
     open: () => null,
   }
   const { verdict } = classify(posted)

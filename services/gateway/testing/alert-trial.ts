@@ -43,7 +43,7 @@ export function tryAlert(
     runbook_url: `docs/runbooks.md#${alert.toLowerCase()}`,
   }
   const fired = [{ exp_labels: labels, exp_annotations: annotations }]
-  const asked = (time: string, expected: readonly object[]) => ({
+  const alertsAt = (time: string, expected: readonly object[]) => ({
     eval_time: time,
     alertname: alert,
     exp_alerts: expected,
@@ -51,7 +51,7 @@ export function tryAlert(
   const group = (input: Input, expected: readonly object[]) => ({
     interval,
     input_series: Object.entries(input).map(([series, values]) => ({ series, values })),
-    alert_rule_test: [asked(at, expected), ...(notYet === undefined ? [] : [asked(notYet, [])])],
+    alert_rule_test: [alertsAt(at, expected), ...(notYet === undefined ? [] : [alertsAt(notYet, [])])],
   })
   const text = JSON.stringify({
     rule_files: [RULES_FILE],

@@ -23,36 +23,36 @@ export interface ReceivedMessage {
 export interface Receiver {
   /** `http://127.0.0.1:<port>` */
   readonly url: string
-  readonly told: readonly ReceivedMessage[]
+  readonly received: readonly ReceivedMessage[]
   /** From now on answers so; null: never. */
   answers(status: number | null, headers?: Readonly<Record<string, string>>): void
   /** The first message that fits, once it has come. */
-  first(fits: (told: ReceivedMessage) => boolean): Promise<ReceivedMessage>
+  first(fits: (message: ReceivedMessage) => boolean): Promise<ReceivedMessage>
 }
 
 export async function receiver(t: TestContext): Promise<Receiver> {
-  const told: ReceivedMessage[] = []
+  const received: ReceivedMessage[] = []
   let status: number | null = 200
   let more: Readonly<Record<string, string>> = {}
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     const { method = '', url: path = '', headers } = request
-    told.push({ method, path, headers, body: Buffer.concat(chunks).toString('utf8') })
+    received.push({ method, path, headers, body: Buffer.concat(chunks).toString('utf8') })
     if (status !== null) response.writeHead(status, more).end('ok')
   })
   const port = await listening(server)
   t.after(() => closed(server))
   return {
     url: `http://127.0.0.1:${port}`,
-    told,
+    received,
     answers(next, headers = {}) {
       status = next
       more = headers
     },
     async first(fits) {
-      await until(() => told.some(fits), 'a message')
-      return told.find(fits) ?? assert.fail()
+      await until(() => received.some(fits), 'a message')
+      return received.find(fits) ?? assert.fail()
     },
   }
 }
@@ -107,7 +107,7 @@ export async function gatewayWith(t: TestContext, own: object, log?: Log): Promi
   const { gateway, issuer } = await started(t, config, false, log && { log })
   const { url } = gateway
   const admin: ApprovalFixture['admin'] = (method, path, body) =>
-    asked(url + path, method, adminHeaders, body && JSON.stringify(body))
+    fetchJson(url + path, method, adminHeaders, body && JSON.stringify(body))
   const pendingIds = async () => {
     const { body } = await admin('GET', '/v1/approvals?state=pending')
     return (Array.isArray(body.items) ? body.items : []).map(({ id }) => String(id))
@@ -122,7 +122,7 @@ export async function gatewayWith(t: TestContext, own: object, log?: Log): Promi
     url,
     auditPath,
     admin,
-    callback: (name, { headers, body }) => asked(`${url}/v1/notifiers/${name}/callback`, 'POST', headers, body),
+    callback: (name, { headers, body }) => fetchJson(`${url}/v1/notifiers/${name}/callback`, 'POST', headers, body),
     call,
     async hold(secret = 'a', user = 'uma') {
       const before = new Set(await pendingIds())
@@ -144,7 +144,7 @@ const DEV = { mode: 'token', devTokenApprovers: true }
 const agentHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const adminHeaders = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
 
-async function asked(
+async function fetchJson(
   url: string,
   method: string,
   headers: Record<string, string>,

@@ -15,9 +15,9 @@ export const rs256 = () => signerOf(generateKeyPairSync('rsa', { modulusLength: 
 /** An identity provider on loopback: its metadata, its keys, and the requests that it received. */
 export async function provider(t: TestContext, tls?: { readonly key: string; readonly cert: string }) {
   const state: { signer: Signer; issuer: string } = { signer: es256(), issuer: '' }
-  const asked: string[] = []
+  const requests: string[] = []
   const answer: RequestListener = ({ url = '' }, response) => {
-    asked.push(url)
+    requests.push(url)
     const keys = { keys: [{ ...state.signer.publicJwk, kid: state.signer.kid, use: 'sig' }] }
     const documents: Record<string, object> = {
       '/.well-known/openid-configuration': { issuer: state.issuer, jwks_uri: `${state.issuer}/keys` },
@@ -52,7 +52,7 @@ export async function provider(t: TestContext, tls?: { readonly key: string; rea
         ...more,
       },
     )
-  return { state, asked, token, now }
+  return { state, requests, token, now }
 }
 
 export type Provider = Awaited<ReturnType<typeof provider>>

@@ -30,14 +30,14 @@ export interface TunnelResponse {
   /** Read up to the end of the head. */
   readonly socket: Socket
   /** A refusal, after its connection was closed. */
-  readonly told: Readonly<Record<string, unknown>>
+  readonly body: Readonly<Record<string, unknown>>
 }
 
 export interface TunnelFixture extends GatewayFixture {
   /** Of the host at the other end. */
   readonly port: number
   /** Connections that the host took. */
-  readonly taken: readonly Socket[]
+  readonly accepted: readonly Socket[]
   token(claims?: object): string
   /** Requests a tunnel to `localhost`. If `authorization` is null, none is sent; `early` is sent together with the head. */
   ask(more?: {
@@ -58,13 +58,13 @@ export interface TunnelFixture extends GatewayFixture {
 /** A gateway with its egress proxy on, and a host that its callers may reach. */
 export async function setUpTunnels(t: TestContext, setup: TunnelSetup = {}): Promise<TunnelFixture> {
   const { host = (socket) => void socket.pipe(socket) } = setup
-  const taken: Socket[] = []
+  const accepted: Socket[] = []
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    taken.push(socket)
+    accepted.push(socket)
     socket.on('error', () => {})
     host(socket)
   })
-  t.after(() => stopped(server, taken))
+  t.after(() => stopped(server, accepted))
   const port = await listening(server)
   const dir = tempFolder()
   const policyFile = join(dir, 'policies.json')
@@ -92,13 +92,13 @@ export async function setUpTunnels(t: TestContext, setup: TunnelSetup = {}): Pro
   return {
     ...fixture,
     port,
-    taken,
+    accepted,
     token,
     rules,
     records,
     ask({ target = `localhost:${port}`, authorization = `Bearer ${token()}`, lines = [], early = '' } = {}) {
-      const shown = authorization === null ? [] : [`Proxy-Authorization: ${authorization}`]
-      return ask(t, fixture.gateway.port, [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`, ...shown, ...lines], early)
+      const proxy = authorization === null ? [] : [`Proxy-Authorization: ${authorization}`]
+      return ask(t, fixture.gateway.port, [`CONNECT ${target} HTTP/1.1`, `Host: ${target}`, ...proxy, ...lines], early)
     },
     async outcome() {
       const found = () => records().filter(({ kind, op }) => kind === 'outcome' && op === 'tunnel')
@@ -110,12 +110,12 @@ export async function setUpTunnels(t: TestContext, setup: TunnelSetup = {}): Pro
       const text = await (await fetch(`${fixture.gateway.adminUrl}/metrics`, { headers })).text()
       return text.split('\n').find((line) => line.startsWith(`${series} `))
     },
-    idle: () => until(() => taken.every(({ closed }) => closed), 'the end of every connection'),
+    idle: () => until(() => accepted.every(({ closed }) => closed), 'the end of every connection'),
   }
 }
 
-async function stopped(server: Server, taken: readonly Socket[]): Promise<void> {
-  for (const socket of taken) socket.destroy()
+async function stopped(server: Server, sockets: readonly Socket[]): Promise<void> {
+  for (const socket of sockets) socket.destroy()
   server.close()
   await once(server, 'close')
 }
@@ -127,9 +127,9 @@ async function ask(t: TestContext, port: number, lines: readonly string[], early
   socket.write(`${lines.join('\r\n')}\r\n\r\n${early}`, 'latin1')
   const head = await headOf(socket)
   const status = Number(head.slice(9, 12))
-  const told = status === 200 ? {} : JSON.parse(await heard(socket))
+  const body = status === 200 ? {} : JSON.parse(await readAll(socket))
   if (status !== 200) socket.destroy()
-  return { head: head.toLowerCase(), status, socket, told }
+  return { head: head.toLowerCase(), status, socket, body }
 }
 
 /** Reads to the empty line; what came behind it is put back, and the socket paused. */
@@ -151,7 +151,7 @@ function headOf(socket: Socket): Promise<string> {
 }
 
 /** Everything that comes until the other side ends; this side stays open. */
-export function heard(socket: Socket): Promise<string> {
+export function readAll(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     let text = ''
     const done = () => resolve(text)

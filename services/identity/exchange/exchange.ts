@@ -115,9 +115,9 @@ function sessionToken(parts: IssuingParts, granted: Granted): ExchangeResponse |
     plat_delegation_jtis: members.plat_delegation_jtis,
     cnf: jkt === null ? undefined : { jkt },
   })
-  const answered = answer(token, lifetimeSeconds, scopes)
+  const response = answer(token, lifetimeSeconds, scopes)
   const recorded = record(parts, granted, lifetimeSeconds)
-  return recorded === undefined ? answered : recorded.then(() => answered)
+  return recorded === undefined ? response : recorded.then(() => response)
 }
 
 /** Rule 5. The failure of the provider goes to the broker's log only, as a reason. */

@@ -72,7 +72,7 @@ export class LeaderTerm {
   #rendering: Rendering | null = null
   #revocations: WrittenRevocations | null = null
   /** Made from the last rendering when it is first needed. */
-  #said: Statuses | null = null
+  #reported: Statuses | null = null
   /** Likewise, from the revocations that were last written. */
   #saidOfRevocations: Statuses | null = null
 
@@ -228,7 +228,7 @@ export class LeaderTerm {
   #rendered(rendering: Rendering): void {
     this.#touchLines(this.#rendering?.refused ?? [], rendering.refused)
     this.#rendering = rendering
-    this.#said = null
+    this.#reported = null
     for (const kind of RENDERED)
       if (kind !== 'AgentRevocation' && !rendering.unwritten.has(kind)) this.#writeTouched(kind)
   }
@@ -270,7 +270,7 @@ export class LeaderTerm {
   #statusesNow(): Statuses {
     const { servers = [], policies = [], sovereignty = [], tiers = [], refused = [] } = this.#rendering ?? {}
     const activeSessions = this.#sessionCounts.active
-    this.#said ??= new Statuses({
+    this.#reported ??= new Statuses({
       servers,
       policies,
       sovereignty,
@@ -279,7 +279,7 @@ export class LeaderTerm {
       activeSessions,
       pinReport: pinReportOf,
     })
-    return this.#said
+    return this.#reported
   }
 
   #statusesOfRevocations(): Statuses {

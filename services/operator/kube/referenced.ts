@@ -103,9 +103,9 @@ export class ReferencedObjects {
     const texts = new Map([...names].map((name) => [name, values.get(name) ?? null]))
     const bytes = [...texts.values()].reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0)
     const namespace = namespaceOf(object)
-    const kept = this.#bytes.get(namespace) ?? 0
-    const isOver = kept + bytes > NAMESPACE_BYTES
-    if (!isOver) this.#bytes.set(namespace, kept + bytes)
+    const before = this.#bytes.get(namespace) ?? 0
+    const isOver = before + bytes > NAMESPACE_BYTES
+    if (!isOver) this.#bytes.set(namespace, before + bytes)
     const none = new Map([...names].map((name) => [name, null]))
     this.#held.set(object, isOver ? { texts: none, bytes: 0, isOver } : { texts, bytes, isOver })
   }

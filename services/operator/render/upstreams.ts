@@ -95,13 +95,13 @@ function usersOf({ metadata, spec }: Manifest<'MCPServer'>): string[] {
 }
 
 function serverEntry(
-  { hidden, pins: said }: Rendering,
+  { hidden, pins: declared }: Rendering,
   server: Manifest<'MCPServer'>,
   bundles: Declared['bundles'],
 ): ServerEntry {
   const { metadata, spec } = server
   const { toolLabels } = spec
-  const pins = pinsOf(server, said.get(keyOf(server)) ?? [])
+  const pins = pinsOf(server, declared.get(keyOf(server)) ?? [])
   const versions = spec.protocolVersions ?? []
   const caPEM = bundles.texts.get(bundleOf(server) ?? '')
   return {

@@ -72,11 +72,11 @@ export class WarmPools {
 function isLike(found: Members, pool: object): boolean {
   const wanted = member({ pool }, 'pool')
   const spec = member(found, 'spec')
-  const said = {
+  const declared = {
     replicas: spec.replicas,
     sandboxTemplateRef: { name: textOf(member(spec, 'sandboxTemplateRef'), 'name') },
   }
-  return canonicalJson(said) === canonicalJson(member(wanted, 'spec'))
+  return canonicalJson(declared) === canonicalJson(member(wanted, 'spec'))
 }
 
 function pathOf(namespace: string, name: string): string {

@@ -55,7 +55,7 @@ export class Sessions {
   readonly #tiers = new Map<string, string>()
   #revocations: RevocationIndex
   /** Reported series of `plat_sessions` and `plat_warm_pool_ready`: those without objects are set to 0. */
-  readonly #told = new Map<string, () => void>()
+  readonly #waiting = new Map<string, () => void>()
 
   constructor(parts: SessionsParts) {
     const { mirror, foreign, registry, clock, ids, log } = parts
@@ -94,7 +94,7 @@ export class Sessions {
   /** Works until `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#sessionWork.run(signal), this.#poolWork.run(signal)])
-    for (const silence of this.#told.values()) silence()
+    for (const silence of this.#waiting.values()) silence()
   }
 
   /** Resources have changed. */
@@ -150,11 +150,11 @@ export class Sessions {
       const key = JSON.stringify(labels)
       counts.set(key, { labels, count: (counts.get(key)?.count ?? 0) + 1 })
     }
-    for (const silence of this.#told.values()) silence()
-    this.#told.clear()
+    for (const silence of this.#waiting.values()) silence()
+    this.#waiting.clear()
     for (const [key, { labels, count }] of counts) {
       registry.gauge('plat_sessions').set(labels, count)
-      this.#told.set(key, () => registry.gauge('plat_sessions').set(labels, 0))
+      this.#waiting.set(key, () => registry.gauge('plat_sessions').set(labels, 0))
     }
     for (const [tier, ready] of this.#pools.ready()) {
       registry.gauge('plat_warm_pool_ready').set({ tier }, ready)

@@ -22,12 +22,12 @@ const LAST_SEEN_STEP_MS = 600_000
 /** Status members from a report. If only `lastSeen` changes, the status is updated every ten minutes, not with every call. */
 export function observed(before: ServerStatus, report: PinReport | null): Observed {
   const { driftedTools, lastSeen, observedTools } = before
-  const told = {
+  const pinned = {
     ...(driftedTools !== undefined && { driftedTools }),
     ...(lastSeen !== undefined && { lastSeen }),
     ...(observedTools !== undefined && { observedTools }),
   }
-  if (report === null || report.lastSeen === null) return told
+  if (report === null || report.lastSeen === null) return pinned
   const fresh = {
     driftedTools: [...report.driftedTools],
     lastSeen: report.lastSeen,
@@ -35,7 +35,7 @@ export function observed(before: ServerStatus, report: PinReport | null): Observ
   }
   const same = driftedTools?.join('\n') === report.driftedTools.join('\n') && observedTools === report.observedTools
   const older = lastSeen === undefined ? Number.POSITIVE_INFINITY : Date.parse(report.lastSeen) - Date.parse(lastSeen)
-  return same && older < LAST_SEEN_STEP_MS ? told : fresh
+  return same && older < LAST_SEEN_STEP_MS ? pinned : fresh
 }
 
 /**

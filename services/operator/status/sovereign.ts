@@ -77,9 +77,9 @@ export function sovereignFinding(
 ): Finding | null {
   const type = 'SovereigntyCompliant'
   if (rules === null) {
-    const said = before?.conditions?.some((condition) => condition.type === type) === true
+    const isReported = before?.conditions?.some((condition) => condition.type === type) === true
     const message = 'there is no SovereigntyPolicy'
-    return said ? { type, status: 'Unknown', reason: 'NoSovereigntyPolicy', message } : null
+    return isReported ? { type, status: 'Unknown', reason: 'NoSovereigntyPolicy', message } : null
   }
   const problems = relied.flatMap(([field, place]) => {
     const problem = residencyFault(rules, place)

@@ -60,7 +60,7 @@ export class Statuses {
   async write(store: Pick<ResourceStore, 'applyStatus'>, object: Resource, now: string): Promise<void> {
     if (isServer(object)) return this.#writeServer(store, object, now)
     if (isAgent(object)) return this.#writeAgent(store, object, now)
-    const status = { ...object.status, ...said(object, [this.#ready(object)], now) }
+    const status = { ...object.status, ...conditionsOf(object, [this.#ready(object)], now) }
     if (!same(object, status)) await written(store.applyStatus(object.kind, object.metadata, status))
   }
 
@@ -70,7 +70,7 @@ export class Statuses {
     const status = {
       ...agent.status,
       ...(this.#activeSessions !== null && { activeSessions }),
-      ...said(agent, findings, now),
+      ...conditionsOf(agent, findings, now),
     }
     if (!same(agent, status)) await written(store.applyStatus('Agent', agent.metadata, status))
   }
@@ -89,7 +89,7 @@ export class Statuses {
       ...before,
       ...observed(before, report),
       ...(ready.status === 'True' && { gatewayKey: keyOf(server) }),
-      ...said(server, [ready, pinnedFinding(report, off), sovereign], now),
+      ...conditionsOf(server, [ready, pinnedFinding(report, off), sovereign], now),
     }
     if (!same(server, status)) await written(store.applyStatus('MCPServer', server.metadata, status))
   }
@@ -118,8 +118,8 @@ function toolsFinding(agent: Resource<'Agent'>, tiers: ReturnType<typeof tiersBy
     const message = `the TrustTier ${agent.spec.tier} does not allow ${dropped.join(', ')}`
     return { type, status: 'False', reason: 'Dropped', message }
   }
-  const said = agent.status?.conditions?.some((condition) => condition.type === type) === true
-  return said ? { type, status: 'True', reason: 'Allowed', message: '' } : null
+  const isReported = agent.status?.conditions?.some((condition) => condition.type === type) === true
+  return isReported ? { type, status: 'True', reason: 'Allowed', message: '' } : null
 }
 
 function isServer(object: Resource): object is Resource<'MCPServer'> {
@@ -131,7 +131,7 @@ function isAgent(object: Resource): object is Resource<'Agent'> {
 }
 
 /** Null: nothing is said of a condition, and what was said before stays. */
-function said(object: Resource, all: readonly (Finding | null)[], now: string) {
+function conditionsOf(object: Resource, all: readonly (Finding | null)[], now: string) {
   const { generation } = object.metadata
   const before: readonly Condition[] = object.status?.conditions ?? []
   const findings = all.filter((finding) => finding !== null)

@@ -31,8 +31,8 @@ const LABEL = /^(?!\*$)[\x21-\x7e]+$/
 function labelProblems(toolLabels: NonNullable<Manifest<'MCPServer'>['spec']['toolLabels']>): Problem[] {
   const problems: Problem[] = []
   for (const [tool, { taints = [], clearTaints = [], sinks = [] }] of Object.entries(toolLabels)) {
-    const told = { taints, clearTaints: clearTaints.filter((label) => label !== '*'), sinks }
-    for (const [part, labels] of Object.entries(told)) {
+    const named = { taints, clearTaints: clearTaints.filter((label) => label !== '*'), sinks }
+    for (const [part, labels] of Object.entries(named)) {
       const why = 'a label is printable ASCII without spaces, and * stands for all only in clearTaints'
       if (!labels.every((label) => LABEL.test(label))) problems.push({ path: `toolLabels[${tool}].${part}`, why })
     }

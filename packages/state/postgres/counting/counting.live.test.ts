@@ -11,7 +11,7 @@ import { windowOf } from '../../limits/window.ts'
 import { Continuity } from '../continuity.ts'
 import { Database } from '../database.ts'
 import { StateUnreachableError } from '../pool.ts'
-import { ids, item, NEVER, type ReplicaOptions, Replicas, taken } from '../testing/replicas.ts'
+import { ids, item, NEVER, type ReplicaOptions, Replicas, takeHold } from '../testing/replicas.ts'
 import { Counting } from './counting.ts'
 import type { Operation } from './operation.ts'
 import { ServerClock } from './server-clock.ts'
@@ -51,7 +51,7 @@ test('a take that runs after its release leaves no hold', async () => {
   // Only counting uses the connection.
   const state = await replica({ maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
   const limits = state.limits({})
-  await (await taken(limits, 'late', 1)).release()
+  await (await takeHold(limits, 'late', 1)).release()
   await postgres.beside(async (client) => {
     const stopped = await backends(client)
     await whilePaused(stopped, async () => {
@@ -121,7 +121,7 @@ test('a counter locked by a paused transaction stops only its own calls, and lea
   const state = await replica({ schema: 'paused', clock })
   const limits = state.limits({})
   const again = () => clock.advance(20)
-  await (await taken(limits, 'locked', 1)).release()
+  await (await takeHold(limits, 'locked', 1)).release()
   await postgres.beside(async (client) => {
     await client.query('BEGIN')
     await client.query("SELECT 1 FROM paused.counter WHERE key = 'locked' FOR UPDATE")
@@ -130,7 +130,7 @@ test('a counter locked by a paused transaction stops only its own calls, and lea
       assert.rejects(take(limits, 'locked', 1_000_000), StateUnreachableError).then(() => void refused++),
     )
     let isCounted = false
-    void taken(limits, 'free', 1).then(() => {
+    void takeHold(limits, 'free', 1).then(() => {
       isCounted = true
     })
     await until(
@@ -148,7 +148,7 @@ test('a counter locked by a paused transaction stops only its own calls, and lea
     await client.query('ROLLBACK')
     await clock.advance(6_000)
     let isFree = false
-    void taken(limits, 'locked', 1).then(() => {
+    void takeHold(limits, 'locked', 1).then(() => {
       isFree = true
     })
     await until(() => isFree, 'the counter after the transaction', again)
@@ -180,7 +180,7 @@ test('a request that gave up while its connection was checked releases the conne
 
 test('a gateway closes while a server process is paused and a counter stays locked', async () => {
   const state = await replica({ schema: 'closing', maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
-  const hold = await taken(state.limits({}), 'closing', 1)
+  const hold = await takeHold(state.limits({}), 'closing', 1)
   await postgres.beside(async (client) => {
     await client.query('BEGIN')
     await client.query('SELECT 1 FROM closing.counter FOR UPDATE')

@@ -180,8 +180,8 @@ export class Counting {
    */
   #nextFlight(): Flight | null {
     const now = this.#options.clock.monotonic()
-    const taken = new Set<string>()
-    for (const { names } of this.#flights) for (const name of names) taken.add(name)
+    const used = new Set<string>()
+    for (const { names } of this.#flights) for (const name of names) used.add(name)
     const batch: Waiting[] = []
     const names = new Set<string>()
     const rest: Waiting[] = []
@@ -200,13 +200,13 @@ export class Counting {
         first === undefined
           ? locked === null || isolatedFlights < MAX_ISOLATED_FLIGHTS
           : !first.alone && locked === isolated
-      if (fits && !waiting.names.some((name) => taken.has(name))) {
+      if (fits && !waiting.names.some((name) => used.has(name))) {
         isolated = locked
         batch.push(waiting)
         for (const name of waiting.names) names.add(name)
       } else {
         rest.push(waiting)
-        for (const name of waiting.names) taken.add(name)
+        for (const name of waiting.names) used.add(name)
       }
     }
     this.#queue = rest.concat(this.#queue.slice(considered))

@@ -98,7 +98,7 @@ export const item = (key: string, cap: number, amount: number, window = 'life'):
   unit: 'micros',
 })
 
-export async function taken(limits: Limits, key: string, amount: number): Promise<Hold> {
+export async function takeHold(limits: Limits, key: string, amount: number): Promise<Hold> {
   const result = await limits.take(ids.uuid(), [item(key, 1000, amount)], limits.now() + NEVER)
   if (isShort(result)) throw new Error(`short of ${key}`)
   return result

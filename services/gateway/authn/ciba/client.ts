@@ -1,9 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { readText } from '@plat/config'
-import type { Clock, Ids } from '@plat/core'
-import { base32, readJsonObject } from '@plat/core'
-import type { Dialer } from '@plat/http'
-import { dialFault, joinedBundles } from '@plat/http'
+import { base32, type Clock, type Ids, readJsonObject } from '@plat/core'
+import { type Dialer, dialFault, joinedBundles } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
   createJwtVerifier,
@@ -88,7 +86,7 @@ export interface Ciba {
   /** Prompts this user for at most `leftMs` milliseconds. Never rejects. */
   prompt(user: string, leftMs: number): Promise<PendingAuthentication | Unavailable | NotAgreed>
   /** Returns the state of a prompt. Timeouts and errors are not agreement. Never rejects. */
-  poll(asked: PendingAuthentication, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
+  poll(authentication: PendingAuthentication, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
   close(): void
 }
 

@@ -151,8 +151,9 @@ class UpstreamCredentials implements Credentials {
     identity: Identity,
   ): Credential | Denial | Promise<Credential | Denial> {
     const token = this.#options.userTokens?.of(server, provider, identity) ?? noVault
-    const shown = (found: Credential | Denial) => (isDenial(found) ? found : this.#withCertificate(found, mtls))
-    return token instanceof Promise ? token.then(shown) : shown(token)
+    const withCertificate = (found: Credential | Denial) =>
+      isDenial(found) ? found : this.#withCertificate(found, mtls)
+    return token instanceof Promise ? token.then(withCertificate) : withCertificate(token)
   }
 
   #withCertificate(token: Credential, mtls: MtlsAuth | null): Credential | Denial {

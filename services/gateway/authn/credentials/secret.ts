@@ -33,11 +33,11 @@ export function secretOf(auth: FiledAuth, [first = '', second = '']: readonly st
   switch (auth.type) {
     case 'bearerSecret':
       return fits(first, BEARER)
-        ? shown({ authorization: `Bearer ${first}` })
+        ? credentialOf({ authorization: `Bearer ${first}` })
         : `${auth.credentialKey}.token holds no bearer token`
     case 'headerSecret':
       return fits(first, HEADER_VALUE)
-        ? shown({ [auth.headerName.toLowerCase()]: first })
+        ? credentialOf({ [auth.headerName.toLowerCase()]: first })
         : `${auth.credentialKey}.token holds nothing that a header can carry`
     case 'oauthClientCredentials':
       return first !== '' && second !== ''
@@ -50,13 +50,13 @@ export function secretOf(auth: FiledAuth, [first = '', second = '']: readonly st
   }
 }
 
-function shown(headers: Credential['headers']): Credential {
+function credentialOf(headers: Credential['headers']): Credential {
   return { headers, clientCert: null }
 }
 
 /** Returns the credential of a bearer token, or null if the token is not a valid header value. */
 export function bearer(token: string): Credential | null {
-  return fits(token, BEARER) ? shown({ authorization: `Bearer ${token}` }) : null
+  return fits(token, BEARER) ? credentialOf({ authorization: `Bearer ${token}` }) : null
 }
 
 function fits(text: string, pattern: RegExp): boolean {

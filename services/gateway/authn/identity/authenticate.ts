@@ -154,13 +154,13 @@ class TokenAuthenticator implements Authenticator {
     const { authorization, dpop } = wire.headers
     stripCredentials(wire)
     if (authorization === undefined) return this.#refuse(wire, 'missing', 'a session token is required')
-    const shown = this.#credentials.read(authorization, wire.body)
-    if (shown === null) {
+    const read = this.#credentials.read(authorization, wire.body)
+    if (read === null) {
       return this.#refuse(wire, 'malformed', 'send one session token as "Authorization: Bearer <token>"')
     }
     const proof = typeof dpop === 'string' ? dpop : undefined
-    const presented: Presented = { token: shown.token.text, scheme: shown.scheme, proof }
-    const answer = this.#parts.vouchers.identify(shown.token, wire.path)
+    const presented: Presented = { token: read.token.text, scheme: read.scheme, proof }
+    const answer = this.#parts.vouchers.identify(read.token, wire.path)
     if (answer instanceof Promise) return answer.then((vouched) => this.#judge(wire, presented, vouched))
     return this.#judge(wire, presented, answer)
   }

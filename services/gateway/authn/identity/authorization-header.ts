@@ -29,13 +29,13 @@ export class Credentials {
     if (last?.authorization === authorization) return last
     const [, scheme, token] = CREDENTIALS.exec(authorization) ?? []
     if (scheme === undefined || token === undefined) return null
-    const shown = {
+    const presented = {
       authorization,
       scheme: scheme.toLowerCase() === 'dpop' ? 'dpop' : 'bearer',
       token: new PresentedToken(token),
     } as const
-    if (connection !== null) this.#last.set(connection, shown)
-    return shown
+    if (connection !== null) this.#last.set(connection, presented)
+    return presented
   }
 }
 

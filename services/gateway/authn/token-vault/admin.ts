@@ -18,10 +18,10 @@ export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log):
         return page(wanted.map(accountView), query)
       })
       context.on('DELETE /v1/accounts/:id', async (request, reply, { by }) => {
-        const kept = accounts.byId(parameter(request.params, 'id'))
-        if (kept === null) throw new AdminError('not_found', 'there is no account with this id')
-        const isGone = await vault.remove(kept.account, 'removed', by).catch((error: unknown) => {
-          log.error({ account: kept.id, error: reasonOf(error) }, 'an account could not be removed')
+        const account = accounts.byId(parameter(request.params, 'id'))
+        if (account === null) throw new AdminError('not_found', 'there is no account with this id')
+        const isGone = await vault.remove(account.account, 'removed', by).catch((error: unknown) => {
+          log.error({ account: account.id, error: reasonOf(error) }, 'an account could not be removed')
           throw new AdminError('state_unavailable', 'accounts cannot be stored now')
         })
         if (!isGone) throw new AdminError('not_found', 'there is no account with this id')

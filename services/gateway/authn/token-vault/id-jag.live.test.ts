@@ -39,14 +39,14 @@ test('with grant id-jag the identity provider vouches for a user at the hub repe
   assert.equal((await fixture.callAs('ada')).as, 'ada')
   assert.equal((await fixture.callAs('bob')).connectURL, 'https://gateway.example/v1/connect/hub')
   const granted = () =>
-    hub.said().filter((line) => line.startsWith('granted urn:ietf:params:oauth:grant-type:jwt-bearer'))
+    hub.lines().filter((line) => line.startsWith('granted urn:ietf:params:oauth:grant-type:jwt-bearer'))
   await until(
     async () => granted().length > 2,
-    () => `more tokens: ${hub.said()} ${idp.said()}`,
+    () => `more tokens: ${hub.lines()} ${idp.lines()}`,
     async () => assert.equal((await fixture.callAs('ada')).as, 'ada'),
   )
-  assert.ok(idp.said().includes('granted refresh_token'), 'the login was renewed')
-  assert.ok(hub.said().includes('believed ada at https://notes.example/mcp'))
+  assert.ok(idp.lines().includes('granted refresh_token'), 'the login was renewed')
+  assert.ok(hub.lines().includes('believed ada at https://notes.example/mcp'))
 })
 
 test('a removed user of the identity provider is prompted to connect again', async (t) => {

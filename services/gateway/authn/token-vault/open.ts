@@ -1,5 +1,4 @@
-import type { Clock, Ids, PoolObservers } from '@plat/core'
-import { reasonOf } from '@plat/core'
+import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -9,8 +8,7 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import { createAccountRoutes } from './admin.ts'
 import type { TokenVaultConfig } from './config.ts'
 import { browserCookie } from './flow/browser.ts'
-import type { FlowSealer } from './flow/flows.ts'
-import { Flows } from './flow/flows.ts'
+import { type FlowSealer, Flows } from './flow/flows.ts'
 import { Login } from './flow/login.ts'
 import { ownerRules } from './owner.ts'
 import { Provider } from './providers/provider.ts'
@@ -18,10 +16,8 @@ import { ConnectRoutes } from './routes.ts'
 import { decodeEvent } from './store/account.ts'
 import { Accounts } from './store/accounts.ts'
 import { openEnvelope } from './store/envelope.ts'
-import type { MirroredAccount } from './store/mirrored.ts'
-import { mirroredAccount } from './store/mirrored.ts'
-import type { UserTokens } from './vault.ts'
-import { connectURL, Vault } from './vault.ts'
+import { type MirroredAccount, mirroredAccount } from './store/mirrored.ts'
+import { connectURL, type UserTokens, Vault } from './vault.ts'
 
 /** Revoked users. */
 export interface RevokedUsers {
@@ -139,7 +135,7 @@ async function opened(
     pages: (app) => pages.mount(app),
     routes: createAccountRoutes(vault, accounts, log),
     mirrored: {
-      wanted: () => accounts.list().map((kept) => mirroredAccount(kept, settings.mirror.namespace)),
+      wanted: () => accounts.list().map((account) => mirroredAccount(account, settings.mirror.namespace)),
       follow: (notify) => accounts.follow(notify),
     },
     async close() {

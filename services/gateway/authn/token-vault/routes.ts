@@ -83,9 +83,9 @@ export class ConnectRoutes {
   /** Redirect of the login: shows the confirmation page with the user's name. */
   async #loggedIn(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { flows, login, base, vault } = this.#parts
-    const taken = this.#open('login', request, stateOf(request))
-    if (taken === null) return show(reply, strange)
-    const { flow, provider, browser, text: state } = taken
+    const opened = this.#open('login', request, stateOf(request))
+    if (opened === null) return show(reply, strange)
+    const { flow, provider, browser, text: state } = opened
     const who = await login.identify(queryOf(request), { ...flow, state, redirectURI: `${base}/callback` })
     if (isRefusal(who)) return this.#refused(reply, provider, who)
     const { user } = who
@@ -106,12 +106,12 @@ export class ConnectRoutes {
   /** Submission of the confirmation form. */
   async #confirmed(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
-    const taken = this.#take('confirm', request, form.get('flow') ?? '')
-    if (taken === null) return show(reply, strange)
-    const { flow, provider, browser } = taken
+    const opened = this.#take('confirm', request, form.get('flow') ?? '')
+    if (opened === null) return show(reply, strange)
+    const { flow, provider, browser } = opened
     if (form.get('action') === 'disconnect') return this.#disconnect(reply, provider, flow)
     if (provider.grant === 'id-jag' && flow.login !== null) {
-      return this.#keep(reply, taken, await provider.vouched(flow.login))
+      return this.#keep(reply, opened, await provider.vouched(flow.login))
     }
     const next = this.#parts.flows.next(flow, { user: flow.user, login: null })
     const state = this.#parts.flows.seal('consent', browser, next)
@@ -122,11 +122,11 @@ export class ConnectRoutes {
 
   /** Redirect of the provider. */
   async #consented(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const taken = this.#take('consent', request, stateOf(request))
-    if (taken === null) return show(reply, strange)
-    const { flow, provider, text: state } = taken
+    const opened = this.#take('consent', request, stateOf(request))
+    if (opened === null) return show(reply, strange)
+    const { flow, provider, text: state } = opened
     const redirectURI = this.#redirectOf(provider)
-    return this.#keep(reply, taken, await provider.redeem(queryOf(request), { ...flow, state, redirectURI }))
+    return this.#keep(reply, opened, await provider.redeem(queryOf(request), { ...flow, state, redirectURI }))
   }
 
   async #keep(reply: FastifyReply, { flow, provider }: ClaimedFlow, tokens: Tokens | Refusal): Promise<FastifyReply> {
@@ -174,8 +174,8 @@ export class ConnectRoutes {
 
   /** The same, and marks the step as used. */
   #take(step: Step, request: FastifyRequest, text: string): ClaimedFlow | null {
-    const taken = this.#open(step, request, text)
-    return taken !== null && this.#parts.flows.spend(taken.flow, taken.flow.user) ? taken : null
+    const opened = this.#open(step, request, text)
+    return opened !== null && this.#parts.flows.spend(opened.flow, opened.flow.user) ? opened : null
   }
 
   #redirectOf({ name }: Provider): string {

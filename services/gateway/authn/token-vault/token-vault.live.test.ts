@@ -29,8 +29,8 @@ test('a user without an account gets a link, connects an account, and the server
   )
   const { body } = await fixture.admin('GET', '/v1/accounts?user=ada')
   assert.ok(typeof body === 'object' && body !== null && 'items' in body && Array.isArray(body.items))
-  const [{ id: _, connectedAt: __, expiresAt: ___, ...told }, ...others] = body.items
-  assert.deepEqual(told, { user: 'ada', realm: fixture.idp.url, provider: 'hub', scopes: ['openid', 'read'] })
+  const [{ id: _, connectedAt: __, expiresAt: ___, ...listed }, ...others] = body.items
+  assert.deepEqual(listed, { user: 'ada', realm: fixture.idp.url, provider: 'hub', scopes: ['openid', 'read'] })
   assert.deepEqual(others, [])
   const written = `${await fixture.written()}${await fixture.store()}`
   assert.match(written, /"action":"account.connected"/)
@@ -40,8 +40,8 @@ test('a user without an account gets a link, connects an account, and the server
 test('a session without a user, or with an unverified one, cannot use an account', async (t) => {
   const fixture = await VaultFixture.start(t, providers)
   await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
-  const nobody = await fixture.callAs(null)
-  assert.deepEqual([nobody.error, nobody.connectURL], ['upstream_credential', null])
+  const anonymous = await fixture.callAs(null)
+  assert.deepEqual([anonymous.error, anonymous.connectURL], ['upstream_credential', null])
   const unverified = await fixture.callAs('ada', { plat_principal_verified: undefined })
   assert.deepEqual([unverified.error, unverified.connectURL], ['upstream_credential', null])
   assert.match(unverified.reason, /it was not verified that the session acts for its user/)
@@ -52,20 +52,20 @@ test('a token is renewed before it ends, once for concurrent calls, and the next
   // back when a refresh token is shown twice.
   const fixture = await VaultFixture.start(t, providers, { clientID: 'vault-brief' })
   await fixture.connect(fixture.browser(), 'ada', 'ada-at-hub')
-  const before = fixture.hub.said().length
-  const said = (word: string) =>
+  const before = fixture.hub.lines().length
+  const accountsWith = (word: string) =>
     fixture.hub
-      .said()
+      .lines()
       .slice(before)
       .filter((line) => line.startsWith(word))
   for (let round = 1; round <= 2; round++) {
     await until(async () => {
       const called = await Promise.all(Array.from({ length: 8 }, () => fixture.callAs('ada')))
       assert.deepEqual([...new Set(called.map(({ as }) => as))], ['ada-at-hub'])
-      return said('granted refresh_token').length >= round
+      return accountsWith('granted refresh_token').length >= round
     }, `renewal ${round}`)
   }
-  assert.deepEqual(said('refused'), [])
+  assert.deepEqual(accountsWith('refused'), [])
 })
 
 test('a user can disconnect an account: the provider revokes the tokens, and calls require the account again', async (t) => {
@@ -75,8 +75,8 @@ test('a user can disconnect an account: the provider revokes the tokens, and cal
   await fixture.connect(browser, 'ada', 'ada-at-hub')
   assert.equal((await fixture.callAs('ada')).as, 'ada-at-hub')
   const [token = ''] = fixture.seen()
-  const asked = await fixture.login(browser, 'ada')
-  assert.match(asked.text, /Connect again[\s\S]*Disconnect/)
+  const page = await fixture.login(browser, 'ada')
+  assert.match(page.text, /Connect again[\s\S]*Disconnect/)
   const done = await browser.submit({ action: 'disconnect' })
   assert.match(done.text, /hub is disconnected/)
   assert.equal((await fixture.callAs('ada')).connectURL, CONNECT)
@@ -195,9 +195,9 @@ test('an ID token with a foreign signature is refused', async (t) => {
   const { idp, hub } = providers
   const addresses = { authorizationURL: `${idp.url}/auth`, tokenURL: `${idp.url}/token`, jwksURL: `${hub.url}/jwks` }
   const fixture = await VaultFixture.start(t, providers, { login: addresses })
-  const shown = await fixture.login(fixture.browser(), 'ada')
-  assert.equal(shown.status, 502)
-  assert.match(shown.text, /Nothing was connected/)
+  const page = await fixture.login(fixture.browser(), 'ada')
+  assert.equal(page.status, 502)
+  assert.match(page.text, /Nothing was connected/)
 })
 
 test('a user who is revoked during the consent cannot connect an account', async (t) => {

@@ -69,13 +69,13 @@ export class Vault implements UserTokens {
 
   missing(server: string, provider: string, identity: Identity): Denial | null {
     const found = this.#find(server, provider, identity)
-    return 'kept' in found ? null : found
+    return 'stored' in found ? null : found
   }
 
   of(server: string, provider: string, identity: Identity): Credential | Denial | Promise<Credential | Denial> {
     const found = this.#find(server, provider, identity)
-    if (!('kept' in found)) return found
-    const held = this.#held.get(found.kept)
+    if (!('stored' in found)) return found
+    const held = this.#held.get(found.stored)
     if (held !== undefined && this.#parts.clock.now() < held.freshUntil) return held.credential
     return this.#once(found, false)
   }
@@ -87,8 +87,8 @@ export class Vault implements UserTokens {
     refused: Credential,
   ): Promise<Credential | Denial> {
     const found = this.#find(server, provider, identity)
-    if (!('kept' in found)) return found
-    const held = this.#held.get(found.kept)
+    if (!('stored' in found)) return found
+    const held = this.#held.get(found.stored)
     // Another call has renewed the token meanwhile.
     if (held === undefined || held.credential.headers !== refused.headers) return this.of(server, provider, identity)
     const { tokens } = held
@@ -96,7 +96,7 @@ export class Vault implements UserTokens {
     if (isYoung || !found.provider.renews(tokens)) {
       return this.#connect(
         found.provider,
-        found.kept.account.tenant,
+        found.stored.account.tenant,
         `the server does not accept your ${found.provider.title} account`,
       )
     }
@@ -116,10 +116,10 @@ export class Vault implements UserTokens {
   /** Removes an account and revokes its tokens at the provider. Returns false if there is none. */
   async remove(owner: Owner, why: RemovedWhy, by?: string): Promise<boolean> {
     for (;;) {
-      const kept = this.account(owner)
-      if (kept === null) return false
+      const stored = this.account(owner)
+      if (stored === null) return false
       // Retried if a concurrent call renewed the token, so that the new one is revoked as well.
-      if (await this.#remove(kept, why, by)) return true
+      if (await this.#remove(stored, why, by)) return true
     }
   }
 
@@ -130,11 +130,11 @@ export class Vault implements UserTokens {
   }
 
   /** Removes accounts because their users are revoked. */
-  async removeAll(kept: readonly StoredAccount[]): Promise<void> {
+  async removeAll(stored: readonly StoredAccount[]): Promise<void> {
     const { log } = this.#parts
     const failed = (user: string) => (error: unknown) =>
       log.error({ user, error: reasonOf(error) }, 'an account could not be removed')
-    await Promise.all(kept.map(({ account }) => this.remove(account, 'revoked').catch(failed(account.user))))
+    await Promise.all(stored.map(({ account }) => this.remove(account, 'revoked').catch(failed(account.user))))
   }
 
   /** Waits for pending revocations at providers. */
@@ -153,10 +153,10 @@ export class Vault implements UserTokens {
     const person = personOf(identity, rules)
     if (typeof person === 'string') return refused(person)
     const key = ownerKey({ tenant: identity.tenant, ...person, provider: name })
-    const kept = accounts.get(key)
-    if (kept === null)
+    const stored = accounts.get(key)
+    if (stored === null)
       return this.#connect(provider, identity.tenant, `your ${provider.title} account is not connected`)
-    return { key, kept, provider }
+    return { key, stored, provider }
   }
 
   #connect({ name }: VaultProvider, tenant: string, why: string): Denial {
@@ -169,84 +169,84 @@ export class Vault implements UserTokens {
   #once(found: UsableAccount, isRefused: boolean): Promise<Credential | Denial> {
     const asking = this.#asking.get(found.key)
     if (asking !== undefined) return asking
-    const asked = this.#fresh(found, isRefused).finally(() => this.#asking.delete(found.key))
-    this.#asking.set(found.key, asked)
-    return asked
+    const refreshing = this.#fresh(found, isRefused).finally(() => this.#asking.delete(found.key))
+    this.#asking.set(found.key, refreshing)
+    return refreshing
   }
 
   /** `isRefused`: a server refused the current token. */
-  async #fresh({ key, kept, provider }: UsableAccount, isRefused: boolean): Promise<Credential | Denial> {
+  async #fresh({ key, stored, provider }: UsableAccount, isRefused: boolean): Promise<Credential | Denial> {
     const { accounts, clock } = this.#parts
-    const held = this.#held.get(kept) ?? (await this.#open(kept, provider))
+    const held = this.#held.get(stored) ?? (await this.#open(stored, provider))
     if (held === null)
-      return this.#connect(provider, kept.account.tenant, `your ${provider.title} account cannot be opened any more`)
+      return this.#connect(provider, stored.account.tenant, `your ${provider.title} account cannot be opened any more`)
     if (!isRefused && clock.now() < held.freshUntil) return held.credential
     const { tokens } = held
     const lasts = !isRefused && clock.now() < (tokens.expiresAt ?? Number.POSITIVE_INFINITY)
     if (!provider.renews(tokens)) {
       return lasts
         ? held.credential
-        : this.#connect(provider, kept.account.tenant, `your ${provider.title} account has expired`)
+        : this.#connect(provider, stored.account.tenant, `your ${provider.title} account has expired`)
     }
     const next = clock.now() < held.askAgainAt ? null : await provider.renew(tokens)
     if (next === null || isRefusal(next)) {
-      if (next?.code === 'invalid_grant') return this.#ended(kept, provider)
-      if (next !== null) this.#postpone(held, kept, next)
+      if (next?.code === 'invalid_grant') return this.#ended(stored, provider)
+      if (next !== null) this.#postpone(held, stored, next)
       return lasts ? held.credential : noToken
     }
-    const renewed = await this.#keep(kept, provider, next)
+    const renewed = await this.#keep(stored, provider, next)
     if (renewed !== null) return renewed.credential
     const other = accounts.get(key)
-    if (other !== null) return this.#fresh({ key, kept: other, provider }, false)
+    if (other !== null) return this.#fresh({ key, stored: other, provider }, false)
     // The account was removed during the renewal, so the new tokens must be revoked here.
     this.#revoke(provider, next)
-    return this.#connect(provider, kept.account.tenant, `your ${provider.title} account is not connected`)
+    return this.#connect(provider, stored.account.tenant, `your ${provider.title} account is not connected`)
   }
 
-  async #open(kept: StoredAccount, provider: VaultProvider): Promise<Held | null> {
+  async #open(stored: StoredAccount, provider: VaultProvider): Promise<Held | null> {
     const { accounts, log } = this.#parts
-    const tokens = await accounts.tokens(kept)
+    const tokens = await accounts.tokens(stored)
     if (tokens === null) {
       log.error(
-        { account: kept.id, provider: provider.name },
+        { account: stored.id, provider: provider.name },
         'a connected account cannot be opened: decryption failed',
       )
       return null
     }
     // Re-encrypts tokens of a retired key on use.
-    const current = accounts.isStale(kept) ? await this.#keep(kept, provider, tokens) : null
-    return current ?? this.#hold(kept, provider, tokens)
+    const current = accounts.isStale(stored) ? await this.#keep(stored, provider, tokens) : null
+    return current ?? this.#hold(stored, provider, tokens)
   }
 
   /**
    * Returns null if the account has changed meanwhile. Tokens that cannot be stored are still used: the provider has invalidated their
    * predecessors.
    */
-  async #keep(kept: StoredAccount, provider: VaultProvider, tokens: Tokens): Promise<Held | null> {
+  async #keep(stored: StoredAccount, provider: VaultProvider, tokens: Tokens): Promise<Held | null> {
     const { accounts, log } = this.#parts
     try {
-      const after = await accounts.renew(kept, tokens)
+      const after = await accounts.renew(stored, tokens)
       return after === null ? null : this.#hold(after, provider, tokens)
     } catch (error) {
-      log.error({ account: kept.id, error: reasonOf(error) }, 'the tokens of an account could not be stored')
-      return this.#hold(kept, provider, tokens)
+      log.error({ account: stored.id, error: reasonOf(error) }, 'the tokens of an account could not be stored')
+      return this.#hold(stored, provider, tokens)
     }
   }
 
-  #hold(kept: StoredAccount, provider: VaultProvider, tokens: Tokens): Held {
+  #hold(stored: StoredAccount, provider: VaultProvider, tokens: Tokens): Held {
     const held: Held = {
       tokens,
       credential: { headers: { authorization: `Bearer ${tokens.accessToken}` }, clientCert: null },
       freshUntil: freshUntil(tokens, provider.renews(tokens)),
       askAgainAt: 0,
     }
-    this.#held.set(kept, held)
+    this.#held.set(stored, held)
     return held
   }
 
-  async #ended(kept: StoredAccount, provider: VaultProvider): Promise<Denial> {
-    await this.#remove(kept, 'invalid_grant')
-    return this.#connect(provider, kept.account.tenant, `${provider.title} has ended the connection of your account`)
+  async #ended(stored: StoredAccount, provider: VaultProvider): Promise<Denial> {
+    await this.#remove(stored, 'invalid_grant')
+    return this.#connect(provider, stored.account.tenant, `${provider.title} has ended the connection of your account`)
   }
 
   #postpone(held: Held, { id }: StoredAccount, { why }: Refusal): void {
@@ -256,25 +256,25 @@ export class Vault implements UserTokens {
   }
 
   /** Returns false if the account has changed meanwhile. */
-  async #remove(kept: StoredAccount, why: RemovedWhy, by?: string): Promise<boolean> {
+  async #remove(stored: StoredAccount, why: RemovedWhy, by?: string): Promise<boolean> {
     const { accounts, providers } = this.#parts
-    const tokens = await accounts.tokens(kept)
-    if (!(await accounts.remove(kept, why))) return false
-    this.#record(kept.account, why, kept.account.scopes, by)
-    const provider = providers.get(kept.account.provider)
+    const tokens = await accounts.tokens(stored)
+    if (!(await accounts.remove(stored, why))) return false
+    this.#record(stored.account, why, stored.account.scopes, by)
+    const provider = providers.get(stored.account.provider)
     if (tokens !== null && provider !== undefined && why !== 'invalid_grant') this.#revoke(provider, tokens)
     return true
   }
 
   #revoke(provider: VaultProvider, tokens: Tokens): void {
     const { log } = this.#parts
-    const told = provider.revoke(tokens).then((fault) => {
-      this.#leaving.delete(told)
+    const revoking = provider.revoke(tokens).then((fault) => {
+      this.#leaving.delete(revoking)
       if (fault !== null) {
         log.warn({ provider: provider.name, problem: fault.why }, 'a provider did not revoke the tokens of an account')
       }
     })
-    this.#leaving.add(told)
+    this.#leaving.add(revoking)
   }
 
   #record(owner: Owner, event: string, scopes: readonly string[], by?: string): void {
@@ -285,7 +285,7 @@ export class Vault implements UserTokens {
 /** An account that a call can use. */
 interface UsableAccount {
   readonly key: string
-  readonly kept: StoredAccount
+  readonly stored: StoredAccount
   readonly provider: VaultProvider
 }
 

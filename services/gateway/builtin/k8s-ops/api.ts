@@ -79,7 +79,7 @@ export class ApiSession {
         signal: this.#signal,
       })
       tried(status)
-      return status >= 200 && status < 300 ? { kind: 'arrived', bytes } : this.#answered(status, bytes)
+      return status >= 200 && status < 300 ? { kind: 'arrived', bytes } : this.#refusalOf(status, bytes)
     } catch (error) {
       if (!isDialError(error)) throw error
       const fault = dialFault(error)
@@ -111,11 +111,11 @@ export class ApiSession {
     }
   }
 
-  #answered(status: number, bytes: Uint8Array): Refused {
+  #refusalOf(status: number, bytes: Uint8Array): Refused {
     // The identity of the gateway in the cluster is not disclosed to the caller.
     if (status === 401) return refused(this.#credential('the cluster does not accept the gateway: k8sOps.tokenFile'))
-    const told = readJsonObject(bytes)?.message
-    const message = typeof told === 'string' ? told : `status ${status}`
+    const reason = readJsonObject(bytes)?.message
+    const message = typeof reason === 'string' ? reason : `status ${status}`
     const why = message.slice(0, MAX_MESSAGE).toWellFormed()
     return this.fails(`${VERDICTS[status] ?? 'the cluster could not do it'}: ${why}`)
   }

@@ -130,11 +130,11 @@ export class Memory {
   }
 
   /** Removes items that are not `kept`, also from the journal. Rejects if it fails. */
-  async sweep(kept: (owner: Owner, item: Item) => boolean): Promise<void> {
+  async sweep(isKept: (owner: Owner, item: Item) => boolean): Promise<void> {
     let forgotten = 0
     for (const drawer of [...this.#drawers.values()]) {
       for (const item of [...drawer.items.values()]) {
-        if (kept(drawer.owner, item)) continue
+        if (isKept(drawer.owner, item)) continue
         this.#take(drawer, item.key)
         forgotten++
       }

@@ -4,7 +4,7 @@ import { type Store, storesSlot } from './stores.ts'
 
 /** Redacts JSON before it is stored or returned. */
 export interface Screen {
-  taken(json: Uint8Array, where?: { readonly fixed: readonly (readonly string[])[] }): Uint8Array | Denial
+  stored(json: Uint8Array, where?: { readonly fixed: readonly (readonly string[])[] }): Uint8Array | Denial
   given(json: Uint8Array, where?: { readonly left: readonly string[] }): Uint8Array | Denial
 }
 

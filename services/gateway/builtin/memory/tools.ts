@@ -170,9 +170,9 @@ class MemoryTools {
     const { memory, labelsOf, clock } = this.#parts
     const given = { key: args.key, text: args.text.toWellFormed() }
     const bytes = Buffer.from(JSON.stringify(given))
-    const taken = screen?.taken(bytes, { fixed: [['key']] }) ?? bytes
-    if (isDenial(taken)) return taken
-    const text = taken === bytes ? given.text : textIn(taken)
+    const screened = screen?.stored(bytes, { fixed: [['key']] }) ?? bytes
+    if (isDenial(screened)) return screened
+    const text = screened === bytes ? given.text : textIn(screened)
     if (Buffer.byteLength(text) > store.maxItemBytes) {
       return toolFailure(`arguments/text: the store ${store.name} allows at most ${store.maxItemBytes} bytes per item`)
     }
@@ -181,7 +181,7 @@ class MemoryTools {
     const by = { agent, session, person }
     const taints = [...labelsOf(identity)]
     const written = { t: 'written', at, keepUntil: at + store.retentionMs, text, taints, by } as const
-    const noRoom = await this.#kept(memory.write(owner, { key: args.key, maxItems: store.maxItems, written }))
+    const noRoom = await this.#storing(memory.write(owner, { key: args.key, maxItems: store.maxItems, written }))
     if (isDenial(noRoom)) return noRoom
     if (noRoom !== null) return toolFailure(noRoomWords(noRoom, store))
     return toolText(JSON.stringify({ key: args.key, bytes: Buffer.byteLength(text), redacted: text !== given.text }))
@@ -214,7 +214,7 @@ class MemoryTools {
   async delete(key: string, place: MemoryScope): Promise<ToolResult | Denial> {
     const { memory } = this.#parts
     if (memory.get(place.owner, key) === null) return toolText(JSON.stringify({ key, deleted: false }))
-    const failed = await this.#kept(memory.remove(place.owner, key))
+    const failed = await this.#storing(memory.remove(place.owner, key))
     return isDenial(failed) ? failed : toolText(JSON.stringify({ key, deleted: true }))
   }
 
@@ -237,7 +237,7 @@ class MemoryTools {
     return toolText(Buffer.from(given).toString())
   }
 
-  async #kept<T>(writing: Promise<T>): Promise<T | Denial> {
+  async #storing<T>(writing: Promise<T>): Promise<T | Denial> {
     try {
       return await writing
     } catch (error) {

@@ -36,9 +36,9 @@ const json = fc.oneof(
 
 export const target = fuzzTarget('dlp', {
   'a redacted text has no hits, and one without hits is unchanged': fc.property(text, (given) => {
-    const told = redacted(given, wordless.scan(given))
-    assert.deepEqual(wordless.scan(told), [])
-    if (wordless.scan(given).length === 0) assert.equal(told, given)
+    const output = redacted(given, wordless.scan(given))
+    assert.deepEqual(wordless.scan(output), [])
+    if (wordless.scan(given).length === 0) assert.equal(output, given)
   }),
   'hits are in order, within the text, and do not overlap': fc.property(text, (given) => {
     let at = 0
@@ -52,22 +52,22 @@ export const target = fuzzTarget('dlp', {
     fc.array(fc.nat(200), { maxLength: 8 }),
     (given, places) => {
       const stream = new TextStream({ scanner, carry: 512, isRedacted: () => true, isJson: false })
-      let told = ''
+      let output = ''
       let at = 0
       for (const place of places) {
-        told += stream.push(given.slice(at, at + place)).text
+        output += stream.push(given.slice(at, at + place)).text
         at += place
       }
-      told += stream.push(given.slice(at)).text + stream.end().text
-      assert.equal(told, redacted(given, scanner.scan(given)))
+      output += stream.push(given.slice(at)).text + stream.end().text
+      assert.equal(output, redacted(given, scanner.scan(given)))
     },
   ),
   'any bytes can be scanned, and JSON stays JSON': fc.property(json, (given) => {
     const bytes = Buffer.from(given)
     const { found } = findInJson(bytes, scanner, 1_000_000)
-    const told = redactedJson(bytes, found)
-    if (found.length === 0) assert.deepEqual(told, bytes)
-    if (isJson(bytes)) JSON.parse(told.toString())
+    const output = redactedJson(bytes, found)
+    if (found.length === 0) assert.deepEqual(output, bytes)
+    if (isJson(bytes)) JSON.parse(output.toString())
   }),
   'a message is forwarded as strict JSON or refused': fc.property(json, (given) => {
     const bytes = Buffer.from(given)

@@ -51,14 +51,14 @@ export function compileProfile(name: string, config: ProfileConfig): Profile {
 
 type DlpAction = (typeof ORDER)[number]
 
-function directionOf(config: ProfileConfig, said: DlpAction): Direction | null {
-  const forSecrets = stricter(said, config.onSecret ?? 'off')
-  const isWanted = ({ secret }: Pick<Row, 'secret'>) => (secret ? forSecrets : said) !== 'off'
+function directionOf(config: ProfileConfig, configured: DlpAction): Direction | null {
+  const forSecrets = stricter(configured, config.onSecret ?? 'off')
+  const isWanted = ({ secret }: Pick<Row, 'secret'>) => (secret ? forSecrets : configured) !== 'off'
   if (forSecrets === 'off') return null
-  const enforces = [said, forSecrets].some((action) => action === 'redact' || action === 'deny')
+  const enforces = [configured, forSecrets].some((action) => action === 'redact' || action === 'deny')
   return {
     scanner: scannerOf(config, isWanted),
-    action: { personal: said === 'off' ? 'audit' : said, secret: forSecrets },
+    action: { personal: configured === 'off' ? 'audit' : configured, secret: forSecrets },
     onOversize: config.onOversize ?? (enforces ? 'deny' : 'audit'),
   }
 }

@@ -14,7 +14,7 @@ const TOKEN = `ghp_${random(36)}`
 
 interface Outcome {
   readonly text: string
-  readonly shown: string
+  readonly displayed: string
   readonly hits: number
   readonly counted: readonly string[]
   readonly denial: Denial | null
@@ -24,14 +24,14 @@ interface Outcome {
 function judged(json: string, own: Partial<ProfileConfig> = {}, where: RedactionScope = {}): Outcome {
   const counted: string[] = []
   const profile = compileProfile('p', { ...DEFAULTS, ...own })
-  if (profile.arguments === null) return { text: json, shown: json, hits: 0, counted, denial: null }
+  if (profile.arguments === null) return { text: json, displayed: json, hits: 0, counted, denial: null }
   const redaction = new Redaction(profile, profile.arguments, 'arguments', (...one) => counted.push(one.join(' ')))
   const result = redaction.judge(Buffer.from(json), where)
-  if (isDenial(result)) return { text: '', shown: '', hits: 0, counted, denial: result }
-  const { bytes, shown, hits } = result
+  if (isDenial(result)) return { text: '', displayed: '', hits: 0, counted, denial: result }
+  const { bytes, displayed, hits } = result
   return {
     text: Buffer.from(bytes).toString(),
-    shown: Buffer.from(shown).toString(),
+    displayed: Buffer.from(displayed).toString(),
     hits,
     counted,
     denial: null,
@@ -67,9 +67,9 @@ test('any message without a hit is the very same bytes', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const bytes = Buffer.from(JSON.stringify(value))
-      const told = redaction.judge(bytes, {})
-      assert.ok(!isDenial(told))
-      if (told.hits === 0) assert.equal(told.bytes, bytes)
+      const result = redaction.judge(bytes, {})
+      assert.ok(!isDenial(result))
+      if (result.hits === 0) assert.equal(result.bytes, bytes)
     }),
   )
 })
@@ -78,12 +78,12 @@ test('of actions the strictest decides; what only is audited is shown without it
   const text = JSON.stringify({ card: CARD, token: TOKEN })
   const audit = judged(text, { requestAction: 'audit' })
   assert.equal(audit.text, text)
-  assert.equal(audit.shown, '{"card":"[REDACTED:credit_card]","token":"[REDACTED:github_token]"}')
+  assert.equal(audit.displayed, '{"card":"[REDACTED:credit_card]","token":"[REDACTED:github_token]"}')
   assert.deepEqual(audit.counted, ['credit_card arguments audit', 'github_token arguments audit'])
   const mixed = judged(text, { requestAction: 'audit', onSecret: 'redact' })
   assert.equal(mixed.text, `{"card":"${CARD}","token":"[REDACTED:github_token]"}`)
-  assert.equal(mixed.shown, audit.shown)
-  assert.equal(judged(text, { requestAction: 'redact', onSecret: 'audit' }).text, audit.shown)
+  assert.equal(mixed.displayed, audit.displayed)
+  assert.equal(judged(text, { requestAction: 'redact', onSecret: 'audit' }).text, audit.displayed)
   const denied = judged(text, { requestAction: 'audit', onSecret: 'deny' })
   assert.equal(denied.denial?.code, 'dlp_denied')
   assert.match(denied.denial?.reason ?? '', /github_token/)
@@ -111,9 +111,9 @@ test('named detectors replace the default ones, and own ones are always there', 
 test('only what may be looked at counts, and what names the call is refused', () => {
   const text = JSON.stringify({ id: CARD, params: { name: CARD, arguments: { a: CARD }, cursor: CARD } })
   const where: RedactionScope = { within: [['params']], except: [['params', 'cursor']] }
-  const { text: told, hits } = judged(text, {}, where)
+  const { text: output, hits } = judged(text, {}, where)
   assert.equal(hits, 2)
-  assert.deepEqual(JSON.parse(told), {
+  assert.deepEqual(JSON.parse(output), {
     id: CARD,
     params: { name: '[REDACTED:credit_card]', arguments: { a: '[REDACTED:credit_card]' }, cursor: CARD },
   })

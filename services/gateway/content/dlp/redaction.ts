@@ -21,7 +21,7 @@ export interface RedactedMessage {
   /** Identical to the input if nothing is replaced. */
   readonly bytes: Uint8Array
   /** All hits replaced, including audited ones: for people and classifiers. */
-  readonly shown: Uint8Array
+  readonly displayed: Uint8Array
   readonly hits: number
 }
 
@@ -51,7 +51,7 @@ export class Redaction implements Redactor {
     const { found, isCut } = findInJson(json, this.#direction.scanner, this.#profile.maxScanBytes)
     const tooLong = isCut ? this.#tooLong() : null
     if (tooLong !== null) return tooLong
-    if (found.length === 0) return { bytes: json, shown: json, hits: 0 }
+    if (found.length === 0) return { bytes: json, displayed: json, hits: 0 }
     try {
       // Equal member names would make the message ambiguous.
       checkJson(json)
@@ -77,7 +77,7 @@ export class Redaction implements Redactor {
     const bytes = enforced.length === 0 ? json : redactedJson(json, enforced)
     if (enforced.some(({ kind }) => kind === 'name') && !isStrict(bytes)) return this.#refuse(hits)
     const isAll = enforced.length === found.length && hits.every(this.isRedacted)
-    return { bytes, shown: isAll ? bytes : redactedJson(json, found), hits: hits.length }
+    return { bytes, displayed: isAll ? bytes : redactedJson(json, found), hits: hits.length }
   }
 
   /** Checks text that cannot be changed and is not JSON, such as a header: refused if it would be redacted. */

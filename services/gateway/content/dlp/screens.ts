@@ -8,12 +8,12 @@ import { type CountHit, type DirectionName, Redaction } from './redaction.ts'
 /** Applies one profile to stored JSON; returns the same bytes if nothing is replaced. */
 export interface Screen {
   /** Applies the settings for arguments, before JSON is stored. */
-  taken(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
+  stored(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
   /** Applies the settings for responses, before JSON is returned. */
   given(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
 }
 
-const OPEN: Screen = { taken: (json) => json, given: (json) => json }
+const OPEN: Screen = { stored: (json) => json, given: (json) => json }
 
 /** Returns profiles by name, compiled at first use, or null if there is none. */
 export function createScreens(
@@ -38,5 +38,5 @@ function screenOf(profile: Profile, count: CountHit): Screen {
     (direction: Direction | null, name: DirectionName) =>
     (json: Uint8Array, where: RedactionScope = {}) =>
       direction === null ? json : new Redaction(profile, direction, name, count).json(json, where)
-  return { taken: through(profile.arguments, 'arguments'), given: through(profile.response, 'response') }
+  return { stored: through(profile.arguments, 'arguments'), given: through(profile.response, 'response') }
 }

@@ -66,10 +66,10 @@ function redact({ call, body, redaction, texts = UNKNOWN }: Work): Verdict<'reda
   }
   const judged = redaction.judge(body.bytes, texts.where)
   if (isDenial(judged)) return judged
-  const { bytes, shown, hits } = judged
+  const { bytes, displayed, hits } = judged
   if (hits === 0) return { redacted: new View(body, 0) }
   const next = bytes === body.bytes ? body : texts.rewritten(body, bytes)
-  const view = shown === bytes ? next : texts.rewritten(body, shown)
+  const view = displayed === bytes ? next : texts.rewritten(body, displayed)
   if (isDenial(next)) return next
   if (isDenial(view)) return view
   const facts = { redacted: new View(view, hits) }

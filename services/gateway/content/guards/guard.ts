@@ -95,8 +95,8 @@ export class Guard {
     const { parts, whole } = windowsOf(text, this.config.maxBytes)
     let judged: GuardVerdict = whole ? 'clean' : 'unavailable'
     for (let at = 0; at < parts.length; at += WINDOWS_AT_ONCE) {
-      const asked = parts.slice(at, at + WINDOWS_AT_ONCE).map((part) => this.#score(part, target))
-      for (const score of await Promise.all(asked)) {
+      const scores = parts.slice(at, at + WINDOWS_AT_ONCE).map((part) => this.#score(part, target))
+      for (const score of await Promise.all(scores)) {
         if (score === null) judged = 'unavailable'
         else if (score >= this.config.threshold) return 'flagged'
       }

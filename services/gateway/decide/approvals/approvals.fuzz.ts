@@ -49,9 +49,9 @@ export const target = fuzzTarget('gateway: approvals', {
   'a preview keeps its cap': fc.property(args, fc.nat(100), (text, maxBytes) => {
     if (!strict(text)) return
     for (const mode of ['full', 'redacted', 'hash', 'none'] as const) {
-      const shown = previewOf(Buffer.from(text), { mode, maxBytes })
-      if (mode === 'none') assert.equal(shown, null)
-      else if (mode !== 'hash') assert.ok(Buffer.byteLength(shown?.text ?? '') <= maxBytes)
+      const preview = previewOf(Buffer.from(text), { mode, maxBytes })
+      if (mode === 'none') assert.equal(preview, null)
+      else if (mode !== 'hash') assert.ok(Buffer.byteLength(preview?.text ?? '') <= maxBytes)
     }
   }),
   'an event is known as a whole or refused': fc.property(event, (value) => {

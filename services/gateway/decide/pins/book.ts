@@ -51,7 +51,7 @@ class ServerTools {
   /** Learned and accepted digests by tool name. */
   readonly learned = new Map<string, string>()
   /** `<tool>\n<digest>` of reported drifts. */
-  readonly told = new Set<string>()
+  readonly reported = new Set<string>()
   /** Definitions offered last, by tool name. */
   readonly seen = new Map<string, ObservedTool>()
 }
@@ -177,7 +177,11 @@ export class PinBook {
   #stand(server: string, known: ServerTools, rules: PinRules, tool: Offered): Standing {
     const standing = this.standing(server, rules, tool)
     const { name, digest } = tool
-    if (standing === 'drifted' && known.told.size < TOOLS_PER_SERVER_MAX && !known.told.has(`${name}\n${digest}`)) {
+    if (
+      standing === 'drifted' &&
+      known.reported.size < TOOLS_PER_SERVER_MAX &&
+      !known.reported.has(`${name}\n${digest}`)
+    ) {
       this.#keep(server, 'drifted', tool)
     }
     const learns = standing === 'unpinned' && rules.mode === 'learn' && digest !== NO_DIGEST
@@ -198,14 +202,14 @@ export class PinBook {
     const known = this.#of(server)
     if (definition !== undefined) this.#keepText(digest, definition)
     if (t !== 'drifted') known.learned.set(tool, digest)
-    else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
+    else if (known.reported.size < TOOLS_PER_SERVER_MAX) known.reported.add(`${tool}\n${digest}`)
   }
 
   /** Rebuilds the state from the journal. */
   #replace(entries: readonly JournalEntry<PinEvent>[]): void {
-    for (const { learned, told } of this.#servers.values()) {
+    for (const { learned, reported } of this.#servers.values()) {
       learned.clear()
-      told.clear()
+      reported.clear()
     }
     for (const { key, event } of entries) this.#apply(key, event)
   }

@@ -80,8 +80,8 @@ function acceptable(server: ServerPinsDetail, tool: string, digest: string): voi
   const known = toolOf(server, tool)
   const why = whyNot(known, digest)
   if (why !== null) throw new AdminError('conflict', why)
-  const kept = server.tools.filter(({ source }) => source === 'journal').length
-  if (known.source === null && kept >= TOOLS_PER_SERVER_MAX) {
+  const learned = server.tools.filter(({ source }) => source === 'journal').length
+  if (known.source === null && learned >= TOOLS_PER_SERVER_MAX) {
     throw new AdminError('backlog_full', `${server.id} has ${TOOLS_PER_SERVER_MAX} pins, which is the maximum`)
   }
 }

@@ -94,10 +94,10 @@ export function createPolicies(options: PoliciesOptions): Policies {
       const now = clock.now()
       const { identity, target, taints } = listing
       const of = (tool: string) => ({ identity, target, taints, sinks: listing.sinksOf(tool), now })
-      const shown = tools.map((tool) => judgeTool(snapshot.get(policySlot), of(tool), tool))
-      if (rego === null) return shown
-      const asked = rego.shows(questionOfList(listing, now), tools)
-      return asked.then((shows) => tools.map((tool, at) => shown[at] === true && shows(tool)))
+      const visible = tools.map((tool) => judgeTool(snapshot.get(policySlot), of(tool), tool))
+      if (rego === null) return visible
+      const answering = rego.shows(questionOfList(listing, now), tools)
+      return answering.then((shows) => tools.map((tool, at) => visible[at] === true && shows(tool)))
     },
     asking: (call) => askingRules(call.snapshot.get(policySlot), questionOf(call, clock.now())),
     async check() {

@@ -79,8 +79,8 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
 }
 
 /** Whether a tool is shown in a list. Hidden if a call would be denied with any arguments. */
-export function judgeTool(set: PolicySet, shown: ListedTool & { readonly now: number }, tool: string): boolean {
-  return judge(set, questionOfTool(shown, tool, shown.now)).action !== 'deny'
+export function judgeTool(set: PolicySet, listed: ListedTool & { readonly now: number }, tool: string): boolean {
+  return judge(set, questionOfTool(listed, tool, listed.now)).action !== 'deny'
 }
 
 /** After an error an allow does not match and all stricter rules match. `budget`: the call is denied by any rule. */

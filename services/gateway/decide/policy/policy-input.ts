@@ -61,10 +61,10 @@ export interface ListedTool {
 }
 
 /** Returns the policy input of one entry of a `tools/list`: a call with unknown arguments. */
-export function questionOfTool(shown: ListedTool, tool: string, now: number): PolicyInput {
-  const { identity, target, taints, sinks } = shown
-  const asked = { operation: 'mcp.call', method: 'tools/call', args: 'unknown', beside: 'unknown' } as const
-  return { ...asked, identity, target, tool, taints, sinks, now }
+export function questionOfTool(listed: ListedTool, tool: string, now: number): PolicyInput {
+  const { identity, target, taints, sinks } = listed
+  const message = { operation: 'mcp.call', method: 'tools/call', args: 'unknown', beside: 'unknown' } as const
+  return { ...message, identity, target, tool, taints, sinks, now }
 }
 
 /** Caller and target of a list. */
@@ -75,8 +75,8 @@ export interface Listing extends Omit<ListedTool, 'sinks'> {
 
 /** Returns the policy input of a list as a whole, for one request to an external engine. */
 export function questionOfList({ identity, target, taints }: Listing, now: number): PolicyInput {
-  const asked = { operation: 'mcp.list', method: 'tools/list', args: 'unknown', beside: 'unknown' } as const
-  return { ...asked, identity, target, taints, tool: null, sinks: [], now }
+  const message = { operation: 'mcp.list', method: 'tools/list', args: 'unknown', beside: 'unknown' } as const
+  return { ...message, identity, target, taints, tool: null, sinks: [], now }
 }
 
 /** Cost of creating a CEL value or map key, in units of the budget. */

@@ -50,7 +50,7 @@ export function createPolicyStage({
 }: PolicyStageOptions): Stage<'policy', 'identity' | 'target' | 'taints', 'decision'> {
   const admitted = (call: Call, decision: Decision) => {
     for (const { policy, action } of decision.wouldBe) tried(policy, action)
-    return refusal(decision) ?? { decision: call.operation === 'mcp.answer' ? answered(decision) : decision }
+    return refusal(decision) ?? { decision: call.operation === 'mcp.answer' ? asEvaluated(decision) : decision }
   }
   return stage({
     name: 'policy',
@@ -85,7 +85,7 @@ function followsUnjudged({ operation, parentOperation }: Call): boolean {
 }
 
 /** The call of the server's request was approved if necessary: its reply needs no separate approval. */
-function answered(decision: Decision): Decision {
+function asEvaluated(decision: Decision): Decision {
   return { ...decision, action: 'allow' }
 }
 

@@ -55,10 +55,10 @@ export class Copies {
   }
 
   /** Whether an entry of the file mirrors a break-glass entry that is stored here or was. */
-  has(id: string, kept: { get(id: string): Revocation | null }): boolean {
+  has(id: string, stored: { get(id: string): Revocation | null }): boolean {
     if (this.#lifted.peek(id) !== undefined) return true
     const [, original] = COPY.exec(id) ?? []
-    const own = original === undefined ? null : kept.get(original)
+    const own = original === undefined ? null : stored.get(original)
     return own !== null && this.idOf(own) === id
   }
 

@@ -45,7 +45,7 @@ export interface RevocationsParts {
 /** Revocations in force: the list of the file and the break-glass entries. A change of either ends matching live calls at once. */
 export class Revocations {
   readonly #parts: RevocationsParts
-  readonly #kept: StoredRevocations
+  readonly #stored: StoredRevocations
   readonly #file: ListFile | null
   /** The last valid list of the file; null before the first. */
   #listed: RevocationList | null = null
@@ -59,7 +59,7 @@ export class Revocations {
     this.#parts = parts
     const { journal, file, mirrorNamespace, clock, log } = parts
     this.#copies = new Copies(mirrorNamespace)
-    this.#kept = new StoredRevocations({
+    this.#stored = new StoredRevocations({
       journal,
       clock,
       onRevoked: (revocation) => this.#revoked(revocation),
@@ -81,7 +81,7 @@ export class Revocations {
   async open(): Promise<void> {
     const { clock, metrics } = this.#parts
     metrics.listOk(() => this.isKnown)
-    await this.#kept.open()
+    await this.#stored.open()
     await this.#file?.check()
     this.#count()
     this.#stopSweep = clock.every(SWEEP_EVERY_MS, () => this.#sweep())
@@ -91,7 +91,7 @@ export class Revocations {
   judge(who: Identity): Denial | null {
     if (!this.isKnown) return NO_LIST
     const { clock } = this.#parts
-    return this.#listed?.judge(who, clock) ?? this.#kept.list.judge(who, clock)
+    return this.#listed?.judge(who, clock) ?? this.#stored.list.judge(who, clock)
   }
 
   /** False if revocations of the file or of other replicas may be missing here. */
@@ -102,7 +102,7 @@ export class Revocations {
   /** Whether this user of an issuer is revoked by name. Suspensions do not count. */
   hasRevoked(user: string, issuer: string): boolean {
     const { clock } = this.#parts
-    return this.#listed?.hasRevoked(user, issuer, clock) === true || this.#kept.list.hasRevoked(user, issuer, clock)
+    return this.#listed?.hasRevoked(user, issuer, clock) === true || this.#stored.list.hasRevoked(user, issuer, clock)
   }
 
   /** Calls `notify` for each user that a new entry revokes by name. */
@@ -112,7 +112,7 @@ export class Revocations {
 
   /** Break-glass entries in force. */
   breakglass(): readonly Revocation[] {
-    return this.#kept.list.inForce(this.#parts.clock.now())
+    return this.#stored.list.inForce(this.#parts.clock.now())
   }
 
   /** Calls `notify` whenever a break-glass entry was made or lifted. */
@@ -129,15 +129,15 @@ export class Revocations {
 
   /** Adds a break-glass entry, see `StoredRevocations.add`. */
   async revoke(revocation: Revocation, by: string): Promise<Added> {
-    const added = await this.#kept.add(revocation)
+    const added = await this.#stored.add(revocation)
     this.#parts.record(revokeRecord(revocation, by, added))
     return added
   }
 
   /** Lifts a break-glass entry. `listed`: it is in the file and can only be removed there. Rejects if the journal fails. */
   async lift(id: string, by: string): Promise<'lifted' | 'listed' | 'unknown'> {
-    const revocation = this.#kept.list.get(id)
-    if (revocation === null || !(await this.#kept.lift(id))) return this.#listed?.get(id) ? 'listed' : 'unknown'
+    const revocation = this.#stored.list.get(id)
+    if (revocation === null || !(await this.#stored.lift(id))) return this.#listed?.get(id) ? 'listed' : 'unknown'
     this.#parts.record(liftRecord(revocation, by))
     return 'lifted'
   }
@@ -147,14 +147,14 @@ export class Revocations {
     const now = this.#parts.clock.now()
     const byId = new Map<string, ListedRevocation>()
     for (const one of this.#listed?.inForce(now) ?? []) byId.set(one.id, { ...one, source: 'file' })
-    for (const one of this.#kept.list.inForce(now)) byId.set(one.id, { ...one, source: 'breakglass' })
+    for (const one of this.#stored.list.inForce(now)) byId.set(one.id, { ...one, source: 'breakglass' })
     return [...byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
   close(): void {
     this.#stopSweep()
     this.#file?.stop()
-    this.#kept.close()
+    this.#stored.close()
   }
 
   #revoked(revocation: Revocation): number {
@@ -182,7 +182,7 @@ export class Revocations {
     const { log, record, file, clock } = this.#parts
     const before = this.#listed
     const list = new RevocationList()
-    for (const entry of entries) if (!this.#copies.has(entry.id, this.#kept.list)) list.add(entry)
+    for (const entry of entries) if (!this.#copies.has(entry.id, this.#stored.list)) list.add(entry)
     this.#listed = list
     const cut = this.#cut()
     // Entries of the first list are not counted: they were in force before this process.
@@ -217,7 +217,7 @@ export class Revocations {
     const now = this.#parts.clock.now()
     this.#listed?.forgetExpired(now)
     this.#copies.forgetOld(now)
-    this.#kept.sweep()
+    this.#stored.sweep()
     this.#count()
     const isAway = this.#parts.journal.health === 'unreachable'
     const stale = isAway || (this.#file?.stale ?? false)
@@ -228,6 +228,6 @@ export class Revocations {
   #count(): void {
     const { metrics } = this.#parts
     metrics.active('file', this.#listed?.size ?? 0)
-    metrics.active('breakglass', this.#kept.list.size)
+    metrics.active('breakglass', this.#stored.list.size)
   }
 }

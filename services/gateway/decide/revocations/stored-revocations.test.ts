@@ -20,19 +20,19 @@ function entry(id: string, clock: TestClock, forMs: number | null = null): Revoc
 
 async function opened(journal: Journal<RevocationEvent>, clock: TestClock, onRevoked = () => 0) {
   const faults: unknown[] = []
-  const kept = new StoredRevocations({
+  const stored = new StoredRevocations({
     journal,
     clock,
     onRevoked,
     onLifted() {},
     onFault: (error) => faults.push(error),
   })
-  await kept.open()
-  return { kept, faults }
+  await stored.open()
+  return { stored, faults }
 }
 
-const ids = (kept: StoredRevocations, clock: TestClock) =>
-  kept.list
+const ids = (stored: StoredRevocations, clock: TestClock) =>
+  stored.list
     .inForce(clock.now())
     .map(({ id }) => id)
     .sort()
@@ -53,23 +53,23 @@ test('with concurrent adds and lifts each entry is lifted once, and a restart re
     fc.asyncProperty(fc.array(fc.array(step, { maxLength: 8 }), { maxLength: 6 }), async (batches) => {
       const clock = new TestClock()
       const journal = createMemoryJournal<RevocationEvent>(() => clock.now())
-      const { kept } = await opened(journal, clock)
+      const { stored } = await opened(journal, clock)
       const added: Revocation[] = []
       const lifted: string[] = []
       const take = async (one: Step) => {
         if (one.do === 'add') {
           const made = entry(`r${added.length}`, clock, one.forMs)
           added.push(made)
-          await kept.add(made)
+          await stored.add(made)
         } else if (one.do === 'lift') {
           const id = added[one.nth]?.id ?? 'missing'
-          if (await kept.lift(id)) lifted.push(id)
+          if (await stored.lift(id)) lifted.push(id)
         }
       }
       for (const batch of batches) {
         await Promise.all(batch.map(take))
         for (const one of batch) if (one.do === 'wait') await clock.advance(one.ms)
-        kept.sweep()
+        stored.sweep()
       }
       assert.deepEqual(lifted, [...new Set(lifted)])
       const expected = added
@@ -78,8 +78,8 @@ test('with concurrent adds and lifts each entry is lifted once, and a restart re
         )
         .map(({ id }) => id)
         .sort()
-      assert.deepEqual(ids(kept, clock), expected)
-      assert.deepEqual(ids((await opened(journal, clock)).kept, clock), expected)
+      assert.deepEqual(ids(stored, clock), expected)
+      assert.deepEqual(ids((await opened(journal, clock)).stored, clock), expected)
     }),
     { numRuns: 200 },
   )
@@ -89,69 +89,69 @@ test('add resolves with the number of ended calls when the entry is durable', as
   const clock = new TestClock()
   const path = join(folder, 'durable.jsonl')
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
-  const { kept } = await opened(journal, clock, () => 3)
-  assert.deepEqual(await kept.add(entry('r1', clock)), { cut: 3, fault: null })
+  const { stored } = await opened(journal, clock, () => 3)
+  assert.deepEqual(await stored.add(entry('r1', clock)), { cut: 3, fault: null })
   assert.match(readFileSync(path, 'utf8'), /default\/assistant\/r1/)
-  const parallel = await Promise.all(['r2', 'r3', 'r4'].map((id) => kept.add(entry(id, clock))))
+  const parallel = await Promise.all(['r2', 'r3', 'r4'].map((id) => stored.add(entry(id, clock))))
   assert.deepEqual(
     parallel.map(({ cut }) => cut),
     [3, 3, 3],
   )
-  kept.close()
+  stored.close()
   await journal.close()
 })
 
 test('exactly one of many concurrent lifts of an entry succeeds', async () => {
   const clock = new TestClock()
   const journal = await openFileJournal({ path: join(folder, 'lift.jsonl'), clock, decode: decodeEvent })
-  const { kept } = await opened(journal, clock)
-  await kept.add(entry('r1', clock))
-  const answers = await Promise.all(Array.from({ length: 20 }, () => kept.lift('r1')))
+  const { stored } = await opened(journal, clock)
+  await stored.add(entry('r1', clock))
+  const answers = await Promise.all(Array.from({ length: 20 }, () => stored.lift('r1')))
   assert.deepEqual(
     answers.filter((lifted) => lifted),
     [true],
   )
-  kept.close()
+  stored.close()
   await journal.close()
 })
 
 test('entries loaded at start are in force, but not reported as new', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<RevocationEvent>(() => clock.now())
-  const { kept } = await opened(journal, clock)
-  await kept.add(entry('old', clock))
-  const told: string[] = []
+  const { stored } = await opened(journal, clock)
+  await stored.add(entry('old', clock))
+  const notified: string[] = []
   const again = new StoredRevocations({
     journal,
     clock,
-    onRevoked: ({ id }) => told.push(id),
+    onRevoked: ({ id }) => notified.push(id),
     onLifted() {},
     onFault: assert.ifError,
   })
   await again.open()
   assert.deepEqual(ids(again, clock), ['old'])
   await again.add(entry('new', clock))
-  assert.deepEqual(told, ['new'])
+  assert.deepEqual(notified, ['new'])
 })
 
 test('compaction removes expired and lifted entries from the journal and retains those in force', async () => {
   const clock = new TestClock()
   const path = join(folder, 'compact.jsonl')
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
-  const { kept, faults } = await opened(journal, clock)
-  await kept.add(entry('stays', clock))
-  await Promise.all(Array.from({ length: 1_200 }, (_, n) => kept.add(entry(`short${n}`, clock, 1_000))))
+  const { stored, faults } = await opened(journal, clock)
+  await stored.add(entry('stays', clock))
+  await Promise.all(Array.from({ length: 1_200 }, (_, n) => stored.add(entry(`short${n}`, clock, 1_000))))
   const before = readFileSync(path).length
   await clock.advance(1_000)
-  kept.sweep()
-  await kept.add(entry('late', clock))
+  stored.sweep()
+  await stored.add(entry('late', clock))
   assert.ok(readFileSync(path).length < before / 100)
-  assert.equal(await kept.lift('late'), true)
-  assert.equal(await kept.lift('stays'), true)
-  kept.close()
+  assert.equal(await stored.lift('late'), true)
+  assert.equal(await stored.lift('stays'), true)
+  stored.close()
   await journal.close()
   const again = await openFileJournal({ path, clock, decode: decodeEvent })
-  assert.deepEqual(ids((await opened(again, clock)).kept, clock), [])
+  assert.deepEqual(ids((await opened(again, clock)).stored, clock), [])
   assert.deepEqual(faults, [])
   await again.close()
 })
@@ -162,16 +162,16 @@ test('when the disk fails the error is reported, and the entry is in force all t
   const disk = new MemoryDisk(new Map(), [{ at: 3, kind: 'ENOSPC' }])
   const journal = await openFileJournal({ path: join(folder, 'broken.jsonl'), clock, decode: decodeEvent, files: disk })
   const cut: string[] = []
-  const { kept } = await opened(journal, clock, () => cut.push('cut'))
-  await kept.add(entry('kept', clock))
-  const { cut: ended, fault } = await kept.add(entry('unkept', clock))
+  const { stored } = await opened(journal, clock, () => cut.push('cut'))
+  await stored.add(entry('kept', clock))
+  const { cut: ended, fault } = await stored.add(entry('unkept', clock))
   assert.match(String(fault), /journal .*broken/)
   assert.equal(ended, 2)
-  assert.deepEqual(ids(kept, clock), ['kept', 'unkept'])
+  assert.deepEqual(ids(stored, clock), ['kept', 'unkept'])
   assert.equal(cut.length, 2)
-  assert.equal(await kept.lift('unkept'), true)
-  await assert.rejects(kept.lift('kept'), /cannot be written/)
-  assert.deepEqual(ids(kept, clock), ['kept'])
+  assert.equal(await stored.lift('unkept'), true)
+  await assert.rejects(stored.lift('kept'), /cannot be written/)
+  assert.deepEqual(ids(stored, clock), ['kept'])
 })
 
 test('a journal with an event of another version does not open', async () => {

@@ -5,7 +5,7 @@ const closed = { additionalProperties: false } as const
 const labels = Type.Array(Type.String({ minLength: 1 }))
 
 /** Time of the session's call and expiry of its token, in milliseconds since the epoch. */
-const heard = {
+const reader = {
   at: Type.Number(),
   expiresAt: Type.Number(),
   /** Empty: not caused by a call. */
@@ -17,12 +17,12 @@ const heard = {
 }
 
 const eventSchema = Type.Union([
-  Type.Object({ t: Type.Literal('added'), ...heard, labels }, closed),
+  Type.Object({ t: Type.Literal('added'), ...reader, labels }, closed),
   /** `labels`: of the session; `inherited`: of its token, cleared for that token if `once` is true, else for all. */
-  Type.Object({ t: Type.Literal('cleared'), ...heard, labels, inherited: labels, once: Type.Boolean() }, closed),
-  Type.Object({ t: Type.Literal('used'), ...heard }, closed),
+  Type.Object({ t: Type.Literal('cleared'), ...reader, labels, inherited: labels, once: Type.Boolean() }, closed),
+  Type.Object({ t: Type.Literal('used'), ...reader }, closed),
   /** The session gets new labels of this agent, `<namespace>/<agent>`, from now on. */
-  Type.Object({ t: Type.Literal('listens'), ...heard, to: Type.String() }, closed),
+  Type.Object({ t: Type.Literal('listens'), ...reader, to: Type.String() }, closed),
   Type.Object(
     {
       t: Type.Literal('snapshot'),

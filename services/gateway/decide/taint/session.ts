@@ -140,7 +140,7 @@ export class TaintedSession {
   apply(event: TaintEvent, version: number, turn: number): void {
     this.version = version
     this.#changed()
-    this.#heard(event)
+    this.#recordReader(event)
     if (event.t === 'added' || event.t === 'snapshot') for (const label of event.labels) this.labels.set(label, turn)
     if (event.t === 'snapshot') for (const { jti, labels } of event.cleansed) this.#cleanse(jti, labels)
     if (event.t === 'listens') this.listensTo.add(event.to)
@@ -177,7 +177,7 @@ export class TaintedSession {
     }
   }
 
-  #heard(event: TaintEvent): void {
+  #recordReader(event: TaintEvent): void {
     this.usedAt = Math.max(this.usedAt, event.at)
     this.notedAt = this.usedAt
     if (event.t !== 'snapshot') {

@@ -75,13 +75,13 @@ export class Collector {
   async take(bytes: Buffer): Promise<SegmentResult> {
     const { metrics, log } = this.#parts
     try {
-      const taken = await this.#take(bytes)
-      if (taken.kind === 'refused') {
+      const result = await this.#take(bytes)
+      if (result.kind === 'refused') {
         metrics.segment('refused')
-        metrics.refused(taken.reason)
-        log.warn({ reason: taken.reason, problem: taken.message }, 'a segment of an edge was refused')
+        metrics.refused(result.reason)
+        log.warn({ reason: result.reason, problem: result.message }, 'a segment of an edge was refused')
       }
-      return taken
+      return result
     } catch (error) {
       metrics.segment('failed')
       log.error({ error: reasonOf(error) }, 'a segment of an edge could not be stored')

@@ -55,14 +55,14 @@ export class DropFolder {
     const { dir, collector, maxSegmentBytes } = this.#options
     const path = join(dir, name)
     // One byte more than the limit is enough to refuse the segment.
-    const taken = await collector.take(await readUpTo(path, maxSegmentBytes + 1))
-    if (taken.kind === 'incomplete') return
-    if (taken.kind === 'refused') {
-      if (taken.reason !== 'gap') await moveTo(join(dir, 'refused'), path, name)
+    const result = await collector.take(await readUpTo(path, maxSegmentBytes + 1))
+    if (result.kind === 'incomplete') return
+    if (result.kind === 'refused') {
+      if (result.reason !== 'gap') await moveTo(join(dir, 'refused'), path, name)
       return
     }
-    const { edge, upTo } = taken.receipt
-    await putWhole(join(dir, 'receipts'), `${edge}-${String(upTo).padStart(16, '0')}.receipt`, taken.text)
+    const { edge, upTo } = result.receipt
+    await putWhole(join(dir, 'receipts'), `${edge}-${String(upTo).padStart(16, '0')}.receipt`, result.text)
     await rm(path)
   }
 }

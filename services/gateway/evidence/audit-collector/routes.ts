@@ -22,14 +22,14 @@ export function createCollectorRoutes(collector: Collector, maxSegmentBytes: num
       context.takes(SEGMENT_TYPE, maxSegmentBytes)
       context.on('POST /v1/audit/segments', async ({ body }) => {
         if (!Buffer.isBuffer(body)) throw new AdminError('unsupported_media_type', `the body must be ${SEGMENT_TYPE}`)
-        const taken = await collector.take(body).catch(() => {
+        const result = await collector.take(body).catch(() => {
           throw new AdminError('state_unavailable', 'segments cannot be stored now')
         })
-        if (taken.kind === 'incomplete')
+        if (result.kind === 'incomplete')
           throw new AdminError('invalid_request', 'the segment is shorter than its seal says')
-        if (taken.kind === 'refused') throw new AdminError(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
-        const { edge, upTo } = taken.receipt
-        return { edge, upTo, receipt: taken.text }
+        if (result.kind === 'refused') throw new AdminError(CODES[result.reason], `${result.reason}: ${result.message}`)
+        const { edge, upTo } = result.receipt
+        return { edge, upTo, receipt: result.text }
       })
     },
   }

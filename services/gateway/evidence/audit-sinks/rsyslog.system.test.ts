@@ -28,21 +28,21 @@ for (const protocol of ['tcp', 'tls'] as const) {
     const receiver = createReceiver(config, { dialer, clock: systemClock, clouds })
     const { counted } = await fixture.sink(receiver, { batchSize: 20 })
     const first = await fixture.fill(100)
-    await until(() => counted.taken === first + 1, 'the first records')
+    await until(() => counted.limit === first + 1, 'the first records')
     await until(() => rsyslog.lines().length === first + 1, 'rsyslog to write')
     await rsyslog.kill()
     const last = await fixture.fill(100)
     await until(() => counted.failures > 0, 'a failure')
     await rsyslog.start()
-    await until(() => counted.taken >= last + 1, 'the others')
+    await until(() => counted.limit >= last + 1, 'the others')
     await until(() => rsyslog.lines().length >= last + 1, 'rsyslog to write again')
-    const heard = rsyslog.lines().map((line) => /^\[plat@32473 seq="(\d+)" hash="([0-9a-f]{64})"\] (.*)$/.exec(line))
+    const received = rsyslog.lines().map((line) => /^\[plat@32473 seq="(\d+)" hash="([0-9a-f]{64})"\] (.*)$/.exec(line))
     assert.deepEqual(
-      heard.map((found) => found?.[3]),
+      received.map((found) => found?.[3]),
       fixture.lines(),
     )
     assert.deepEqual(
-      heard.map((found) => found?.[2]),
+      received.map((found) => found?.[2]),
       fixture.lines().map((line) => JSON.parse(line).hash),
     )
   })

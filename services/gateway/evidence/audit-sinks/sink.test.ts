@@ -17,16 +17,16 @@ test('every record is delivered once and in order, in batches of the configured 
   const last = await fixture.fill(25)
   const receiver = new ScriptedReceiver()
   const { counted } = await fixture.sink(receiver, { batchSize: 10 })
-  await until(() => receiver.taken.length === last + 1, 'all records')
-  assert.deepEqual(receiver.taken, upTo(last))
+  await until(() => receiver.accepted.length === last + 1, 'all records')
+  assert.deepEqual(receiver.accepted, upTo(last))
   assert.deepEqual(
     receiver.batches.map((batch) => batch.length),
     [10, 10, 6],
   )
   const next = await fixture.fill(3)
-  await until(() => receiver.taken.length === next + 1, 'records that were written later')
-  await until(() => counted.taken === next + 1, 'all of them counted')
-  assert.deepEqual(receiver.taken, upTo(next))
+  await until(() => receiver.accepted.length === next + 1, 'records that were written later')
+  await until(() => counted.limit === next + 1, 'all of them counted')
+  assert.deepEqual(receiver.accepted, upTo(next))
   assert.deepEqual([counted.lagging, counted.failures, counted.dead], [0, 0, 0])
 })
 
@@ -37,7 +37,7 @@ test('a delivery holds 100 records by default', async (t) => {
   const receiver = new ScriptedReceiver()
   const [siem] = configWith({ auditSinks: [{ name: 'siem', type: 'jsonl', path: '/siem' }] }).auditSinks
   await fixture.sink(receiver, { batchSize: siem?.batchSize ?? assert.fail() })
-  await until(() => receiver.taken.length === last + 1, 'all records')
+  await until(() => receiver.accepted.length === last + 1, 'all records')
   assert.deepEqual(
     receiver.batches.map((batch) => batch.length),
     [100, last + 1 - 100],
@@ -51,12 +51,12 @@ test('a delivery stays within its bytes, with at least one record', async (t) =>
   const receiver = new ScriptedReceiver()
   const two = fixture.lines().slice(1, 3).join('').length
   await fixture.sink(receiver, { maxBatchBytes: two + 10 })
-  await until(() => receiver.taken.length === last + 1, 'all records')
-  assert.deepEqual(receiver.taken, upTo(last))
+  await until(() => receiver.accepted.length === last + 1, 'all records')
+  assert.deepEqual(receiver.accepted, upTo(last))
   assert.ok(receiver.batches.every((batch) => batch.length <= 2))
   const narrow = new ScriptedReceiver()
   await fixture.sink(narrow, { name: 'narrow', maxBatchBytes: 1 })
-  await until(() => narrow.taken.length === last + 1, 'all records again')
+  await until(() => narrow.accepted.length === last + 1, 'all records again')
   assert.ok(narrow.batches.every((batch) => batch.length === 1))
 })
 
@@ -87,11 +87,11 @@ test('while a receiver is down its records wait in the ledger, with exponential 
   assert.equal(counted.lagging, last + 1)
   receiver.answers = () => ({ kind: 'accepted' })
   await until(
-    () => receiver.taken.length === last + 1,
+    () => receiver.accepted.length === last + 1,
     'all records',
     () => clock.advance(1000),
   )
-  assert.deepEqual(receiver.taken, upTo(last))
+  assert.deepEqual(receiver.accepted, upTo(last))
   assert.equal(counted.failures, 7)
 })
 
@@ -119,13 +119,13 @@ test('a sink continues after its last record', async (t) => {
   const first = await fixture.fill(5)
   const receiver = new ScriptedReceiver()
   const { sink } = await fixture.sink(receiver)
-  await until(() => receiver.taken.length === first + 1, 'the first records')
+  await until(() => receiver.accepted.length === first + 1, 'the first records')
   await sink.close()
   const last = await fixture.fill(5)
-  assert.equal(receiver.taken.length, first + 1)
+  assert.equal(receiver.accepted.length, first + 1)
   await fixture.sink(receiver)
-  await until(() => receiver.taken.length === last + 1, 'the others')
-  assert.deepEqual(receiver.taken, upTo(last))
+  await until(() => receiver.accepted.length === last + 1, 'the others')
+  assert.deepEqual(receiver.accepted, upTo(last))
   assert.equal(statSync(join(fixture.dir, 'siem.cursor.json')).mode & 0o777, 0o600)
 })
 
@@ -134,10 +134,10 @@ test('remaining records are delivered at shutdown, which does not wait for unrea
   const clock = new TestClock()
   const receiver = new ScriptedReceiver()
   const { sink } = await fixture.sink(receiver, { pollIntervalMillis: 3_600_000 }, clock)
-  await until(() => receiver.taken.length === 1, 'the first record')
+  await until(() => receiver.accepted.length === 1, 'the first record')
   const last = await fixture.fill(3)
   await sink.close()
-  assert.deepEqual(receiver.taken, upTo(last))
+  assert.deepEqual(receiver.accepted, upTo(last))
   assert.equal(JSON.parse(readFileSync(join(fixture.dir, 'siem.cursor.json'), 'utf8')).seq, last)
   const deaf = new ScriptedReceiver()
   const silence = Promise.withResolvers<Delivery>()
@@ -166,7 +166,7 @@ test('records written during the last delivery before shutdown are delivered, to
   const closing = sink.close()
   answer.resolve({ kind: 'accepted' })
   await closing
-  assert.deepEqual(receiver.taken, upTo(last))
+  assert.deepEqual(receiver.accepted, upTo(last))
 })
 
 test('a record that is refused goes to the dead letters after its third refusal, and the others are delivered in order', async (t) => {
@@ -182,12 +182,12 @@ test('a record that is refused goes to the dead letters after its third refusal,
       : { kind: 'accepted' }
   const { counted } = await fixture.sink(receiver, {}, clock)
   await until(
-    () => receiver.taken.length === last - 1,
+    () => receiver.accepted.length === last - 1,
     'the others',
     () => clock.advance(500),
   )
   assert.deepEqual(
-    receiver.taken,
+    receiver.accepted,
     upTo(last).filter((seq) => !poison.has(seq)),
   )
   for (const seq of poison) assert.equal(receiver.batches.filter((batch) => String(batch) === String(seq)).length, 3)
@@ -201,7 +201,7 @@ test('a record that is refused goes to the dead letters after its third refusal,
     [...poison].map((seq) => ({ seq, reason: 'status 400', line: fixture.lines()[seq] })),
   )
   assert.equal(statSync(path).mode & 0o777, 0o600)
-  await until(() => counted.taken === last - 1, 'all of them counted')
+  await until(() => counted.limit === last - 1, 'all of them counted')
   assert.equal(counted.dead, 2)
 })
 
@@ -215,10 +215,10 @@ test('records rejected within an accepted batch go to the dead letters at once',
   })
   const own = join(fixture.dir, 'elsewhere', 'dead.jsonl')
   const { counted } = await fixture.sink(receiver, { deadLetterPath: own })
-  await until(() => receiver.taken.length === last - 1, 'the others')
+  await until(() => receiver.accepted.length === last - 1, 'the others')
   await until(() => counted.lagging === 0, 'no lag')
   assert.equal(readFileSync(own, 'utf8').trimEnd().split('\n').length, 2)
-  assert.deepEqual([counted.dead, counted.taken], [2, last - 1])
+  assert.deepEqual([counted.dead, counted.limit], [2, last - 1])
 })
 
 test('when the dead letters are full delivery stops, without loss or repetition, until there is room', async (t) => {
@@ -251,7 +251,7 @@ test('when the dead letters are full delivery stops, without loss or repetition,
   assert.equal(counted.dead, 2)
   renameSync(path, `${path}.1`)
   await until(
-    () => counted.taken === 5,
+    () => counted.limit === 5,
     'the other letters',
     () => clock.advance(60_000),
   )
@@ -298,5 +298,5 @@ test('an exception of a receiver counts as a failure', async (t) => {
     'failures',
     () => clock.advance(1000),
   )
-  assert.deepEqual(receiver.taken, [])
+  assert.deepEqual(receiver.accepted, [])
 })

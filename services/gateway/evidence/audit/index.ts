@@ -148,8 +148,8 @@ function keepKeys(path: string, keyring: Keyring): void {
   const before = systemFiles.readWhole(file)
   const old = before === null ? [] : readPublicKeys(Buffer.from(before).toString(), file)
   const known = new Set(published.map(({ kid }) => kid))
-  const kept = old.filter(({ kid }) => !known.has(kid)).map(publishedKey)
-  const text = `${JSON.stringify({ keys: [...published, ...kept] }, null, 2)}\n`
+  const previous = old.filter(({ kid }) => !known.has(kid)).map(publishedKey)
+  const text = `${JSON.stringify({ keys: [...published, ...previous] }, null, 2)}\n`
   if (before === null || Buffer.from(before).toString() !== text) systemFiles.replace(file, Buffer.from(text))
 }
 

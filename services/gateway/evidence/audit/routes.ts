@@ -71,8 +71,8 @@ const WHY_NOT: Readonly<Record<NoReceipt, string>> = {
 
 /** Records of a namespace are visible there; others, such as those of checkpoints, to callers with a role everywhere. */
 function wanted(query: unknown, caller: Caller): (rec: Readonly<Record<string, unknown>>) => boolean {
-  const asked = FILTERS.map((name) => [name, queried(query, name)] as const).filter(([, value]) => value !== null)
-  return (rec) => caller.sees(ofNamespace(rec)) && asked.every(([name, value]) => rec[name] === value)
+  const filters = FILTERS.map((name) => [name, queried(query, name)] as const).filter(([, value]) => value !== null)
+  return (rec) => caller.sees(ofNamespace(rec)) && filters.every(([name, value]) => rec[name] === value)
 }
 
 function ofNamespace({ namespace }: Readonly<Record<string, unknown>>): string | null {

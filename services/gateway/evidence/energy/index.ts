@@ -12,7 +12,7 @@ export interface EnergyOptions {
     readonly policyReloadSeconds: number
   }
   /** Returns `<provider>/<model>` of a call with the region of its provider, or null for other calls. */
-  readonly answered: (call: Call<'target'>) => { readonly key: string; readonly region: string | null } | null
+  readonly endpointOf: (call: Call<'target'>) => { readonly key: string; readonly region: string | null } | null
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
@@ -44,13 +44,13 @@ export interface EnergyFeature {
 
 /** Energy and carbon (docs/spec/gateway.md, `energy`), estimated if a file is set. The file is read again every `policyReloadSeconds`. */
 export function createEnergy(options: EnergyOptions): EnergyFeature {
-  const { config, answered } = options
+  const { config, endpointOf } = options
   const { file, defaultRegion } = config.energy
   if (file === '') return { estimate: undefined, check: async () => {}, close: () => {} }
   const watch = watchTable(options)
   return {
     estimate(call, outcome) {
-      const by = answered(call)
+      const by = endpointOf(call)
       const table = call.snapshot.get(energySlot)
       const factors = by === null ? null : table.model(by.key)
       if (by === null || factors === null) return undefined

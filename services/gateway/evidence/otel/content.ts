@@ -20,9 +20,9 @@ export function contentOf(
 ): { readonly attributes: Attributes; readonly dropped: number } {
   const attributes: Record<string, string> = {}
   let dropped = 0
-  const add = (name: string, said: readonly object[] | null) => {
-    if (said?.length === 0) return
-    const text = said === null ? null : redacted(said, erase, maxBytes)
+  const add = (name: string, messages: readonly object[] | null) => {
+    if (messages?.length === 0) return
+    const text = messages === null ? null : redacted(messages, erase, maxBytes)
     if (text === null) dropped++
     else attributes[name] = text
   }
@@ -34,8 +34,8 @@ export function contentOf(
   return { attributes, dropped }
 }
 
-function redacted(said: readonly object[], erase: Erase, maxBytes: number): string | null {
-  const json = Buffer.from(JSON.stringify(said))
+function redacted(messages: readonly object[], erase: Erase, maxBytes: number): string | null {
+  const json = Buffer.from(JSON.stringify(messages))
   if (json.byteLength > maxBytes) return null
   const erased = erase(json)
   return erased === null || erased.byteLength > maxBytes ? null : Buffer.from(erased).toString('utf8')

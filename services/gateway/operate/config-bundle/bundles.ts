@@ -78,15 +78,15 @@ export class Bundles {
     const { metrics, log } = this.#options
     const { source } = offer
     try {
-      const taken = await this.#judge(offer)
-      if (taken.kind === 'refused') {
-        metrics.refused(taken.reason)
+      const result = await this.#judge(offer)
+      if (result.kind === 'refused') {
+        metrics.refused(result.reason)
         log.error(
-          { source, reason: taken.reason, problem: taken.message },
+          { source, reason: result.reason, problem: result.message },
           'a configuration bundle is refused: the one before stays in force',
         )
       }
-      return taken
+      return result
     } catch (error) {
       log.error({ source, error: reasonOf(error) }, 'a configuration bundle could not be put into force')
       throw error

@@ -79,8 +79,9 @@ export class DropFolder {
     const isWhole = before?.stamp === stamp
     if (isWhole && before.isDone) return before
     // One byte more than the limit is enough to refuse the bundle.
-    const taken = await bundles.take({ bytes: await readUpTo(file, maxBytes + 1), source: 'drop', isWhole })
-    if (taken.kind === 'waits' && !isWhole) log.warn({ path: file, why: taken.message }, 'a configuration bundle waits')
-    return { stamp, isDone: taken.kind !== 'waits' }
+    const result = await bundles.take({ bytes: await readUpTo(file, maxBytes + 1), source: 'drop', isWhole })
+    if (result.kind === 'waits' && !isWhole)
+      log.warn({ path: file, why: result.message }, 'a configuration bundle waits')
+    return { stamp, isDone: result.kind !== 'waits' }
   }
 }

@@ -97,10 +97,10 @@ export class Puller {
     })
     if (status === 304 && this.#etag !== null) return
     if (status !== 200) throw new Error(`the server responded ${status}`)
-    const taken = await bundles.take({ bytes, source: 'pull', isWhole: true })
-    if (taken.kind === 'waits') {
-      if (taken.message !== this.#reported)
-        log.warn({ url: config.url, why: taken.message }, 'a configuration bundle waits')
+    const result = await bundles.take({ bytes, source: 'pull', isWhole: true })
+    if (result.kind === 'waits') {
+      if (result.message !== this.#reported)
+        log.warn({ url: config.url, why: result.message }, 'a configuration bundle waits')
       this.#etag = null
       return
     }

@@ -23,12 +23,12 @@ export function createBundleRoutes(bundles: Pick<Bundles, 'take'>, maxBytes: num
       context.takes(BUNDLE_TYPE, maxBytes)
       context.on('POST /v1/admin/config:bundle', async ({ body }) => {
         if (!Buffer.isBuffer(body)) throw new AdminError('unsupported_media_type', `the body must be ${BUNDLE_TYPE}`)
-        const taken = await bundles.take({ bytes: body, source: 'push', isWhole: true }).catch(() => {
+        const result = await bundles.take({ bytes: body, source: 'push', isWhole: true }).catch(() => {
           throw new AdminError('state_unavailable', 'the bundle could not be put into force: the log says why')
         })
-        if (taken.kind === 'waits') throw new AdminError('conflict', `time: ${taken.message}`)
-        if (taken.kind === 'refused') throw new AdminError(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
-        const { issuer, revision, kind } = taken
+        if (result.kind === 'waits') throw new AdminError('conflict', `time: ${result.message}`)
+        if (result.kind === 'refused') throw new AdminError(CODES[result.reason], `${result.reason}: ${result.message}`)
+        const { issuer, revision, kind } = result
         return { issuer, revision, applied: kind === 'applied' }
       })
     },

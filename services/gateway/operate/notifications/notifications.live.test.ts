@@ -72,7 +72,7 @@ test('each notifier gets the events that it selects; full previews are sent only
     by: 'token:admin',
   })
   await some.first(is('approval.denied'))
-  assert.deepEqual(some.told.map(typeOf).toSorted(), ['approval.denied', 'revocation.created'])
+  assert.deepEqual(some.received.map(typeOf).toSorted(), ['approval.denied', 'revocation.created'])
 })
 
 test('a receiver that never responds delays no other, and is notified once it responds; secrets are reloaded', async (t) => {
@@ -89,7 +89,7 @@ test('a receiver that never responds delays no other, and is notified once it re
   await hook.first(is('approval.created'))
   await admin('POST', `/v1/approvals/${id}/approve`, {})
   assert.match(await answer, /deleted/)
-  assert.ok(hook.told.every(is('approval.created')), 'the receiver is still away')
+  assert.ok(hook.received.every(is('approval.created')), 'the receiver is still away')
   await writeFile(hmacSecretFile, 'new')
   hook.answers(200)
   const { headers, body } = await hook.first(is('approval.approved'))

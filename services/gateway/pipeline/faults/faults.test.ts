@@ -18,7 +18,7 @@ const A_WHILE_MS = 60_000
 const TEN_MINUTES_MS = 600_000
 
 const quiet = { error: () => {} }
-const uncounted = { decided() {}, answered() {}, upstream() {}, upstreamFailed() {} }
+const uncounted = { decided() {}, responded() {}, upstream() {}, upstreamFailed() {} }
 
 for (const shape of shapes) {
   test(`a call of shape ${shape} is responded to, settled and recorded once, whatever fails`, async () => {

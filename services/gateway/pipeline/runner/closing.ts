@@ -137,7 +137,7 @@ export class Closing {
     const now = this.#clock.monotonic()
     if (call !== null) call.bytesDown += response.bytes.byteLength
     request.sink.reply(response.head, call?.overheadMs(now) ?? request.overheadMs(now, 0), response.bytes)
-    if (call === null) this.#parts.metrics.answered(unresolved.server, '', statusOf(denial))
+    if (call === null) this.#parts.metrics.responded(unresolved.server, '', statusOf(denial))
   }
 
   /** Ends a call: composes the outcome, settles the stages in reverse order, writes the record. A second call has no effect. */
@@ -207,7 +207,7 @@ export class Closing {
   #count(call: GovernedCall, outcome: Outcome): void {
     const { metrics } = this.#parts
     const { server } = call.facts.target
-    metrics.answered(server, call.method, outcome.status)
+    metrics.responded(server, call.method, outcome.status)
     if (!call.forwarded) {
       if (outcome.result === 'denied') metrics.decided('deny', server)
       return

@@ -85,8 +85,8 @@ export class ReviewChain {
   #finishFrom(out: readonly Frame[]): ReviewResult | Promise<ReviewResult> {
     const opened = this.#running[this.#ended++]
     if (opened === undefined) return out
-    const kept = this.#callReview(opened, null)
-    const passed = then(kept, (frames) => this.#through(this.#ended, frames))
+    const first = this.#callReview(opened, null)
+    const passed = then(first, (frames) => this.#through(this.#ended, frames))
     return then(passed, (frames) => this.#finishFrom(out.length === 0 ? frames : [...out, ...frames]))
   }
 

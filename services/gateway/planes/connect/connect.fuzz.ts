@@ -50,8 +50,8 @@ const bodies = fc.property(near(['{"code":"x","timeoutSeconds":5}', '{"timeoutSe
   if (typeof body === 'string') return assert.ok(body.length > 0)
   const { value } = body
   assert.ok(typeof value === 'object' && value !== null)
-  const { timeoutSeconds: asked = 1 }: { timeoutSeconds?: unknown } = value
-  assert.ok(Number.isInteger(asked) && Number(asked) >= 1 && Number(asked) <= 20)
+  const { timeoutSeconds: timeout = 1 }: { timeoutSeconds?: unknown } = value
+  assert.ok(Number.isInteger(timeout) && Number(timeout) >= 1 && Number(timeout) <= 20)
 })
 
 const sessions = fc.property(

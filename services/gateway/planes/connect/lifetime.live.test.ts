@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import { TOKEN } from '../../testing/started.ts'
-import { heard, setUpTunnels, type TunnelFixture } from '../../testing/tunnels.ts'
+import { readAll, setUpTunnels, type TunnelFixture } from '../../testing/tunnels.ts'
 
 /** More bytes than the buffers of both sides can hold. */
 const MUCH = 32 * 1024 * 1024
@@ -15,7 +15,7 @@ async function opened(fixture: TunnelFixture): Promise<{ readonly socket: Socket
   assert.equal(status, 200)
   socket.once('end', () => socket.end())
   await once(socket.resume(), 'data')
-  const host = fixture.taken.at(-1) ?? assert.fail('no host was reached')
+  const host = fixture.accepted.at(-1) ?? assert.fail('no host was reached')
   return { socket, host }
 }
 
@@ -71,13 +71,13 @@ test('a tunnel is closed when the token of its session expires', async (t) => {
 
 test('a caller that has closed its write side still receives the response', async (t) => {
   const host = async (socket: Socket) => {
-    const text = await heard(socket)
+    const text = await readAll(socket)
     socket.end(`you said ${text}`)
   }
   const fixture = await setUpTunnels(t, { host: (socket) => void host(socket) })
   const { socket } = await fixture.ask({ early: 'all' })
   socket.end()
-  assert.equal(await heard(socket), 'you said all')
+  assert.equal(await readAll(socket), 'you said all')
   await fixture.idle()
   assert.equal((await fixture.outcome()).result, 'completed')
 })
@@ -86,11 +86,11 @@ test('a host that has closed its write side still receives the rest', async (t) 
   const received: string[] = []
   const host = async (socket: Socket) => {
     socket.end('bye')
-    received.push(await heard(socket))
+    received.push(await readAll(socket))
   }
   const fixture = await setUpTunnels(t, { host: (socket) => void host(socket) })
   const { socket } = await fixture.ask()
-  assert.equal(await heard(socket), 'bye')
+  assert.equal(await readAll(socket), 'bye')
   socket.end('the rest')
   await fixture.idle()
   assert.deepEqual(received, ['the rest'])
@@ -170,7 +170,7 @@ test('a host that does not read pauses the caller, and no data is lost', async (
   const fixture = await setUpTunnels(t, { host: (socket) => void socket.pause() })
   const { socket } = await fixture.ask()
   await stuck(pump(socket.resume()))
-  const [host = assert.fail('no host was reached')] = fixture.taken
+  const [host = assert.fail('no host was reached')] = fixture.accepted
   assert.equal(await counted(host), MUCH)
   host.end()
   const { bytesUp, result } = await fixture.outcome()
@@ -196,7 +196,7 @@ test('many tunnels that end in different ways leave no connection open', async (
   ]
   const tunnels = await Promise.all(Array.from({ length: 40 }, () => fixture.ask({ early: 'hello' })))
   for (const [at, { socket }] of tunnels.entries()) ends[at % ends.length]?.(socket.resume())
-  await until(() => fixture.taken.length === 40, 'every connection')
+  await until(() => fixture.accepted.length === 40, 'every connection')
   await fixture.idle()
   await until(() => tunnels.every(({ socket }) => socket.closed), 'the callers’ ends')
   await until(() => fixture.records().filter(({ kind }) => kind === 'outcome').length === 40, 'every outcome')

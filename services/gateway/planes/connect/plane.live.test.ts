@@ -12,7 +12,7 @@ import { closed, freePort, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { ProxyAgent, request } from 'undici'
 import { keyOf } from '../../testing/certified.ts'
-import { heard, setUpTunnels } from '../../testing/tunnels.ts'
+import { readAll, setUpTunnels } from '../../testing/tunnels.ts'
 
 const run = promisify(execFile)
 
@@ -62,7 +62,7 @@ test('bytes sent together with the head are the first bytes of the tunnel', asyn
   assert.match(head, /\r\nx-plat-decision-id: [-0-9a-f]{36}/)
   assert.doesNotMatch(head, /content-length|transfer-encoding/)
   socket.end('and last')
-  assert.equal(await heard(socket), 'first and last')
+  assert.equal(await readAll(socket), 'first and last')
 })
 
 test('a request without a session token gets a challenge of a proxy', async (t) => {
@@ -81,21 +81,21 @@ test('a request without a session token gets a challenge of a proxy', async (t) 
     assert.match(head, /\r\nproxy-authenticate: basic realm="plat"/)
     assert.doesNotMatch(head, /www-authenticate/)
   }
-  const { told } = await fixture.ask({ authorization: null })
-  assert.equal(told.error, 'unauthenticated')
-  assert.match(String(told.message), /password of Proxy-Authorization/)
+  const { body } = await fixture.ask({ authorization: null })
+  assert.equal(body.error, 'unauthenticated')
+  assert.match(String(body.message), /password of Proxy-Authorization/)
   // A header for the host is not one for the proxy.
   const { status } = await fixture.ask({ authorization: null, lines: [`Authorization: Bearer ${fixture.token()}`] })
   assert.equal(status, 407)
-  assert.equal(fixture.taken.length, 0)
+  assert.equal(fixture.accepted.length, 0)
 })
 
 test('scope, lists, ports and addresses are checked before connecting, and each refusal leaves one record', async (t) => {
   const fixture = await setUpTunnels(t, { web: { deniedDomains: ['bad.localhost'] } })
   const refused = async (target: string, token = fixture.token()) => {
-    const asked = await fixture.ask({ target, authorization: `Bearer ${token}` })
-    const { error, message } = asked.told
-    return [asked.status, error, message]
+    const response = await fixture.ask({ target, authorization: `Bearer ${token}` })
+    const { error, message } = response.body
+    return [response.status, error, message]
   }
   const may = 'the host may not be reached: '
   const port = fixture.port
@@ -113,7 +113,7 @@ test('scope, lists, ports and addresses are checked before connecting, and each 
     ],
   ]
   for (const [found, wanted] of cases) assert.deepEqual(found, wanted)
-  assert.equal(fixture.taken.length, 0)
+  assert.equal(fixture.accepted.length, 0)
   const decisions = () => fixture.records().filter(({ op }) => op === 'tunnel')
   await until(() => decisions().length === cases.length, 'the records')
   assert.deepEqual(
@@ -134,17 +134,17 @@ test('scope, lists, ports and addresses are checked before connecting, and each 
 
 test('a name that resolves to a private network is refused', async (t) => {
   const fixture = await setUpTunnels(t, { web: { allowedCIDRs: [] } })
-  const { status, told } = await fixture.ask()
-  assert.deepEqual([status, told.error], [403, 'policy_denied'])
-  assert.match(String(told.message), /which web\.allowedCIDRs does not allow/)
-  assert.equal(fixture.taken.length, 0)
+  const { status, body } = await fixture.ask()
+  assert.deepEqual([status, body.error], [403, 'policy_denied'])
+  assert.match(String(body.message), /which web\.allowedCIDRs does not allow/)
+  assert.equal(fixture.accepted.length, 0)
 })
 
 test('a host that refuses the connection is an upstream error, recorded with the host', async (t) => {
   const port = await freePort()
   const fixture = await setUpTunnels(t, { web: { allowedPorts: [port] } })
-  const { status, told } = await fixture.ask({ target: `localhost:${port}` })
-  assert.deepEqual([status, told.error, told.message], [502, 'upstream_error', 'localhost cannot be reached'])
+  const { status, body } = await fixture.ask({ target: `localhost:${port}` })
+  assert.deepEqual([status, body.error, body.message], [502, 'upstream_error', 'localhost cannot be reached'])
   const { result, code, endpoint } = await fixture.outcome()
   assert.deepEqual([result, code, endpoint], ['failed', 'upstream_error', `localhost:${port}`])
 })
@@ -156,16 +156,16 @@ test("an agent's browser reaches only the hosts that both the agent's resource a
   const agentWeb = { 'default/assistant': { deniedDomains: ['private.localhost'], browser } }
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers: {}, bindings: {}, agentWeb }))
   const fixture = await setUpTunnels(t, { config: { upstreamsFile }, web: { allowedDomains: [] } })
-  const asked = async (host: string, agent = 'assistant') => {
+  const codeOf = async (host: string, agent = 'assistant') => {
     const sub = `spiffe://plat.local/ns/default/agent/${agent}/session/s1`
     const authorization = `Bearer ${fixture.token({ sub, plat_agent: agent })}`
-    const { status, told } = await fixture.ask({ target: `${host}:${fixture.port}`, authorization })
-    return status === 200 ? 200 : String(told.message).split(': ')[1]
+    const { status, body } = await fixture.ask({ target: `${host}:${fixture.port}`, authorization })
+    return status === 200 ? 200 : String(body.message).split(': ')[1]
   }
-  assert.equal(await asked('localhost'), 200)
-  assert.equal(await asked('a.private.localhost'), 'Agent.spec.web.deniedDomains names its domain')
-  assert.equal(await asked('example.com'), 'Agent.spec.browser.allowedDomains does not name its domain')
-  assert.equal(await asked('localhost', 'other'), 'no list of allowed domains names its domain')
+  assert.equal(await codeOf('localhost'), 200)
+  assert.equal(await codeOf('a.private.localhost'), 'Agent.spec.web.deniedDomains names its domain')
+  assert.equal(await codeOf('example.com'), 'Agent.spec.browser.allowedDomains does not name its domain')
+  assert.equal(await codeOf('localhost', 'other'), 'no list of allowed domains names its domain')
 })
 
 test('policies match the canonical host as the tool of plat-egress', async (t) => {
@@ -178,14 +178,14 @@ test('policies match the canonical host as the tool of plat-egress', async (t) =
   }
   await fixture.rules([deny, { name: 'all', action: 'allow', match: { servers: ['plat-egress'] } }])
   for (const target of ['secret.localhost', 'SECRET.localhost', 'secret.localhost.', 's%65cret.localhost']) {
-    let told: Readonly<Record<string, unknown>> = {}
+    let body: Readonly<Record<string, unknown>> = {}
     // The file is reloaded within a second.
-    while (told.message !== 'not there') {
-      const asked = await fixture.ask({ target: `${target}:${fixture.port}` })
-      told = asked.told
-      asked.socket.destroy()
+    while (body.message !== 'not there') {
+      const response = await fixture.ask({ target: `${target}:${fixture.port}` })
+      body = response.body
+      response.socket.destroy()
     }
-    assert.equal(told.error, 'policy_denied')
+    assert.equal(body.error, 'policy_denied')
   }
 })
 
@@ -211,7 +211,7 @@ test('a target that is not a host and port, and a CONNECT with a body, are refus
     const { status } = await fixture.ask({ lines: [line] })
     assert.equal(status, 400, line)
   }
-  assert.equal(fixture.taken.length, 0)
+  assert.equal(fixture.accepted.length, 0)
 })
 
 test('where tokens must be bound, the proxy still takes unbound ones, and none that is bound without its proof', async (t) => {
@@ -222,7 +222,7 @@ test('where tokens must be bound, the proxy still takes unbound ones, and none t
   socket.destroy()
   const cnf = { jkt: fixture.issuer.signer.kid }
   const bound = await fixture.ask({ authorization: `Bearer ${fixture.token({ cnf })}` })
-  assert.deepEqual([bound.status, bound.told.error], [407, 'dpop_required'])
+  assert.deepEqual([bound.status, bound.body.error], [407, 'dpop_required'])
   const headers = {
     authorization: `Bearer ${fixture.token({ scope: 'tools:notes' })}`,
     'content-type': 'application/json',
@@ -256,5 +256,5 @@ test('an answer that is still due on the connection never ends up in a tunnel', 
   })
   await once(both, 'close')
   assert.doesNotMatch(text, /^HTTP\/1\.1 200 OK/m)
-  assert.equal(fixture.taken.length, 1)
+  assert.equal(fixture.accepted.length, 1)
 })

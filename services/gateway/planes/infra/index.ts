@@ -50,8 +50,8 @@ class InfraPlane implements Plane {
 
   read(arrival: RequestContext): Parsed | Denial | Promise<Parsed | Denial> {
     const { path, method } = arrival.wire
-    const asked = path.slice(INFRA_PREFIX.length)
-    const tool = Object.hasOwn(TOOLS, asked) ? TOOLS[asked] : undefined
+    const route = path.slice(INFRA_PREFIX.length)
+    const tool = Object.hasOwn(TOOLS, route) ? TOOLS[route] : undefined
     if (tool === undefined) return deny('not_found', `no resource at ${path.slice(0, 128)}`)
     if (method !== 'POST')
       return deny('method_not_allowed', `${method} is not a method of this address`, { data: { allow: 'POST' } })

@@ -94,12 +94,12 @@ const NOT_CARRIED = [
  * Returns the response to `initialize` or `server/discover` without capabilities that the gateway does not support and, in a discovery,
  * without versions that are not permitted. Returns the same bytes when nothing was removed.
  */
-export function trimAnnouncement(json: Uint8Array, message: unknown, spoken: readonly string[]): Uint8Array {
+export function trimAnnouncement(json: Uint8Array, message: unknown, revisions: readonly string[]): Uint8Array {
   const trimmed = withoutMembers(json, NOT_CARRIED)
   const versions = member(member(message, 'result'), 'supportedVersions')
   if (!Array.isArray(versions)) return trimmed
   const span = findSpan(trimmed, ['result', 'supportedVersions'])
-  return span === null ? trimmed : keepElements(trimmed, span, (index) => spoken.includes(String(versions[index])))
+  return span === null ? trimmed : keepElements(trimmed, span, (index) => revisions.includes(String(versions[index])))
 }
 
 /** Returns the revisions that may be used with a server: those of its resource that the gateway supports. */
@@ -142,10 +142,10 @@ function isOffered(method: unknown, capabilities: unknown): boolean {
 /** Returns the bytes with only those elements of the array at `span` for which `keep` is true. */
 export function keepElements(bytes: Uint8Array, span: Span, keep: (index: number) => boolean): Uint8Array {
   const elements = elementSpans(bytes, span)
-  const kept = elements.filter((_, index) => keep(index))
-  if (kept.length === elements.length) return bytes
+  const remaining = elements.filter((_, index) => keep(index))
+  if (remaining.length === elements.length) return bytes
   const comma = Buffer.from(',')
-  const parts = kept.flatMap(([start, end], index) => {
+  const parts = remaining.flatMap(([start, end], index) => {
     const element = bytes.subarray(start, end)
     return index === 0 ? [element] : [comma, element]
   })

@@ -101,9 +101,9 @@ function mismatch(name: string, inHeader: string, inBody: string): Denial {
 }
 
 /** Returns the error -32022 with the supported versions of the client's era, or all supported versions if there are none. */
-export function unsupported({ era, revision: requested }: Version, spoken: readonly string[]): Denial {
-  const sameWay = spoken.filter((revision) => era === 'legacy' || isModernRevision(revision))
-  const data = { supported: [...(sameWay.length > 0 ? sameWay : spoken)], requested }
+export function unsupported({ era, revision: requested }: Version, revisions: readonly string[]): Denial {
+  const sameWay = revisions.filter((revision) => era === 'legacy' || isModernRevision(revision))
+  const data = { supported: [...(sameWay.length > 0 ? sameWay : revisions)], requested }
   return deny('unsupported_version', `protocol version ${JSON.stringify(requested)} is not supported`, { data })
 }
 

@@ -228,10 +228,10 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }
 
-  spoken({ snapshot }: RequestContext, identity: Identity, server: string): readonly string[] {
-    const spoken = spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
+  revisions({ snapshot }: RequestContext, identity: Identity, server: string): readonly string[] {
+    const revisions = spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
     // A caller without the scope must not learn anything about the server; a stage refuses its request.
-    return spoken === KNOWN_REVISIONS || identity.scopes.has(`tools:${server}`) ? spoken : KNOWN_REVISIONS
+    return revisions === KNOWN_REVISIONS || identity.scopes.has(`tools:${server}`) ? revisions : KNOWN_REVISIONS
   }
 
   remember(arrival: RequestContext, request: McpRequest, caller: Identity): void {

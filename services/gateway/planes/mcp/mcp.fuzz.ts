@@ -99,7 +99,7 @@ export const target = fuzzTarget('mcp', {
         headers: given,
         session: () => null,
         open: () => null,
-        spoken: () => KNOWN_REVISIONS,
+        revisions: () => KNOWN_REVISIONS,
       }
       const { request, verdict } = classify(posted)
       if (isDenial(verdict)) return
@@ -124,7 +124,7 @@ export const target = fuzzTarget('mcp', {
         headers: {},
         session: () => null,
         open,
-        spoken: () => KNOWN_REVISIONS,
+        revisions: () => KNOWN_REVISIONS,
       }
       for (const { path, with: value } of classify(posted).request.replaced) {
         const rewritten = withValue(bytes, path, value)

@@ -57,7 +57,7 @@ function ours(it: Sent): 'refused' | 'legacy' | 'modern' {
     headers,
     session: () => null,
     open: () => null,
-    spoken: () => KNOWN_REVISIONS,
+    revisions: () => KNOWN_REVISIONS,
   })
   return isDenial(verdict) ? 'refused' : request.era
 }

@@ -30,7 +30,7 @@ export interface Reader extends BodyLimits {
   /** Accepted values of `Origin`. */
   readonly origins: ReadonlySet<string>
   /** Returns the revisions that this caller may use with the server. */
-  spoken(arrival: RequestContext, identity: Identity, server: string): readonly string[]
+  revisions(arrival: RequestContext, identity: Identity, server: string): readonly string[]
   /** Stores the parsed request until the response, also for refusals, which contain the request's id. */
   remember(arrival: RequestContext, request: McpRequest, caller: Identity): void
 }
@@ -141,9 +141,9 @@ class Post implements Posted {
     return unseal(this.#opened, kind, text)
   }
 
-  spoken(): readonly string[] {
+  revisions(): readonly string[] {
     const { reader, arrival, identity, server } = this.#opened
-    return reader.spoken(arrival, identity, server)
+    return reader.revisions(arrival, identity, server)
   }
 }
 
@@ -167,7 +167,7 @@ export interface Posted extends Unsealer {
   /** Opens the session id of the headers. Only for legacy messages, since revision 2026-07-28 requires servers to ignore it. */
   session(): Sealed | Denial | null
   /** Returns the revisions that the caller may use with the server. Only called for messages of revision 2026-07-28. */
-  spoken(): readonly string[]
+  revisions(): readonly string[]
 }
 
 /** A classified message: the request for this plane, and the verdict for the pipeline. */
@@ -250,9 +250,9 @@ interface Form {
 
 function refusal(posted: Posted, request: McpRequest, { stated, row, meta }: Form): Denial | null {
   const modern = request.era === 'modern'
-  const spoken = modern ? posted.spoken() : KNOWN_REVISIONS
-  const usable = spoken.includes(request.revision) && isModernRevision(request.revision) === modern
-  if (!usable) return unsupported(request, spoken)
+  const revisions = modern ? posted.revisions() : KNOWN_REVISIONS
+  const usable = revisions.includes(request.revision) && isModernRevision(request.revision) === modern
+  if (!usable) return unsupported(request, revisions)
   if (stated === null) return deny('invalid_request', 'the body is neither a request nor a notification nor a response')
   if (stated === 'answer') return modern ? deny('invalid_request', 'this revision has no responses to post') : null
   const incomplete = modern && stated === 'request' ? checkMeta(meta) : null

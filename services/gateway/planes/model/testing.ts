@@ -28,7 +28,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     requestsPerMinute: null,
     wire: openaiWire,
     region: null,
-    modelFor: (asked) => asked,
+    modelFor: (name) => name,
     jurisdictionFor: () => null,
   }
 }

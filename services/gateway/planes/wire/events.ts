@@ -55,7 +55,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
         const news = this.#exchange.news()
         if (news !== null) await news
         const chunks = this.#exchange.take()
-        const frames = chunks === null ? this.#last() : this.#taken(chunks)
+        const frames = chunks === null ? this.#last() : this.#framesOf(chunks)
         this.#over = chunks === null && this.#fault === null
         if (frames.length > 0) return { done: false, value: frames }
       }
@@ -79,7 +79,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   }
 
   /** Returns the frames of a read. Most reads end with an event, and are relayed unchanged. */
-  #taken(chunks: readonly Uint8Array[]): readonly Frame[] {
+  #framesOf(chunks: readonly Uint8Array[]): readonly Frame[] {
     const bytes = joined(this.#rest, chunks)
     this.#rest = NOTHING
     const end = this.#unfinished === 0 ? endOfEvents(bytes) : 0

@@ -33,10 +33,10 @@ function challenge(denial: Denial, resourceMetadata: string | undefined): string
     ['scope', denial.data?.scope],
     ['resource_metadata', resourceMetadata],
   ]
-  const told = parameters.flatMap(([name, value]) =>
+  const members = parameters.flatMap(([name, value]) =>
     typeof value === 'string' ? [`${name}="${quotable(value)}"`] : [],
   )
-  return `Bearer realm="plat", ${told.join(', ')}`
+  return `Bearer realm="plat", ${members.join(', ')}`
 }
 
 /** Removes characters that are invalid in a quoted string. Names contain no quotes and backslashes; control characters are removed. */

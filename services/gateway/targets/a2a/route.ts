@@ -41,11 +41,11 @@ async function answerCard({ id, request, response }: Exchange, path: string, par
   const { host, 'if-none-match': ifNoneMatch } = request.headers
   const answer = agent === null ? null : await parts.cards.answer(agent, { host, ifNoneMatch })
   if (answer === null || isDenial(answer)) {
-    const told = answer ?? { code: 'unknown_agent' as const, reason: 'no such agent is exposed' }
+    const refused = answer ?? { code: 'unknown_agent' as const, reason: 'no such agent is exposed' }
     response.statusCode = answer === null ? 404 : statusOf(answer)
     response.setHeader('content-type', 'application/json')
     response.setHeader('cache-control', 'no-store')
-    response.end(JSON.stringify({ error: told.code, message: told.reason, requestId: id }))
+    response.end(JSON.stringify({ error: refused.code, message: refused.reason, requestId: id }))
     return
   }
   response.statusCode = answer.status

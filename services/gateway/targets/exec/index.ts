@@ -59,8 +59,8 @@ export async function createExec(options: ExecOptions): Promise<ExecFeature> {
     sandbox({ session, namespace }) {
       const url = endpointOf(exec.endpointTemplate, { session, namespace })
       if (url === null) return deny('unknown_session', 'the names of this session lead to no sandbox')
-      const shown = key.current()
-      return isDenial(shown) ? shown : { url, key: shown }
+      const current = key.current()
+      return isDenial(current) ? current : { url, key: current }
     },
     close: () => key.stop(),
   }

@@ -184,12 +184,12 @@ class PlanReview {
   }
 
   #openAuthorization({ body, facts: { identity } }: PlanCall): Authorization | Denial {
-    const asked: unknown = body?.value
-    if (!Check(verification, asked))
+    const value: unknown = body?.value
+    if (!Check(verification, value))
       return deny('invalid_request', 'the body must be {"authorization": "<text>", "planSha256": "<64 hex digits>"}')
-    const found = openAuthorization(this.#parts.seals, identity, asked.authorization, this.#parts.clock.now())
+    const found = openAuthorization(this.#parts.seals, identity, value.authorization, this.#parts.clock.now())
     if (found === null) return deny('not_found', 'this session has no such authorization, or it has expired')
-    return found.planSha256 === asked.planSha256 ? found : deny('forbidden', 'the authorization is for another plan')
+    return found.planSha256 === value.planSha256 ? found : deny('forbidden', 'the authorization is for another plan')
   }
 }
 

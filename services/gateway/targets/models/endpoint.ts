@@ -84,9 +84,9 @@ export function endpointOf(
   const model = entry.model || null
   const wire = wireOf(entry)
   const region = regionOf(entry, clouds)
-  const modelFor = (asked: string | null) => {
-    const translated = asked === null ? null : (aliases.get(asked) ?? null)
-    return (isFallback ? (model ?? translated) : (translated ?? model)) ?? asked
+  const modelFor = (name: string | null) => {
+    const translated = name === null ? null : (aliases.get(name) ?? null)
+    return (isFallback ? (model ?? translated) : (translated ?? model)) ?? name
   }
   const jurisdictionOf = jurisdictionsOf({ ...entry, upstream, region })
   return {
@@ -102,6 +102,6 @@ export function endpointOf(
     jurisdiction: jurisdictionOf(model),
     region: region || null,
     modelFor,
-    jurisdictionFor: (asked) => jurisdictionOf(modelFor(asked)),
+    jurisdictionFor: (name) => jurisdictionOf(modelFor(name)),
   }
 }

@@ -11,10 +11,10 @@ export function tiersByName(tiers: readonly Manifest<'TrustTier'>[]): Tiers {
  * each of its versions, or by one version. A tier without a list, and one that is not declared, caps nothing.
  */
 export function allowedTools({ spec }: Manifest<'Agent'>, tiers: Tiers): { providerTools?: string[] } {
-  const asked = spec.model?.providerTools
-  if (asked === undefined) return {}
+  const requested = spec.model?.providerTools
+  if (requested === undefined) return {}
   const dropped = new Set(droppedTools({ spec }, tiers))
-  return { providerTools: asked.filter((tool) => !dropped.has(tool)) }
+  return { providerTools: requested.filter((tool) => !dropped.has(tool)) }
 }
 
 /** Tools that the TrustTier does not allow. */

@@ -67,8 +67,8 @@ export async function renderRevocationsWithinShares(
   for (const margin of MARGINS) {
     if (isWithinLimits(packed) && file.revocations.length <= MAX_REVOCATIONS) break
     for (const namespace of await exceedingNamespaces(file.revocations, home, margin)) suspended.add(namespace)
-    const kept = file.revocations.filter((entry) => !suspended.has(namespaceOf(entry)))
-    packed = await pack([...kept, ...[...suspended].toSorted().map((namespace) => suspensionOf(namespace, now))])
+    const remaining = file.revocations.filter((entry) => !suspended.has(namespaceOf(entry)))
+    packed = await pack([...remaining, ...[...suspended].toSorted().map((namespace) => suspensionOf(namespace, now))])
   }
   const why = `the revocations of the namespace exceed its share: the whole namespace is suspended until they fit`
   const affected = revocations.filter(({ metadata }) => suspended.has(metadata.namespace))

@@ -85,8 +85,8 @@ async function largest(file: Overfull, objects: readonly Owned[], share: number)
   let high = candidates.length
   while (low < high) {
     const middle = (low + high) >>> 1
-    const kept = candidates.slice(middle).map(({ object }) => object)
-    if ((await roomWith(file, [...other, ...kept])) <= share) high = middle
+    const remaining = candidates.slice(middle).map(({ object }) => object)
+    if ((await roomWith(file, [...other, ...remaining])) <= share) high = middle
     else low = middle + 1
   }
   return candidates.slice(0, low).map(({ key }) => key)

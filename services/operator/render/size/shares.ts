@@ -33,10 +33,10 @@ export function piecesOverShare(pieces: readonly Piece[], limit: number): Readon
   const owners = Map.groupBy(pieces, ({ namespace }) => namespace)
   const needed = new Map([...owners].map(([namespace, own]) => [namespace, sumOf(own)]))
   for (const [namespace, share] of exceededShares(needed, limit)) {
-    let kept = needed.get(namespace) ?? 0
+    let granted = needed.get(namespace) ?? 0
     for (const piece of (owners.get(namespace) ?? []).toSorted(largestFirst)) {
-      if (kept <= share) break
-      kept -= piece.bytes
+      if (granted <= share) break
+      granted -= piece.bytes
       over.add(piece.key)
     }
   }

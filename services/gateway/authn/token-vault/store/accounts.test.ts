@@ -57,7 +57,7 @@ async function opened(dir: string, key = 'first', retired: readonly string[] = [
   return { accounts, close, stored: () => readFile(join(dir, 'vault.jsonl'), 'utf8') }
 }
 
-const kept = (accounts: Accounts, owner: Owner) => {
+const store = (accounts: Accounts, owner: Owner) => {
   const found = accounts.get(ownerKey(owner))
   assert.ok(found !== null)
   return found
@@ -70,8 +70,8 @@ test('accounts survive a restart encrypted: the file contains neither tokens nor
   await first.accounts.connect(bob, tokens('secret-of-bob'))
   await first.close()
   const second = await opened(dir)
-  assert.deepEqual(await second.accounts.tokens(kept(second.accounts, ada)), tokens('secret-of-ada'))
-  assert.deepEqual(await second.accounts.tokens(kept(second.accounts, bob)), tokens('secret-of-bob'))
+  assert.deepEqual(await second.accounts.tokens(store(second.accounts, ada)), tokens('secret-of-ada'))
+  assert.deepEqual(await second.accounts.tokens(store(second.accounts, bob)), tokens('secret-of-bob'))
   const text = await second.stored()
   assert.doesNotMatch(text, /secret-of|refresh"/)
   assert.ok(!text.includes((await readFile(join(dir, 'first'), 'utf8')).trim()))
@@ -83,29 +83,29 @@ test('removed and replaced tokens are deleted from the file and do not return af
   const first = await opened(dir)
   await first.accounts.connect(ada, tokens('one'))
   await first.accounts.connect(bob, tokens('two'))
-  const { data } = kept(first.accounts, ada).sealed
+  const { data } = store(first.accounts, ada).sealed
   assert.ok((await first.stored()).includes(data))
-  assert.equal(await first.accounts.remove(kept(first.accounts, ada), 'disconnected'), true)
+  assert.equal(await first.accounts.remove(store(first.accounts, ada), 'disconnected'), true)
   await first.close()
   assert.ok(!(await first.stored()).includes(data))
   const second = await opened(dir)
   assert.equal(second.accounts.get(ownerKey(ada)), null)
-  assert.deepEqual(await second.accounts.tokens(kept(second.accounts, bob)), tokens('two'))
+  assert.deepEqual(await second.accounts.tokens(store(second.accounts, bob)), tokens('two'))
   await second.close()
 })
 
 test('tokens for a removed account do not change its successor', async () => {
   const { accounts, stored, close } = await opened(await keyFolder())
   await accounts.connect(ada, tokens('one'))
-  const gone = kept(accounts, ada)
+  const gone = store(accounts, ada)
   await accounts.remove(gone, 'disconnected')
   // After compaction the versions of the key restart.
   await until(async () => !(await stored()).includes(gone.sealed.data), 'compaction of the journal')
   await accounts.connect(ada, tokens('two'))
-  assert.equal(kept(accounts, ada).version, gone.version)
+  assert.equal(store(accounts, ada).version, gone.version)
   assert.equal(await accounts.renew(gone, tokens('stale')), null)
   assert.equal(await accounts.remove(gone, 'invalid_grant'), false)
-  assert.deepEqual(await accounts.tokens(kept(accounts, ada)), tokens('two'))
+  assert.deepEqual(await accounts.tokens(store(accounts, ada)), tokens('two'))
   await close()
 })
 
@@ -140,13 +140,13 @@ test('a key that is missing refuses the start and says how many accounts need it
   await first.close()
   await assert.rejects(opened(dir, 'second'), /^Error: tokenVault.retiredKeyURIs: 1 accounts are sealed with a key/)
   const second = await opened(dir, 'second', ['first'])
-  const before = kept(second.accounts, ada)
+  const before = store(second.accounts, ada)
   assert.ok(second.accounts.isStale(before))
   const after = await second.accounts.renew(before, tokens('one'))
   assert.ok(after !== null && !second.accounts.isStale(after))
   await second.close()
   const third = await opened(dir, 'second')
-  assert.deepEqual(await third.accounts.tokens(kept(third.accounts, ada)), tokens('one'))
+  assert.deepEqual(await third.accounts.tokens(store(third.accounts, ada)), tokens('one'))
   await third.close()
 })
 
@@ -182,7 +182,7 @@ test('a user who connects an account for each tenant uses up one share, and anot
   await assert.rejects(accounts.connect({ ...ada, tenant: 'one more' }, tokens('x')), VaultFullError)
   await accounts.connect({ ...ada, tenant: 't1' }, tokens('again'))
   await accounts.connect({ ...bob, tenant: 't1' }, tokens('x'))
-  assert.equal(await accounts.remove(kept(accounts, { ...ada, tenant: 't1' }), 'disconnected'), true)
+  assert.equal(await accounts.remove(store(accounts, { ...ada, tenant: 't1' }), 'disconnected'), true)
   await accounts.connect({ ...ada, tenant: 'one more' }, tokens('x'))
   assert.equal(accounts.size, share + 1)
   await close()

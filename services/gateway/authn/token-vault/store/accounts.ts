@@ -123,15 +123,15 @@ export class Accounts {
   }
 
   /** Stores renewed tokens. Returns null without a change if the account has changed meanwhile. */
-  async renew(kept: StoredAccount, tokens: Tokens): Promise<StoredAccount | null> {
-    const { account } = kept
-    return this.#keep(account, tokens, account.connectedAt, kept)
+  async renew(stored: StoredAccount, tokens: Tokens): Promise<StoredAccount | null> {
+    const { account } = stored
+    return this.#keep(account, tokens, account.connectedAt, stored)
   }
 
   /** Returns false if the account has changed meanwhile. */
-  async remove(kept: StoredAccount, why: RemovedWhy): Promise<boolean> {
-    const { id, version } = kept
-    if (this.#byId.get(id) !== kept) return false
+  async remove(stored: StoredAccount, why: RemovedWhy): Promise<boolean> {
+    const { id, version } = stored
+    if (this.#byId.get(id) !== stored) return false
     const removed = await this.#parts.journal.append(id, [{ t: 'removed', why }], version)
     this.#compactIfDue()
     return removed !== 'conflict'
@@ -174,9 +174,9 @@ export class Accounts {
       return
     }
     if (before === undefined) this.#pool.add(userOf(event.account))
-    const kept = { id, account: event.account, sealed: event.sealed, version }
-    this.#byId.set(id, kept)
-    this.#byOwner.set(ownerKey(event.account), kept)
+    const stored = { id, account: event.account, sealed: event.sealed, version }
+    this.#byId.set(id, stored)
+    this.#byOwner.set(ownerKey(event.account), stored)
   }
 
   #compactIfDue(): void {

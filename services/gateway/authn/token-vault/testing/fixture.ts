@@ -222,10 +222,10 @@ export class VaultFixture {
     person: string,
     stopAt?: (url: URL) => boolean,
   ): ReturnType<Browser['open']> {
-    const asked = await this.login(browser, user)
-    assert.match(asked.text, /Connect your hub account\?/, asked.text)
-    const shown = await browser.submit({ action: 'connect' }, stopAt)
-    return shown.status === 0 ? shown : passAs(browser, this.hub, person, stopAt)
+    const loggedIn = await this.login(browser, user)
+    assert.match(loggedIn.text, /Connect your hub account\?/, loggedIn.text)
+    const page = await browser.submit({ action: 'connect' }, stopAt)
+    return page.status === 0 ? page : passAs(browser, this.hub, person, stopAt)
   }
 
   /** Calls the server in a session that acts for `user`. */
@@ -242,9 +242,9 @@ export class VaultFixture {
       body: CALL,
     })
     const answer = JSON.parse(await response.text())
-    const said = answer.result?.content[0].text
+    const text = answer.result?.content[0].text
     return {
-      as: said === undefined ? null : JSON.parse(said).sub,
+      as: text === undefined ? null : JSON.parse(text).sub,
       error: answer.error?.data.error ?? null,
       connectURL: answer.error?.data.connectURL ?? null,
       reason: answer.error?.message ?? '',
@@ -300,10 +300,10 @@ async function hubServer(t: TestContext, hub: string): Promise<HubServer> {
   const tokens = new Set<string>()
   upstream.answers(async ({ headers: { authorization = '' } }, response) => {
     tokens.add(authorization.replace('Bearer ', ''))
-    const asked = await fetch(`${hub}/me`, { headers: { authorization } })
-    const result = { content: [{ type: 'text', text: await asked.text() }] }
+    const profile = await fetch(`${hub}/me`, { headers: { authorization } })
+    const result = { content: [{ type: 'text', text: await profile.text() }] }
     response
-      .writeHead(asked.status === 200 ? 200 : 401, { 'content-type': 'application/json' })
+      .writeHead(profile.status === 200 ? 200 : 401, { 'content-type': 'application/json' })
       .end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))
   })
   return { url: upstream.url, tokens }

@@ -5,7 +5,7 @@ import type { ClusterRequest } from '../api.ts'
 export interface Change {
   readonly request: ClusterRequest & { readonly method: 'PATCH' | 'DELETE' }
   /** Description for approvers. */
-  readonly shown: string
+  readonly summary: string
   /** Equivalent command. */
   readonly kubectl: string
 }
@@ -23,7 +23,7 @@ const FIELD_MANAGER = { fieldManager: 'plat-k8s' }
 export function scaling(what: Workload, replicas: number): Change {
   return {
     request: { method: 'PATCH', path: `${pathTo(what)}/scale`, query: FIELD_MANAGER, patch: { spec: { replicas } } },
-    shown: `scale ${describe(what)} to ${replicas} replicas`,
+    summary: `scale ${describe(what)} to ${replicas} replicas`,
     kubectl: `kubectl -n ${what.namespace} scale ${what.kind.toLowerCase()}/${what.name} --replicas=${replicas}`,
   }
 }
@@ -34,7 +34,7 @@ export function restarting(what: Workload, now: number): Change {
   const patch = { spec: { template: { metadata: { annotations } } } }
   return {
     request: { method: 'PATCH', path: pathTo(what), query: FIELD_MANAGER, patch },
-    shown: `restart ${describe(what)}`,
+    summary: `restart ${describe(what)}`,
     kubectl: `kubectl -n ${what.namespace} rollout restart ${what.kind.toLowerCase()}/${what.name}`,
   }
 }
@@ -42,7 +42,7 @@ export function restarting(what: Workload, now: number): Change {
 export function deletingPod(what: Pick<Workload, 'namespace' | 'name'>): Change {
   return {
     request: { method: 'DELETE', path: `/api/v1/namespaces/${what.namespace}/pods/${encodeURIComponent(what.name)}` },
-    shown: `delete Pod ${what.namespace}/${what.name}`,
+    summary: `delete Pod ${what.namespace}/${what.name}`,
     kubectl: `kubectl -n ${what.namespace} delete pod/${what.name}`,
   }
 }

@@ -83,38 +83,38 @@ class Changing {
     this.#writes = writes
   }
 
-  tool<Schema extends TObject>({ description, fault, change, ...shown }: ChangeTool<Schema>): BuiltinTool {
+  tool<Schema extends TObject>({ description, fault, change, ...definition }: ChangeTool<Schema>): BuiltinTool {
     const { mode, approval } = this.#writes
     const applies = mode === 'apply'
     const how = applies ? '' : ' Changes nothing: the response describes the change for a person to make.'
     return builtinTool({
-      ...shown,
+      ...definition,
       description: description + how,
       annotations: { readOnlyHint: !applies, openWorldHint: true, destructiveHint: applies, idempotentHint: false },
       judge: (args) => this.#parts.reach.writeFault(placeOf(args)) ?? fault?.(args) ?? null,
       requirements(args) {
         if (!applies || approval === 'policy') return null
-        return { approval: BY_A_PERSON, presentedArguments: change(args).shown, holds: [] }
+        return { approval: BY_A_PERSON, presentedArguments: change(args).summary, holds: [] }
       },
       run: (args, call) => (applies ? this.#apply(change(args), call) : this.#propose(change(args), call)),
     })
   }
 
-  async #apply({ request, shown }: Change, call: ToolCall): ReturnType<BuiltinTool['run']> {
+  async #apply({ request, summary }: Change, call: ToolCall): ReturnType<BuiltinTool['run']> {
     const visit = new ApiSession(this.#parts.api, call)
     const answer = await visit.object({ ...request, maxBytes: MAX_OBJECT_BYTES })
     return answer.kind === 'refused'
       ? answer.answer
-      : toolText(JSON.stringify({ done: shown, now: stateOf(answer.value) }), visit.attempts)
+      : toolText(JSON.stringify({ done: summary, now: stateOf(answer.value) }), visit.attempts)
   }
 
   /** Only reads: a proposal needs no permission to change anything. */
-  async #propose({ request: { method, path, patch }, shown, kubectl }: Change, call: ToolCall) {
+  async #propose({ request: { method, path, patch }, summary, kubectl }: Change, call: ToolCall) {
     const visit = new ApiSession(this.#parts.api, call)
     const answer = await visit.object({ path, maxBytes: MAX_OBJECT_BYTES })
     if (answer.kind === 'refused') return answer.answer
     const proposal = { method, path, ...(patch !== undefined && { patch }), kubectl }
-    const proposed = { proposed: shown, changed: false, now: stateOf(answer.value), proposal }
+    const proposed = { proposed: summary, changed: false, now: stateOf(answer.value), proposal }
     return toolText(JSON.stringify(proposed), visit.attempts)
   }
 }

@@ -44,9 +44,9 @@ export class Robots {
   }
 
   #known(origin: string): RobotsRules | null {
-    const kept = this.#sites.get(origin)
-    if (kept === undefined) return null
-    if (kept.until > this.#clock.monotonic()) return kept.rules
+    const cached = this.#sites.get(origin)
+    if (cached === undefined) return null
+    if (cached.until > this.#clock.monotonic()) return cached.rules
     this.#sites.delete(origin)
     return null
   }

@@ -122,8 +122,8 @@ export class Scanner {
       certainAt: certainAt - past.length,
     }))
     const decidedTo = Math.min(openAt - past.length, text.length)
-    const kept = this.#customs.length === 0 ? text.length : Math.max(0, text.length - keep)
-    return { hits, decidedTo: Math.min(kept, decidedTo), openHits }
+    const boundary = this.#customs.length === 0 ? text.length : Math.max(0, text.length - keep)
+    return { hits, decidedTo: Math.min(boundary, decidedTo), openHits }
   }
 
   /** One step a character; what an anchor or a number begins is looked at by those whose it is. */

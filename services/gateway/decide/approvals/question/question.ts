@@ -50,9 +50,9 @@ export function questionOf(
 /** Policy may not require this approval; then its reason is left out. */
 function reasonOf({ facts: { target, pin, decision } }: Call<'target' | 'pin' | 'decision'>): string {
   if (pin?.approve === true) return CHANGED
-  const asked = target.requirements?.approval ?? null
-  if (asked === null) return decision.reason
-  return decision.action === 'require_approval' ? `${decision.reason}; ${asked}` : asked
+  const required = target.requirements?.approval ?? null
+  if (required === null) return decision.reason
+  return decision.action === 'require_approval' ? `${decision.reason}; ${required}` : required
 }
 
 function redactedViewOf({ requirements }: Target): RedactedView | null {

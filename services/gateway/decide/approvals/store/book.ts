@@ -194,8 +194,8 @@ function next(approval: Approval, event: Change): Approval {
       return { ...approval, votes, confirmation: { state: 'confirmed', asked: approval.confirmation?.asked ?? null } }
     }
     case 'asked': {
-      const { t: _, ...asked } = event
-      return { ...approval, confirmation: { state: 'asked', asked } }
+      const { t: _, ...prompt } = event
+      return { ...approval, confirmation: { state: 'asked', asked: prompt } }
     }
     case 'unconfirmed':
       return { ...approval, confirmation: { state: 'waived', asked: approval.confirmation?.asked ?? null } }

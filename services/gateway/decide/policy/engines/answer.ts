@@ -70,8 +70,8 @@ function actionOf(result: unknown): Decision['action'] | undefined {
 function verdictOf(result: unknown): Verdict | null {
   const action = actionOf(result)
   if (action === undefined) return null
-  const said = isObject(result) && typeof result.reason === 'string' ? result.reason : ''
-  return { action, reason: plain(said) || `the policy engine says ${action}` }
+  const given = isObject(result) && typeof result.reason === 'string' ? result.reason : ''
+  return { action, reason: plain(given) || `the policy engine says ${action}` }
 }
 
 /** Truncated to one line of bounded length. */

@@ -2,9 +2,9 @@ import { type CedarQuestion, type CedarValue, cedarCost, cedarFromJson } from '@
 import { type PolicyInput, skillOf } from '../policy-input.ts'
 
 /** Everything but the arguments, with the names used in `when`. */
-type InputFacts = Omit<ReturnType<typeof told>, 'now'>
+type InputFacts = Omit<ReturnType<typeof engineInput>, 'now'>
 
-function told({ operation, method, identity, target, tool, taints, sinks, now }: PolicyInput) {
+function engineInput({ operation, method, identity, target, tool, taints, sinks, now }: PolicyInput) {
   return {
     operation,
     method,
@@ -42,7 +42,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * changes; `args` is absent if unknown. Throws TypeError if the arguments are not UTF-8.
  */
 export function jsonQuestion(input: PolicyInput): string {
-  const rest = JSON.stringify(told(input))
+  const rest = JSON.stringify(engineInput(input))
   const { args } = input
   const { inputs, meta } = besideOf(input)
   const members = [
@@ -65,7 +65,7 @@ function besideOf({ beside = {} }: PolicyInput): {
 
 /** Returns the single request for all tools of a list: `target.tool` is null, and `tools` names them. */
 export function jsonListQuestion(input: PolicyInput, tools: readonly string[]): string {
-  return JSON.stringify({ input: { ...told(input), tools } })
+  return JSON.stringify({ input: { ...engineInput(input), tools } })
 }
 
 /**
@@ -74,7 +74,7 @@ export function jsonListQuestion(input: PolicyInput, tools: readonly string[]): 
  * TypeError if Cedar cannot represent the arguments.
  */
 export function cedarQuestion(input: PolicyInput): CedarQuestion {
-  const { now, ...rest } = told(input)
+  const { now, ...rest } = engineInput(input)
   const { identity, target, tool, operation } = input
   return {
     principal: `${identity.namespace}/${identity.agent}`,

@@ -77,9 +77,9 @@ class RemoteRego implements Rego {
 
   async judge(input: PolicyInput, decision: Decision): Promise<Decision> {
     const verdict = await this.#ask(() => jsonQuestion(input), verdictIn)
-    const said: Verdict = typeof verdict === 'string' ? { action: 'deny', reason: verdict } : verdict
-    if (this.#config.enforcement === 'enforce') return joined(decision, NAME, said, this.#by)
-    return { ...decision, wouldBe: [...decision.wouldBe, { action: said.action, policy: NAME }] }
+    const decided: Verdict = typeof verdict === 'string' ? { action: 'deny', reason: verdict } : verdict
+    if (this.#config.enforcement === 'enforce') return joined(decision, NAME, decided, this.#by)
+    return { ...decision, wouldBe: [...decision.wouldBe, { action: decided.action, policy: NAME }] }
   }
 
   async shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean> {

@@ -88,8 +88,8 @@ const STRICTNESS: readonly Decision['action'][] = ['allow', 'require_approval', 
 /** With an external engine: the strictest verdict of the gateway's own policies. */
 function ownVerdict(engines: unknown): Decision['action'] | null {
   if (!Array.isArray(engines)) return null
-  const said: readonly unknown[] = engines.map((one) => (isObject(one) && one.name !== 'rego' ? one.action : null))
-  return STRICTNESS.findLast((action) => said.includes(action)) ?? null
+  const actions: readonly unknown[] = engines.map((one) => (isObject(one) && one.name !== 'rego' ? one.action : null))
+  return STRICTNESS.findLast((action) => actions.includes(action)) ?? null
 }
 
 /** The identity as policies see it; the rest is not recorded. */

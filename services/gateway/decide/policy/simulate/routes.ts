@@ -40,11 +40,11 @@ export function createSimulation(parts: SimulateParts): { readonly routes: Admin
     routes: {
       mount(context) {
         context.on('POST /v1/policies/simulate', async ({ body }, _reply, caller) => {
-          const asked = bodyAs(simulateBody, body)
-          const { since, until, agent = null, show = EVERYTHING, limit = PAGE.usual, cursor } = asked
+          const request = bodyAs(simulateBody, body)
+          const { since, until, agent = null, show = EVERYTHING, limit = PAGE.usual, cursor } = request
           const from = cursor === undefined ? momentOf('since', since) : Number(cursor)
           const to = momentOf('until', until)
-          const candidate = await candidates.of(asked.policies)
+          const candidate = await candidates.of(request.policies)
           const sees = (namespace: string) => caller.sees(namespace)
           const replay = { from: from ?? 0, to, limit, agent, show: new Set(show), sees }
           return await simulate(candidate, replay, parts)

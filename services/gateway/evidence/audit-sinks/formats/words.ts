@@ -39,7 +39,7 @@ export function titleOf(record: AuditRecord): string {
   const of = (member: string) => textOf(record, member)
   const place = [of('server'), of('tool')].filter((part) => part !== null).join('/')
   const what = of('op') ?? of('alert') ?? of('event') ?? of('revocation')
-  const said = of('action') ?? of('verdict')
+  const action = of('action') ?? of('verdict')
   const words = [of('kind'), what, place].filter((word) => word !== null && word !== '').join(' ')
-  return said === null ? words : `${words}: ${said}`
+  return action === null ? words : `${words}: ${action}`
 }

@@ -134,30 +134,33 @@ test('nothing is sent without its configured files, and no error quotes a secret
 test('responses distinguish rejected records from temporary failures', async (t) => {
   const server = await startHttpReceiver(t)
   const to = receiver(t, { type: 'http', url: server.url })
-  const answered = async (status: number, body = '', headers = {}) => {
+  const deliveryFor = async (status: number, body = '', headers = {}) => {
     server.answers = () => ({ status, body, headers })
     return await to.deliver(records)
   }
-  for (const status of [200, 201, 202, 204]) assert.equal((await answered(status)).kind, 'accepted', String(status))
-  for (const status of [400, 413, 415, 422]) assert.equal((await answered(status)).kind, 'refused', String(status))
+  for (const status of [200, 201, 202, 204]) assert.equal((await deliveryFor(status)).kind, 'accepted', String(status))
+  for (const status of [400, 413, 415, 422]) assert.equal((await deliveryFor(status)).kind, 'refused', String(status))
   for (const status of [301, 307, 401, 403, 404, 408, 429, 500, 502, 503]) {
-    assert.equal((await answered(status, '', { location: `${server.url}/else` })).kind, 'failed', String(status))
+    assert.equal((await deliveryFor(status, '', { location: `${server.url}/else` })).kind, 'failed', String(status))
   }
-  assert.deepEqual(await answered(429, '', { 'retry-after': '7' }), {
+  assert.deepEqual(await deliveryFor(429, '', { 'retry-after': '7' }), {
     kind: 'failed',
     reason: 'status 429',
     retryAfterMs: 7000,
   })
-  assert.deepEqual(await answered(503, '', { 'retry-after': '86400' }), {
+  assert.deepEqual(await deliveryFor(503, '', { 'retry-after': '86400' }), {
     kind: 'failed',
     reason: 'status 503',
     retryAfterMs: 300_000,
   })
-  assert.deepEqual(await answered(400, '{"error":{"code":"InvalidStream"}}'), {
+  assert.deepEqual(await deliveryFor(400, '{"error":{"code":"InvalidStream"}}'), {
     kind: 'refused',
     reason: 'status 400 (InvalidStream)',
   })
-  assert.deepEqual(await answered(400, '{"text":"<you sent {\\"hash\\"…>"}'), { kind: 'refused', reason: 'status 400' })
+  assert.deepEqual(await deliveryFor(400, '{"text":"<you sent {\\"hash\\"…>"}'), {
+    kind: 'refused',
+    reason: 'status 400',
+  })
   const closed = receiver(t, { type: 'http', url: 'http://127.0.0.1:1/' })
   await assert.rejects(closed.deliver(records), /ECONNREFUSED/)
 })
@@ -354,7 +357,7 @@ test('a receiver that refuses one record of many gets all others, and a single o
   }
   const { made } = receiver(t, { type: 'http', url: server.url, format: 'json' })
   const { counted } = await fixture.sink(made)
-  await until(() => counted.taken === last, 'the others')
+  await until(() => counted.limit === last, 'the others')
   assert.deepEqual([counted.dead, counted.lagging], [1, 0])
   assert.deepEqual(
     got,

@@ -59,14 +59,14 @@ export function recordOf(rec: Readonly<Record<string, unknown>>, seq = 7): Audit
 /** Metrics of one sink. */
 export class Counted implements SinkMetrics {
   lagging = Number.NaN
-  taken = 0
+  limit = 0
   failures = 0
   dead = 0
   lag(_sink: string, records: number): void {
     this.lagging = records
   }
   delivered(_sink: string, records: number): void {
-    this.taken += records
+    this.limit += records
   }
   failed(): void {
     this.failures++
@@ -81,7 +81,7 @@ export class ScriptedReceiver implements Receiver {
   /** Record numbers of each delivery. */
   readonly batches: number[][] = []
   /** Accepted record numbers, including repetitions. */
-  readonly taken: number[] = []
+  readonly accepted: number[] = []
   answers: (batch: readonly Item[]) => Delivery | Promise<Delivery> = () => ({ kind: 'accepted' })
 
   write({ text }: AuditRecord): string {
@@ -94,7 +94,7 @@ export class ScriptedReceiver implements Receiver {
     const delivery = await this.answers(batch)
     if (delivery.kind === 'accepted') {
       const refused = new Set((delivery.refused ?? []).map(({ item }) => item.record.seq))
-      this.taken.push(...numbers.slice(0, delivery.count).filter((seq) => !refused.has(seq)))
+      this.accepted.push(...numbers.slice(0, delivery.count).filter((seq) => !refused.has(seq)))
     }
     return delivery
   }

@@ -141,7 +141,7 @@ export class Exporter {
     const body = `${envelope.before}${batch.join(',')}${envelope.behind}`
     for (let tries = 1; ; tries++) {
       const posted = await collector.post(body, this.#stop.signal)
-      if (posted.kind === 'taken') return this.#taken(batch.length, posted.rejected)
+      if (posted.kind === 'taken') return this.#accepted(batch.length, posted.rejected)
       this.#report(posted)
       if (posted.kind === 'refused' || tries >= TRIES || !this.#isOpen) {
         metrics.failed(batch.length)
@@ -151,7 +151,7 @@ export class Exporter {
     }
   }
 
-  #taken(spans: number, rejected: number): void {
+  #accepted(spans: number, rejected: number): void {
     const { metrics, log } = this.#options
     const lost = Math.min(spans, rejected)
     if (spans > lost) metrics.exported(spans - lost)

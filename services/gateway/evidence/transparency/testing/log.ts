@@ -89,11 +89,11 @@ function takenV1({ apiVersion, kind, spec }: Proposed): string | null {
   if (kind === 'rekord') {
     const data = Buffer.from(spec.data.content, 'base64')
     if (format !== 'x509' || !verify(null, data, key, bytes)) return null
-    const kept = { algorithm: 'sha256', value: hash('sha256', data, 'hex') }
+    const digest = { algorithm: 'sha256', value: hash('sha256', data, 'hex') }
     return canonicalJson({
       apiVersion,
       kind,
-      spec: { data: { hash: kept }, signature: { content, format, publicKey } },
+      spec: { data: { hash: digest }, signature: { content, format, publicKey } },
     })
   }
   // The signature is over the digest: pure Ed25519 cannot be verified by it.

@@ -107,8 +107,8 @@ function opened(store: BundleStore, bundles: Bundles): Opened {
     bundles,
     take,
     async verdict(bytes) {
-      const taken = await take(bytes)
-      return taken.kind === 'refused' ? taken.reason : taken.kind
+      const result = await take(bytes)
+      return result.kind === 'refused' ? result.reason : result.kind
     },
   }
 }

@@ -174,7 +174,7 @@ test('a callback that is old, from the future, signed with another key or replay
   assert.equal(await send(good), '409 conflict')
   const { body } = await here.admin('GET', `/v1/approvals/${id}`)
   assert.partialDeepStrictEqual(body.quorum, { given: 1 })
-  assert.deepEqual(elsewhere.told, [], 'no response goes to a host other than the webhook')
+  assert.deepEqual(elsewhere.received, [], 'no response goes to a host other than the webhook')
   // The secret is read again for each callback: a replaced one is not accepted.
   await writeFile(signingSecretFile, 'new')
   assert.equal(await send(slackCallback(id, { action: 'plat_deny' })), '401 unauthenticated')

@@ -180,13 +180,13 @@ export class Outbox {
   }
 
   async #compact(): Promise<void> {
-    const kept = [...this.#entries].map(([key, { notice, waiting, at, version }]) => {
+    const remaining = [...this.#entries].map(([key, { notice, waiting, at, version }]) => {
       const event: OutboxEvent = { t: 'kept', notice, to: [...waiting], at }
       return { key, version, event }
     })
     const began: OutboxEvent = { t: 'began', at: this.#beganAt }
-    this.#events = kept.length
-    const snapshot = [{ key: OUTBOX, version: 1, event: began }, ...kept]
+    this.#events = remaining.length
+    const snapshot = [{ key: OUTBOX, version: 1, event: began }, ...remaining]
     await this.#options.journal.compact(this.#lastSeq, snapshot).catch(this.#options.onFault)
   }
 }

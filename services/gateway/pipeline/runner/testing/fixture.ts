@@ -100,7 +100,7 @@ export function setUp(setup: Setup = {}) {
     clock,
     metrics: {
       decided: note('decided'),
-      answered: note('answered'),
+      responded: note('answered'),
       upstream: note('upstream'),
       upstreamFailed: note('upstreamFailed'),
     },

@@ -89,12 +89,12 @@ export async function setUpA2a(
     drain: () => gateway.drain(),
     publish,
     token,
-    client: (shown = token(), name = 'default/helper') => clientOf(`${gateway.url}/a2a/${name}`, shown),
-    async post(body, { token: shown = token(), agent: name = 'default/helper', headers = {} } = {}) {
+    client: (bearer = token(), name = 'default/helper') => clientOf(`${gateway.url}/a2a/${name}`, bearer),
+    async post(body, { token: bearer = token(), agent: name = 'default/helper', headers = {} } = {}) {
       const response = await fetch(`${gateway.url}/a2a/${name}`, {
         method: 'POST',
         headers: {
-          authorization: `Bearer ${shown}`,
+          authorization: `Bearer ${bearer}`,
           'content-type': 'application/json',
           'a2a-version': '1.0',
           ...headers,
@@ -133,8 +133,8 @@ function clientOf(base: string, token: string): Promise<Client> {
 }
 
 /** Returns the parameters of a message with this text for the SDK's client. */
-export function asking(said: string, more: object = {}) {
-  return { tenant: '', message: messageOf('', '', said), configuration: undefined, metadata: undefined, ...more }
+export function asking(text: string, more: object = {}) {
+  return { tenant: '', message: messageOf('', '', text), configuration: undefined, metadata: undefined, ...more }
 }
 
 /** Returns a JSON-RPC request. */

@@ -103,7 +103,7 @@ async function called(context: BuiltinCall, caller: Caller): Promise<Reply | Den
 const NULL_ID = parsedId(Buffer.from('null'))
 
 function reply({ server, request, sent }: BuiltinCall, result: object, attempts: Outcome['attempts'] = []): Reply {
-  const told =
+  const text =
     request.era === 'modern'
       ? { resultType: 'complete', ...result, _meta: { [META_SERVER_INFO]: infoOf(server) } }
       : result
@@ -111,7 +111,7 @@ function reply({ server, request, sent }: BuiltinCall, result: object, attempts:
   const json = Buffer.concat([
     Buffer.from('{"jsonrpc":"2.0","id":'),
     id.literal(),
-    Buffer.from(`,"result":${JSON.stringify(told)}}`),
+    Buffer.from(`,"result":${JSON.stringify(text)}}`),
   ])
   const frame = new McpResponse({ id, method: request.method, era: request.era }).body(json)
   return {

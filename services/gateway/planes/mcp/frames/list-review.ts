@@ -34,12 +34,12 @@ export function createListReview(judge: JudgeTools): Review<'identity' | 'target
   return listReview('policy', (call, tools) => {
     const names = tools.map((tool) => (isObject(tool) && typeof tool.name === 'string' ? tool.name : null))
     // A tool without a name cannot be judged, so it is hidden.
-    const hidden = (shown: readonly boolean[]) => names.map((name, at) => name !== null && shown[at] === true)
-    const shown = judge(
+    const hidden = (visible: readonly boolean[]) => names.map((name, at) => name !== null && visible[at] === true)
+    const visible = judge(
       call,
       names.map((name) => name ?? ''),
     )
-    return shown instanceof Promise ? shown.then(hidden) : hidden(shown)
+    return visible instanceof Promise ? visible.then(hidden) : hidden(visible)
   })
 }
 
@@ -85,17 +85,17 @@ class ListFilter implements RunningReview {
   }
 
   #filtered(frame: McpFrame, json: Uint8Array, tools: readonly unknown[]): FrameVerdict {
-    const shown = this.#judge(this.#call, tools, json)
-    return shown instanceof Promise ? shown.then((all) => only(all, frame, json)) : only(shown, frame, json)
+    const visible = this.#judge(this.#call, tools, json)
+    return visible instanceof Promise ? visible.then((all) => only(all, frame, json)) : only(visible, frame, json)
   }
 }
 
 /** Returns the message with only the visible tools. */
-function only(shown: readonly boolean[], frame: McpFrame, json: Uint8Array): readonly Frame[] {
+function only(visible: readonly boolean[], frame: McpFrame, json: Uint8Array): readonly Frame[] {
   const span = findSpan(json, ['result', 'tools'])
   if (span === null) return [frame]
-  const kept = keepElements(json, span, (index) => shown[index] === true)
+  const filtered = keepElements(json, span, (index) => visible[index] === true)
   // The list is specific to this caller even if no tool was removed.
-  const marked = member(member(frame.value, 'result'), 'cacheScope') === undefined ? kept : privately(kept)
+  const marked = member(member(frame.value, 'result'), 'cacheScope') === undefined ? filtered : privately(filtered)
   return [marked === json ? frame : frame.withJson(marked)]
 }

@@ -119,9 +119,9 @@ export class ReplySeals {
     if (result === null) return frame
     const { inputRequests: requests, requestState: state } = result
     if (requests === undefined && state === undefined) return frame
-    const told = this.#withState(json)
+    const sealed = this.#withState(json)
     const names = isObject(requests) ? Object.keys(requests) : []
-    return frame.withJson(told).asking(names.map((name) => inputRequest(json, member(requests, name), name)))
+    return frame.withJson(sealed).asking(names.map((name) => inputRequest(json, member(requests, name), name)))
   }
 
   /** Seals the state. If the server sent none, adds one, so that the gateway can identify the previous round. */

@@ -49,9 +49,9 @@ class MessageReview implements RunningReview {
     if (!(frame instanceof McpFrame)) return deny('internal', 'a message has a form that cannot be redacted')
     const { json } = frame
     if (json === null) return [frame]
-    const told = redactor.json(json, this.#where)
-    if (isDenial(told)) return told
-    return [told === json ? frame : frame.withJson(told)]
+    const redacted = redactor.json(json, this.#where)
+    if (isDenial(redacted)) return redacted
+    return [redacted === json ? frame : frame.withJson(redacted)]
   }
 
   end(): FrameVerdict {

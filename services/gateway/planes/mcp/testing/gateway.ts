@@ -73,7 +73,7 @@ export async function startPlane({
     snapshots: new Snapshots(),
     ...(bytes && { bytes }),
     clock,
-    metrics: { decided() {}, answered() {}, upstream() {}, upstreamFailed() {} },
+    metrics: { decided() {}, responded() {}, upstream() {}, upstreamFailed() {} },
     log: silentLog,
   })
   const raw = [

@@ -72,7 +72,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
   /** The attempt that the server refused with 401. */
   #refused: Outcome['attempts'][number] | null = null
   #exchange: UpstreamExchange | null = null
-  #answered = 0
+  #responses = 0
 
   /** `credential` is used for the first attempt. */
   constructor(forwarder: Forwarder, context: McpForward, credential: Credential) {
@@ -315,8 +315,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
 
   #answerServer(frame: McpFrame, json: Uint8Array): null {
     const { call, request } = this.#context
-    this.#answered++
-    if (this.#answered > MAX_OWN_ANSWERS)
+    this.#responses++
+    if (this.#responses > MAX_OWN_ANSWERS)
       throw new AbandonedError('the server sent too many requests that it may not send')
     const { accept: _, ...headers } = upstreamHeaders(call.wire.headers, {
       ...request,

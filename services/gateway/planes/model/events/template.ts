@@ -50,8 +50,8 @@ export class EventTemplate {
   /** Where each open value belongs, in the bytes of the template. */
   readonly #places: readonly number[]
 
-  private constructor({ kept, opens, places }: Learned) {
-    this.#words = wordsOf(Buffer.concat(kept))
+  private constructor({ pieces, opens, places }: Learned) {
+    this.#words = wordsOf(Buffer.concat(pieces))
     this.#opens = opens
     this.#places = places
   }
@@ -99,14 +99,14 @@ export class EventTemplate {
 
 interface Learned {
   /** The fixed parts of a template. */
-  readonly kept: readonly Buffer[]
+  readonly pieces: readonly Buffer[]
   readonly opens: readonly Open[]
   readonly places: readonly number[]
 }
 
 /** Leaves out the values of an event whose JSON passed `parseStrict`. Returns null where a name is escaped: it may be `type` as well. */
 function learn(bytes: Buffer, start: number): Learned | null {
-  const kept: Buffer[] = []
+  const pieces: Buffer[] = []
   const opens: Open[] = []
   const places: number[] = []
   let size = 0
@@ -126,14 +126,14 @@ function learn(bytes: Buffer, start: number): Learned | null {
       if (endOfCount(bytes, at) === next) open = 'count'
     } else next = at + 1
     if (open === null) continue
-    kept.push(bytes.subarray(keptTo, at))
+    pieces.push(bytes.subarray(keptTo, at))
     size += at - keptTo
     keptTo = next
     opens.push(open)
     places.push(size)
   }
-  kept.push(bytes.subarray(keptTo))
-  return { kept, opens, places }
+  pieces.push(bytes.subarray(keptTo))
+  return { pieces, opens, places }
 }
 
 /** Returns the byte after the string that begins at `start`, or -1 where there is none that strict JSON allows. */

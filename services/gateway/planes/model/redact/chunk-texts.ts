@@ -96,9 +96,9 @@ export class ChunkTexts {
     this.#same = Object.fromEntries(SAME.flatMap((name) => (chunk[name] === undefined ? [] : [[name, chunk[name]]])))
     this.#isChanged = false
     const before: JsonObject[] = []
-    const told = choices.map((choice: unknown, place) => this.#choice(choice, place, before))
+    const redacted = choices.map((choice: unknown, place) => this.#choice(choice, place, before))
     if (this.#denial !== null) return this.#denial
-    return this.#isChanged || before.length > 0 ? { before, chunk: { ...chunk, choices: told } } : null
+    return this.#isChanged || before.length > 0 ? { before, chunk: { ...chunk, choices: redacted } } : null
   }
 
   /** Chunks with what is held back of all choices, since nothing follows. */
@@ -115,11 +115,11 @@ export class ChunkTexts {
     const unchanged = this.#isChanged
     this.#isChanged = false
     this.#index = index
-    const told = this.#members(choice, { parent: null, step: index, place: this.#choices.get(index)?.root ?? null })
+    const redacted = this.#members(choice, { parent: null, step: index, place: this.#choices.get(index)?.root ?? null })
     if (this.#isLast) this.#flush(index, before)
-    const isTold = this.#isChanged && isObject(told.logprobs)
+    const isTold = this.#isChanged && isObject(redacted.logprobs)
     this.#isChanged ||= unchanged
-    return isTold ? { ...told, logprobs: null } : told
+    return isTold ? { ...redacted, logprobs: null } : redacted
   }
 
   #value(value: unknown, step: Step, parent: At): unknown {
@@ -132,38 +132,38 @@ export class ChunkTexts {
 
   /** The list itself where nothing in it is changed. */
   #elements(list: readonly unknown[], at: At): readonly unknown[] {
-    let told: unknown[] | null = null
+    let redacted: unknown[] | null = null
     for (let place = 0; place < list.length; place++) {
       const one = list[place]
       const index = typeof one === 'object' ? member(one, 'index') : undefined
       const next = this.#value(one, typeof index === 'number' ? index : place, at)
       if (next === one) continue
-      told ??= [...list]
-      told[place] = next
+      redacted ??= [...list]
+      redacted[place] = next
     }
-    return told ?? list
+    return redacted ?? list
   }
 
   #members(object: JsonObject, at: At): JsonObject {
-    let told: Record<string, unknown> | null = null
+    let redacted: Record<string, unknown> | null = null
     for (const name of Object.keys(object)) {
       if (PLAIN.has(name)) continue
       const one = object[name]
       const next = this.#value(one, name, at)
       if (next === one) continue
-      told ??= { ...object }
-      Object.defineProperty(told, name, { value: next })
+      redacted ??= { ...object }
+      Object.defineProperty(redacted, name, { value: next })
     }
-    return told ?? object
+    return redacted ?? object
   }
 
   #text(piece: string, step: Step, at: At): string {
     const text = at.place?.texts.get(step) ?? this.#opened(step, at)
-    let told = this.#checked(text.pieces.push(piece))
-    if (this.#isLast || text.place === null) told += this.#checked(text.pieces.end())
+    let redacted = this.#checked(text.pieces.push(piece))
+    if (this.#isLast || text.place === null) redacted += this.#checked(text.pieces.end())
     if (this.#isLast && text.place !== null) this.#close(text, text.place)
-    if (told !== piece) this.#isChanged = true
-    return told
+    if (redacted !== piece) this.#isChanged = true
+    return redacted
   }
 
   #opened(step: Step, at: At): OpenText {
@@ -223,9 +223,9 @@ export class ChunkTexts {
     held.push({ ...this.#same, choices: [{ index, ...(isObject(value) ? value : {}), finish_reason: null }] })
   }
 
-  #checked(told: string | Denial): string {
-    if (!isDenial(told)) return told
-    this.#denial ??= told
+  #checked(redacted: string | Denial): string {
+    if (!isDenial(redacted)) return redacted
+    this.#denial ??= redacted
     return ''
   }
 }

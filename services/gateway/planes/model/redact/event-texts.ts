@@ -114,9 +114,9 @@ export class EventTexts {
     const ended = this.#carrier.ends(event)
     const before = ended === null ? [] : this.#flush((key) => key.startsWith(ended))
     if (isDenial(before)) return before
-    const told = this.#redactor.json(json, EVENT)
-    if (isDenial(told)) return told
-    return { before, json: told === json ? null : told }
+    const redacted = this.#redactor.json(json, EVENT)
+    if (isDenial(redacted)) return redacted
+    return { before, json: redacted === json ? null : redacted }
   }
 
   /** Events with what is held back of all texts, since nothing follows. */
@@ -129,9 +129,9 @@ export class EventTexts {
     if (isDenial(before)) return before
     const open = this.#texts.get(piece.key) ?? this.#opened(piece)
     open.last = piece
-    const told = open.pieces.push(piece.text)
-    if (isDenial(told)) return told
-    return { before, json: told === piece.text ? null : Buffer.from(JSON.stringify(piece.with(told))) }
+    const redacted = open.pieces.push(piece.text)
+    if (isDenial(redacted)) return redacted
+    return { before, json: redacted === piece.text ? null : Buffer.from(JSON.stringify(piece.with(redacted))) }
   }
 
   #opened(piece: Piece): OpenText {

@@ -68,20 +68,20 @@ class ResponseReview implements RunningReview {
   }
 
   #whole(redactor: Redactor, frame: ModelFrame): FrameVerdict {
-    const told = redactor.json(frame.raw, this.#where)
-    if (isDenial(told)) return told
-    if (told === frame.raw) return [frame]
-    const json = withoutLogprobs(told)
+    const redacted = redactor.json(frame.raw, this.#where)
+    if (isDenial(redacted)) return redacted
+    if (redacted === frame.raw) return [frame]
+    const json = withoutLogprobs(redacted)
     return [frame.role === 'error' ? ModelFrame.error(json) : ModelFrame.body(json)]
   }
 
   #chunk(frame: ModelFrame): FrameVerdict {
     const chunk = losslessOf(frame)
-    const told = isObject(chunk) ? (this.#chunks?.take(chunk) ?? null) : null
-    if (told === null) return [frame]
-    if (isDenial(told)) return told
-    const next = this.#dialect.events.frame(withEventData(frame.raw, jsonOf(told.chunk)))
-    return [...told.before.map((one) => this.#eventOf(one)), next]
+    const redacted = isObject(chunk) ? (this.#chunks?.take(chunk) ?? null) : null
+    if (redacted === null) return [frame]
+    if (isDenial(redacted)) return redacted
+    const next = this.#dialect.events.frame(withEventData(frame.raw, jsonOf(redacted.chunk)))
+    return [...redacted.before.map((one) => this.#eventOf(one)), next]
   }
 
   #eventOf(chunk: object): Frame {
@@ -112,13 +112,13 @@ class EventReview implements RunningReview {
     const { raw, json } = frame
     const event = losslessOf(frame)
     if (json === null || !isObject(event)) return [frame]
-    const told = this.#texts.take(event, json)
-    if (isDenial(told)) return told
+    const redacted = this.#texts.take(event, json)
+    if (isDenial(redacted)) return redacted
     const held = frame.role === 'final' ? this.#texts.end() : []
     if (isDenial(held)) return held
-    const before = [...told.before, ...held]
-    if (told.json === null && before.length === 0) return [frame]
-    const next = told.json === null ? frame : this.#dialect.events.frame(withEventData(raw, told.json))
+    const before = [...redacted.before, ...held]
+    if (redacted.json === null && before.length === 0) return [frame]
+    const next = redacted.json === null ? frame : this.#dialect.events.frame(withEventData(raw, redacted.json))
     return [...before.map((one) => this.#eventOf(one)), next]
   }
 
@@ -148,6 +148,6 @@ function withoutLogprobs(json: Uint8Array): Uint8Array {
   const choices = member(answer, 'choices')
   if (!isObject(answer) || !Array.isArray(choices) || !choices.some((one) => isObject(member(one, 'logprobs'))))
     return json
-  const told = choices.map((one: unknown) => (isObject(one) ? { ...one, logprobs: null } : one))
-  return jsonOf({ ...answer, choices: told })
+  const redacted = choices.map((one: unknown) => (isObject(one) ? { ...one, logprobs: null } : one))
+  return jsonOf({ ...answer, choices: redacted })
 }

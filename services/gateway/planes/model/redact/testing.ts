@@ -9,8 +9,8 @@ export class Pen implements TextRedactor {
     let keep = Math.min(5, text.length)
     while (!'secret'.startsWith(text.slice(text.length - keep))) keep--
     this.#held = text.slice(text.length - keep)
-    const told = text.slice(0, text.length - keep)
-    return told.includes('FORBIDDEN') ? deny('dlp_denied', 'no') : told
+    const passed = text.slice(0, text.length - keep)
+    return passed.includes('FORBIDDEN') ? deny('dlp_denied', 'no') : passed
   }
 
   end(): string {

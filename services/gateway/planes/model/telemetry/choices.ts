@@ -68,9 +68,9 @@ export class Choices {
     const reason = member(choice, 'finish_reason')
     if (at === null) return
     if (typeof reason === 'string') at.finish = reason
-    at.text += this.#kept(member(delta, 'content') ?? member(choice, 'text'))
-    at.text += this.#kept(member(delta, 'refusal'))
-    at.reasoning += this.#kept(member(delta, 'reasoning_content'))
+    at.text += this.#limited(member(delta, 'content') ?? member(choice, 'text'))
+    at.text += this.#limited(member(delta, 'refusal'))
+    at.reasoning += this.#limited(member(delta, 'reasoning_content'))
     if (isObject(whole)) at.parts = this.#room(callsIn(whole))
     else for (const call of listIn(delta, 'tool_calls')) this.#calls(at, indexIn(call), call)
   }
@@ -78,7 +78,7 @@ export class Choices {
   #calls(at: Choice, index: number, call: unknown): void {
     const open = at.calls.get(index) ?? { id: member(call, 'id'), name: undefined, args: '' }
     open.name ??= member(member(call, 'function'), 'name')
-    open.args += this.#kept(member(member(call, 'function'), 'arguments'))
+    open.args += this.#limited(member(member(call, 'function'), 'arguments'))
     if (at.calls.size < MAX_CHOICES) at.calls.set(index, open)
   }
 
@@ -90,10 +90,10 @@ export class Choices {
     if (type === 'content_block_start' && member(block, 'type') === 'tool_use' && at.calls.size < MAX_CHOICES) {
       at.calls.set(place, { id: member(block, 'id'), name: member(block, 'name'), args: '' })
     } else if (type === 'content_block_delta') {
-      at.text += this.#kept(member(delta, 'text'))
-      at.reasoning += this.#kept(member(delta, 'thinking'))
+      at.text += this.#limited(member(delta, 'text'))
+      at.reasoning += this.#limited(member(delta, 'thinking'))
       const call = at.calls.get(place)
-      if (call !== undefined) call.args += this.#kept(member(delta, 'partial_json'))
+      if (call !== undefined) call.args += this.#limited(member(delta, 'partial_json'))
     } else if (type === 'message_delta') {
       const reason = member(delta, 'stop_reason')
       if (typeof reason === 'string') at.finish = reason
@@ -103,9 +103,9 @@ export class Choices {
   /** OpenAI's `responses`: a stream ends with the whole of it, and begins with what is not there yet. */
   #response(response: JsonObject): void {
     if (response.status === 'in_progress' || response.status === 'queued') return
-    const said = listIn(response, 'output').filter(isObject).flatMap(itemParts)
+    const parts = listIn(response, 'output').filter(isObject).flatMap(itemParts)
     const reason = member(response.incomplete_details, 'reason')
-    this.#whole(said, typeof reason === 'string' ? reason : response.status)
+    this.#whole(parts, typeof reason === 'string' ? reason : response.status)
   }
 
   #whole(parts: readonly JsonObject[], reason: unknown): void {
@@ -121,7 +121,7 @@ export class Choices {
   }
 
   /** The text, while there is room for it. */
-  #kept(text: unknown): string {
+  #limited(text: unknown): string {
     if (typeof text !== 'string' || text === '' || this.#left < 0) return ''
     this.#left -= text.length
     return this.#left < 0 ? '' : text

@@ -34,29 +34,29 @@ export interface TranslatableRequest {
 /** Translates requests to a provider's API, and its responses to the caller's dialect. */
 export interface Translator {
   /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
-  request(asked: TranslatableRequest): Uint8Array | Denial
+  request(request: TranslatableRequest): Uint8Array | Denial
   /** A whole answer in the caller's dialect. Throws `InvalidResponseError`. */
-  answer(json: Uint8Array, told: ResponseFacts): Uint8Array
+  answer(json: Uint8Array, facts: ResponseFacts): Uint8Array
   /** The translator of one streamed answer; null: the stream is in the caller's dialect as it comes. */
-  stream(told: ResponseFacts): StreamTranslator | null
+  stream(facts: ResponseFacts): StreamTranslator | null
   /** Media type of the provider's streams. */
   readonly streamType: string
 }
 
 /** Translation of chat completions for one provider. */
 interface ChatParts {
-  request(value: JsonObject, asked: TranslatableRequest): JsonObject
-  answer(value: JsonObject, told: ResponseFacts): readonly ResponsePart[]
-  stream(told: ResponseFacts): StreamTranslator
+  request(value: JsonObject, request: TranslatableRequest): JsonObject
+  answer(value: JsonObject, facts: ResponseFacts): readonly ResponsePart[]
+  stream(facts: ResponseFacts): StreamTranslator
   readonly streamType: string
 }
 
 function chatTranslator(parts: ChatParts): Translator {
   return {
     streamType: parts.streamType,
-    request: (asked) => translated(() => Buffer.from(JSON.stringify(parts.request(asked.body.value, asked)))),
-    answer: (json, told) => Buffer.from(JSON.stringify(completionOf(parts.answer(objectOf(json), told), told))),
-    stream: (told) => parts.stream(told),
+    request: (request) => translated(() => Buffer.from(JSON.stringify(parts.request(request.body.value, request)))),
+    answer: (json, facts) => Buffer.from(JSON.stringify(completionOf(parts.answer(objectOf(json), facts), facts))),
+    stream: (facts) => parts.stream(facts),
   }
 }
 
@@ -73,19 +73,19 @@ const converse: ChatParts = {
   streamType: AWS_STREAM_TYPE,
   request: (value) => converseRequest(value),
   answer: (value) => converseAnswer(value),
-  stream: (told) => {
+  stream: (facts) => {
     const reader = new ConverseReader()
-    return new ToChat(told, new AwsParts(), (value, name) => reader.said(name, value))
+    return new ToChat(facts, new AwsParts(), (value, name) => reader.partsOf(name, value))
   },
 }
 
 const gemini: ChatParts = {
   streamType: SSE_TYPE,
   request: (value) => geminiRequest(value),
-  answer: (value, { id }) => new GeminiReader(id).said(value),
-  stream: (told) => {
-    const reader = new GeminiReader(told.id)
-    return new ToChat(told, new SseParts(), (value) => reader.said(value))
+  answer: (value, { id }) => new GeminiReader(id).partsOf(value),
+  stream: (facts) => {
+    const reader = new GeminiReader(facts.id)
+    return new ToChat(facts, new SseParts(), (value) => reader.partsOf(value))
   },
 }
 
@@ -93,9 +93,9 @@ const anthropic: ChatParts = {
   streamType: SSE_TYPE,
   request: (value, { model }) => ({ model, ...anthropicRequest(value) }),
   answer: (value) => anthropicAnswer(value),
-  stream: (told) => {
+  stream: (facts) => {
     const reader = new AnthropicReader()
-    return new ToChat(told, new SseParts(), (value) => reader.said(value))
+    return new ToChat(facts, new SseParts(), (value) => reader.partsOf(value))
   },
 }
 
@@ -113,16 +113,16 @@ const anthropicOnBedrock: ChatParts = {
     const { stream: _, ...request } = anthropicRequest(value)
     return { anthropic_version: CLOUD_VERSIONS.bedrock, ...request }
   },
-  stream(told) {
+  stream(facts) {
     const reader = new AnthropicReader()
-    return new ToChat(told, new AwsParts(), (value) => reader.said(objectOf(wrapped(value))))
+    return new ToChat(facts, new AwsParts(), (value) => reader.partsOf(objectOf(wrapped(value))))
   },
 }
 
 /** `messages` on Vertex AI: the same request and the same answers, but for where the model and the version stand. */
 const messagesOnVertex: Translator = {
   streamType: SSE_TYPE,
-  request: (asked) => ofCloud(asked, CLOUD_VERSIONS.vertex, ['model']).bytes,
+  request: (request) => ofCloud(request, CLOUD_VERSIONS.vertex, ['model']).bytes,
   answer: (json) => json,
   stream: () => null,
 }
@@ -130,9 +130,9 @@ const messagesOnVertex: Translator = {
 const messagesOnBedrock: Translator = {
   streamType: AWS_STREAM_TYPE,
   request({ body, betas }) {
-    const told = ofCloud({ body }, CLOUD_VERSIONS.bedrock, ['model', 'stream'])
+    const converted = ofCloud({ body }, CLOUD_VERSIONS.bedrock, ['model', 'stream'])
     const list = betas === null ? [] : betas.split(',').map((one) => one.trim())
-    return list.length === 0 ? told.bytes : added(told, 'anthropic_beta', list).bytes
+    return list.length === 0 ? converted.bytes : added(converted, 'anthropic_beta', list).bytes
   },
   answer: (json) => json,
   stream: () => new AwsToMessages(),

@@ -4,13 +4,13 @@ import { InvalidResponseError } from '../invalid.ts'
 import { type Speech, translatorOf } from './all.ts'
 import { AwsStreamSplitter } from './aws-stream.ts'
 import type { StreamTranslator } from './streams.ts'
-import { awsEvent, awsMessage, chunksOf, sseEvent, streamed, told } from './testing.ts'
+import { awsEvent, awsMessage, chunksOf, facts, sseEvent, streamed } from './testing.ts'
 
 const of = (speaks: Speech, method = 'chat/completions') => translatorOf(speaks, method) ?? assert.fail(speaks)
 const whole = (speaks: Speech, value: object | string) =>
   JSON.parse(
     Buffer.from(
-      of(speaks).answer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), told),
+      of(speaks).answer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), facts),
     ).toString(),
   )
 
@@ -105,7 +105,7 @@ interface Call {
 }
 
 /** Returns the message that a client assembles from the chunks. */
-function heard(text: string) {
+function messageOf(text: string) {
   const chunks = chunksOf(text)
   let [content, reasoning] = ['', '']
   const calls = new Map<number, Call>()
@@ -132,7 +132,7 @@ function heard(text: string) {
 
 test('the stream of every provider is that of a chat completion', () => {
   for (const [speaks, bytes] of streams) {
-    const got = heard(streamed(of(speaks).stream(told), [bytes]))
+    const got = messageOf(streamed(of(speaks).stream(facts), [bytes]))
     const isGemini = speaks === 'gemini'
     const extra = isGemini ? { extra_content: { google: { thought_signature: 'c2ln' } } } : {}
     assert.deepEqual(
@@ -162,22 +162,22 @@ test('the stream of every provider is that of a chat completion', () => {
 test('a stream is the same however its bytes are cut', () => {
   // The others are framed as these are.
   for (const [speaks, bytes] of streams.filter(([one]) => ['converse', 'gemini', 'anthropic-bedrock'].includes(one))) {
-    const once = streamed(of(speaks).stream(told), [bytes])
+    const once = streamed(of(speaks).stream(facts), [bytes])
     for (let at = 1; at < bytes.length; at++) {
       assert.equal(
-        streamed(of(speaks).stream(told), [bytes.subarray(0, at), bytes.subarray(at)]),
+        streamed(of(speaks).stream(facts), [bytes.subarray(0, at), bytes.subarray(at)]),
         once,
         `${speaks} at ${at}`,
       )
     }
     const single = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
-    assert.equal(streamed(of(speaks).stream(told), single), once)
+    assert.equal(streamed(of(speaks).stream(facts), single), once)
   }
 })
 
 test('text goes on as soon as its event is whole', () => {
   for (const [speaks, bytes] of streams) {
-    const translator = of(speaks).stream(told) ?? assert.fail()
+    const translator = of(speaks).stream(facts) ?? assert.fail()
     const at = [...Array(bytes.length).keys()].find((end) =>
       Buffer.from(translator.push(bytes.subarray(end, end + 1))).includes('Hé'),
     )
@@ -194,7 +194,7 @@ test('a stream that was cut off before the provider said how it ends has no end'
   for (const [speaks, word] of ends) {
     const bytes = streams.find(([one]) => one === speaks)?.[1] ?? assert.fail()
     for (let at = bytes.indexOf(word); at > 0; at -= 11)
-      assert.ok(!streamed(of(speaks).stream(told), [bytes.subarray(0, at)]).includes('[DONE]'), `${speaks} at ${at}`)
+      assert.ok(!streamed(of(speaks).stream(facts), [bytes.subarray(0, at)]).includes('[DONE]'), `${speaks} at ${at}`)
   }
 })
 
@@ -232,7 +232,7 @@ test('a whole answer of every provider is a chat completion', () => {
   ]
   for (const [speaks, value] of answers) {
     const { choices, usage: reported, ...head } = whole(speaks, value)
-    assert.deepEqual(head, { ...told, object: 'chat.completion' })
+    assert.deepEqual(head, { ...facts, object: 'chat.completion' })
     assert.deepEqual(choices, [
       {
         index: 0,
@@ -310,17 +310,17 @@ test('an error in a stream, a wrong checksum and an impossible length are faults
     assert.throws(() => translator?.push(bytes), InvalidResponseError)
   const exception = { ':message-type': 'exception', ':exception-type': 'throttlingException' }
   for (const speaks of ['converse', 'anthropic-bedrock'] as const) {
-    fails(of(speaks).stream(told), awsMessage(exception, '{"message":"slow down"}'))
+    fails(of(speaks).stream(facts), awsMessage(exception, '{"message":"slow down"}'))
     const good = awsEvent('messageStop', { stopReason: 'end_turn' })
     for (let at = 0; at < good.length; at++) {
       const bad = Buffer.from(good)
       bad.writeUInt8(bad.readUInt8(at) ^ 0x10, at)
-      fails(of(speaks).stream(told), bad)
+      fails(of(speaks).stream(facts), bad)
     }
   }
-  fails(of('gemini').stream(told), sseEvent({ error: { code: 500 } }))
-  fails(of('anthropic').stream(told), sseEvent({ type: 'error', error: { type: 'overloaded_error' } }))
-  fails(of('gemini').stream(told), Buffer.from('data: no json\n\n'))
+  fails(of('gemini').stream(facts), sseEvent({ error: { code: 500 } }))
+  fails(of('anthropic').stream(facts), sseEvent({ type: 'error', error: { type: 'overloaded_error' } }))
+  fails(of('gemini').stream(facts), Buffer.from('data: no json\n\n'))
 })
 
 test('messages of Bedrock come out of their wrapping as the events that Anthropic itself would send', () => {
@@ -328,10 +328,10 @@ test('messages of Bedrock come out of their wrapping as the events that Anthropi
   const expected = anthropicEvents.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join('')
   for (const at of [0, 5, 100, bytes.length - 3])
     assert.equal(
-      streamed(of('anthropic-bedrock', 'messages').stream(told), [bytes.subarray(0, at), bytes.subarray(at)]),
+      streamed(of('anthropic-bedrock', 'messages').stream(facts), [bytes.subarray(0, at), bytes.subarray(at)]),
       expected,
     )
-  assert.equal(of('anthropic-vertex', 'messages').stream(told), null)
+  assert.equal(of('anthropic-vertex', 'messages').stream(facts), null)
 })
 
 /** A message with a header of each type, as the AWS SDK for Python reads it: `messageStop`, `{"stopReason":"end_turn"}`. */
@@ -359,6 +359,6 @@ test('a usage report that holds no counts is a fault', () => {
   ] as const
   for (const [speaks, answer] of answers) {
     const translator = translatorOf(speaks, 'chat/completions') ?? assert.fail(speaks)
-    assert.throws(() => translator.answer(Buffer.from(JSON.stringify(answer)), told), InvalidResponseError)
+    assert.throws(() => translator.answer(Buffer.from(JSON.stringify(answer)), facts), InvalidResponseError)
   }
 })

@@ -115,7 +115,7 @@ export class AnthropicReader {
   #isOwnTool = false
 
   /** Throws `InvalidResponseError`. */
-  said(value: JsonObject): readonly ResponsePart[] {
+  partsOf(value: JsonObject): readonly ResponsePart[] {
     switch (value.type) {
       case 'message_start':
         this.#usage = usageOf(member(value.message, 'usage')) ?? undefined

@@ -31,8 +31,8 @@ export class AwsStreamSplitter {
   push(chunk: Uint8Array): AwsMessage[] {
     this.#bytes.append(chunk)
     if (this.#bytes.size < this.#wanted) return []
-    const taken = this.#bytes.take()
-    let bytes: Buffer = Buffer.from(taken.buffer, taken.byteOffset, taken.length)
+    const buffered = this.#bytes.take()
+    let bytes: Buffer = Buffer.from(buffered.buffer, buffered.byteOffset, buffered.length)
     const messages: AwsMessage[] = []
     this.#wanted = wantedOf(bytes)
     while (bytes.length >= this.#wanted) {

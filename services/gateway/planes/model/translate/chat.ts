@@ -51,10 +51,10 @@ const NEUTRAL: ReadonlyMap<string, readonly string[]> = new Map([
  */
 export function readChat(value: JsonObject, options: readonly Option[]): Prompt {
   const known: readonly string[] = [...UNDERSTOOD, ...options]
-  const told = Object.entries(value).filter(
+  const passed = Object.entries(value).filter(
     ([name, one]) => known.includes(name) || !NEUTRAL.get(name)?.includes(JSON.stringify(one)),
   )
-  onlyMembers(Object.fromEntries(told), known, '')
+  onlyMembers(Object.fromEntries(passed), known, '')
   const { tools, tool_choice: choice, max_tokens: most, max_completion_tokens: mostCompleted } = value
   return {
     ...readMessages(value.messages),
@@ -139,11 +139,11 @@ function formatOf(format: unknown): Format {
   const type = isSet(format) ? member(format, 'type') : 'text'
   if (type === 'text') return { kind: 'text' }
   if (type === 'json_object') return { kind: 'json' }
-  const told = member(format, 'json_schema')
-  const schema = member(told, 'schema')
+  const declared = member(format, 'json_schema')
+  const schema = member(declared, 'schema')
   if (type !== 'json_schema' || !isObject(schema))
     throw new UntranslatableError('response_format', 'must be text, json_object or json_schema with a schema')
-  const { name, description } = { name: member(told, 'name'), description: member(told, 'description') }
+  const { name, description } = { name: member(declared, 'name'), description: member(declared, 'description') }
   return {
     kind: 'schema',
     name: typeof name === 'string' ? name : 'answer',

@@ -156,7 +156,7 @@ export class ConverseReader {
   #isOwnTool = false
 
   /** `name` of the event. Throws `InvalidResponseError`. */
-  said(name: string, value: JsonObject): readonly ResponsePart[] {
+  partsOf(name: string, value: JsonObject): readonly ResponsePart[] {
     switch (name) {
       case 'contentBlockStart': {
         const use = member(value.start, 'toolUse')
@@ -189,12 +189,12 @@ function usageOf(usage: unknown): readonly ResponsePart[] {
   if (!isObject(usage)) return []
   const cachedRead = countOf(usage.cacheReadInputTokens)
   const cachedWrite = countOf(usage.cacheWriteInputTokens)
-  const told: Usage = {
+  const counted: Usage = {
     prompt: countOf(usage.inputTokens) + cachedRead + cachedWrite,
     completion: countOf(usage.outputTokens),
     cachedRead,
     cachedWrite,
     reasoning: 0,
   }
-  return [{ kind: 'usage', usage: told }]
+  return [{ kind: 'usage', usage: counted }]
 }

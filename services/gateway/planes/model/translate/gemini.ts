@@ -98,11 +98,11 @@ function toolsOf({ tools, choice }: Prompt): JsonObject {
   const own = tools.filter(({ hosted }) => hosted === null)
   const hosted = tools.filter((tool) => tool.hosted !== null).map(hostedOf)
   const declared = own.length === 0 ? [] : [{ functionDeclarations: own.map(declarationOf) }]
-  const told = { tools: [...declared, ...hosted] }
-  if (own.length === 0) return told
+  const entry = { tools: [...declared, ...hosted] }
+  if (own.length === 0) return entry
   const isStrict = own.some(({ strict }) => strict)
   const functionCallingConfig = { mode: modeOf(choice, isStrict), ...onlyOf(choice) }
-  return { ...told, toolConfig: { functionCallingConfig } }
+  return { ...entry, toolConfig: { functionCallingConfig } }
 }
 
 /** Generated arguments are validated against their schema only in the modes `ANY` and `VALIDATED`. */
@@ -157,12 +157,12 @@ export class GeminiReader {
   }
 
   /** Throws `InvalidResponseError`. */
-  said(value: JsonObject): readonly ResponsePart[] {
+  partsOf(value: JsonObject): readonly ResponsePart[] {
     if (isObject(value.error)) throw new InvalidResponseError('Gemini reports an error')
     const [candidate]: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : []
     const parts = member(member(candidate, 'content'), 'parts')
-    const said = Array.isArray(parts) ? parts.flatMap((part: unknown) => this.#part(part)) : []
-    return [...said, ...this.#finish(candidate, value.promptFeedback), ...usageOf(value.usageMetadata)]
+    const parsed = Array.isArray(parts) ? parts.flatMap((part: unknown) => this.#part(part)) : []
+    return [...parsed, ...this.#finish(candidate, value.promptFeedback), ...usageOf(value.usageMetadata)]
   }
 
   #part(part: unknown): readonly ResponsePart[] {
@@ -199,12 +199,12 @@ export class GeminiReader {
 function usageOf(usage: unknown): readonly ResponsePart[] {
   if (!isObject(usage)) return []
   const reasoning = countOf(usage.thoughtsTokenCount)
-  const told: Usage = {
+  const counted: Usage = {
     prompt: countOf(usage.promptTokenCount) + countOf(usage.toolUsePromptTokenCount),
     completion: countOf(usage.candidatesTokenCount) + reasoning,
     cachedRead: countOf(usage.cachedContentTokenCount),
     cachedWrite: 0,
     reasoning,
   }
-  return [{ kind: 'usage', usage: told }]
+  return [{ kind: 'usage', usage: counted }]
 }

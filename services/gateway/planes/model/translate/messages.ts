@@ -26,7 +26,7 @@ export function readMessages(messages: unknown): Conversation {
       system.push(textOf(message.content, `${at}.content`))
       continue
     }
-    const [side, parts] = said(message, at, names)
+    const [side, parts] = turnOf(message, at, names)
     if (parts.length === 0) continue
     const last = turns.at(-1)
     if (last?.side !== side) turns.push({ side, parts: [...parts] })
@@ -37,14 +37,14 @@ export function readMessages(messages: unknown): Conversation {
 }
 
 /** `names`: what the tools are called whose results are awaited, by the id of the call. */
-function said(message: JsonObject, at: string, names: Map<string, string>): readonly [Turn['side'], readonly Part[]] {
+function turnOf(message: JsonObject, at: string, names: Map<string, string>): readonly [Turn['side'], readonly Part[]] {
   switch (message.role) {
     case 'user':
       onlyMembers(message, ['role', 'content'], at)
       return ['user', partsOf(message.content, `${at}.content`)]
     case 'assistant':
       onlyMembers(message, ['role', 'content', 'refusal', 'tool_calls'], at)
-      return ['assistant', [...spoken(message, at), ...callsOf(message.tool_calls, `${at}.tool_calls`, names)]]
+      return ['assistant', [...contentParts(message, at), ...callsOf(message.tool_calls, `${at}.tool_calls`, names)]]
     case 'tool': {
       onlyMembers(message, ['role', 'content', 'tool_call_id'], at)
       const { tool_call_id: id } = message
@@ -58,7 +58,7 @@ function said(message: JsonObject, at: string, names: Map<string, string>): read
   }
 }
 
-function spoken({ content, refusal }: JsonObject, at: string): readonly Part[] {
+function contentParts({ content, refusal }: JsonObject, at: string): readonly Part[] {
   const parts = isSet(content) ? partsOf(content, `${at}.content`) : []
   return isSet(refusal) ? [...parts, ...texts(textOf(refusal, `${at}.refusal`))] : parts
 }

@@ -4,7 +4,7 @@ import { isDenial } from '../../../call/index.ts'
 import { messages } from '../dialects/messages.ts'
 import { readModelBody } from '../request.ts'
 import { type Speech, translatorOf } from './all.ts'
-import { asked } from './testing.ts'
+import { translated } from './testing.ts'
 
 const of = (speaks: Speech, method = 'chat/completions') => translatorOf(speaks, method) ?? assert.fail(speaks)
 const CHATS: readonly Speech[] = ['converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock']
@@ -48,7 +48,7 @@ const conversation = {
 }
 
 test('a conversation with an image and a tool is translated for Converse', () => {
-  assert.deepEqual(asked(of('converse'), conversation), {
+  assert.deepEqual(translated(of('converse'), conversation), {
     system: [{ text: 'Be brief.' }],
     messages: [
       {
@@ -81,7 +81,7 @@ test('a conversation with an image and a tool is translated for Converse', () =>
 })
 
 test('the same conversation is translated for Gemini', () => {
-  assert.deepEqual(asked(of('gemini'), conversation), {
+  assert.deepEqual(translated(of('gemini'), conversation), {
     systemInstruction: { parts: [{ text: 'Be brief.' }] },
     contents: [
       { role: 'user', parts: [{ text: 'Where is this?' }, { inlineData: { mimeType: 'image/png', data: PNG } }] },
@@ -132,14 +132,17 @@ test('the same conversation is translated for Anthropic, and for the clouds that
     tools: [{ name: 'weather', description: 'The weather.', input_schema: weather.function.parameters }],
     tool_choice: { type: 'any' },
   }
-  assert.deepEqual(asked(of('anthropic'), conversation, 'claude'), { model: 'claude', ...message })
+  assert.deepEqual(translated(of('anthropic'), conversation, 'claude'), { model: 'claude', ...message })
   const streaming = { ...conversation, stream: true }
-  assert.deepEqual(asked(of('anthropic-vertex'), streaming), {
+  assert.deepEqual(translated(of('anthropic-vertex'), streaming), {
     anthropic_version: 'vertex-2023-10-16',
     ...message,
     stream: true,
   })
-  assert.deepEqual(asked(of('anthropic-bedrock'), streaming), { anthropic_version: 'bedrock-2023-05-31', ...message })
+  assert.deepEqual(translated(of('anthropic-bedrock'), streaming), {
+    anthropic_version: 'bedrock-2023-05-31',
+    ...message,
+  })
 })
 
 test('a number of twenty digits in the arguments of a call stays that number', () => {
@@ -223,7 +226,7 @@ const NOT_HERE: readonly (readonly [Speech, object, string | undefined])[] = [
 test('what a provider has no word for is refused by its name, and what changes nothing is not', () => {
   const chat = { model: 'm', ...say('hi') }
   for (const speaks of CHATS) {
-    for (const [more, param] of NOWHERE) assert.equal(asked(of(speaks), { ...chat, ...more }), param, speaks)
+    for (const [more, param] of NOWHERE) assert.equal(translated(of(speaks), { ...chat, ...more }), param, speaks)
     const neutral = {
       n: 1,
       logprobs: false,
@@ -231,9 +234,10 @@ test('what a provider has no word for is refused by its name, and what changes n
       user: null,
       stream_options: { include_usage: true },
     }
-    assert.deepEqual(asked(of(speaks), { ...chat, ...neutral }), asked(of(speaks), chat), speaks)
+    assert.deepEqual(translated(of(speaks), { ...chat, ...neutral }), translated(of(speaks), chat), speaks)
   }
-  for (const [speaks, more, param] of NOT_HERE) assert.equal(asked(of(speaks), { ...chat, ...more }), param, speaks)
+  for (const [speaks, more, param] of NOT_HERE)
+    assert.equal(translated(of(speaks), { ...chat, ...more }), param, speaks)
 })
 
 test('a message that says nothing parts no turn: some providers insist that sides take turns', () => {
@@ -242,15 +246,15 @@ test('a message that says nothing parts no turn: some providers insist that side
   const request = (messages: readonly object[]) => ({ model: 'm', messages })
   for (const speaks of CHATS)
     assert.deepEqual(
-      asked(of(speaks), request([user('hi'), hollow, user('there')])),
-      asked(of(speaks), request([user('hi'), user('there')])),
+      translated(of(speaks), request([user('hi'), hollow, user('there')])),
+      translated(of(speaks), request([user('hi'), user('there')])),
       speaks,
     )
 })
 
 /** A member of the request to a provider. */
-const told = (speaks: Speech, more: object) => {
-  const value = asked(of(speaks), { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more })
+const refusalOf = (speaks: Speech, more: object) => {
+  const value = translated(of(speaks), { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more })
   assert.ok(typeof value === 'object' && value !== null)
   return new Map(Object.entries(value))
 }
@@ -262,36 +266,39 @@ test('response formats, tool choices and members of one provider are translated 
     type: 'json_schema',
     structure: { jsonSchema: { name: 'answer', schema: JSON.stringify(schema) } },
   }
-  assert.deepEqual(told('converse', { response_format }).get('outputConfig'), { textFormat })
+  assert.deepEqual(refusalOf('converse', { response_format }).get('outputConfig'), { textFormat })
   const json = { responseMimeType: 'application/json' }
-  assert.deepEqual(told('gemini', { response_format }).get('generationConfig'), { ...json, responseJsonSchema: schema })
-  assert.deepEqual(told('gemini', { response_format: { type: 'json_object' } }).get('generationConfig'), json)
-  assert.deepEqual(told('anthropic', { response_format }).get('output_config'), {
+  assert.deepEqual(refusalOf('gemini', { response_format }).get('generationConfig'), {
+    ...json,
+    responseJsonSchema: schema,
+  })
+  assert.deepEqual(refusalOf('gemini', { response_format: { type: 'json_object' } }).get('generationConfig'), json)
+  assert.deepEqual(refusalOf('anthropic', { response_format }).get('output_config'), {
     format: { type: 'json_schema', schema },
   })
   const one = { tools: [weather], tool_choice: { type: 'function', function: { name: 'weather' } } }
   const config = { mode: 'ANY', allowedFunctionNames: ['weather'] }
-  assert.deepEqual(told('gemini', one).get('toolConfig'), { functionCallingConfig: config })
-  assert.deepEqual(told('anthropic', { ...one, parallel_tool_calls: false }).get('tool_choice'), {
+  assert.deepEqual(refusalOf('gemini', one).get('toolConfig'), { functionCallingConfig: config })
+  assert.deepEqual(refusalOf('anthropic', { ...one, parallel_tool_calls: false }).get('tool_choice'), {
     type: 'tool',
     name: 'weather',
     disable_parallel_tool_use: true,
   })
   const strict = { tools: [{ ...weather, function: { ...weather.function, strict: true } }] }
-  assert.deepEqual(told('gemini', strict).get('toolConfig'), { functionCallingConfig: { mode: 'VALIDATED' } })
-  assert.match(JSON.stringify(told('converse', strict).get('toolConfig')), /"strict":true/)
-  assert.equal(told('converse', { tools: [weather], tool_choice: 'none' }).get('toolConfig'), undefined)
-  assert.deepEqual(told('gemini', { tools: [{ type: 'google_search' }] }).get('tools'), [{ googleSearch: {} }])
+  assert.deepEqual(refusalOf('gemini', strict).get('toolConfig'), { functionCallingConfig: { mode: 'VALIDATED' } })
+  assert.match(JSON.stringify(refusalOf('converse', strict).get('toolConfig')), /"strict":true/)
+  assert.equal(refusalOf('converse', { tools: [weather], tool_choice: 'none' }).get('toolConfig'), undefined)
+  assert.deepEqual(refusalOf('gemini', { tools: [{ type: 'google_search' }] }).get('tools'), [{ googleSearch: {} }])
   const grounding = { tools: [{ type: 'system_tool', name: 'nova_grounding' }] }
   assert.match(
-    JSON.stringify(told('converse', grounding).get('toolConfig')),
+    JSON.stringify(refusalOf('converse', grounding).get('toolConfig')),
     /"systemTool":\{"name":"nova_grounding"\}/,
   )
-  assert.deepEqual(told('gemini', { reasoning_effort: 'medium' }).get('generationConfig'), {
+  assert.deepEqual(refusalOf('gemini', { reasoning_effort: 'medium' }).get('generationConfig'), {
     thinkingConfig: { thinkingBudget: 8192 },
   })
-  assert.deepEqual(told('anthropic', { user: 'ada' }).get('metadata'), { user_id: 'ada' })
-  assert.equal(told('anthropic', {}).get('max_tokens'), 4096)
+  assert.deepEqual(refusalOf('anthropic', { user: 'ada' }).get('metadata'), { user_id: 'ada' })
+  assert.equal(refusalOf('anthropic', {}).get('max_tokens'), 4096)
 })
 
 test('documents get different names, which Bedrock accepts', () => {
@@ -299,7 +306,7 @@ test('documents get different names, which Bedrock accepts', () => {
     type: 'file',
     file: { filename, file_data: 'data:application/pdf;base64,eA==' },
   })
-  const value = told('converse', { messages: [{ role: 'user', content: [file('a/b_c.pdf'), file('a/b_c.pdf')] }] })
+  const value = refusalOf('converse', { messages: [{ role: 'user', content: [file('a/b_c.pdf'), file('a/b_c.pdf')] }] })
   assert.deepEqual(
     [...JSON.stringify(value.get('messages')).matchAll(/"name":"([^"]*)"/g)].map(([, name]) => name),
     ['1 a b c pdf', '2 a b c pdf'],
@@ -313,7 +320,7 @@ test('the signature of a thought comes back to Gemini with its call', () => {
     function: { name: 'x', arguments: '' },
     extra_content: { google: { thought_signature: 'c2ln' } },
   }
-  const value = told('gemini', { messages: [{ role: 'assistant', content: null, tool_calls: [call] }] })
+  const value = refusalOf('gemini', { messages: [{ role: 'assistant', content: null, tool_calls: [call] }] })
   assert.deepEqual(value.get('contents'), [
     { role: 'model', parts: [{ functionCall: { name: 'x', args: {} }, thoughtSignature: 'c2ln' }] },
   ])

@@ -48,7 +48,7 @@ export function callSaid(id: unknown, name: unknown, whom: string): ResponsePart
 }
 
 /** A whole `chat.completion` of OpenAI's API. */
-export function completionOf(all: readonly ResponsePart[], told: ResponseFacts): JsonObject {
+export function completionOf(all: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
   let finish: FinishReason | null = null
   let usage: Usage | null = null
   const texts = { text: '', reasoning: '' }
@@ -72,7 +72,7 @@ export function completionOf(all: readonly ResponsePart[], told: ResponseFacts):
     ...(calls.length > 0 && { tool_calls: calls.map(({ call, text }) => withArguments(call, text || '{}')) }),
   }
   return {
-    ...told,
+    ...facts,
     object: 'chat.completion',
     choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
     ...(usage !== null && { usage: usageOf(usage) }),
@@ -81,8 +81,8 @@ export function completionOf(all: readonly ResponsePart[], told: ResponseFacts):
 
 /** A call of a tool without its arguments. */
 function callOf({ id, name, signature }: Extract<ResponsePart, { kind: 'call' }>): JsonObject {
-  const kept = signature === null ? null : { extra_content: { google: { thought_signature: signature } } }
-  return { id, type: 'function', function: { name }, ...kept }
+  const extra = signature === null ? null : { extra_content: { google: { thought_signature: signature } } }
+  return { id, type: 'function', function: { name }, ...extra }
 }
 
 function withArguments(call: JsonObject, text: string): JsonObject {
@@ -91,7 +91,7 @@ function withArguments(call: JsonObject, text: string): JsonObject {
 
 /** Writes `chat.completion.chunk` events. The last chunk before the end always has the usage. */
 export class ChatStream {
-  readonly #told: ResponseFacts
+  readonly #facts: ResponseFacts
   #begun = false
   #calls = 0
   /** A call was named, and nothing of its arguments came. */
@@ -99,8 +99,8 @@ export class ChatStream {
   #finish: FinishReason | null = null
   #usage: Usage | null = null
 
-  constructor(told: ResponseFacts) {
-    this.#told = told
+  constructor(facts: ResponseFacts) {
+    this.#facts = facts
   }
 
   /** The events for what was said; empty where nothing has to go on. */
@@ -156,7 +156,7 @@ export class ChatStream {
   }
 
   #chunk(choices: readonly JsonObject[], more: JsonObject = {}): string {
-    return `data: ${JSON.stringify({ ...this.#told, object: 'chat.completion.chunk', choices, ...more })}\n\n`
+    return `data: ${JSON.stringify({ ...this.#facts, object: 'chat.completion.chunk', choices, ...more })}\n\n`
   }
 }
 

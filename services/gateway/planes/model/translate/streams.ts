@@ -85,8 +85,8 @@ export class ToChat implements StreamTranslator {
   readonly #parts: Parts
   readonly #read: ReadPart
 
-  constructor(told: ResponseFacts, parts: Parts, read: ReadPart) {
-    this.#chat = new ChatStream(told)
+  constructor(facts: ResponseFacts, parts: Parts, read: ReadPart) {
+    this.#chat = new ChatStream(facts)
     this.#parts = parts
     this.#read = read
   }

@@ -36,10 +36,10 @@ export function awsEvent(name: string, value: object): Buffer {
 
 export const sseEvent = (value: object): Buffer => Buffer.from(`data: ${JSON.stringify(value)}\r\n\r\n`)
 
-export const told: ResponseFacts = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'm' }
+export const facts: ResponseFacts = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'm' }
 
 /** Returns the translated request for a chat completion, or the member that cannot be translated. */
-export function asked(translator: Translator, value: object, model = 'm'): unknown {
+export function translated(translator: Translator, value: object, model = 'm'): unknown {
   const body = readModelBody(Buffer.from(JSON.stringify(value)), chat)
   assert.ok(!isDenial(body), 'the request is readable')
   const bytes = translator.request({ body, model, betas: null })

@@ -7,7 +7,7 @@ import { chat } from '../dialects/chat.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { readModelBody } from '../request.ts'
 import { refusalOf, type Speech, translatorOf } from './all.ts'
-import { awsEvent, chunksOf, sseEvent, streamed, told } from './testing.ts'
+import { awsEvent, chunksOf, facts, sseEvent, streamed } from './testing.ts'
 
 const speech = fc.constantFrom<Speech>('converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock')
 const request = near([
@@ -37,7 +37,7 @@ function pieces(bytes: Buffer, at: readonly number[]): readonly Uint8Array[] {
 }
 
 /** The stream of a provider for a text in two pieces. */
-function spoken(speaks: Speech, texts: readonly string[]): Buffer {
+function streamOf(speaks: Speech, texts: readonly string[]): Buffer {
   const converse = texts.map((text) => awsEvent('contentBlockDelta', { delta: { text } }))
   if (speaks === 'converse') return Buffer.concat([...converse, awsEvent('messageStop', { stopReason: 'end_turn' })])
   if (speaks === 'gemini')
@@ -72,7 +72,7 @@ export const target = fuzzTarget('model translation', {
   }),
   'any response is translated or is an error': fc.property(speech, answer, (speaks, text) => {
     const translator = translatorOf(speaks, chat.method) ?? assert.fail()
-    orGarbled(() => JSON.parse(Buffer.from(translator.answer(Buffer.from(text), told)).toString()))
+    orGarbled(() => JSON.parse(Buffer.from(translator.answer(Buffer.from(text), facts)).toString()))
     assert.equal(typeof refusalOf(Buffer.from(text)), 'string')
   }),
   'any stream is translated or is an error': fc.property(
@@ -81,7 +81,7 @@ export const target = fuzzTarget('model translation', {
     fc.array(piece),
     cuts,
     (speaks, method, parts, at) => {
-      const stream = translatorOf(speaks, method)?.stream(told) ?? null
+      const stream = translatorOf(speaks, method)?.stream(facts) ?? null
       if (stream !== null) orGarbled(() => void streamed(stream, pieces(Buffer.concat(parts), at)))
     },
   ),
@@ -91,10 +91,10 @@ export const target = fuzzTarget('model translation', {
     cuts,
     (speaks, texts, at) => {
       const sayable = texts.map((text) => text.toWellFormed())
-      const stream = translatorOf(speaks, chat.method)?.stream(told) ?? null
-      const chunks = chunksOf(streamed(stream, pieces(spoken(speaks, sayable), at)))
-      const heard = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
-      assert.equal(heard, sayable.join(''))
+      const stream = translatorOf(speaks, chat.method)?.stream(facts) ?? null
+      const chunks = chunksOf(streamed(stream, pieces(streamOf(speaks, sayable), at)))
+      const joined = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+      assert.equal(joined, sayable.join(''))
     },
   ),
 })

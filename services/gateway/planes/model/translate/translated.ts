@@ -30,12 +30,12 @@ export function translatedFor(
 export class Translated {
   readonly bytes: Uint8Array
   readonly #translator: Translator
-  readonly #told: Omit<ResponseFacts, 'created'>
+  readonly #facts: Omit<ResponseFacts, 'created'>
 
-  constructor(translator: Translator, bytes: Uint8Array, told: Omit<ResponseFacts, 'created'>) {
+  constructor(translator: Translator, bytes: Uint8Array, facts: Omit<ResponseFacts, 'created'>) {
     this.bytes = bytes
     this.#translator = translator
-    this.#told = told
+    this.#facts = facts
   }
 
   /** The requested format of the provider's response. */
@@ -50,12 +50,12 @@ export class Translated {
 
   /** A whole answer. Throws `InvalidResponseError`. `created`: seconds since the epoch. */
   answer(json: Uint8Array, created: number): Uint8Array {
-    return this.#translator.answer(json, { ...this.#told, created })
+    return this.#translator.answer(json, { ...this.#facts, created })
   }
 
   /** Null: the stream comes in the caller's dialect. */
   stream(created: number): StreamTranslator | null {
-    return this.#translator.stream({ ...this.#told, created })
+    return this.#translator.stream({ ...this.#facts, created })
   }
 }
 
@@ -81,8 +81,8 @@ export class TranslatedBytes implements ByteSource {
     if (this.#ended) return null
     const chunks = this.#source.take()
     if (chunks !== null) {
-      const told = chunks.map((chunk) => this.#translator.push(chunk)).filter(({ length }) => length > 0)
-      return told.length === 0 ? NOTHING : told
+      const translated = chunks.map((chunk) => this.#translator.push(chunk)).filter(({ length }) => length > 0)
+      return translated.length === 0 ? NOTHING : translated
     }
     this.#ended = true
     const last = this.#translator.end()

@@ -128,7 +128,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       const frame = this.#whole(head, bytes)
       if (!(frame instanceof ModelFrame)) return this.#giveUp(frame)
       this.#unlisten()
-      this.#answered(head.status)
+      this.#countResponse(head.status)
       return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: [frame] }
     } catch (error) {
       if (this.#late)
@@ -242,7 +242,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     this.#forwarder.circuits.failed(endpoint)
   }
 
-  #answered(status: number): void {
+  #countResponse(status: number): void {
     if (isBusy(status)) this.#fail()
     else this.#forwarder.circuits.succeeded(this.#context.endpoint)
   }
@@ -280,8 +280,14 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     for (const name in own) headers[name] = own[name] ?? ''
     const { clock, credentials } = this.#forwarder
     const { origin, path } = address
-    const shown = credentials.headers(endpoint, { method: call.wire.method, origin, path, body, at: clock.now() })
-    for (const name in shown) headers[name] = shown[name] ?? ''
+    const credentialHeaders = credentials.headers(endpoint, {
+      method: call.wire.method,
+      origin,
+      path,
+      body,
+      at: clock.now(),
+    })
+    for (const name in credentialHeaders) headers[name] = credentialHeaders[name] ?? ''
     return headers
   }
 

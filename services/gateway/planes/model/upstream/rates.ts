@@ -53,17 +53,17 @@ export class EndpointRates {
     // A call can try an endpoint twice, and each try counts.
     const id = `${callId}/rpm/${this.#count++}`
     try {
-      const taken = this.#limits.take(id, [item], now + HOLD_LIFE_MS)
-      if (!(taken instanceof Promise)) return this.#settled(endpoint, taken)
-      return taken.then((late) => this.#settled(endpoint, late)).catch(() => uncounted(route))
+      const result = this.#limits.take(id, [item], now + HOLD_LIFE_MS)
+      if (!(result instanceof Promise)) return this.#settled(endpoint, result)
+      return result.then((late) => this.#settled(endpoint, late)).catch(() => uncounted(route))
     } catch {
       return uncounted(route)
     }
   }
 
-  #settled(endpoint: Limited, taken: Hold | Short): Denial | null | Promise<null> {
-    if (!isShort(taken)) {
-      const settling = taken.settle(NOTHING_ELSE)
+  #settled(endpoint: Limited, result: Hold | Short): Denial | null | Promise<null> {
+    if (!isShort(result)) {
+      const settling = result.settle(NOTHING_ELSE)
       return settling instanceof Promise ? settling.then(() => null) : null
     }
     this.#exhausted.add(endpoint.key)

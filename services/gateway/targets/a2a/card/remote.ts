@@ -57,7 +57,7 @@ export interface RemoteCardsOptions {
 /** Cache of the cards that agents serve, with one request per agent at a time. */
 export class RemoteCards {
   readonly #options: RemoteCardsOptions
-  readonly #kept = new LruCache<string, CachedCard>({ maxEntries: CARDS_MAX })
+  readonly #cards = new LruCache<string, CachedCard>({ maxEntries: CARDS_MAX })
 
   constructor(options: RemoteCardsOptions) {
     this.#options = options
@@ -66,15 +66,15 @@ export class RemoteCards {
   /** Returns null if the agent has no card, or one for another protocol. Never rejects. */
   of(agent: ExposedAgent): Promise<RemoteCard | null> {
     const { clock, cacheMs } = this.#options
-    const known = this.#kept.get(agent.server)
+    const known = this.#cards.get(agent.server)
     if (known !== undefined && known.endpoint === agent.endpoint && clock.now() < known.until) return known.card
     // Concurrent callers share one request.
-    const asked: CachedCard = { endpoint: agent.endpoint, card: this.#read(agent), until: Number.POSITIVE_INFINITY }
-    this.#kept.set(agent.server, asked)
-    void asked.card.then((card) => {
-      asked.until = clock.now() + (card === null ? Math.min(cacheMs, RETRY_MS) : cacheMs)
+    const cached: CachedCard = { endpoint: agent.endpoint, card: this.#read(agent), until: Number.POSITIVE_INFINITY }
+    this.#cards.set(agent.server, cached)
+    void cached.card.then((card) => {
+      cached.until = clock.now() + (card === null ? Math.min(cacheMs, RETRY_MS) : cacheMs)
     })
-    return asked.card
+    return cached.card
   }
 
   async #read({ server, endpoint }: ExposedAgent): Promise<RemoteCard | null> {

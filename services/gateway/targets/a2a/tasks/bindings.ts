@@ -181,8 +181,8 @@ export class Bindings {
   async #write(key: string, binding: Binding, server: string): Promise<Denial | null> {
     try {
       await this.#options.journal.append(key, [boundEvent(binding)])
-      const kept = this.#bindings.get(key) ?? binding
-      return isOwner(kept.owner, binding.owner) ? null : foreign(server)
+      const stored = this.#bindings.get(key) ?? binding
+      return isOwner(stored.owner, binding.owner) ? null : foreign(server)
     } catch (error) {
       this.#options.onFault(error)
       if (this.#bindings.get(key) === binding) this.#forget(key, binding)
@@ -267,8 +267,8 @@ export class Bindings {
     this.#compacting = true
     try {
       this.#events = 0
-      const kept = [...this.#bindings].filter(([, { version }]) => version > 0)
-      const snapshot = kept.map(([key, binding]) => ({ key, version: binding.version, event: boundEvent(binding) }))
+      const stored = [...this.#bindings].filter(([, { version }]) => version > 0)
+      const snapshot = stored.map(([key, binding]) => ({ key, version: binding.version, event: boundEvent(binding) }))
       await this.#options.journal.compact(this.#lastSeq, snapshot)
     } catch (error) {
       this.#options.onFault(error)

@@ -35,7 +35,7 @@ export async function calleeFixture(config: (dir: string) => object = () => ({})
   const issuer = testIssuer()
   const dir = tempFolder()
   const works: CalleeFixture['works'] = new Map()
-  const agent = await startTestAgent({ work: async (said) => void (await works.get(said)?.()) })
+  const agent = await startTestAgent({ work: async (text) => void (await works.get(text)?.()) })
   const upstream = await answeringUpstream()
   const files = await writeFiles(dir, { agentURL: agent.url, upstreamURL: upstream.url })
   const gateways: GatewayProcess[] = []

@@ -58,18 +58,18 @@ const IMDS_TOKEN_SECONDS = '300'
 async function machineRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
   const base = withoutTrailing(parts.env.AWS_EC2_METADATA_SERVICE_ENDPOINT || 'http://169.254.169.254', '/')
   const service = 'the metadata service of AWS'
-  const asked = { service, purpose: 'metadata' } as const
+  const request = { service, purpose: 'metadata' } as const
   const token = await answerOf(parts, {
-    ...asked,
+    ...request,
     url: `${base}/latest/api/token`,
     method: 'PUT',
     headers: { 'x-aws-ec2-metadata-token-ttl-seconds': IMDS_TOKEN_SECONDS },
   })
   const headers = { 'x-aws-ec2-metadata-token': token.trim() }
   const roles = `${base}/latest/meta-data/iam/security-credentials/`
-  const [role = ''] = (await answerOf(parts, { ...asked, url: roles, headers })).trim().split('\n')
+  const [role = ''] = (await answerOf(parts, { ...request, url: roles, headers })).trim().split('\n')
   if (role === '') throw new CloudCredentialError(`${service} has no role`)
-  const text = await answerOf(parts, { ...asked, url: roles + encodeURIComponent(role), headers })
+  const text = await answerOf(parts, { ...request, url: roles + encodeURIComponent(role), headers })
   return lentOf(membersOf(text, service), { service, session: 'Token' })
 }
 

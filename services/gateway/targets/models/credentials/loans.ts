@@ -36,8 +36,9 @@ export function createCloudLoans(
   }
 }
 
-async function borrowed<T>(kept: CachedCredential<T>, cloud: string): Promise<T> {
-  await kept.start()
-  if (kept.current === null) throw new CloudCredentialError(`cloudCredentials: none of ${cloud} now; the log says why`)
-  return kept.current
+async function borrowed<T>(cached: CachedCredential<T>, cloud: string): Promise<T> {
+  await cached.start()
+  if (cached.current === null)
+    throw new CloudCredentialError(`cloudCredentials: none of ${cloud} now; the log says why`)
+  return cached.current
 }
