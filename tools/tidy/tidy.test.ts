@@ -281,20 +281,38 @@ test('a finding is one line that says where, which rule, and how to mend it', ()
 test('words that readers have to translate are found in comments, messages and names of tests', () => {
   const words = (text: string) => dialect(readSource(FILE, text)).map(({ line }) => line)
   // Written in pieces, so that this file does not find itself.
-  const [told, asks, nobody] = [
+  const [notified, requests, noClient] = [
     ['to', 'ld'],
     ['as', 'ks'],
     ['no', 'body'],
   ].map((parts) => parts.join(''))
-  assert.deepEqual(words(`// The caller is ${told}.`), [1])
-  assert.deepEqual(words(`\nconst a = '${nobody} may'`), [2])
-  assert.deepEqual(words(`test('the server ${asks} the client', () => {})`), [1])
-  assert.deepEqual(words(`const a = \`\${b} was ${told}\``), [1])
-  assert.deepEqual(words(`/** ${'What'} it is. */\nconst ${told} = 1`), [1])
-  assert.deepEqual(words(`// The rule ${asks} a person to approve.`), [])
+  assert.deepEqual(words(`// The caller is ${notified}.`), [1])
+  assert.deepEqual(words(`\nconst a = '${noClient} may'`), [2])
+  assert.deepEqual(words(`test('the server ${requests} the client', () => {})`), [1])
+  assert.deepEqual(words(`const a = \`\${b} was ${notified}\``), [1])
+  assert.deepEqual(words(`/** ${'What'} it is. */\nconst ${notified} = 1`), [1])
+  assert.deepEqual(words(`// The rule ${requests} a person to approve.`), [])
   assert.deepEqual(
-    tidyPage('docs/a.md', `# A\n\nIt is ${told}.\n\`\`\`\n${told}\n\`\`\`\n`).map(({ line }) => line),
+    tidyPage('docs/a.md', `# A\n\nIt is ${notified}.\n\`\`\`\n${notified}\n\`\`\`\n`).map(({ line }) => line),
     [3],
   )
-  assert.deepEqual(tidyPage('docs/reference/a.md', `It is ${told}.`), [])
+  assert.deepEqual(tidyPage('docs/reference/a.md', `It is ${notified}.`), [])
+})
+
+test('names that do not say what a value is are found where they are declared', () => {
+  const declared = (name: string) => [
+    `const ${name} = 1`,
+    `let { a: ${name} } = b`,
+    `const [${name} = 1, ...c] = b`,
+    `function ${name}() {}`,
+    `function f({ a, ...${name} }) {}`,
+    `const f = (${name}, b) => b`,
+    `class C { #${name} = 1 }`,
+    `class C { #${name}() {} }`,
+    `class C { constructor(${name}) {} }`,
+  ]
+  for (const text of declared('kept')) assert.deepEqual(broken(FILE, text), ['name:1'], text)
+  for (const text of declared('taken')) assert.deepEqual(broken(FILE, text), [], text)
+  for (const text of ['a.kept', 'const a = { said: 1, kept() {} }', 'interface A { shown: string }'])
+    assert.deepEqual(broken(FILE, text), [], text)
 })

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { LIMITS } from './limits.ts'
 import { firstOfMap, linearRegexes } from './rules/cost.ts'
 import { importCycles } from './rules/cycles.ts'
-import { dialect, dialectInPage } from './rules/dialect.ts'
+import { dialect, dialectInPage, plainNames } from './rules/dialect.ts'
 import { direction, faces, importCount, packageCircles } from './rules/imports.ts'
 import {
   assertionShare,
@@ -23,7 +23,7 @@ import { type Finding, type Rule, readSource, type Source } from './source.ts'
 /** Every rule that looks at one file alone. */
 const RULES: readonly Rule[] = [
   ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports, errorNames],
-  ...[direction, faces, importCount, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes],
+  ...[direction, faces, importCount, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes, plainNames],
 ]
 
 /** Installed and generated folders. */

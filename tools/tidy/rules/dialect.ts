@@ -1,4 +1,4 @@
-import { type Finding, findingAt, nodesOf, type Rule } from '../source.ts'
+import { type Finding, findingAt, isNode, type Node, nodesOf, type Rule, type Source } from '../source.ts'
 
 /** Expressions that a reader has to translate, with plain ones. `docs/glossary.md` has the word for each concept. */
 const BANNED: readonly (readonly [words: RegExp, instead: string])[] = [
@@ -15,6 +15,19 @@ const BANNED: readonly (readonly [words: RegExp, instead: string])[] = [
   [/\bno such that\b/i, 'none that'],
   [/\bdocuments? [123]\b/i, 'the page of docs/spec/'],
 ]
+
+/** Names that do not say what a value is. `taken` is fine: of a port, of a name. */
+const VAGUE_NAMES: ReadonlySet<string> = new Set([
+  'answered',
+  'asked',
+  'heard',
+  'kept',
+  'nobody',
+  'said',
+  'shown',
+  'spoken',
+  'told',
+])
 
 /** Files that quote such words, each with what it quotes. */
 const EXCUSED: ReadonlyMap<string, string> = new Map([
@@ -57,6 +70,43 @@ export const dialect: Rule = (source) => {
     if (typeof value === 'string' && value.includes(' ')) check(value, start)
   for (const { value, start } of nodesOf(source, 'TemplateElement')) check(rawOf(value), start)
   return findings
+}
+
+/** Variables, parameters, functions and private members are named by what they are. Other members may be those of a protocol. */
+export const plainNames: Rule = (source) =>
+  declaredNames(source)
+    .filter(({ name }) => VAGUE_NAMES.has(String(name)))
+    .map(({ name, start }) => {
+      const message = `${name} does not say what it is: request, response, stored, reported, displayed …`
+      return findingAt(source, start, 'name', message)
+    })
+
+function declaredNames(source: Source): readonly Node[] {
+  const functions = nodesOf(source, 'FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression')
+  return [
+    ...nodesOf(source, 'VariableDeclarator').flatMap(({ id }) => namesIn(id)),
+    ...functions.flatMap(({ id, params }) => [
+      ...namesIn(id),
+      ...(Array.isArray(params) ? params.flatMap(namesIn) : []),
+    ]),
+    ...nodesOf(source, 'PropertyDefinition', 'MethodDefinition')
+      .map(({ key }) => key)
+      .filter(isNode)
+      .filter(({ type }) => type === 'PrivateIdentifier'),
+  ]
+}
+
+/** The names that a pattern declares: `a`, `{ b: c, ...d }`, `[e = 1]`. */
+function namesIn(pattern: unknown): readonly Node[] {
+  if (!isNode(pattern)) return []
+  if (pattern.type === 'Identifier') return [pattern]
+  const parts = [pattern.properties, pattern.elements].find(Array.isArray) ?? [
+    pattern.value,
+    pattern.left,
+    pattern.argument,
+    pattern.parameter,
+  ]
+  return parts.flatMap(namesIn)
 }
 
 /** Pages of the documentation are plain technical English. Code blocks are not checked: they quote programs. */
