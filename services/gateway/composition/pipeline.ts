@@ -1,9 +1,11 @@
+import type { Rec } from '@plat/ledger'
 import { createDlp } from '../content/dlp/index.ts'
 import { pricingSlot } from '../decide/budgets/index.ts'
 import type { PinsFeature } from '../decide/pins/index.ts'
 import { policySlot } from '../decide/policy/index.ts'
 import { bindToSvid } from '../operate/listeners/index.ts'
 import {
+  type CallObserver,
   createRunner,
   createRunnerMetrics,
   matrix,
@@ -81,21 +83,20 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
       policyRevision: (snapshot) => snapshot.get(policySlot).revision,
       prices: (snapshot) => snapshot.get(pricingSlot),
       estimate: features.energy.estimate,
-      onArguments: features.captures.onArguments,
-      onClosed: closedCalls(features),
-      watcher: features.traces.watcher,
+      observers: observersOf(features),
       log,
     }),
   )
 }
 
 /** Observers of the end of each call. */
-function closedCalls({ sessions, activity }: Features): typeof sessions.see {
-  if (activity === null) return sessions.see
-  return (record, at) => {
-    sessions.see(record, at)
-    activity.see(record, at)
-  }
+function observersOf({ sessions, activity, captures, traces }: Features): readonly CallObserver[] {
+  const ofRecords = (see: (record: Rec, at: number) => void): CallObserver => ({
+    ended: (_call, _outcome, record, at) => void (record !== null && see(record, at)),
+    turnedAway: (_request, record, at) => see(record, at),
+  })
+  const readers = [sessions, ...(activity === null ? [] : [activity])]
+  return [...readers.map(({ see }) => ofRecords(see)), ...captures.observers, ...traces.observers]
 }
 
 /** From the name that a caller uses to what is called, wherever it may stand. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { type Clock, glob, type Ids, type PoolObservers, reasonOf } from '@plat/core'
+import { type Clock, glob, type Ids, type JsonObject, type PoolObservers, reasonOf } from '@plat/core'
 import { openCipher } from '@plat/keys'
-import { type Capture, capturePath, openCapture } from '@plat/ledger'
+import { capturePath, openCapture } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
@@ -23,10 +23,16 @@ export interface CapturesParts {
   readonly metrics: GatewayMetrics
 }
 
+/** A call that has ended, with its arguments as received. */
+interface CapturedCall {
+  readonly identity: Pick<Identity, 'namespace'>
+  readonly received: { readonly args: Uint8Array | null } | null
+}
+
 /** Encrypted copies of the arguments of calls. */
 export interface CapturesFeature {
-  /** Undefined if nothing is captured. */
-  readonly onArguments: ((caller: Identity, sent: Omit<Capture, 'namespace'>) => void) | undefined
+  /** Observers of the end of calls; none if nothing is captured. */
+  readonly observers: readonly { ended(call: CapturedCall, outcome: unknown, record: JsonObject | null): void }[]
   /** Returns captured arguments, or null if there are none or they have another key. */
   read(namespace: string, argsSha256: string): Promise<Uint8Array | null>
   close(): Promise<void>
@@ -36,7 +42,7 @@ export interface CapturesFeature {
 export async function createCaptures(parts: CapturesParts): Promise<CapturesFeature> {
   const { config, redact, clock, ids, log, metrics } = parts
   const { enabled, dir, key, namespaces, retentionDays } = config.captureArgs
-  if (!enabled) return { onArguments: undefined, read: async () => null, close: async () => {} }
+  if (!enabled) return { observers: [], read: async () => null, close: async () => {} }
   const outcomes = metrics.counter('plat_gateway_arg_captures_total')
   const cipher = await openKey(key)
   const captures = new Captures({
@@ -52,11 +58,14 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
   })
   void captures.sweep()
   const wanted = namespaces.map(glob)
+  const ended = ({ identity: { namespace }, received }: CapturedCall, _: unknown, record: JsonObject | null) => {
+    const args = received?.args ?? null
+    if (args === null || typeof record?.argsSha256 !== 'string') return
+    if (wanted.length === 0 || wanted.some((fits) => fits(namespace)))
+      captures.add({ namespace, argsSha256: record.argsSha256, args })
+  }
   return {
-    onArguments({ namespace }, { args, argsSha256 }) {
-      if (wanted.length > 0 && !wanted.some((fits) => fits(namespace))) return
-      captures.add({ namespace, argsSha256, args })
-    },
+    observers: [{ ended }],
     async read(namespace, argsSha256) {
       const path = capturePath(dir, { namespace, argsSha256 })
       const text = path === null ? null : await readFile(path, 'utf8').catch(() => null)

@@ -1,7 +1,6 @@
 import type { BuildInfo, Clock, Ids, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { Call, Fact, Outcome, RequestContext } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { Review } from '../../pipeline/stage.ts'
@@ -15,7 +14,6 @@ import { Collector } from './export/post.ts'
 import { createOtelMetrics } from './metrics.ts'
 import type { ModelWords } from './models.ts'
 import { createNotesReview } from './notes.ts'
-import type { CallFacts } from './spans/of-call.ts'
 import { Tracer } from './tracer.ts'
 
 export type { ModelWords } from './models.ts'
@@ -39,13 +37,8 @@ export interface OtelFeature {
   /** Wraps a plane so that its calls have traces. */
   plane(plane: Plane): Plane
   readonly reviews: readonly Review<'target'>[]
-  /** Undefined if ends of calls are not observed. */
-  readonly watcher:
-    | {
-        ended(call: Call<Fact>, outcome: Outcome, record: CallFacts | null): void
-        turnedAway(arrival: RequestContext, record: CallFacts): void
-      }
-    | undefined
+  /** Observers of the end of calls; none if there are no spans. */
+  readonly observers: readonly Pick<Tracer, 'ended' | 'turnedAway'>[]
   close(): Promise<void>
 }
 
@@ -55,7 +48,7 @@ export function createOtel(parts: OtelParts): OtelFeature {
   if (config.otel.enabled) return exporting(parts)
   const linked = config.sessions.traceURLTemplate !== ''
   const plane = (inner: Plane) => (linked ? new TracedPlane(inner, passing) : inner)
-  return { plane, reviews: [], watcher: undefined, close: async () => {} }
+  return { plane, reviews: [], observers: [], close: async () => {} }
 }
 
 /** Calls belong to the traces of their callers only. */
@@ -85,7 +78,7 @@ function exporting(parts: OtelParts): OtelFeature {
   return {
     plane: (inner) => new TracedPlane(inner, tracer),
     reviews: [createNotesReview(models, { maxLength: captureContent ? maxContentBytes : 0 })],
-    watcher: tracer,
+    observers: [tracer],
     close: () => exporter.close(),
   }
 }

@@ -1,6 +1,7 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers, Rec, RecKind, RecordWaiter } from '@plat/ledger'
 import {
+  type Body,
   type Call,
   type Denial,
   type Ending,
@@ -53,15 +54,19 @@ export const rewound: Outcome = {
 /** Status recorded for a call whose caller left before the response; it is never sent. */
 const CALLER_LEFT = 499
 
-/** Receives the arguments of a call as the caller sent them; `argsSha256` is the hash in the records. */
-export type OnArguments = (identity: Identity, sent: { readonly args: Uint8Array; readonly argsSha256: string }) => void
+/** A call that has ended. */
+export interface EndedCall extends Call<Fact> {
+  readonly identity: Identity
+  /** The body as received. */
+  readonly received: Body | null
+}
 
 /** Notified when calls have ended, after the response. Its methods must not throw. */
 export interface CallObserver {
-  /** `record` is the last record of the call; null when it leaves none. */
-  ended(call: Call<Fact>, outcome: Outcome, record: Rec | null): void
+  /** `record` is the last record of the call, null when it leaves none; `at` is in milliseconds since the epoch. */
+  ended(call: EndedCall, outcome: Outcome, record: Rec | null, at: number): void
   /** Called for a request that was refused because it could not be read. */
-  turnedAway(arrival: RequestContext, record: Rec): void
+  turnedAway?(request: RequestContext, record: Rec, at: number): void
 }
 
 /** Dependencies of `Closing`. */
@@ -77,21 +82,19 @@ export interface ClosingParts {
   readonly prices?: (snapshot: Snapshot) => Prices
   /** Estimates the energy of a model call for its record. Absent: records have no estimate. */
   readonly estimate?: OutcomeParts['estimate']
-  /** Called with the arguments of each call whose record contains their hash. */
-  readonly onArguments?: OnArguments | undefined
-  /** Called with the last record of each call that leaves one; `at` is in milliseconds since the epoch. */
-  readonly onClosed?: (record: Rec, at: number) => void
-  /** Notified when a call has ended. */
-  readonly watcher?: CallObserver | undefined
+  /** Notified in this order. */
+  readonly observers?: readonly CallObserver[]
 }
 
 /** Ends a call: sends the refusal, if any, settles the stages, and writes the last record. */
 export class Closing {
   readonly #parts: ClosingParts
+  readonly #observers: readonly CallObserver[]
   readonly #clock: Clock
 
   constructor(parts: ClosingParts) {
     this.#parts = parts
+    this.#observers = parts.observers ?? []
     this.#clock = parts.clock
   }
 
@@ -121,8 +124,8 @@ export class Closing {
     this.refuse(request, null, plane, denial)
     const record = unreadRecord(request, identity, denial, this.#revision(request.snapshot))
     this.#append(identity, record, ignore)
-    this.#parts.onClosed?.(record, this.#clock.now())
-    this.#parts.watcher?.turnedAway(request, record)
+    const at = this.#clock.now()
+    for (const observer of this.#observers) observer.turnedAway?.(request, record, at)
   }
 
   refuse(request: GatewayRequest, call: GovernedCall | null, plane: Plane, denial: Denial): void {
@@ -171,12 +174,9 @@ export class Closing {
   #record(call: GovernedCall, outcome: Outcome, denial: Denial | null, now: number): void {
     const record = this.#closingRecord(call, outcome, denial, now)
     // Not awaited: the response has been sent, and the ledger makes records durable in order.
-    if (record !== null) {
-      this.#append(call.identity, record, ignore)
-      this.#parts.onClosed?.(record, this.#clock.now())
-      if (this.#parts.onArguments !== undefined) reportArguments(call, this.#parts.onArguments)
-    }
-    this.#parts.watcher?.ended(call, outcome, record)
+    if (record !== null) this.#append(call.identity, record, ignore)
+    const at = this.#clock.now()
+    for (const observer of this.#observers) observer.ended(call, outcome, record, at)
     this.#count(call, outcome)
     this.#parts.live.remove(call)
   }
@@ -317,12 +317,6 @@ class Entry implements RecordWaiter {
     this.#log.error({ kind: this.#kind, error: reasonOf(error) }, 'a record could not be made durable')
     this.#onResult(false)
   }
-}
-
-function reportArguments({ identity, received, described }: GovernedCall, onArguments: OnArguments): void {
-  const args = received?.args ?? null
-  const argsSha256 = described?.argsSha256
-  if (args !== null && argsSha256 !== undefined) onArguments(identity, { args, argsSha256 })
 }
 
 /** For records that are not awaited. */

@@ -1,12 +1,12 @@
 import type { Clock, SharedPool } from '@plat/core'
-import type { Ledgers, Rec } from '@plat/ledger'
+import type { Ledgers } from '@plat/ledger'
 import type { OverloadState } from '@plat/process'
 import type { Denial, Identity, RequestContext, Snapshot, Snapshots } from '../../call/index.ts'
 import type { LiveCalls } from '../live.ts'
 import type { Matrix } from '../matrix.ts'
 import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { AnyReview, AnyStage } from '../stage.ts'
-import type { CallObserver, ClosingParts, OnArguments } from './closing.ts'
+import type { CallObserver, ClosingParts } from './closing.ts'
 import type { Prices } from './record.ts'
 
 export interface RunnerOptions {
@@ -33,10 +33,6 @@ export interface RunnerOptions {
   readonly prices?: (snapshot: Snapshot) => Prices
   /** Estimates the energy of a model call for its record. Absent: records have no estimate. */
   readonly estimate?: ClosingParts['estimate']
-  /** Called with the arguments of each call whose record contains their hash. */
-  readonly onArguments?: OnArguments | undefined
-  /** Called with the last record of each call that leaves one; `at` is in milliseconds since the epoch. */
-  readonly onClosed?: (record: Rec, at: number) => void
-  /** Notified when a call has ended. */
-  readonly watcher?: CallObserver | undefined
+  /** Notified in this order when a call has ended. */
+  readonly observers?: readonly CallObserver[]
 }
