@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { whenReady } from '@plat/core'
 import { AdminError } from './error.ts'
 import { ALL_ROLES, type Grants, type Person, type Principal, principalOf } from './roles.ts'
 import type { RefusedTokens } from './throttle/refused.ts'
@@ -54,8 +55,7 @@ function identification({ token, people, grants }: AuthenticationOptions) {
     if (given === undefined) throw invalid()
     if (isStatic(given)) return TOKEN_PRINCIPAL
     if (people === null) throw invalid()
-    const person = people.identify(given)
-    return person instanceof Promise ? person.then((one) => known(one, grants)) : known(person, grants)
+    return whenReady(people.identify(given), known, grants)
   }
 }
 

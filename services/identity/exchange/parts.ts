@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, whenReady } from '@plat/core'
 import { OAuthError, publicUrl } from '@plat/http/endpoints'
 import { agentOf, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import { type BindRecords, boundKey } from '../bind/records.ts'
@@ -50,8 +50,7 @@ export function sessionOf(
   token: string,
   name: string,
 ): SessionClaims | Promise<SessionClaims> {
-  const verified = sessions.verify(token)
-  return verified instanceof Promise ? verified.then((late) => accepted(late, name)) : accepted(verified, name)
+  return whenReady(sessions.verify(token), accepted, name)
 }
 
 function accepted(claims: SessionClaims | SessionFault, name: string): SessionClaims {

@@ -1,3 +1,4 @@
+import { whenReady } from '@plat/core'
 import { type AuthReason, isFault, parseJws, type SessionClaims, type TokenFault, type Verifier } from '@plat/tokens'
 import type { Tenancy } from '../keys/tenancy.ts'
 import type { Revocations, Subject } from './revocations.ts'
@@ -24,14 +25,14 @@ export function createSessions(verifier: Verifier, tenancy: Tenancy, revocations
     if (verdict === 'unavailable') return unavailable
     return { kind: 'fault', reason: 'revoked', message: `token is ${verdict}` }
   }
-  const judge = (token: string, answer: SessionClaims | TokenFault): SessionClaims | SessionFault => {
+  const judge = (answer: SessionClaims | TokenFault, token: string): SessionClaims | SessionFault => {
     if (isFault(answer)) return keyIsLost(tenancy, token, answer) ? tenantUnavailable : answer
     return unbound(tenancy, answer) ?? revoked(answer) ?? answer
   }
   return {
     verify(token, audience) {
       const answer = audience === undefined ? verifier.verify(token) : verifier.verify(token, audience)
-      return answer instanceof Promise ? answer.then((late) => judge(token, late)) : judge(token, answer)
+      return whenReady(answer, judge, token)
     },
     revoked,
   }

@@ -1,4 +1,4 @@
-import type { Clock, PoolObservers } from '@plat/core'
+import { type Clock, type PoolObservers, whenReady } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
@@ -117,8 +117,7 @@ class UpstreamCredentials implements Credentials {
       if (refused !== null) return refused
     }
     if (!isFetched(auth)) return this.#folder.credential(auth.credentialKey) ?? noCredential
-    const token = this.#token(server, auth, identity)?.get() ?? noCredential
-    return token instanceof Promise ? token.then(orDenied) : orDenied(token)
+    return whenReady(this.#token(server, auth, identity)?.get() ?? noCredential, orDenied)
   }
 
   async renewed(
@@ -153,7 +152,7 @@ class UpstreamCredentials implements Credentials {
     const token = this.#options.userTokens?.of(server, provider, identity) ?? noVault
     const withCertificate = (found: Credential | Denial) =>
       isDenial(found) ? found : this.#withCertificate(found, mtls)
-    return token instanceof Promise ? token.then(withCertificate) : withCertificate(token)
+    return whenReady(token, withCertificate)
   }
 
   #withCertificate(token: Credential, mtls: MtlsAuth | null): Credential | Denial {

@@ -1,3 +1,4 @@
+import { whenReady } from '@plat/core'
 import type { UpstreamPlacement } from '@plat/resources/sovereignty'
 import { type Call, type Denial, deny, type Snapshot, type Snapshots, type Target } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
@@ -29,7 +30,7 @@ export function residentResolve(inner: Resolve, snapshots: Snapshots, placesOf: 
     if (first === null || faults.includes(null)) return null
     return deny('residency_denied', `${target.server} ${first}`)
   }
-  const judged = (rules: Rules, call: Call<'identity'>, verdict: Verdict<'target'>): Verdict<'target'> =>
+  const judged = (verdict: Verdict<'target'>, rules: Rules, call: Call<'identity'>): Verdict<'target'> =>
     'target' in verdict ? (refused(rules, call, [call.snapshot, verdict.target]) ?? verdict) : verdict
   return stage({
     ...inner,
@@ -37,7 +38,7 @@ export function residentResolve(inner: Resolve, snapshots: Snapshots, placesOf: 
       const verdict = inner.admit(call)
       const rules = call.snapshot.get(residencySlot)
       if (rules === null) return verdict
-      return verdict instanceof Promise ? verdict.then((one) => judged(rules, call, one)) : judged(rules, call, verdict)
+      return whenReady(verdict, judged, rules, call)
     },
     still(call) {
       const no = inner.still?.(call) ?? null

@@ -1,3 +1,4 @@
+import { whenReady } from '@plat/core'
 import type { Call, Denial, Frame, FrameVerdict, Snapshot } from '../../call/index.ts'
 import { type Marking, type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import { LabelSnapshot } from './stage.ts'
@@ -56,9 +57,7 @@ class Marker implements RunningReview, Marking {
     if (frame.role === 'final' && target.labels.clearTaints.length > 0) this.#succeeded = isSuccess(frame.value)
     if (this.#begun) return [frame]
     this.#begun = true
-    const adding = this.#add()
-    if (!(adding instanceof Promise)) return adding ?? [frame]
-    return adding.then((denial) => denial ?? [frame])
+    return whenReady(this.#add(), orFrame, frame)
   }
 
   end(): FrameVerdict {
@@ -84,6 +83,10 @@ class Marker implements RunningReview, Marking {
       return denial
     })
   }
+}
+
+function orFrame(denial: Denial | null, frame: Frame): Denial | readonly Frame[] {
+  return denial ?? [frame]
 }
 
 /** Whether a response has no protocol or tool error and is not another question. */

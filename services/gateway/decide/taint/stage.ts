@@ -1,4 +1,5 @@
-import type { TaintView } from '../../call/index.ts'
+import { whenReady } from '@plat/core'
+import type { Denial, TaintView } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Taints, Turn } from './taints.ts'
 
@@ -26,13 +27,12 @@ export function createTaintStage(taints: Taints): Stage<'taints', 'identity' | '
     admit(call) {
       const { identity, target } = call.facts
       const clears = target.labels.clearTaints.length > 0
-      const facts = () => {
+      const facts = (denial: Denial | null) => {
+        if (denial !== null) return denial
         const seen = taints.seen(identity)
         return { taints: clears ? new LabelSnapshot(seen.labels, taints.turn) : seen }
       }
-      const noting = taints.note(identity)
-      if (noting instanceof Promise) return noting.then((denial) => denial ?? facts())
-      return noting ?? facts()
+      return whenReady(taints.note(identity), facts)
     },
   })
 }

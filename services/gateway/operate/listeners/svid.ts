@@ -1,5 +1,5 @@
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
-import { type Clock, parseSessionSpiffeId, type SessionName } from '@plat/core'
+import { type Clock, parseSessionSpiffeId, type SessionName, whenReady } from '@plat/core'
 import type { Counter } from '@plat/metrics'
 import { type Denial, deny, type Identity, isDenial, type RequestContext } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
@@ -41,12 +41,9 @@ const REASONS: Readonly<Record<Exclude<SvidResult, 'match'>, string>> = {
 export function bindToSvid(authenticate: Authenticate, options: SvidOptions): Authenticate {
   if (options.mode === 'off') return authenticate
   const check = new SvidCheck(options)
-  const judge = (arrival: RequestContext, identity: Identity | Denial) =>
+  const judge = (identity: Identity | Denial, arrival: RequestContext) =>
     isDenial(identity) ? identity : (check.refusal(arrival, identity) ?? identity)
-  return (arrival) => {
-    const known = authenticate(arrival)
-    return known instanceof Promise ? known.then((late) => judge(arrival, late)) : judge(arrival, known)
-  }
+  return (arrival) => whenReady(authenticate(arrival), judge, arrival)
 }
 
 class SvidCheck {

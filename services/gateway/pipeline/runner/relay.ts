@@ -1,4 +1,4 @@
-import { type Clock, JsonError } from '@plat/core'
+import { type Clock, JsonError, whenReady } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -36,7 +36,12 @@ export function relay(call: GovernedCall, reply: FramesReply, parts: RelayParts)
   const work = new Relay(call, reply, parts, reviews)
   const denial = reviews.open()
   const ended = denial === null ? work.run() : refused(denial)
-  return ended instanceof Promise ? ended.then((late) => work.finish(late)) : work.finish(ended)
+  return whenReady(ended, finished, work)
+}
+
+/** Ends the reviews. */
+function finished(ended: CallEnd, work: Relay): CallEnd {
+  return work.finish(ended)
 }
 
 class Relay {

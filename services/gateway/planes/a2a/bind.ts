@@ -1,3 +1,4 @@
+import { whenAllReady } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -58,8 +59,7 @@ class Binder implements RunningReview {
       ...tasks.map((task) => this.#owners.bind(bringing, 'task', task)),
       ...contexts.map((context) => this.#owners.bind(bringing, 'context', context)),
     ]
-    if (!binding.some((one) => one instanceof Promise)) return binding.find(isDenial) ?? [frame]
-    return Promise.all(binding).then((bound) => bound.find(isDenial) ?? [frame])
+    return whenAllReady(binding, (bound) => bound.find(isDenial) ?? [frame])
   }
 
   end(): FrameVerdict {

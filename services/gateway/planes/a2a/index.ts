@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, whenReady } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -109,10 +109,9 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     if (request === null) return deny('internal', 'the request was not read')
     if (agent === null) return deny('unknown_agent', `${call.server} is not exposed`)
     if (call.operation === 'a2a.card') return this.#card(call, agent)
-    const noting = this.#agents.owners.note(call)
-    const forwarded = () => this.#forwarded({ call, request, agent, sent: head === 'sent' })
-    if (noting instanceof Promise) return noting.then((denial) => denial ?? forwarded())
-    return noting ?? forwarded()
+    const forwarded = (denial: Denial | null) =>
+      denial ?? this.#forwarded({ call, request, agent, sent: head === 'sent' })
+    return whenReady(this.#agents.owners.note(call), forwarded)
   }
 
   #forwarded(context: Omit<A2aForward, 'transaction'>): Denial | Promise<Reply | Denial> {

@@ -1,4 +1,4 @@
-import type { Clock, PoolObservers } from '@plat/core'
+import { type Clock, type PoolObservers, whenReady } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
@@ -155,14 +155,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     note.progress = server === null ? 'upstream' : 'builtin'
     if (server !== null) return answerBuiltin({ server, call, request, sent })
     const credential = this.credentials.of(upstream, call.facts.identity)
-    if (credential instanceof Promise) {
-      return credential.then((fetched) => this.#forward(fetched, { call, request, upstream, sent }))
-    }
-    return this.#forward(credential, { call, request, upstream, sent })
-  }
-
-  #forward(credential: Credential | Denial, context: McpForward): Denial | Promise<Reply | Denial> {
-    return isDenial(credential) ? credential : new Forwarding(this, context, credential).run()
+    return whenReady(credential, forwarded, this, { call, request, upstream, sent })
   }
 
   async listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial> {
@@ -237,6 +230,14 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
   remember(arrival: RequestContext, request: McpRequest, caller: Identity): void {
     arrival.wire.note = new CallNote(request, caller)
   }
+}
+
+function forwarded(
+  credential: Credential | Denial,
+  plane: Forwarder,
+  context: McpForward,
+): Denial | Promise<Reply | Denial> {
+  return isDenial(credential) ? credential : new Forwarding(plane, context, credential).run()
 }
 
 /** Returns true when a sealed value was issued for another server than the one to which the name resolves now. */

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, whenReady } from '@plat/core'
 import type { Limits } from '@plat/state'
 import {
   type Call,
@@ -121,9 +121,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
     const context = this.#contextFor({ call, endpoint, sent, spare: false }, call.facts.target.tool)
     if (isDenial(context)) return context
-    const limited = this.rates.take(endpoint, call.id)
-    if (limited instanceof Promise) return limited.then((denial) => denial ?? new Forwarding(this, context).run())
-    return limited ?? new Forwarding(this, context).run()
+    return whenReady(this.rates.take(endpoint, call.id), forwarded, this, context)
   }
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
@@ -169,4 +167,12 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   encode(frame: Frame): Uint8Array {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }
+}
+
+function forwarded(
+  limited: Denial | null,
+  plane: Forwarder,
+  context: EndpointForward,
+): Denial | Promise<Reply | Denial> {
+  return limited ?? new Forwarding(plane, context).run()
 }

@@ -1,3 +1,4 @@
+import { whenAllReady, whenReady } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -69,8 +70,7 @@ export class CalleeTaints {
       for (const id of tasks) notes.push(bindings.sends(identity, target.server, 'task', id))
       for (const id of contexts) notes.push(bindings.sends(identity, target.server, 'context', id))
     }
-    if (!notes.some((one) => one instanceof Promise)) return notes.find(isDenial) ?? null
-    return Promise.all(notes).then((all) => all.find(isDenial) ?? null)
+    return whenAllReady(notes, (all) => all.find(isDenial) ?? null)
   }
 
   /** Names of the caller's sessions for which the agent may work in this call; null if they are unknown. */
@@ -147,13 +147,12 @@ class CalleeMark implements RunningReview, Marking {
     const brought = this.#callees.broughtBy(this.#call)
     if (brought.length === 0) return [frame]
     const before = new Set(this.#labels.labelsOf(identity))
-    const adding = this.#labels.add(identity, brought)
     const passed = (denial: Denial | null) => {
       if (denial !== null) return denial
       for (const label of brought) if (!before.has(label)) this.#added.add(label)
       return [frame]
     }
-    return adding instanceof Promise ? adding.then(passed) : passed(adding)
+    return whenReady(this.#labels.add(identity, brought), passed)
   }
 }
 

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { whenReady } from '@plat/core'
 import { createJwtVerifier, isFault, issuerKeys, type TokenFault, type VerificationResult } from '@plat/tokens'
 import { decodePerson, type PersonClaims } from './claims.ts'
 import { ACCESS_TOKEN_TYPES, type IssuerOptions } from './issuer.ts'
@@ -59,10 +60,7 @@ export async function openPeople(
   const person = (claims: VerificationResult<PersonClaims>): Person | TokenFault =>
     isFault(claims) ? claims : { user: claims.user, groups: claims.groups, known: knownOf(claims) }
   return {
-    identify(token) {
-      const verified = verifier.verify(token)
-      return verified instanceof Promise ? verified.then(person) : person(verified)
-    },
+    identify: (token) => whenReady(verifier.verify(token), person),
     close: () => keys.close(),
   }
 }

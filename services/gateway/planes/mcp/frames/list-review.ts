@@ -1,4 +1,4 @@
-import { findSpan, isObject, parseLossless } from '@plat/core'
+import { findSpan, isObject, parseLossless, whenReady } from '@plat/core'
 import {
   type Call,
   deny,
@@ -39,7 +39,7 @@ export function createListReview(judge: JudgeTools): Review<'identity' | 'target
       call,
       names.map((name) => name ?? ''),
     )
-    return visible instanceof Promise ? visible.then(hidden) : hidden(visible)
+    return whenReady(visible, hidden)
   })
 }
 
@@ -85,8 +85,7 @@ class ListFilter implements RunningReview {
   }
 
   #filtered(frame: McpFrame, json: Uint8Array, tools: readonly unknown[]): FrameVerdict {
-    const visible = this.#judge(this.#call, tools, json)
-    return visible instanceof Promise ? visible.then((all) => only(all, frame, json)) : only(visible, frame, json)
+    return whenReady(this.#judge(this.#call, tools, json), only, frame, json)
   }
 }
 
