@@ -1,5 +1,5 @@
 export { type CelRule, type CelVariables, compileExpression, EXPRESSION_MAX_CHARS, type Expression } from './cel.ts'
-export { checkStructure, type FieldProblem } from './check.ts'
+export { checkStructure, type FieldProblem, type Node } from './check.ts'
 export { problemLine } from './decode.ts'
 export {
   type AgentSpec,

@@ -1,6 +1,7 @@
 export { type AppendHandle, type Files, filesOver, isMissing, readAll, systemFiles } from './file/files.ts'
 export { OwnedFile, type SystemCalls } from './file/owned-file.ts'
 export { type FileJournalOptions, JournalError, openFileJournal } from './file-journal.ts'
+export { followJournal } from './follow-journal.ts'
 export {
   type Committed,
   FIRST_RECOVERY_MS,

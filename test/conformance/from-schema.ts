@@ -1,26 +1,5 @@
+import type { Node } from '@plat/resources'
 import fc from 'fast-check'
-
-/** The members of a JSON schema that objects of resources use. */
-interface Node {
-  readonly type?: string
-  readonly enum?: readonly unknown[]
-  readonly const?: unknown
-  readonly pattern?: string
-  readonly format?: string
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly minItems?: number
-  readonly maxItems?: number
-  readonly minProperties?: number
-  readonly maxProperties?: number
-  readonly items?: Node
-  readonly properties?: Readonly<Record<string, Node>>
-  readonly required?: readonly string[]
-  readonly additionalProperties?: boolean | Node
-  readonly 'x-kubernetes-int-or-string'?: boolean
-}
 
 /** Entries of generated lists and maps at most. */
 const FEW = 3

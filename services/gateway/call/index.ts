@@ -20,6 +20,7 @@ export type {
   WireRequest,
 } from './call.ts'
 export { type Credential, type MtlsAuth, NO_CREDENTIAL, type OAuthGrant, type UpstreamAuth } from './credential.ts'
+export type { DemandOf, ModelDemand, PricedModel } from './demand.ts'
 export { type Denial, deny, isDenial, kindOf, statusOf } from './denial.ts'
 export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
 export {

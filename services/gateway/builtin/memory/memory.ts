@@ -1,5 +1,5 @@
 import type { SharedPool } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { followJournal, type Journal, type JournalEntry } from '@plat/state'
 import { journalKey, type MemoryEvent, readJournalKey, type Written } from './events.ts'
 import { type Owner, ownerKey } from './owner.ts'
 
@@ -57,15 +57,12 @@ export class Memory {
   /** Reads the journal first. Rejects if it cannot be read. */
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options)
-    for await (const entry of options.journal.read(0)) memory.#follow(entry)
-    options.journal
-      .follow(
-        memory.#lastSeq,
-        (entry) => memory.#follow(entry),
-        memory.#stop.signal,
-        (entries) => memory.#replace(entries),
-      )
-      .catch(options.onFault)
+    await followJournal(options.journal, {
+      apply: (entry) => memory.#follow(entry),
+      replace: (entries) => memory.#replace(entries),
+      signal: memory.#stop.signal,
+      onFault: options.onFault,
+    })
     return memory
   }
 

@@ -1,6 +1,5 @@
-import type { Call, Usage } from '../../call/index.ts'
+import type { Call, DemandOf, Usage } from '../../call/index.ts'
 import { type Review, review } from '../../pipeline/stage.ts'
-import type { DemandOf } from './demand.ts'
 import { costOf } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 

@@ -1,8 +1,7 @@
 import { rfc3339 } from '@plat/core'
 import type { Short } from '@plat/state'
-import { type Denial, deny } from '../../call/index.ts'
+import { type Denial, deny, type ModelDemand } from '../../call/index.ts'
 import type { Budget } from './caps/budget.ts'
-import type { ModelDemand } from './demand.ts'
 
 /** Denial for a used-up budget, with the amount left and the start of the next window. `now`: milliseconds since the epoch. */
 export function budgetUsedUp(

@@ -2,9 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Hold, type HoldItem, LocalLimits, windowOf } from '@plat/state'
-import { type Body, type Denial, type Facts, isDenial, type Outcome, Snapshots } from '../../call/index.ts'
+import {
+  type Body,
+  type Denial,
+  type Facts,
+  isDenial,
+  type ModelDemand,
+  type Outcome,
+  Snapshots,
+} from '../../call/index.ts'
 import type { Selecting } from './caps/table.ts'
-import type { ModelDemand } from './demand.ts'
 import { decodePricing } from './pricing/decode.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 import { createReserveStage } from './stage.ts'

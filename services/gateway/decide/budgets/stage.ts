@@ -1,10 +1,19 @@
 import type { Clock } from '@plat/core'
 import { type Hold, type HoldItem, isShort, type Limits, type Short, type WindowCalendar, windowOf } from '@plat/state'
-import { agentOf, type Body, type Call, type Denial, isDenial, type Outcome, type Snapshot } from '../../call/index.ts'
+import {
+  agentOf,
+  type Body,
+  type Call,
+  type DemandOf,
+  type Denial,
+  isDenial,
+  type ModelDemand,
+  type Outcome,
+  type Snapshot,
+} from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
-import type { DemandOf, ModelDemand } from './demand.ts'
 import { dearestFirst } from './pricing/dearest.ts'
 import { costAtMost, type ModelPrice, outputThatFits } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'

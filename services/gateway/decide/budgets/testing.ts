@@ -1,11 +1,10 @@
 import type { TestClock } from '@plat/core'
 import { WindowCalendar } from '@plat/state'
-import type { Body, Call, Facts, Identity, Outcome, Snapshot, Target } from '../../call/index.ts'
+import type { Body, Call, Facts, Identity, ModelDemand, Outcome, Snapshot, Target } from '../../call/index.ts'
 import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { everySession } from './caps/budget.ts'
 import { BudgetTable, type Selecting } from './caps/table.ts'
-import type { ModelDemand } from './demand.ts'
 
 /** A call by `default/assistant` in session `s`, with the facts that the stage reads. */
 export function callOf(

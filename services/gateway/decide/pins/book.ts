@@ -1,5 +1,5 @@
 import { type Clock, LruCache } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { followJournal, type Journal, type JournalEntry } from '@plat/state'
 import { NO_DIGEST, type Offered } from './definition.ts'
 import type { PinEvent } from './events.ts'
 import type { PinRules, Standing } from './rules.ts'
@@ -81,20 +81,13 @@ export class PinBook {
   /** Reads the journal, then serves. Rejects if it cannot be read: forgotten pins would be learned again. */
   static async open(options: PinBookOptions): Promise<PinBook> {
     const book = new PinBook(options)
-    let last = 0
-    for await (const { seq, key, event } of options.journal.read(0)) {
-      book.#apply(key, event)
-      last = seq
-    }
     // Events of this replica change nothing when they return. If two replicas learn at once, all use the later event.
-    options.journal
-      .follow(
-        last,
-        ({ key, event }) => book.#apply(key, event),
-        book.#stop.signal,
-        (entries) => book.#replace(entries),
-      )
-      .catch(options.onFault)
+    await followJournal(options.journal, {
+      apply: ({ key, event }) => book.#apply(key, event),
+      replace: (entries) => book.#replace(entries),
+      signal: book.#stop.signal,
+      onFault: options.onFault,
+    })
     return book
   }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { followJournal, type Journal, type JournalEntry } from '@plat/state'
 import { type Denial, deny, type Identity, type SessionRef, type TaintView } from '../../call/index.ts'
 import { ByCaller, type ByCallerOptions } from './by-caller.ts'
 import { type AgentKey, CalleeLabels, type SessionKey } from './callees.ts'
@@ -68,15 +68,12 @@ export class Taints {
   /** Reads the journal, then serves. Rejects if it cannot be read: a lost label would allow denied calls. */
   static async open(options: TaintsOptions): Promise<Taints> {
     const taints = new Taints(options)
-    for await (const entry of options.journal.read(0)) taints.#follow(entry)
-    options.journal
-      .follow(
-        taints.#lastSeq,
-        (entry) => taints.#follow(entry),
-        taints.#stop.signal,
-        (entries) => taints.#replace(entries),
-      )
-      .catch(options.onFault)
+    await followJournal(options.journal, {
+      apply: (entry) => taints.#follow(entry),
+      replace: (entries) => taints.#replace(entries),
+      signal: taints.#stop.signal,
+      onFault: options.onFault,
+    })
     taints.#isOpen = true
     taints.#sweep()
     taints.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => taints.#sweep())

@@ -1,5 +1,5 @@
 import { type PoolObserver, rfc3339, type SharedPool, watchedPool } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { followJournal, type Journal, type JournalEntry } from '@plat/state'
 import { AdminError } from '../../admin/index.ts'
 import type { Claim, UsageEvent } from './events.ts'
 import { digestOf, LONGEST_MS, OLDEST_MS, type Report } from './report.ts'
@@ -33,14 +33,14 @@ export class UsageBook {
 
   /** Reads the journal, then follows writes of this and other gateways. Rejects if it cannot be read. */
   async open(signal: AbortSignal, onFault: (error: unknown) => void): Promise<void> {
-    for await (const entry of this.#journal.read(0)) this.#apply(entry)
+    const apply = (entry: JournalEntry<UsageEvent>) => this.#apply(entry)
     const replace = (entries: readonly JournalEntry<UsageEvent>[]) => {
       for (const session of [...this.#accounts.keys()]) this.#forget(session)
       this.#lastSeq = 0
       this.#events = 0
       for (const entry of entries) this.#apply(entry)
     }
-    this.#journal.follow(this.#lastSeq, (entry) => this.#apply(entry), signal, replace).catch(onFault)
+    await followJournal(this.#journal, { apply, replace, signal, onFault })
   }
 
   /** Returns the claim of this report, or null if it is new. Throws `conflict` if another report has the id or overlaps. */

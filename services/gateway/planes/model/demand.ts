@@ -1,35 +1,7 @@
-import { type Body, type Call, type Snapshot, searchesByItself } from '../../call/index.ts'
+import { type Call, type ModelDemand, type PricedModel, type Snapshot, searchesByItself } from '../../call/index.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
 import { answeredBy } from './upstream/failover.ts'
-
-/** Name of a model in prices. */
-export interface PricedModel {
-  /** `<provider>/<model>`, with the provider's name of the model. */
-  readonly key: string
-  /** `ModelEndpoint.priceScopes`. */
-  readonly scopes: readonly string[]
-}
-
-/** Upper bounds of a model call, from which the amount of its hold is computed. */
-export interface ModelDemand {
-  /** The model of the endpoint that responded; before the response, of the first endpoint. */
-  readonly priced: PricedModel
-  /** The models of the other endpoints. */
-  readonly otherPriced: readonly PricedModel[]
-  readonly inputTokens: number
-  readonly bounded: boolean
-  /** Options of the request that change its price: `service_tier=priority`. */
-  readonly options: readonly string[]
-  readonly choices: number
-  readonly maxTokens: number | null
-  /** `maxTokensPerRequest` of the route; null: none. */
-  readonly routeMaxTokens: number | null
-  /** Tokens that a session may use on this route in a minute; null: unlimited. */
-  readonly tokensPerMinute: number | null
-  /** Returns the body with another limit of output tokens. */
-  clamp(maxTokens: number): Body
-}
 
 /** Configuration of a route. */
 export interface DemandRoute {

@@ -7,6 +7,7 @@ import {
   type Frame,
   isDenial,
   type Parsed,
+  type PricedModel,
   type Reply,
   type RequestContext,
   type Snapshot,
@@ -16,7 +17,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
 import { pendingStream, refusal, terminalError } from './answer.ts'
-import { type PricedModel, pricedOf } from './demand.ts'
+import { pricedOf } from './demand.ts'
 import { dialectOfPath } from './dialects/all.ts'
 import { TemplateCache } from './events/templates.ts'
 import type { SkipReason } from './methods.ts'

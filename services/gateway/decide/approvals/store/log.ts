@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { followJournal, type Journal, type JournalEntry } from '@plat/state'
 import { Book, type Entry } from './book.ts'
 import type { Approval, ApprovalEvent, Question } from './events.ts'
 
@@ -55,19 +55,17 @@ export class ApprovalLog {
   /** Reads the journal, then follows it. */
   static async open(options: ApprovalLogOptions): Promise<ApprovalLog> {
     const log = new ApprovalLog(options)
-    for await (const entry of options.journal.read(0)) {
-      log.#follow(entry)
-      const approval = log.get(entry.key)
-      if (approval !== null) options.onReplay?.(entry.event, approval, entry.at)
-    }
-    options.journal
-      .follow(
-        log.#lastSeq,
-        (entry) => log.#follow(entry),
-        log.#stop.signal,
-        (entries) => log.#replace(entries),
-      )
-      .catch(options.onFault)
+    await followJournal(options.journal, {
+      replay(entry) {
+        log.#follow(entry)
+        const approval = log.get(entry.key)
+        if (approval !== null) options.onReplay?.(entry.event, approval, entry.at)
+      },
+      apply: (entry) => log.#follow(entry),
+      replace: (entries) => log.#replace(entries),
+      signal: log.#stop.signal,
+      onFault: options.onFault,
+    })
     return log
   }
 

@@ -1,5 +1,4 @@
-import type { Call } from '../../../call/index.ts'
-import type { DemandOf, ModelDemand, PricedModel } from '../demand.ts'
+import type { Call, DemandOf, ModelDemand, PricedModel } from '../../../call/index.ts'
 import { costAtMost, type ModelPrice } from './price.ts'
 import { pricingSlot } from './pricing.ts'
 import type { PriceTable } from './table.ts'

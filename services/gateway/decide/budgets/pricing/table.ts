@@ -1,5 +1,5 @@
 import { GlobTable } from '@plat/core'
-import type { PricedModel } from '../demand.ts'
+import type { PricedModel } from '../../../call/index.ts'
 import { type ModelPrice, withOptions } from './price.ts'
 import type { SandboxPrice } from './sandbox.ts'
 

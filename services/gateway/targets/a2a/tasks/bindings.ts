@@ -1,5 +1,5 @@
 import type { Clock, SharedPool } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import { followJournal, type Journal, type JournalEntry } from '@plat/state'
 import { agentOf, type Denial, deny, type Identity } from '../../../call/index.ts'
 import type { BindingEvent, Owner } from './events.ts'
 
@@ -97,15 +97,12 @@ export class Bindings {
   /** Reads the journal first. Rejects if it cannot be read. */
   static async open(options: BindingsOptions): Promise<Bindings> {
     const bindings = new Bindings(options)
-    for await (const entry of options.journal.read(0)) bindings.#follow(entry)
-    options.journal
-      .follow(
-        bindings.#lastSeq,
-        (entry) => bindings.#follow(entry),
-        bindings.#stop.signal,
-        (entries) => bindings.#replace(entries),
-      )
-      .catch(options.onFault)
+    await followJournal(options.journal, {
+      apply: (entry) => bindings.#follow(entry),
+      replace: (entries) => bindings.#replace(entries),
+      signal: bindings.#stop.signal,
+      onFault: options.onFault,
+    })
     bindings.#compacting = false
     bindings.#sweep()
     bindings.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => bindings.#sweep())

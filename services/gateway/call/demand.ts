@@ -1,4 +1,4 @@
-import type { Body, Call } from '../../call/index.ts'
+import type { Body, Call } from './call.ts'
 
 /** A model at one endpoint, as the pricing table names it. */
 export interface PricedModel {
@@ -31,5 +31,5 @@ export interface ModelDemand {
   clamp(maxTokens: number): Body
 }
 
-/** Returns null for calls that do not generate tokens. Implemented by the model plane and its routes. */
+/** Returns null for calls that do not generate tokens. Implemented by the model plane. */
 export type DemandOf = (call: Call<'target'>) => ModelDemand | null
