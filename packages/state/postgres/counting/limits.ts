@@ -41,7 +41,7 @@ export class SharedLimits implements Limits {
       id: storedText(id),
       ref,
       ttl: Math.ceil(expiresAt - this.now()),
-      holds: JSON.stringify(items.map(({ key, window, amount }) => [storedText(key), window, amount])),
+      taken: JSON.stringify(items.map(({ key, window, amount }) => [storedText(key), window, amount])),
       items: items.map((item) => storedItem(item, zone)),
     } as const
     let result: CountResult

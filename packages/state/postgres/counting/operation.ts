@@ -17,7 +17,7 @@ export type Operation =
       readonly ref: string
       /** Milliseconds from now until the hold of a lost gateway counts as spent. */
       readonly ttl: number
-      readonly holds: string
+      readonly taken: string
       readonly items: readonly StoredItem[]
     }
   | {

@@ -1,5 +1,5 @@
-import { watchFile } from '@plat/config'
-import { type Clock, reasonOf } from '@plat/core'
+import { followFile, missingFile } from '@plat/config'
+import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { decodeRendered, MEMORY_DEFAULTS, type MemoryFile, memoryFileSchema } from '@plat/resources/rendered'
 import type { Slot, Snapshots } from '../../call/index.ts'
@@ -78,16 +78,15 @@ export function watchStores({ config, snapshots, clock, log }: StoresWatchOption
   const path = config.memoryFile
   const refuse = (problems: readonly string[]) =>
     log.error({ path, problems }, 'memoryFile is refused: the stores loaded before stay in use')
-  return watchFile({
+  return followFile({
     path,
-    everyMs: config.policyReloadSeconds * 1000,
+    everySeconds: config.policyReloadSeconds,
     clock,
-    onBytes(bytes) {
-      const decoded = bytes === null ? { problems: ['no such file'] } : decodeStores(bytes)
-      if ('problems' in decoded) return refuse(decoded.problems)
-      snapshots.publish(storesSlot, decoded.stores)
+    decode: (bytes) => (bytes === null ? missingFile : decodeStores(bytes)),
+    publish({ stores }) {
+      snapshots.publish(storesSlot, stores)
       log.info({ path }, 'memory stores loaded')
     },
-    onError: (error) => refuse([reasonOf(error)]),
+    refuse,
   })
 }

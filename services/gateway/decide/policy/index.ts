@@ -1,4 +1,4 @@
-import { watchFile } from '@plat/config'
+import { followFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { cedarInstalled, loadCedar } from '@plat/resources/cedar'
@@ -60,7 +60,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
   const { config, snapshots, clock, log, rego = null, cedar = loadCedar } = options
   const metrics = createPolicyMetrics(options.metrics)
   const path = config.policyFile
-  const failed = (problems: readonly string[]) => {
+  const refuse = (problems: readonly string[]) => {
     metrics.reloaded('error')
     const inForce = snapshots.current.get(policySlot)
     const meanwhile = inForce === noPolicies ? 'everything is denied' : 'the policies read before stay in force'
@@ -75,16 +75,13 @@ export function createPolicies(options: PoliciesOptions): Policies {
     metrics.reloaded('ok')
     log.info({ path, policies: set.count, generation: set.generation, revision: set.revision }, 'policies loaded')
   }
-  const watch = watchFile({
+  const watch = followFile({
     path,
-    everyMs: config.policyReloadSeconds * 1000,
+    everySeconds: config.policyReloadSeconds,
     clock,
-    async onBytes(bytes) {
-      const read = await readPolicies(bytes, cedar)
-      if ('problems' in read) failed(read.problems)
-      else publish(read)
-    },
-    onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+    decode: (bytes) => readPolicies(bytes, cedar),
+    publish,
+    refuse,
   })
   metrics.loaded(noPolicies.count, noPolicies.generation)
   metrics.cedar(cedarInstalled(), 0)

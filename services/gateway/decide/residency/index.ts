@@ -1,4 +1,4 @@
-import { watchFile } from '@plat/config'
+import { followFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
@@ -60,25 +60,24 @@ const unbound: ResidencyFeature = {
 function boundTo({ config, snapshots, clock, log, metrics }: ResidencyOptions): ResidencyFeature {
   const path = config.sovereigntyPolicyFile
   const publish = (rules: Rules) => snapshots.publish(residencySlot, rules)
-  const failed = (problems: readonly string[]) => {
+  const refuse = (problems: readonly string[]) => {
     const closed = snapshots.current.get(residencySlot) === closedRules
     const meanwhile = closed ? 'nothing may be reached' : 'the previous rules remain in force'
     log.error({ path, problems }, `sovereigntyPolicyFile is refused: ${meanwhile}`)
   }
-  const watch = watchFile({
+  const watch = followFile({
     path,
-    everyMs: config.policyReloadSeconds * 1000,
+    everySeconds: config.policyReloadSeconds,
     clock,
-    onBytes(bytes) {
-      const read = readRules(bytes)
-      if ('problems' in read) return failed(read.problems)
-      publish(read.rules)
-      const { auditRetentionDays: days } = read.rules
+    decode: readRules,
+    publish({ rules }) {
+      publish(rules)
+      const { auditRetentionDays: days } = rules
       const isBelow = days !== null && days < LEAST_RETENTION_DAYS
       metrics.gauge('plat_gateway_audit_retention_below_ai_act').set({}, Number(isBelow))
       log.info({ path }, 'sovereignty rules loaded')
     },
-    onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+    refuse,
   })
   publish(closedRules)
   return {

@@ -1,4 +1,4 @@
-import { watchFile } from '@plat/config'
+import { followFile, missingFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Call, Outcome, Slot, Snapshots } from '../../call/index.ts'
@@ -76,21 +76,20 @@ const energySlot: Slot<typeof noFactors> = { name: 'energy', initial: noFactors 
 /** An invalid file leaves the previous table in force. */
 function watchTable({ config, snapshots, clock, log }: EnergyOptions) {
   const path = config.energy.file
-  const failed = (problems: readonly string[]) => {
+  const refuse = (problems: readonly string[]) => {
     const inForce = snapshots.current.get(energySlot)
     const meanwhile = inForce === noFactors ? 'nothing is estimated' : 'the factors read before stay in force'
     log.error({ path, problems, table: inForce.id }, `energy.file is refused: ${meanwhile}`)
   }
-  return watchFile({
+  return followFile({
     path,
-    everyMs: config.policyReloadSeconds * 1000,
+    everySeconds: config.policyReloadSeconds,
     clock,
-    onBytes(bytes) {
-      const decoded = bytes === null ? { problems: ['no such file'] } : decodeEnergy(bytes)
-      if ('problems' in decoded) return failed(decoded.problems)
-      snapshots.publish(energySlot, decoded.table)
-      log.info({ path, table: decoded.table.id }, 'energy factors loaded')
+    decode: (bytes) => (bytes === null ? missingFile : decodeEnergy(bytes)),
+    publish({ table }) {
+      snapshots.publish(energySlot, table)
+      log.info({ path, table: table.id }, 'energy factors loaded')
     },
-    onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+    refuse,
   })
 }

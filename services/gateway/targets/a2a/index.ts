@@ -1,4 +1,4 @@
-import { watchFile } from '@plat/config'
+import { followFile } from '@plat/config'
 import { type Clock, type PoolObservers, reasonOf, watchedPool, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
@@ -124,20 +124,19 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
 
 function followRoutes({ config, snapshots, clock, log, metrics }: AgentsOptions) {
   const path = config.a2a.routesFile
-  const failed = (problems: readonly string[]) =>
+  const refuse = (problems: readonly string[]) =>
     log.error({ path, problems }, 'a2a.routesFile is refused: the agents loaded before stay in use')
-  return watchFile({
+  return followFile({
     path,
-    everyMs: config.policyReloadSeconds * 1000,
+    everySeconds: config.policyReloadSeconds,
     clock,
-    onBytes(bytes) {
-      const decoded = bytes === null ? null : decodeAgents(bytes)
-      if (decoded !== null && !decoded.ok) return failed(decoded.problems)
-      const agents = buildAgents(decoded?.file ?? null)
+    decode: (bytes) => (bytes === null ? { file: null } : decodeAgents(bytes)),
+    publish({ file }) {
+      const agents = buildAgents(file)
       snapshots.publish(agentsSlot, agents)
       metrics.gauge('plat_gateway_a2a_routes').set({}, agents.size)
       log.info({ path, agents: agents.size }, 'agents loaded')
     },
-    onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+    refuse,
   })
 }

@@ -1,4 +1,4 @@
-import { watchFile } from '@plat/config'
+import { followFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
@@ -94,16 +94,21 @@ export function createModels(options: ModelsOptions): Models {
     circuits.keep(new Set(routes.endpoints.map(({ key }) => key)))
     metrics.routes(routes.size)
   }
-  const failed = (problems: readonly string[]) =>
+  const refuse = (problems: readonly string[]) =>
     log.error({ path, problems }, 'modelsFile is refused: the routes loaded before stay in use')
-  const onBytes = async (bytes: Uint8Array | null) => {
-    const decoded = bytes === null ? null : decodeModels(bytes)
-    if (decoded !== null && !decoded.ok) return failed(decoded.problems)
-    await publish(buildRoutes(decoded?.file ?? null, config.models, clouds))
-    log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
-  }
-  const onError = (error: unknown) => failed([error instanceof Error ? error.message : 'cannot be read'])
-  const watch = path === '' ? null : watchFile({ path, everyMs, clock, onBytes, onError })
+  const follow = () =>
+    followFile({
+      path,
+      everySeconds: config.policyReloadSeconds,
+      clock,
+      decode: (bytes) => (bytes === null ? { file: null } : decodeModels(bytes)),
+      async publish({ file }) {
+        await publish(buildRoutes(file, config.models, clouds))
+        log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
+      },
+      refuse,
+    })
+  const watch = path === '' ? null : follow()
   const endpoints = () => reachable(snapshots.current, options)
   const probing = { credentials, circuits, endpoints, everyMs: config.modelRouting.probeIntervalSeconds * 1000 }
   const stopProbing = startProbes({ ...options, ...probing })

@@ -1,4 +1,4 @@
-import { watchFile } from '@plat/config'
+import { followFile, missingFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { BuiltinServer, Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
@@ -51,26 +51,24 @@ export function createServers(options: ServersOptions): Servers {
     snapshots.publish(registrySlot, registry)
     metrics.gauge('plat_gateway_upstreams_configured').set({}, registry.size)
   }
-  const failed = (problems: readonly string[]) =>
+  const refuse = (problems: readonly string[]) =>
     log.error({ path, problems }, 'upstreamsFile is refused: the servers loaded before stay in use')
   const watch =
     path === ''
       ? null
-      : watchFile({
+      : followFile({
           path,
-          everyMs: config.policyReloadSeconds * 1000,
+          everySeconds: config.policyReloadSeconds,
           clock,
-          async onBytes(bytes) {
-            const decoded =
-              bytes === null ? ({ ok: false, problems: ['no such file'] } as const) : decodeUpstreams(bytes)
-            if (!decoded.ok) return failed(decoded.problems)
-            const registry = buildRegistry(decoded.file, config.upstreams, builtins)
+          decode: (bytes) => (bytes === null ? missingFile : decodeUpstreams(bytes)),
+          async publish({ file }) {
+            const registry = buildRegistry(file, config.upstreams, builtins)
             // Credentials first: a server is served only once its credential was read.
             await credentials.follow(registry.auths)
             publish(registry)
-            log.info({ path, servers: Object.keys(decoded.file.servers).length }, 'servers loaded')
+            log.info({ path, servers: Object.keys(file.servers).length }, 'servers loaded')
           },
-          onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+          refuse,
         })
   publish(buildRegistry(null, config.upstreams, builtins))
   return {

@@ -1,5 +1,5 @@
-import { watchFile } from '@plat/config'
-import { type Clock, quantityToMicros, reasonOf } from '@plat/core'
+import { followFile, missingFile } from '@plat/config'
+import { type Clock, quantityToMicros } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Slot, Snapshot, Snapshots } from '../../../call/index.ts'
 import { DEFAULT_CURRENCY } from '../currency.ts'
@@ -56,17 +56,19 @@ export function watchBudgets({ config, snapshots, clock, log }: BudgetsWatchOpti
     snapshots.publish(budgetsSlot, new BudgetTable(currency, [...ofSessions, ...entries]))
     log.info({ path, budgets: entries.length, currency }, 'budgets loaded')
   }
-  const watch = watchFile({
+  const watch = followFile({
     path,
-    everyMs: config.policyReloadSeconds * 1000,
+    everySeconds: config.policyReloadSeconds,
     clock,
-    onBytes(bytes) {
-      const decoded = bytes === null ? { problems: ['no such file'] } : decodeBudgets(bytes)
-      read = 'problems' in decoded ? null : decoded
-      if ('problems' in decoded) refuse(decoded.problems)
-      else publish()
+    decode(bytes) {
+      read = null
+      return bytes === null ? missingFile : decodeBudgets(bytes)
     },
-    onError: (error) => refuse([reasonOf(error)]),
+    publish(decoded) {
+      read = decoded
+      publish()
+    },
+    refuse,
   })
   let prices = snapshots.current.get(pricingSlot)
   const unlisten = snapshots.onChange((snapshot) => {

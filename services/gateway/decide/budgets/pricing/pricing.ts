@@ -1,4 +1,4 @@
-import { watchFile } from '@plat/config'
+import { followFile, missingFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Slot, Snapshots } from '../../../call/index.ts'
@@ -28,25 +28,24 @@ export function watchPricing({ config, snapshots, clock, log }: PricingOptions):
 } {
   const path = config.pricingFile
   if (path === '') return { check: async () => {}, stop: () => {} }
-  const failed = (problems: readonly string[]) => {
+  const refuse = (problems: readonly string[]) => {
     const inForce = snapshots.current.get(pricingSlot)
     const meanwhile = inForce === noPrices ? 'nothing has a price' : 'the previous prices remain in force'
     log.error({ path, problems, priceId: inForce.id }, `pricingFile is refused: ${meanwhile}`)
   }
-  return watchFile({
+  return followFile({
     path,
-    everyMs: config.policyReloadSeconds * 1000,
+    everySeconds: config.policyReloadSeconds,
     clock,
-    onBytes(bytes) {
-      const decoded = bytes === null ? { problems: ['no such file'] } : decodePricing(bytes)
-      if ('problems' in decoded) return failed(decoded.problems)
-      const { currency } = decoded.table
+    decode: (bytes) => (bytes === null ? missingFile : decodePricing(bytes)),
+    publish({ table }) {
+      const { currency, id: priceId } = table
       if (config.budgetCurrency !== '' && currency !== config.budgetCurrency) {
-        return failed([`currency: ${currency}, but budgetCurrency is ${config.budgetCurrency}; nothing is converted`])
+        return refuse([`currency: ${currency}, but budgetCurrency is ${config.budgetCurrency}; nothing is converted`])
       }
-      snapshots.publish(pricingSlot, decoded.table)
-      log.info({ path, priceId: decoded.table.id, currency: decoded.table.currency }, 'prices loaded')
+      snapshots.publish(pricingSlot, table)
+      log.info({ path, priceId, currency }, 'prices loaded')
     },
-    onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+    refuse,
   })
 }
