@@ -40,8 +40,8 @@ export class Names {
     if (meant !== null) return didYouMean(meant)
     if (this.#known.size === 0) return 'there is none: declare it, or remove this entry'
     const names = [...this.#known].toSorted()
-    const shown = names.slice(0, SHOWN_MAX).join(', ')
-    return `declare it, or name one of ${shown}${names.length > SHOWN_MAX ? ', …' : ''}`
+    const listed = names.slice(0, SHOWN_MAX).join(', ')
+    return `declare it, or name one of ${listed}${names.length > SHOWN_MAX ? ', …' : ''}`
   }
 }
 
