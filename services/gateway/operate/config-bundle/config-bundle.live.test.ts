@@ -165,7 +165,7 @@ test('a gateway fetches bundles, sends conditional requests, and recovers when i
   await writeFile(caFile, server.authority)
   const pull = { url: server.url, tokenFile, caFile, maxBackoffSeconds: 2 }
   const { bundle, allows, metric, gateway } = await serve(t, { pull })
-  await until(() => gateway.complaints().some((line) => line.includes('the server answered 503')), 'the first failure')
+  await until(() => gateway.complaints().some((line) => line.includes('the server responded 503')), 'the first failure')
   assert.equal(server.requests[0]?.authorization, 'Bearer first')
   await writeFile(tokenFile, 'second\n')
   const serving = (tag: string, bytes: Buffer) =>
