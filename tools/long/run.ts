@@ -37,6 +37,7 @@ const STEPS: readonly Step[] = [
   longer('approvals', THREE_GATEWAYS, { PLAT_TEST_APPROVAL_ROUNDS: '50' }, 'identical held calls'),
   longer('counting', THREE_GATEWAYS, { PLAT_TEST_COUNTING_SECONDS: '120' }, 'no cap is passed'),
   longer('restored', CONTINUITY, { PLAT_TEST_RESTORES: '15' }, 'older copy'),
+  longer('changed-bytes', 'packages/ledger/verify.test.ts', { PLAT_TEST_CHANGED_EVERY: '1' }, 'every changed byte'),
   longer('scale', 'services/operator/scale.live.test.ts', { PLAT_TEST_SCALE_AGENTS: '32000' }),
   { name: 'hostile', runner: 'test/hostile/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
