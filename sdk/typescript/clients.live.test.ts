@@ -56,18 +56,18 @@ async function old(session: Session, server = 'fixture'): Promise<Connected> {
   await Reflect.apply(client.connect, client, [new OldTransport(url, options)])
   return {
     listTools: () => client.listTools(),
-    callTool: async (call) => ({ content: (await client.callTool(call)).content }),
+    callTool: async (call) => {
+      const { content, isError, _meta } = await client.callTool(call)
+      return { content, isError, _meta }
+    },
     close: () => client.close(),
   }
 }
 
-/** The refusal that a client's error stands for. */
+/** The refusal in a client's result or error. */
 async function refusalOf(call: Promise<unknown>): Promise<DeniedError> {
-  const error: unknown = await call.then(
-    () => assert.fail('it was let through'),
-    (thrown: unknown) => thrown,
-  )
-  return deniedBy(error) ?? assert.fail(`no denial: ${String(error)}`)
+  const value: unknown = await call.catch((error: unknown) => error)
+  return deniedBy(value) ?? assert.fail(`no denial: ${JSON.stringify(value)}`)
 }
 
 for (const kind of ['bearer', 'bound']) {
@@ -81,7 +81,9 @@ for (const kind of ['bearer', 'bound']) {
       assert.ok(names.includes('test_simple_text') && !names.includes('test_image_content'))
       const { content } = await client.callTool({ name: 'test_simple_text', arguments: {} })
       assert.match(JSON.stringify(content), /simple text/)
-      const denied = await refusalOf(client.callTool({ name: 'test_image_content', arguments: {} }))
+      const call = client.callTool({ name: 'test_image_content', arguments: {} })
+      assert.deepEqual(deniedBy(await call)?.code, 'policy_denied', 'a result, which models read')
+      const denied = await refusalOf(call)
       assert.deepEqual([denied.code, denied.status, denied.rule], ['policy_denied', 403, 'no'])
       assert.match(denied.decisionId ?? '', /^[0-9a-f-]{36}$/)
       await client.close()

@@ -78,7 +78,7 @@ export const gatewayDefaults: Defaults = {
   'identity.leewaySeconds': 30,
   policyReloadSeconds: 2,
   modelPolicy: 'scope-only',
-  refusals: 'error',
+  refusals: 'result',
   'policy.rego.timeoutMs': 250,
   'policy.rego.enforcement': 'enforce',
   pinCacheSeconds: 60,

@@ -7,6 +7,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { passed } from '@plat/testkit/mcp/denial'
 import { startEverything } from '@plat/testkit/mcp/everything'
 import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
@@ -58,7 +59,10 @@ const old: Connect = async (server) => {
   await Reflect.apply(client.connect, client, [transport])
   return {
     listTools: () => client.listTools(),
-    callTool: async (call) => ({ content: (await client.callTool(call)).content }),
+    callTool: async (call) => {
+      const { content, isError, _meta } = await client.callTool(call)
+      return { content, isError, _meta }
+    },
     close: () => client.close(),
   }
 }
@@ -79,7 +83,7 @@ for (const [who, connect, legacy] of clients) {
     await client.callTool({ name: 'add_note', arguments: { name, text: 'milk' } })
     const read = await client.callTool({ name: 'read_note', arguments: { name } })
     assert.match(JSON.stringify(read.content), /milk/)
-    await assert.rejects(client.callTool({ name: 'delete_note', arguments: { name } }), /denied by the test/)
+    await assert.rejects(passed(client.callTool({ name: 'delete_note', arguments: { name } })), /denied by the test/)
     await client.close()
   })
 

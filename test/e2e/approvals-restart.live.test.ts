@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { startUp, type Up } from '@plat/cli'
 import { wholeLines } from '@plat/testkit/ledger'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
@@ -78,9 +79,7 @@ class Run {
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: n, method: 'tools/call', params }),
     })
-    const { error } = await members(response)
-    if (typeof error !== 'object' || error === null || !('data' in error)) return 'done'
-    return JSON.stringify(error.data).match(/"error":"(\w+)"/)?.[1] ?? 'another error'
+    return String(denialIn(await members(response))?.data.error ?? 'done')
   }
 
   async api(method: string, path: string): Promise<Readonly<Record<string, unknown>>> {

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startUp, type Up } from '@plat/cli'
 import { wholeLines } from '@plat/testkit/ledger'
+import { denialOf, passed } from '@plat/testkit/mcp/denial'
 import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 
@@ -107,7 +108,7 @@ async function clientOf(agent: Agent, mode: 'legacy' | { pin: '2026-07-28' } = '
 }
 
 async function remove(client: Client, name: string, options: { timeout?: number } = {}): Promise<string> {
-  const result = await client.callTool({ name: 'delete_note', arguments: { name } }, options)
+  const result = await passed(client.callTool({ name: 'delete_note', arguments: { name } }, options))
   return JSON.stringify(result.content)
 }
 
@@ -337,9 +338,7 @@ describe('held calls through a running plat', { concurrency: true }, () => {
         },
         body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete_note","arguments":{"name":"a","n":${n}}}}`,
       })
-      const { error } = await members(response)
-      assert.ok(typeof error === 'object' && error !== null && 'data' in error)
-      return Object.fromEntries(Object.entries(error.data ?? {}))
+      return denialOf(await members(response)).data
     }
     const first = await ask('9007199254740993')
     assert.equal(first.error, 'approval_pending')

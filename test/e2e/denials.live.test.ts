@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { denialOf } from '@plat/testkit/mcp/denial'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
@@ -21,11 +22,6 @@ async function setUp(t: TestContext): Promise<GatewayProcess> {
   })
   t.after(() => gateway.close())
   return gateway
-}
-
-interface JsonResponse {
-  readonly id: number
-  readonly error: { readonly code: number; readonly data: Readonly<Record<string, unknown>> }
 }
 
 interface DeniedRequest {
@@ -52,7 +48,7 @@ async function ask(gateway: GatewayProcess, { server = 'notes', tool = 'add_note
     },
     body: JSON.stringify(call),
   })
-  const answer: JsonResponse = JSON.parse(await response.text())
+  const answer: { readonly id: number } = JSON.parse(await response.text())
   return { status: response.status, headers: response.headers, answer, id: response.headers.get('x-plat-decision-id') }
 }
 
@@ -112,17 +108,14 @@ test('a missing scope is 403 with the scope in the challenge, before the name is
   }
 })
 
-test('a denied tool is a JSON-RPC error that names policy and rule, with one record', async (t) => {
+test('a denied tool is a result that names policy and rule, with one record', async (t) => {
   const gateway = await setUp(t)
   const { status, answer, id } = await ask(gateway, { tool: 'delete_note' })
   assert.equal(status, 200)
   assert.equal(answer.id, 7)
-  assert.equal(answer.error.code, 403)
-  assert.deepEqual(
-    { ...answer.error.data, decisionId: undefined },
-    { error: 'policy_denied', policy: 'default/assistant', rule: 'denied', decisionId: undefined },
-  )
-  assert.equal(answer.error.data.decisionId, id)
+  const { code, data } = denialOf(answer)
+  assert.equal(code, 403)
+  assert.deepEqual(data, { error: 'policy_denied', policy: 'default/assistant', rule: 'denied', decisionId: id })
   await settled(gateway, id, ['decision'])
 })
 
@@ -130,8 +123,8 @@ test('a dead upstream is upstream_error, with the intent and one outcome', async
   const gateway = await setUp(t)
   const { status, answer, id } = await ask(gateway, { server: 'dead' })
   assert.equal(status, 200)
-  assert.equal(answer.error.data.error, 'upstream_error')
-  assert.equal(answer.error.code, 502)
+  const { code, data } = denialOf(answer)
+  assert.deepEqual([code, data.error], [502, 'upstream_error'])
   await settled(gateway, id, ['intent', 'outcome'])
 })
 

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startUp, type Up } from '@plat/cli'
 import { wholeLines } from '@plat/testkit/ledger'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
@@ -101,15 +102,10 @@ function ask(bearer: string, tool: string | null): Promise<Response> {
   return fetch(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body })
 }
 
-/** The HTTP status, or the code that a JSON-RPC error stands for. */
+/** Returns the code of a refusal, or `ok`. */
 async function code(bearer: string): Promise<string> {
   const response = await ask(bearer, 'quick')
-  const { error } = await members(response)
-  if (error === undefined) return 'ok'
-  assert.ok(typeof error === 'object' && error !== null && 'data' in error)
-  const { data } = error
-  assert.ok(typeof data === 'object' && data !== null && 'error' in data)
-  return String(data.error)
+  return String(denialIn(await members(response))?.data.error ?? 'ok')
 }
 
 /** A stream that runs, and what it said until it ended. */

@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { closed, listening } from '@plat/testkit/local'
+import { passed } from '@plat/testkit/mcp/denial'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 
@@ -101,8 +102,8 @@ for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
     const read = JSON.stringify((await client.callTool(page())).content)
     assert.match(read, /# Shop/)
     assert.doesNotMatch(read, /4111/)
-    await assert.rejects(client.callTool(page()), /budget/i)
-    await assert.rejects(client.callTool({ name: 'web_search', arguments: { query: 'x' } }), /no-search|denied/)
+    await assert.rejects(passed(client.callTool(page())), /budget/i)
+    await assert.rejects(passed(client.callTool({ name: 'web_search', arguments: { query: 'x' } })), /no-search|denied/)
     await client.close()
     await until(
       async () => (await records(session)).filter(({ kind }) => kind === 'outcome').length === 2,
@@ -120,13 +121,16 @@ test('a host that the Agent denies is one denial before any request', async () =
   // Shows D2.agent.web.deniedDomains and D2.agent.web.allowedDomains.
   const client = await connected(tokenOf('denied'))
   const before = asked.length
-  await assert.rejects(client.callTool(page('a.localhost')), (error: Error & { code?: number; data?: unknown }) => {
-    assert.match(error.message, /Agent\.spec\.web\.deniedDomains names its domain/)
-    assert.equal(error.code, 403)
-    return true
-  })
   await assert.rejects(
-    client.callTool(page('example.com')),
+    passed(client.callTool(page('a.localhost'))),
+    (error: Error & { code?: number; data?: unknown }) => {
+      assert.match(error.message, /Agent\.spec\.web\.deniedDomains names its domain/)
+      assert.equal(error.code, 403)
+      return true
+    },
+  )
+  await assert.rejects(
+    passed(client.callTool(page('example.com'))),
     /Agent\.spec\.web\.allowedDomains does not name its domain/,
   )
   await client.close()
@@ -139,7 +143,7 @@ test('a host that the Agent denies is one denial before any request', async () =
 test('an agent without allowed domains gets an empty tool list, and the scope is checked first', async () => {
   const other = await connected(tokenOf('other', 'nobody'))
   assert.deepEqual(await toolsOf(other), [])
-  await assert.rejects(other.callTool(page()), /no such tool/)
+  await assert.rejects(passed(other.callTool(page())), /no such tool/)
   await other.close()
   const unscoped = gateway.issuer.token({ scope: 'tools:notes' })
   await assert.rejects(connected(unscoped), /scope|403/)

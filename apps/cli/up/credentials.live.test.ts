@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { until } from '@plat/testkit/until'
 import { tokenMint } from '../token/mint.ts'
 import { startUp } from './up.ts'
@@ -78,8 +79,8 @@ test('plat up presents Secrets of .plat/secrets and exchanged tokens to servers,
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read', arguments: {} } }),
     })
-    const { result, error } = JSON.parse(await response.text())
-    return error === undefined ? result.content[0].text : error.data.error
+    const body = JSON.parse(await response.text())
+    return String(denialIn(body)?.data.error ?? body.result.content[0].text)
   }
 
   const missing =

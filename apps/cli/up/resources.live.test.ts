@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { json } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { tokenMint } from '../token/mint.ts'
 import { startUp, type Up } from './up.ts'
 
@@ -109,8 +110,8 @@ async function called(agent: string, name: string): Promise<string> {
   })
   const text = await response.text()
   if (response.status === 403) return String(response.headers.get('www-authenticate'))
-  const { result, error } = JSON.parse(text)
-  return error === undefined ? result.content[0].text : error.data.error
+  const body = JSON.parse(text)
+  return String(denialIn(body)?.data.error ?? body.result.content[0].text)
 }
 
 test('an MCPServer serves the agents of its namespace at /mcp/<name>, with scope tools:<name>', async () => {

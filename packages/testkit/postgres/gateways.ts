@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { type GatewayProcess, startGatewayProcess } from '../gateway.ts'
 import { TEST_TRUST_DOMAIN, testIssuer } from '../identity.ts'
 import { tempFolder } from '../local.ts'
+import { denialIn } from '../mcp/denial.ts'
 import { type ScriptedUpstream, startScriptedUpstream } from '../mcp-upstream.ts'
 import { policiesFile, testPolicy } from '../policies.ts'
 import type { TestPostgres } from './server.ts'
@@ -25,7 +26,7 @@ export interface GatewaysSetup {
   onCall?(args: Readonly<Record<string, unknown>>): unknown
 }
 
-/** A JSON-RPC response with the status and headers of its HTTP response. */
+/** A JSON-RPC response with the status and headers of its HTTP response. A refusal is an error, whichever form it has. */
 export interface McpReply {
   readonly status: number
   readonly headers: Headers
@@ -107,7 +108,9 @@ export class TestGateways {
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
     })
     const text = await response.text()
-    return { status: response.status, headers: response.headers, ...(text !== '' && JSON.parse(text)) }
+    const body = text === '' ? {} : JSON.parse(text)
+    const denial = denialIn(body)
+    return { status: response.status, headers: response.headers, ...(denial === null ? body : { error: denial }) }
   }
 
   call(gateway: GatewayProcess, session: string, tool: string, args: object = {}): Promise<McpReply> {

@@ -6,6 +6,7 @@ import type { Log } from '@plat/process'
 import type { AuthEntry } from '@plat/resources/rendered'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { started } from './started.ts'
 
 /** Entry of a server in the registry. */
@@ -81,7 +82,8 @@ export async function setUpRegistry(
       })
       const text = await response.text()
       assert.ok(text.startsWith('{'), text)
-      return { text, error: JSON.parse(text).error?.data?.error ?? null }
+      const code = denialIn(JSON.parse(text))?.data.error
+      return { text, error: code === undefined ? null : String(code) }
     },
   }
 }

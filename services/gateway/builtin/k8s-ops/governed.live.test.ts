@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test'
 import type { JsonObject } from '@plat/core'
 import { wholeLines } from '@plat/testkit/ledger'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { approverAt } from '../../testing/approving.ts'
@@ -48,8 +49,9 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
       const text = await response.text()
       // A response after a long wait is an event.
       const data = /^data: (\{.*"(?:result|error)".*)$/m.exec(text)?.[1] ?? text
-      const { result, error } = JSON.parse(data)
-      return result ?? { error: error.data.error }
+      const body = JSON.parse(data)
+      const denial = denialIn(body)
+      return denial === null ? body.result : { error: denial.data.error }
     },
     async outcome(tool: string): Promise<JsonObject> {
       const found = () =>

@@ -8,6 +8,7 @@ import { openFileJournal } from '@plat/state'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { started, TOKEN } from '../../testing/started.ts'
@@ -52,11 +53,13 @@ function callerOf(url: string, issuer: TestIssuer, own: JsonObject) {
   }
   /** Returns the tool result, `failed: <message>`, or the code of a denial. */
   const call = async (name: string, args: object) => {
-    const { result, error } = await send({
+    const body = await send({
       method: 'tools/call',
       params: { name: `memory_${name}`, arguments: args },
     })
-    if (error !== undefined) return Object(error).data.error
+    const denial = denialIn(body)
+    if (denial !== null) return denial.data.error
+    const { result } = body
     const [{ text }] = Object(result).content
     return Object(result).isError === true ? `failed: ${text}` : JSON.parse(text)
   }

@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -93,7 +94,7 @@ function answers(result: string): void {
 }
 
 const sent = () => upstream.received.at(-1)?.body ?? ''
-const errorOf = (text: string): string => JSON.parse(text).error?.data?.error ?? ''
+const errorOf = (text: string): string => String(denialIn(JSON.parse(text))?.data.error ?? '')
 
 async function hits(detector: string, direction: string, action: string): Promise<number> {
   const metrics = await (await fetch(`${gateway.url}/metrics`)).text()

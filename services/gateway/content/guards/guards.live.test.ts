@@ -6,6 +6,7 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { closed, listening } from '@plat/testkit/local'
+import { denialOf } from '@plat/testkit/mcp/denial'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
@@ -159,7 +160,7 @@ test('a blocked result is never sent, also in a stream, while earlier messages a
   // Shows D3.guards.action.block.
   const whole = await call('block', 'ATTACK')
   assert.deepEqual([errorIn(whole), whole.includes('ATTACK')], ['guard_blocked', false])
-  assert.equal(JSON.parse(whole).error.code, 403)
+  assert.equal(denialOf(JSON.parse(whole)).code, 403)
   const bad = await streamed('ATTACK')
   assert.ok(bad.includes('notifications/progress'))
   assert.deepEqual([errorIn(bad), bad.includes('ATTACK')], ['guard_blocked', false])
@@ -205,7 +206,7 @@ test('several guards classify one text concurrently', async () => {
 test('without a response a call passes and is audited, or is refused, by failOpen', async () => {
   // Shows D3.guards.failOpen, D3.error.guard_unavailable.
   const refused = await call('closed')
-  assert.deepEqual([errorIn(refused), JSON.parse(refused).error.code], ['guard_unavailable', 503])
+  assert.deepEqual([errorIn(refused), denialOf(JSON.parse(refused)).code], ['guard_unavailable', 503])
   assert.equal(errorIn(await call('open')), null)
   const alerts = async () => (await records()).filter(({ alert }) => alert === 'guard_unavailable')
   await until(async () => (await alerts()).length > 0, 'the record')

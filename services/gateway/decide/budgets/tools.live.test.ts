@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { tempFolder } from '@plat/testkit/local'
+import { denialIn, type RpcDenial } from '@plat/testkit/mcp/denial'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 
@@ -54,13 +55,8 @@ async function setUp(t: TestContext, rules: readonly object[], config: object = 
   }
 }
 
-interface Refusal {
-  readonly code: number
-  readonly data: Readonly<Record<string, unknown>>
-}
-
 /** One `tools/call`. Returns null if it passed, else the refusal. */
-async function call(gateway: GatewayProcess, tool = 'add_note'): Promise<Refusal | null> {
+async function call(gateway: GatewayProcess, tool = 'add_note'): Promise<RpcDenial | null> {
   const response = await fetch(`${gateway.url}/mcp/notes`, {
     method: 'POST',
     headers: {
@@ -71,8 +67,7 @@ async function call(gateway: GatewayProcess, tool = 'add_note'): Promise<Refusal
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: {} } }),
   })
-  const answer: { readonly error?: Refusal } = JSON.parse(await response.text())
-  return answer.error ?? null
+  return denialIn(JSON.parse(await response.text()))
 }
 
 test('a rule admits as many calls as its rate, denied calls count for none, and a restart keeps the count', async (t) => {

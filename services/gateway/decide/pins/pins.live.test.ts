@@ -5,6 +5,7 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { parseLossless } from '@plat/core'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { definitionDigest } from './definition.ts'
@@ -97,7 +98,7 @@ async function ask(name: string, method: string, params: object, headers: Record
 }
 
 const callRead = (name: string, tool = 'read') => ask(name, 'tools/call', { name: tool, arguments: {} })
-const errorOf = (answer: { error?: { data?: { error?: string } } }) => answer.error?.data?.error ?? null
+const errorOf = (answer: object) => denialIn(answer)?.data.error ?? null
 const listed = async (name: string): Promise<string[]> =>
   (await ask(name, 'tools/list', {})).result.tools.map((tool: { name: string }) => tool.name)
 

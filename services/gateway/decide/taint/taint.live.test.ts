@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
 import { wholeLines } from '@plat/testkit/ledger'
+import { denialOf } from '@plat/testkit/mcp/denial'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -119,10 +120,8 @@ test('a label keeps its session, and no other, from calling and listing a sink',
   assert.equal(await call(one, 'send'), null)
   assert.deepEqual(await listed(one), tools)
   assert.equal(await call(one, 'read'), null)
-  const refusal = JSON.parse(await post(one, 'notes', 'tools/call', { name: 'send', arguments: {} }))
-  assert.equal(refusal.error.code, 403)
-  assert.equal(refusal.error.data.error, 'tainted_sink')
-  assert.equal(refusal.error.data.rule, 'stop')
+  const { code, data } = denialOf(JSON.parse(await post(one, 'notes', 'tools/call', { name: 'send', arguments: {} })))
+  assert.deepEqual([code, data.error, data.rule], [403, 'tainted_sink', 'stop'])
   assert.deepEqual(
     await listed(one),
     tools.filter((name) => name !== 'send'),

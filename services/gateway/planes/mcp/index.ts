@@ -198,8 +198,11 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     return { head: { status: 200, headers: STREAM_HEADERS }, heartbeat: () => beats.next() }
   }
 
-  refuse(arrival: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
-    return refusal(arrival, this.#refused(arrival), denial, this.#resourceBaseURL)
+  /** A message that was not accepted as a call (`parsed` is null) is refused with an error, as malformed requests are. */
+  refuse(arrival: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    const refused = this.#refused(arrival)
+    const asRead: RefusedRequest = parsed === null ? { ...refused, form: 'error' } : refused
+    return refusal(arrival, asRead, denial, this.#resourceBaseURL)
   }
 
   abort(call: Call, denial: Denial): readonly Frame[] {

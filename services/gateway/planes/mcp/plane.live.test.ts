@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
+import { denialOf } from '@plat/testkit/mcp/denial'
 import { json, type ScriptedUpstream, startScriptedUpstream, stream } from '@plat/testkit/mcp-upstream'
 import { askAt, call, errorOf, modernHeaders, modernMeta, type TestRequest } from './testing/client.ts'
 import { type PlaneUnderTest, startPlane } from './testing/gateway.ts'
@@ -56,14 +57,14 @@ test('credentials, cookies and x-plat headers are never forwarded', async () => 
   assert.equal(response.headers.get('www-authenticate'), null)
 })
 
-test('a call of a denied tool is not forwarded, and gets a JSON-RPC error with policy, rule and the id of the request', async () => {
+test('a call of a denied tool is not forwarded, and gets a result with policy, rule and the id of the request', async () => {
   const response = await ask({ body: call('secret_tool', '"x\\u0031"') })
   const text = await response.text()
   assert.equal(response.status, 200)
-  assert.match(text, /^\{"jsonrpc":"2\.0","id":"x\\u0031","error":/)
-  const { error } = JSON.parse(text)
-  assert.equal(error.code, 403)
-  assert.deepEqual(error.data, {
+  assert.match(text, /^\{"jsonrpc":"2\.0","id":"x\\u0031","result":/)
+  const { code, data } = denialOf(JSON.parse(text))
+  assert.equal(code, 403)
+  assert.deepEqual(data, {
     error: 'policy_denied',
     decisionId: response.headers.get('x-plat-decision-id'),
     policy: 'test/p',
@@ -220,7 +221,7 @@ test('an upstream that sends no head in time is upstream_timeout', async () => {
   await slow.close()
 })
 
-test('an upstream that dies inside a stream ends it with an error under the request id', async () => {
+test('an upstream that dies inside a stream ends it with a refusal under the request id', async () => {
   upstream.answers(async (_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write('data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\n\n')
@@ -228,7 +229,7 @@ test('an upstream that dies inside a stream ends it with an error under the requ
     response.destroy()
   })
   const text = await (await ask({ body: call('add') })).text()
-  assert.match(text, /"id":7,"error":\{"code":502/)
+  assert.match(text, /"id":7,"result":.*"code":502/)
 })
 
 test('a disconnect of the client aborts the call upstream, unless the upstream has a session', async () => {

@@ -37,7 +37,7 @@ export const serversBlock = defineBlock({
       description: 'Credential files `<credentialKey>.<suffix>`, re-read each reload.',
     }),
     refusals: Type.Enum(['result', 'error'], {
-      default: 'error',
+      default: 'result',
       description:
         'How a refused `tools/call` is answered: `result` (a tool result with `isError`, which models read) or `error` (a JSON-RPC error). An Agent and the header `x-plat-refusals` may say otherwise.',
     }),

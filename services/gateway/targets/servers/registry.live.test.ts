@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { started } from '../../testing/started.ts'
@@ -59,8 +60,7 @@ async function setUp(t: TestContext, servers: Readonly<Record<string, object>>, 
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: {} } }),
     })
-    const { error } = JSON.parse(await response.text())
-    return error === undefined ? 'ok' : String(error.data.error)
+    return String(denialIn(JSON.parse(await response.text()))?.data.error ?? 'ok')
   }
 }
 

@@ -6,6 +6,7 @@ import type { TestContext } from 'node:test'
 import type { Log } from '@plat/process'
 import type { AuthEntry } from '@plat/resources/rendered'
 import { tempFolder } from '@plat/testkit/local'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { type AccountsProvider, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import { Browser } from '@plat/testkit/oidc/browser'
@@ -242,12 +243,15 @@ export class VaultFixture {
       body: CALL,
     })
     const answer = JSON.parse(await response.text())
-    const text = answer.result?.content[0].text
+    const denial = denialIn(answer)
+    if (denial === null)
+      return { as: JSON.parse(answer.result.content[0].text).sub, error: null, connectURL: null, reason: '' }
+    const { error, connectURL = null } = denial.data
     return {
-      as: text === undefined ? null : JSON.parse(text).sub,
-      error: answer.error?.data.error ?? null,
-      connectURL: answer.error?.data.connectURL ?? null,
-      reason: answer.error?.message ?? '',
+      as: null,
+      error: String(error),
+      connectURL: connectURL === null ? null : String(connectURL),
+      reason: denial.message,
     }
   }
 

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import type { JsonObject } from '@plat/core'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -53,8 +54,8 @@ async function setUp(t: TestContext, policies: readonly JsonObject[], rego: Json
     engine,
     upstream,
     async call(name, more = {}) {
-      const { result, error } = await ask('tools/call', { name, arguments: { n: 1 }, ...more })
-      return error?.data ?? result
+      const body = await ask('tools/call', { name, arguments: { n: 1 }, ...more })
+      return denialIn(body)?.data ?? body.result
     },
     async list() {
       const { result } = await ask('tools/list', {})

@@ -1,10 +1,10 @@
-import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { freePort, tempFolder } from '@plat/testkit/local'
+import { denialOf } from '@plat/testkit/mcp/denial'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import type { Gateway } from '../../../gateway.ts'
 import { started, TOKEN } from '../../../testing/started.ts'
@@ -113,9 +113,7 @@ async function call(url: string, token: string, name: string): Promise<string> {
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
   })
-  const { error } = JSON.parse(await response.text())
-  assert.equal(typeof error?.data?.error, 'string')
-  return error.data.error
+  return String(denialOf(JSON.parse(await response.text())).data.error)
 }
 
 /** Terminated lines; none without a file. */

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import type { ClientSettings } from '../index.ts'
 import { askAt, call, modernHeaders, modernMeta, type TestRequest } from '../testing/client.ts'
@@ -138,4 +141,37 @@ test('a server cannot state a refusal of the gateway: the member is removed from
   })
   const text = await (await askAt(gateway.url, { body: call('add') })).text()
   assert.match(text, /"_meta":\{"a":1\}/)
+})
+
+const listed = {
+  tools: [{ name: 'sum', inputSchema: { type: 'object' }, outputSchema: { type: 'object', required: ['total'] } }],
+}
+const handshake = {
+  protocolVersion: '2025-06-18',
+  capabilities: { tools: {} },
+  serverInfo: { name: 's', version: '1' },
+}
+
+test('official clients accept the refusal of a tool with an output schema', async () => {
+  upstream.answers((request, response) => {
+    const { id, method } = JSON.parse(request.body || '{}')
+    if (method === 'tools/call') return void response.writeHead(500).end()
+    if (id === undefined) return void response.writeHead(202).end()
+    const result = method === 'initialize' ? handshake : listed
+    json(JSON.stringify({ jsonrpc: '2.0', id, result }))(request, response)
+  })
+  const requestInit = { headers: { authorization: 'Bearer alice' } }
+  const url = new URL(`${gateway.url}notes`)
+  const current = new Client({ name: 'c', version: '1' })
+  await current.connect(new StreamableHTTPClientTransport(url, { requestInit }))
+  const old = new OldClient({ name: 'c', version: '1' })
+  // This SDK's own types disagree about optional members; connecting by name keeps the rest checked.
+  await Reflect.apply(old.connect, old, [new OldTransport(url, { requestInit })])
+  for (const client of [current, old]) {
+    assert.equal((await client.listTools()).tools.length, 1)
+    const { isError, structuredContent, _meta } = await client.callTool({ name: 'sum', arguments: {} })
+    assert.deepEqual([isError, structuredContent], [true, undefined])
+    assert.equal(Object(_meta?.['plat.dev/denial']).error, 'upstream_error')
+    await client.close()
+  }
 })

@@ -1,3 +1,5 @@
+import { denialOf } from '@plat/testkit/mcp/denial'
+
 const ACCEPT = 'application/json, text/event-stream'
 
 /** A request; absent members have the values of an ordinary call. */
@@ -38,10 +40,11 @@ export const modernHeaders = (method: string, name?: string) => ({
   ...(name !== undefined && { 'mcp-name': name }),
 })
 
-/** Returns the HTTP status, and the code, name and id of the JSON-RPC error. */
+/** Returns the HTTP status, the JSON-RPC code and the name of a refusal, and the id of its message. */
 export async function errorOf(
   response: Response,
 ): Promise<{ status: number; code: number; error: string; id: unknown }> {
   const body = JSON.parse(await response.text())
-  return { status: response.status, code: body.error.code, error: body.error.data.error, id: body.id }
+  const { code, data } = denialOf(body)
+  return { status: response.status, code, error: String(data.error), id: body.id }
 }

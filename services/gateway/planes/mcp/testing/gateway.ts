@@ -44,7 +44,7 @@ export async function startPlane({
   const named = (name: string) => upstreamOf(name, servers[name])
   const plane = createMcpPlane({
     upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
-    clientOf: () => ({ refusals: 'error', answerAfterMs: 4_000 }),
+    clientOf: () => ({ refusals: 'result', answerAfterMs: 4_000 }),
     dialer,
     credentials: { of: () => NO_CREDENTIAL, renewed: async () => null },
     sealer: createSealer([randomBytes(32)], clock, ids),
