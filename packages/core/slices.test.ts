@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
-import { Slices, slicedSha256 } from './slices.ts'
+import { mapInSlices, Slices, slicedSha256 } from './slices.ts'
 
 test('a sliced hash equals the hash of the whole', async () => {
   const bytes = Buffer.alloc(3 * 1024 * 1024 + 5, 'plat')
@@ -18,4 +18,15 @@ test('other callbacks run between slices', async () => {
   assert.equal(slices.isOver, true)
   await slices.next()
   assert.deepEqual([turns, slices.isOver], [1, false])
+})
+
+test('items are mapped in order, and other callbacks run meanwhile', async () => {
+  let turns = 0
+  setImmediate(() => turns++)
+  const mapped = await mapInSlices(['a', 'b', 'c'], (item, index) => {
+    for (const start = performance.now(); performance.now() - start < 8; );
+    return `${item}${index}`
+  })
+  assert.deepEqual([mapped, turns], [['a0', 'b1', 'c2'], 1])
+  assert.deepEqual(await mapInSlices([], String), [])
 })

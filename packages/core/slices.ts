@@ -20,6 +20,17 @@ export class Slices {
   }
 }
 
+/** Maps items to values, in slices. */
+export async function mapInSlices<T, U>(items: Iterable<T>, map: (item: T, index: number) => U): Promise<U[]> {
+  const slices = new Slices()
+  const mapped: U[] = []
+  for (const item of items) {
+    if (slices.isOver) await slices.next()
+    mapped.push(map(item, mapped.length))
+  }
+  return mapped
+}
+
 /** Number of bytes hashed at once. */
 const HASHED_BYTES = 1024 * 1024
 

@@ -24,7 +24,7 @@ import { offeredTools } from './decide/pins/definition.ts'
 import { compilePolicies } from './decide/policy/compile.ts'
 import { actionsIn, verdictIn } from './decide/policy/engines/answer.ts'
 import { jsonListQuestion, jsonQuestion } from './decide/policy/engines/input.ts'
-import { judge } from './decide/policy/judge.ts'
+import { judge, judgeTools } from './decide/policy/judge.ts'
 import type { PolicyInput } from './decide/policy/policy-input.ts'
 import { decodeFile } from './decide/revocations/format.ts'
 import { readParent } from './evidence/otel/context/parent.ts'
@@ -168,6 +168,22 @@ const policyRows: readonly Row[] = [
     },
   },
   {
+    // A response has at most 100,000 members of objects, so a list has at most as many tools.
+    parser: 'rules of policies',
+    part: 'lists of tools',
+    limit: 2 * MIB,
+    families: {
+      'short names': (n) => Array.from({ length: n / 20 }, (_, at) => `ab_${at}`).join(' '),
+      'names that rules match': (n) => Array.from({ length: n / 20 }, (_, at) => `xaab${at}a`).join(' '),
+      'long names': (n) => `${'a'.repeat(1000)} `.repeat(n / 1001),
+    },
+    prepare: (input) => {
+      const listing = { identity: testIdentity, target: testTarget, taints: [], sinksOf: () => [], now: NOW }
+      const names = input.split(' ')
+      return () => judgeTools(byRules, listing, names)
+    },
+  },
+  {
     parser: 'Cedar',
     limit: BODY,
     families: argumentsJson,
@@ -294,9 +310,9 @@ const otherRows: readonly Row[] = [
     families: plans,
     prepare: (input) => {
       const value: unknown = JSON.parse(input)
-      return () => {
-        const plan = readPlan(value)
-        return typeof plan === 'string' ? plan : tiers.judge(plan)
+      return async () => {
+        const plan = await readPlan(value)
+        return typeof plan === 'string' ? plan : await tiers.judge(plan)
       }
     },
   },

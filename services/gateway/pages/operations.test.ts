@@ -34,25 +34,25 @@ test('the configuration and resources of docs/cluster-operations.md are valid, a
   assert.match(judged('k8s_scale', { ...web, namespace: 'shop' }), /writes\.namespaces/)
 })
 
-test('the configuration and the policy of docs/infrastructure.md are valid, and its answer is the one that is given', () => {
+test('the configuration and the policy of docs/infrastructure.md are valid, and its answer is the one that is given', async () => {
   const [json = '', answered = ''] = examples('infrastructure.md', 'json')
   assert.deepEqual(parseResource('ToolPolicy', examples('infrastructure.md', 'yaml')[0] ?? '').problems, [])
   const { infra: config } = configWith(JSON.parse(json))
   const seals = { seal: (_: unknown, text: string) => text, open: (_: unknown, text: string) => text }
   const infra = createInfra({ config, seals, missingScopes: () => null, clock: systemClock })
   const identity = { ...testIdentity, namespace: 'platform', agent: 'builder' }
-  const judged = (value: object, who = identity) => {
+  const judged = async (value: object, who = identity) => {
     const bytes = Buffer.from(JSON.stringify(value))
-    const answer = infra?.answer({ name: 'plan', facts: { identity: who }, body: { bytes, value, args: bytes } })
+    const answer = await infra?.answer({ name: 'plan', facts: { identity: who }, body: { bytes, value, args: bytes } })
     return answer === undefined || isDenial(answer) ? assert.fail() : Object(answer.value)
   }
   const plan = planOf([
     { address: 'aws_instance.web', actions: ['update'] },
     { address: 'aws_db_instance.main', type: 'aws_db_instance', actions: ['delete', 'create'] },
   ])
-  assert.deepEqual({ ...judged(plan), planSha256: '3b1f…' }, JSON.parse(answered))
-  assert.match(judged(plan, testIdentity).reason, /infra\.budgets\.perAgent\.\*\.maxTier is 2/)
-  assert.match(judged(planOf([{ type: 'external', mode: 'data', actions: ['read'] }])).reason, /denyTypes/)
+  assert.deepEqual({ ...(await judged(plan)), planSha256: '3b1f…' }, JSON.parse(answered))
+  assert.match((await judged(plan, testIdentity)).reason, /infra\.budgets\.perAgent\.\*\.maxTier is 2/)
+  assert.match((await judged(planOf([{ type: 'external', mode: 'data', actions: ['read'] }]))).reason, /denyTypes/)
   const protectedOne = { address: 'module.eu.module.production.aws_instance.web', actions: ['update'] }
-  assert.equal(judged(planOf([protectedOne])).tier, 4)
+  assert.equal((await judged(planOf([protectedOne]))).tier, 4)
 })

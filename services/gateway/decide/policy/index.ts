@@ -1,5 +1,5 @@
 import { followFile } from '@plat/config'
-import type { Clock } from '@plat/core'
+import { type Clock, mapInSlices } from '@plat/core'
 import type { Log } from '@plat/process'
 import { cedarInstalled, loadCedar } from '@plat/resources/cedar'
 import type { Call, Snapshot, Snapshots } from '../../call/index.ts'
@@ -10,14 +10,14 @@ import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import type { ApprovalRule } from './compiled-policy.ts'
 import { decodePolicies } from './decode.ts'
 import type { Rego } from './engines/rego.ts'
-import { judgeTool } from './judge.ts'
+import { judgeTools } from './judge.ts'
 import { createPolicyMetrics } from './metrics.ts'
 import { type Listing, questionOf, questionOfList } from './policy-input.ts'
 import { createPolicyStage, policySlot } from './stage.ts'
 
 export type { PolicySet } from './compile.ts'
 export { createRego } from './engines/rego.ts'
-export { judge, judgeTool } from './judge.ts'
+export { judge } from './judge.ts'
 export type { ListedTool, Listing, PolicyInput } from './policy-input.ts'
 export { createSimulation } from './simulate/routes.ts'
 export { createPolicyStage, policySlot } from './stage.ts'
@@ -40,11 +40,7 @@ export interface Policies {
    * Returns for each tool of a list whether the policies of this snapshot show it to the caller. Sends one request to an external
    * engine.
    */
-  shows(
-    snapshot: Snapshot,
-    listing: Listing,
-    tools: readonly string[],
-  ): readonly boolean[] | Promise<readonly boolean[]>
+  shows(snapshot: Snapshot, listing: Listing, tools: readonly string[]): Promise<readonly boolean[]>
   /** Returns every approval rule that applies to this call, whichever one the decision names. */
   asking(call: Call<'identity' | 'target' | 'taints'>): readonly ApprovalRule[]
   /** Loads the file. Call before the gateway serves. */
@@ -87,14 +83,12 @@ export function createPolicies(options: PoliciesOptions): Policies {
   metrics.cedar(cedarInstalled(), 0)
   return {
     stage: createPolicyStage({ snapshots, clock, rego, tried: metrics.tried }),
-    shows(snapshot, listing, tools) {
+    async shows(snapshot, listing, tools) {
       const now = clock.now()
-      const { identity, target, taints } = listing
-      const of = (tool: string) => ({ identity, target, taints, sinks: listing.sinksOf(tool), now })
-      const visible = tools.map((tool) => judgeTool(snapshot.get(policySlot), of(tool), tool))
+      const visible = judgeTools(snapshot.get(policySlot), { ...listing, now }, tools)
       if (rego === null) return visible
-      const answering = rego.shows(questionOfList(listing, now), tools)
-      return answering.then((shows) => tools.map((tool, at) => visible[at] === true && shows(tool)))
+      const [native, isShown] = await Promise.all([visible, rego.shows(questionOfList(listing, now), tools)])
+      return mapInSlices(tools, (tool, at) => native[at] === true && isShown(tool))
     },
     asking: (call) => askingRules(call.snapshot.get(policySlot), questionOf(call, clock.now())),
     async check() {

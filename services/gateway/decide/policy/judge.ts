@@ -1,3 +1,4 @@
+import { mapInSlices } from '@plat/core'
 import { BudgetExceededError } from '@plat/resources/expression'
 import type { HoldItem } from '@plat/state'
 import type { Decision, Identity } from '../../call/index.ts'
@@ -6,7 +7,14 @@ import type { CompiledPolicy, CompiledRule } from './compiled-policy.ts'
 import { judgeCedar } from './engines/cedar.ts'
 import { joined } from './engines/verdict.ts'
 import type { Governance } from './governance.ts'
-import { asksForUnknown, type ListedTool, type PolicyInput, questionOfTool, Variables } from './policy-input.ts'
+import {
+  asksForUnknown,
+  type ListedTool,
+  type Listing,
+  type PolicyInput,
+  questionOfTool,
+  Variables,
+} from './policy-input.ts'
 
 /**
  * Decides one message by rules and Cedar texts: deny over require_approval over allow over the default. An agent without a policy is
@@ -81,6 +89,15 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
 /** Whether a tool is shown in a list. Hidden if a call would be denied with any arguments. */
 export function judgeTool(set: PolicySet, listed: ListedTool & { readonly now: number }, tool: string): boolean {
   return judge(set, questionOfTool(listed, tool, listed.now)).action !== 'deny'
+}
+
+/** `judgeTool` for each tool of a list, in slices: a list may have 100,000. */
+export function judgeTools(
+  set: PolicySet,
+  { sinksOf, ...listing }: Listing & { readonly now: number },
+  tools: readonly string[],
+): Promise<readonly boolean[]> {
+  return mapInSlices(tools, (tool) => judgeTool(set, { ...listing, sinks: sinksOf(tool) }, tool))
 }
 
 /** After an error an allow does not match and all stricter rules match. `budget`: the call is denied by any rule. */

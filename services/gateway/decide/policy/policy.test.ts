@@ -7,7 +7,7 @@ import type { Identity, Target } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
-import { judge, judgeTool } from './judge.ts'
+import { judge, judgeTool, judgeTools } from './judge.ts'
 import type { PolicyInput } from './policy-input.ts'
 
 const NOW = new TestClock().now()
@@ -249,6 +249,22 @@ test('in a list a condition on args shows what may be allowed and hides nothing'
   assert.ok(!shown([allowAll, { name: 'no', action: 'deny', when: "identity.user == 'ada'" }], 'read_note'))
   assert.ok(!shown([allowAll, { name: 'no', action: 'deny', match: { methods: ['tools/call'] } }], 'read_note'))
   assert.ok(!judgeTool(noPolicies, listed, 'read_note'))
+})
+
+test('a list of 100,000 tools is judged in slices, between which other callbacks run', async () => {
+  const rules: RuleEntry[] = [{ name: 'read', action: 'allow', match: { tools: ['read_*'] } }]
+  const tools = Array.from({ length: 100_000 }, (_, at) => (at % 2 === 0 ? `read_${at}` : `write_${at}`))
+  let turns = 0
+  const count = () => {
+    turns++
+    waiting = setImmediate(count)
+  }
+  let waiting = setImmediate(count)
+  const shown = await judgeTools(setOf(rules), { ...listed, sinksOf: () => [] }, tools)
+  clearImmediate(waiting)
+  assert.ok(turns > 1, `${turns} turns`)
+  assert.ok(shown.every((isShown, at) => isShown === (at % 2 === 0)))
+  assert.equal(shown.length, tools.length)
 })
 
 test('args is a variable only where the expression does not bind the name itself', () => {

@@ -33,7 +33,7 @@ export interface InfraPlaneOptions extends Omit<BodyLimits, 'maxBodyBytes'> {
   /** Responds to a call that all stages admitted. */
   readonly answer: (
     call: Call<'identity' | 'target' | 'hold'>,
-  ) => { readonly status: number; readonly value: object } | Denial
+  ) => Promise<{ readonly status: number; readonly value: object } | Denial>
 }
 
 /** The plane of `/v1/infra/…` (docs/spec/gateway.md, `infra`): judges plans of Terraform and OpenTofu in JSON. */
@@ -60,7 +60,7 @@ class InfraPlane implements Plane {
   }
 
   async forward(call: Call<'identity' | 'target' | 'hold'>): Promise<Reply | Denial> {
-    const answer = this.#options.answer(call)
+    const answer = await this.#options.answer(call)
     if (isDenial(answer)) return answer
     const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
     const frame: Frame = { role: 'final', value: answer.value, raw: null }

@@ -48,7 +48,7 @@ export interface InfraResponse {
 export interface InfraFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** Responds to a call that passed all stages. */
-  answer(call: Pick<Call<'identity'>, 'name' | 'body' | 'facts'>): InfraResponse | Denial
+  answer(call: Pick<Call<'identity'>, 'name' | 'body' | 'facts'>): Promise<InfraResponse | Denial>
 }
 
 /** Returns null if it is not enabled. */
@@ -61,11 +61,11 @@ export function createInfra(parts: InfraParts): InfraFeature | null {
       needs: ['identity'],
       gives: ['target'],
       skipped: { target: unresolved },
-      admit(call) {
+      async admit(call) {
         const tool = toolOf(call.name)
         const scope = parts.missingScopes(call.facts.identity, SERVER, tool)
         if (scope !== null) return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
-        const asks = desk.judge(tool, call)
+        const asks = await desk.judge(tool, call)
         return isDenial(asks) ? asks : { target: targetOf(tool, asks) }
       },
     }),
@@ -112,22 +112,22 @@ class PlanReview {
   }
 
   /** Returns requirements beyond policy, or null. Refuses forbidden plans before an approval is requested. */
-  judge(tool: InfraTool, call: PlanCall): CallRequirements | Denial | null {
+  async judge(tool: InfraTool, call: PlanCall): Promise<CallRequirements | Denial | null> {
     if (tool === 'verify') {
       const found = this.#openAuthorization(call)
       return isDenial(found) ? found : null
     }
-    const judgement = this.#judgement(call)
+    const judgement = await this.#judgement(call)
     if (isDenial(judgement)) return judgement
     return tool === 'plan' ? null : (this.#fault(judgement, call) ?? this.#asks(judgement, call))
   }
 
-  answer(tool: InfraTool, call: PlanCall): InfraResponse | Denial {
+  async answer(tool: InfraTool, call: PlanCall): Promise<InfraResponse | Denial> {
     if (tool === 'verify') {
       const found = this.#openAuthorization(call)
       return isDenial(found) ? found : { status: 200, value: authorized(found) }
     }
-    const judgement = this.#judgement(call)
+    const judgement = await this.#judgement(call)
     if (isDenial(judgement)) return judgement
     const planSha256 = hashOf(call)
     if (tool === 'plan')
@@ -140,15 +140,15 @@ class PlanReview {
     return { status: 201, value: { authorization, ...authorized(given) } }
   }
 
-  #judgement({ body }: PlanCall): TierResult | Denial {
+  async #judgement({ body }: PlanCall): Promise<TierResult | Denial> {
     if (body === null) return deny('internal', 'the request was not read')
-    const known = this.#judged.get(body) ?? this.#read(body)
+    const known = this.#judged.get(body) ?? (await this.#read(body))
     return typeof known === 'string' ? deny('invalid_request', known) : known
   }
 
-  #read(body: Body): TierResult | string {
-    const plan = readPlan(body.value)
-    const judgement = typeof plan === 'string' ? plan : this.#tiers.judge(plan)
+  async #read(body: Body): Promise<TierResult | string> {
+    const plan = await readPlan(body.value)
+    const judgement = typeof plan === 'string' ? plan : await this.#tiers.judge(plan)
     this.#judged.set(body, judgement)
     return judgement
   }

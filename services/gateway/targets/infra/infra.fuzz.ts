@@ -24,20 +24,20 @@ const anything = fc.record(
 
 /** Any plan is evaluated or refused with a reason, and a protected address is recognized in any notation. */
 export const target = fuzzTarget('gateway: infrastructure plans', {
-  'a plan is evaluated or refused': fc.property(anything, (value) => {
-    const plan = readPlan(value)
+  'a plan is evaluated or refused': fc.asyncProperty(anything, async (value) => {
+    const plan = await readPlan(value)
     if (typeof plan === 'string') return void assert.notEqual(plan, '')
-    const judgement = tiers.judge(plan)
+    const judgement = await tiers.judge(plan)
     assert.ok(judgement.tier >= 0 && judgement.tier <= 4 && judgement.resources >= 0)
     assert.ok(Buffer.byteLength(reasonOf(judgement)) < 1_024)
     JSON.stringify(planResponse(judgement))
     assert.equal(typeof previewOf(judgement), 'string')
   }),
-  'any address can be parsed': fc.property(address, (text) => {
+  'any address can be parsed': fc.asyncProperty(address, async (text) => {
     assert.ok(withoutKeys(text).length <= text.length)
-    const plan = readPlan(
+    const plan = await readPlan(
       planOf([{ address: `module.x["${text.replaceAll(/[\\"]/g, '')}"].aws_instance.gate`, actions: ['update'] }]),
     )
-    if (typeof plan !== 'string') assert.equal(tiers.judge(plan).tier, 4)
+    if (typeof plan !== 'string') assert.equal((await tiers.judge(plan)).tier, 4)
   }),
 })

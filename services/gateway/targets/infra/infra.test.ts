@@ -25,7 +25,7 @@ test('infra has the limits of the contract, and refuses other values', () => {
     assert.ok(problemsWith({ infra }).join().startsWith(`${path}: must be`), path)
 })
 
-test('an authorization expires after authorizationTTLSeconds', () => {
+test('an authorization expires after authorizationTTLSeconds', async () => {
   // Shows D3.infra.authorizationTTLSeconds.
   const clock = new TestClock()
   const infra = createInfra({
@@ -41,14 +41,14 @@ test('an authorization expires after authorizationTTLSeconds', () => {
     const bytes = Buffer.from(JSON.stringify(value))
     return infra.answer({ name, facts, body: { bytes, value, args: bytes } })
   }
-  const given = call('apply', planOf([{ actions: ['create'] }]))
+  const given = await call('apply', planOf([{ actions: ['create'] }]))
   const { authorization, planSha256 } = isDenial(given) ? assert.fail(given.reason) : Object(given.value)
-  const verified = () => {
-    const answer = call('verify', { authorization, planSha256 })
+  const verified = async () => {
+    const answer = await call('verify', { authorization, planSha256 })
     return isDenial(answer) ? answer.code : answer.status
   }
   clock.advance(59_999)
-  assert.equal(verified(), 200)
+  assert.equal(await verified(), 200)
   clock.advance(1)
-  assert.equal(verified(), 'not_found')
+  assert.equal(await verified(), 'not_found')
 })

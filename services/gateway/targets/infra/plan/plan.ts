@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, Slices } from '@plat/core'
 
 /**
  * Changes of one resource in a plan, as needed for its tier. From the JSON output format of Terraform and OpenTofu (`show -json`
@@ -34,8 +34,8 @@ const MAX_MODULE_DEPTH = 64
 /** Maximum length of an address, in characters; real ones have a few hundred. */
 const MAX_NAME = 4_096
 
-/** Parses a plan. Returns a problem with its location for anything not understood; never guesses. */
-export function readPlan(value: unknown): Plan | string {
+/** Parses a plan in slices. Returns a problem with its location for anything not understood; never guesses. */
+export async function readPlan(value: unknown): Promise<Plan | string> {
   if (!isObject(value)) return 'the plan must be an object: the output of `show -json <plan file>`'
   const { format_version: version, errored } = value
   if (typeof version !== 'string' || !/^1\.\d+$/.test(version)) return 'format_version must be 1.x'
@@ -47,11 +47,13 @@ export function readPlan(value: unknown): Plan | string {
   const invocations = listOf(value, 'action_invocations')
   if (typeof invocations === 'string') return invocations
   const provisioned = new Set<string>()
-  const fault = collectProvisioned(value, provisioned)
+  const slices = new Slices()
+  const fault = await collectProvisioned(value, { found: provisioned, slices, depth: 0 })
   if (fault !== null) return fault
   const later = deferred.map((one) => (isObject(one) ? one.resource_change : one))
   const changes: Change[] = []
   for (const [index, one] of [...resources, ...later].entries()) {
+    if (slices.isOver) await slices.next()
     const change = readChange(one, provisioned)
     if (typeof change === 'string') return `${placeOf(index, resources.length)}${change}`
     changes.push(change)
@@ -101,41 +103,48 @@ function isAction(word: unknown): word is Action {
   return typeof word === 'string' && KNOWN.has(word)
 }
 
-/** Collects addresses of resources with provisioners, without instance keys. */
-function collectProvisioned(plan: JsonObject, found: Set<string>): string | null {
+/** State of collecting addresses of resources with provisioners, without instance keys. */
+interface Collecting {
+  readonly found: Set<string>
+  readonly slices: Slices
+  /** Modules around the present one. */
+  readonly depth: number
+}
+
+async function collectProvisioned(plan: JsonObject, collecting: Collecting): Promise<string | null> {
   const { configuration } = plan
   if (configuration === undefined || configuration === null) return null
   if (!isObject(configuration)) return 'configuration must be an object'
   const root = configuration.root_module
-  return root === undefined ? null : collectInModule(root, '', { found, depth: 0 })
+  return root === undefined ? null : await collectInModule(root, '', collecting)
 }
 
-function collectInModule(
-  module: unknown,
-  path: string,
-  { found, depth }: { readonly found: Set<string>; readonly depth: number },
-): string | null {
+async function collectInModule(module: unknown, path: string, collecting: Collecting): Promise<string | null> {
+  const { found, slices, depth } = collecting
   const at = `configuration.root_module${path === '' ? '' : ` (${path.slice(0, -1)})`}`
   if (!isObject(module) || depth > MAX_MODULE_DEPTH)
     return `${at} must be an object, in at most ${MAX_MODULE_DEPTH} modules`
   const resources = listOf(module, 'resources')
   if (typeof resources === 'string') return `${at}.${resources}`
   for (const one of resources) {
+    if (slices.isOver) await slices.next()
     const { address, provisioners } = isObject(one) ? one : {}
-    const has = Array.isArray(provisioners)
-      ? provisioners.length > 0
-      : provisioners !== undefined && provisioners !== null
-    if (has && typeof address === 'string') found.add(path + address)
+    if (has(provisioners) && typeof address === 'string') found.add(path + address)
   }
   const { module_calls: calls = {} } = module
   if (!isObject(calls)) return `${at}.module_calls must be an object`
   for (const [name, call] of Object.entries(calls)) {
     const inner = isObject(call) ? call.module : undefined
     if (inner === undefined) continue
-    const fault = collectInModule(inner, `${path}module.${name}.`, { found, depth: depth + 1 })
+    if (slices.isOver) await slices.next()
+    const fault = await collectInModule(inner, `${path}module.${name}.`, { ...collecting, depth: depth + 1 })
     if (fault !== null) return fault
   }
   return null
+}
+
+function has(provisioners: unknown): boolean {
+  return Array.isArray(provisioners) ? provisioners.length > 0 : provisioners !== undefined && provisioners !== null
 }
 
 /** Removes instance keys: `module.a[0].aws_x.y["b.c"]` becomes `module.a.aws_x.y`. */

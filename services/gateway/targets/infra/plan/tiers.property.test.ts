@@ -31,52 +31,52 @@ const changes = fc.array(
   { maxLength: 10 },
 )
 
-function judge(changes: readonly PlanChange[], more: object = {}): TierResult {
-  const plan = readPlan(JSON.parse(JSON.stringify(planOf(changes, more))))
+async function judge(changes: readonly PlanChange[], more: object = {}): Promise<TierResult> {
+  const plan = await readPlan(JSON.parse(JSON.stringify(planOf(changes, more))))
   return typeof plan === 'string' ? assert.fail(plan) : tiers.judge(plan)
 }
 
-test('the order of changes in a plan does not affect its tier', () => {
+test('the order of changes in a plan does not affect its tier', async () => {
   const withShuffled = changes.chain((changes) =>
     fc.tuple(fc.constant(changes), fc.shuffledSubarray(changes, { minLength: changes.length })),
   )
-  fc.assert(
-    fc.property(withShuffled, ([changes, shuffled]) => {
-      const [one, other] = [judge(changes), judge(shuffled)]
+  await fc.assert(
+    fc.asyncProperty(withShuffled, async ([changes, shuffled]) => {
+      const [one, other] = [await judge(changes), await judge(shuffled)]
       assert.deepEqual([one.tier, one.resources, one.causes], [other.tier, other.resources, other.causes])
     }),
   )
 })
 
-test('the order of actions in a change does not affect its tier', () => {
-  fc.assert(
-    fc.property(changes, (changes) => {
+test('the order of actions in a change does not affect its tier', async () => {
+  await fc.assert(
+    fc.asyncProperty(changes, async (changes) => {
       const turned = changes.map(({ actions, ...rest }) => ({ ...rest, actions: actions.toReversed() }))
-      assert.equal(judge(turned).tier, judge(changes).tier)
+      assert.equal((await judge(turned)).tier, (await judge(changes)).tier)
     }),
   )
 })
 
-test('other changes, and the list of a change, never lower its tier', () => {
-  fc.assert(
-    fc.property(changes, changes, (changes, others) => {
-      const { tier } = judge(changes)
-      assert.ok(judge([...changes, ...others]).tier >= tier)
+test('other changes, and the list of a change, never lower its tier', async () => {
+  await fc.assert(
+    fc.asyncProperty(changes, changes, async (changes, others) => {
+      const { tier } = await judge(changes)
+      assert.ok((await judge([...changes, ...others])).tier >= tier)
       const later = Object(planOf(changes)).resource_changes.map((one: object) => ({
         reason: 'x',
         resource_change: one,
       }))
-      assert.ok(judge(others, { deferred_changes: later }).tier >= tier)
+      assert.ok((await judge(others, { deferred_changes: later })).tier >= tier)
     }),
   )
 })
 
-test('no enclosing module lowers the tier of a resource', () => {
+test('no enclosing module lowers the tier of a resource', async () => {
   const module = fc.constantFrom('module.a.', 'module.a["x.y"].', 'module.b[3].module.c["]"].', 'module.product.')
-  fc.assert(
-    fc.property(changes, module, (changes, around) => {
+  await fc.assert(
+    fc.asyncProperty(changes, module, async (changes, around) => {
       const nested = changes.map((one) => ({ ...one, address: around + one.address }))
-      assert.ok(judge(nested).tier >= judge(changes).tier)
+      assert.ok((await judge(nested)).tier >= (await judge(changes)).tier)
     }),
   )
 })

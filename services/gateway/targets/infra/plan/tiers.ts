@@ -1,4 +1,4 @@
-import { glob } from '@plat/core'
+import { glob, mapInSlices } from '@plat/core'
 import { DATA_BEARING_TYPES, PROTECTED_ADDRESSES, SENSITIVE_TYPES } from './lists.ts'
 import { type Action, type Change, type Plan, withoutKeys } from './plan.ts'
 
@@ -72,8 +72,9 @@ export class Tiers {
     this.#maxResources = config.maxResources
   }
 
-  judge({ changes, invocations }: Plan): TierResult {
-    const findings = changes.map((change) => this.#find(change)).filter(({ tier }) => tier > 0)
+  async judge({ changes, invocations }: Plan): Promise<TierResult> {
+    const found = await mapInSlices(changes, (change) => this.#find(change))
+    const findings = found.filter(({ tier }) => tier > 0)
     const resources = findings.filter(({ actions }) => !actions.every((action) => action === 'read')).length
     const causes = [
       ...(resources > this.#maxResources
