@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { ParserName } from './parsers.ts'
@@ -51,16 +52,22 @@ const GIVE_UP_MS = 200
  * its time.
  */
 const COMPLETE_SECONDS = 60
-/** Short runs share their cores with other work: stretches may be so many times longer there. */
-const SHORT_SLACK = 4
 /** Runs below this are too short to compare, in milliseconds. */
 const MEASURABLE_MS = 8
 /** Allocations below this are too small to compare, in bytes. */
 const MEASURABLE_BYTES = 1024 * 1024
 /** So many copies of its input any work may make. */
 const COPIES = 3
-/** How often the attempts measure: of several measurements the smallest counts, the others were disturbed. */
-const ATTEMPTS = [1, 3, 5, 7] as const
+/**
+ * How often the attempts measure: of several measurements the smallest counts, the others were disturbed. Before a further attempt the thread
+ * rests, so that on a busy machine the threads that compile it and collect its garbage make progress.
+ */
+const ATTEMPTS = [
+  { repeats: 1, restMs: 0 },
+  { repeats: 3, restMs: 50 },
+  { repeats: 5, restMs: 200 },
+  { repeats: 7, restMs: 1000 },
+] as const
 
 /** Cost of one run. */
 interface Cost {
@@ -85,16 +92,15 @@ function cpuMs(): number {
 /** Resolution of the CPU clock, in milliseconds: some systems count in ticks. */
 const CPU_CLOCK_MS = resolutionOf(cpuMs)
 
-/** The median step of a clock that is read for 30 ms. */
+/** The median of 25 steps of a clock. */
 function resolutionOf(clock: () => number): number {
   const steps: number[] = []
-  const start = performance.now()
-  for (let last = clock(); performance.now() - start < 30; ) {
+  for (let last = clock(); steps.length < 25; ) {
     const next = clock()
     if (next > last) steps.push(next - last)
     last = next
   }
-  return steps.sort((one, other) => one - other)[Math.floor(steps.length / 2)] ?? Number.POSITIVE_INFINITY
+  return steps.sort((one, other) => one - other)[12] ?? 0
 }
 
 /** Milliseconds since its creation: CPU time of the thread, so that preemption does not count. */
@@ -198,16 +204,7 @@ interface Costs {
   readonly after: Cost
 }
 
-/** The smallest of several measurements of both. They alternate, so that both see the same machine. */
-async function smallestCosts(small: Work, large: Work, repeats: number): Promise<Costs> {
-  let [before, after] = [UNMEASURED, UNMEASURED]
-  for (let repeat = 0; repeat < repeats; repeat++) {
-    before = smaller(before, await onceCost(small))
-    after = smaller(after, await onceCost(large))
-  }
-  return { before, after }
-}
-
+/** The smallest of several measurements, each on its own. */
 async function smallestCost(run: Work, repeats: number): Promise<Cost> {
   let cost = UNMEASURED
   for (let repeat = 0; repeat < repeats; repeat++) cost = smaller(cost, await onceCost(run))
@@ -235,7 +232,7 @@ export function nameOf({ parser, part }: Row): string {
 }
 
 /** The problem of the cost of one family, or null. */
-async function faultOf(row: Row, family: string, repeats: number, slack: number): Promise<string | null> {
+async function faultOf(row: Row, family: string, repeats: number): Promise<string | null> {
   const { limit, families } = row
   const make = families[family] ?? String
   // From small to large, so that work that is not linear is reported and not waited for.
@@ -247,8 +244,9 @@ async function faultOf(row: Row, family: string, repeats: number, slack: number)
       return `${nameOf(row)}, ${family}, ${size} characters: ${ms.toFixed(1)} ms, larger ones were not run`
   }
   const [small, large] = [make(Math.floor(limit / 4)), make(limit)]
-  const costs = await smallestCosts(workOf(row, small), workOf(row, large), repeats)
-  const fault = await excessOf(costs, { text: large, repeats, slack })
+  const before = await smallestCost(workOf(row, small), repeats)
+  const after = await smallestCost(workOf(row, large), repeats)
+  const fault = await excessOf({ before, after }, { text: large, repeats })
   return fault === null ? null : `${nameOf(row)}, ${family}, ${limit} characters: ${fault}`
 }
 
@@ -256,13 +254,12 @@ async function faultOf(row: Row, family: string, repeats: number, slack: number)
 interface Comparison {
   readonly text: string
   readonly repeats: number
-  readonly slack: number
 }
 
-async function excessOf({ before, after }: Costs, { text, repeats, slack }: Comparison): Promise<string | null> {
+async function excessOf({ before, after }: Costs, { text, repeats }: Comparison): Promise<string | null> {
   const timeOf = async (work: (text: string) => unknown) => (await smallestCost(() => work(text), repeats)).ms
   const parsesMs = after.ms > MEASURABLE_MS ? 3 * (await timeOf(JSON.parse)) : 0
-  const allowedMs = slack * Math.max(MAX_STRETCH_MS, parsesMs)
+  const allowedMs = Math.max(MAX_STRETCH_MS, parsesMs)
   if (after.stretchMs > allowedMs)
     return `an unbroken stretch of ${after.stretchMs.toFixed(1)} ms, allowed are ${allowedMs.toFixed(1)}`
   // Not even JSON.parse is linear in all it makes: its objects are collected as well.
@@ -308,7 +305,7 @@ export function costTarget(name: string, rows: readonly Row[]): CostTarget {
       for (const row of rows) {
         for (const family of Object.keys(row.families)) {
           if (seconds < COMPLETE_SECONDS && performance.now() - start > seconds * 1000) return { cases, failures }
-          const fault = await lastingFault(row, family, seconds < COMPLETE_SECONDS ? SHORT_SLACK : 1)
+          const fault = await lastingFault(row, family)
           if (fault !== null) failures.push(fault)
           cases++
         }
@@ -319,10 +316,11 @@ export function costTarget(name: string, rows: readonly Row[]): CostTarget {
 }
 
 /** The problem that all attempts find; null if one attempt finds none. */
-async function lastingFault(row: Row, family: string, slack: number): Promise<string | null> {
+async function lastingFault(row: Row, family: string): Promise<string | null> {
   let fault: string | null = null
-  for (const repeats of ATTEMPTS) {
-    fault = await faultOf(row, family, repeats, slack)
+  for (const { repeats, restMs } of ATTEMPTS) {
+    await setTimeout(restMs)
+    fault = await faultOf(row, family, repeats)
     if (fault === null) break
   }
   return fault
