@@ -44,7 +44,7 @@ export {
 } from './pools/shared-pool.ts'
 export { type PoolName, type PoolOf, type PoolRow, type PoolService, poolTable } from './pools/table.ts'
 export { reasonOf } from './reason.ts'
-export { mapInSlices, Slices, slicedSha256 } from './slices.ts'
+export { mapInSlices, runAtOnce, runInSlices, Slices, type Steps, slicedSha256 } from './slices.ts'
 export { isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName, sessionSpiffeId } from './spiffe.ts'
 export { closest } from './text/closest.ts'
 export { glob } from './text/glob.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
-import { mapInSlices, Slices, slicedSha256 } from './slices.ts'
+import { mapInSlices, runAtOnce, runInSlices, Slices, slicedSha256 } from './slices.ts'
 
 test('a sliced hash equals the hash of the whole', async () => {
   const bytes = Buffer.alloc(3 * 1024 * 1024 + 5, 'plat')
@@ -29,4 +29,18 @@ test('items are mapped in order, and other callbacks run meanwhile', async () =>
   })
   assert.deepEqual([mapped, turns], [['a0', 'b1', 'c2'], 1])
   assert.deepEqual(await mapInSlices([], String), [])
+})
+
+test('work in steps has the same result at once and in slices, between which other callbacks run', async () => {
+  let turns = 0
+  function* steps(): Generator<undefined, number> {
+    for (let step = 0; step < 3; step++) {
+      for (const start = performance.now(); performance.now() - start < 8; );
+      yield
+    }
+    return 7
+  }
+  setImmediate(() => turns++)
+  assert.deepEqual([runAtOnce(steps()), turns], [7, 0])
+  assert.deepEqual([await runInSlices(steps()), turns], [7, 1])
 })

@@ -31,6 +31,27 @@ export async function mapInSlices<T, U>(items: Iterable<T>, map: (item: T, index
   return mapped
 }
 
+/** Work that yields wherever it may be interrupted, and returns its result. */
+export type Steps<T> = Generator<undefined, T>
+
+/** Runs work to its end. */
+export function runAtOnce<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** Runs work in slices. */
+export async function runInSlices<T>(steps: Steps<T>): Promise<T> {
+  const slices = new Slices()
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+    if (slices.isOver) await slices.next()
+  }
+}
+
 /** Number of bytes hashed at once. */
 const HASHED_BYTES = 1024 * 1024
 

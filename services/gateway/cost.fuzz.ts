@@ -12,10 +12,6 @@ import { readHtml } from './builtin/web/text/html.ts'
 import { isText, mediaType } from './builtin/web/text/media.ts'
 import { testTarget } from './call/testing/call.ts'
 import { testIdentity } from './call/testing/identity.ts'
-import { findInJson } from './content/dlp/json/strings.ts'
-import { compileProfile } from './content/dlp/profile.ts'
-import { TextStream } from './content/dlp/stream.ts'
-import { DEFAULTS } from './content/dlp/testing/profiles.ts'
 import { textOfMessage } from './content/guards/texts.ts'
 import { windowsOf } from './content/guards/windows.ts'
 import { digestOf } from './decide/approvals/question/digest.ts'
@@ -97,14 +93,6 @@ function questionOf(input: string, more: Partial<PolicyInput> = {}): PolicyInput
 
 const byRules = await setOf(policyOf({ rules: [...rules] }))
 const byCedar = await setOf(policyOf({ cedar: cedarText }))
-
-const profile = compileProfile('cost', DEFAULTS)
-const custom = compileProfile('custom', {
-  ...DEFAULTS,
-  custom: [{ id: 'x', regex: '(?:[a-z0-9]+[.@-])+[a-z]{2,8}x', secret: false }],
-})
-const [scanner, customScanner] = [profile.response?.scanner, custom.response?.scanner]
-if (scanner === undefined || customScanner === undefined) throw new Error('the profile scans nothing')
 
 const tiers = new Tiers({
   sensitiveTypes: [],
@@ -254,32 +242,6 @@ const policyRows: readonly Row[] = [
 ]
 
 const textRows: readonly Row[] = [
-  {
-    parser: 'redaction',
-    part: 'JSON',
-    limit: MIB,
-    families: { ...json, ...text },
-    run: (input) => findInJson(Buffer.from(input), scanner, MIB),
-  },
-  {
-    parser: 'redaction',
-    part: 'expressions of people',
-    limit: MIB,
-    families: { ...json, ...text },
-    run: (input) => findInJson(Buffer.from(input), customScanner, MIB),
-  },
-  {
-    // One read of a socket brings about a thousand pieces at most.
-    parser: 'redaction',
-    part: 'a text in pieces',
-    limit: 16 * KIB,
-    families: { ...json, ...text },
-    run: (input) => {
-      const stream = new TextStream({ scanner, carry: 256, isRedacted: () => true, isJson: true })
-      for (let at = 0; at < input.length; at += 16) stream.push(input.slice(at, at + 16))
-      stream.end()
-    },
-  },
   {
     parser: 'guards',
     part: 'texts of messages',

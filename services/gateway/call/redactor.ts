@@ -16,6 +16,8 @@ export interface RedactionScope {
 export interface Redactor {
   /** Returns the redacted message, the input itself when nothing was found, or a denial when the message must not pass. */
   json(json: Uint8Array, where: RedactionScope): Uint8Array | Denial
+  /** The same for a whole message: a long one is redacted in slices. */
+  message(json: Uint8Array, where: RedactionScope): Uint8Array | Denial | Promise<Uint8Array | Denial>
   /** Returns a redactor for a text that arrives in pieces. Pass true as `isJson` if it is JSON. */
   pieces(isJson: boolean): TextRedactor
 }

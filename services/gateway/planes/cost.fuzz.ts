@@ -92,7 +92,8 @@ function classified(bytes: Uint8Array): void {
 
 /** Passes every piece on. */
 const plainPieces = (): TextRedactor => ({ push: (piece) => piece, end: () => '' })
-const redactor = { json: (bytes: Uint8Array) => bytes, pieces: plainPieces }
+const unchanged = (bytes: Uint8Array) => bytes
+const redactor = { json: unchanged, message: unchanged, pieces: plainPieces }
 
 const mcpRows: readonly Row[] = [
   { parser: 'messages of MCP', limit: BODY, families: calls, run: (input) => classified(Buffer.from(input)) },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runAtOnce } from '@plat/core'
 import fc from 'fast-check'
 import { type Denial, isDenial, type RedactionScope } from '../../call/index.ts'
 import { target } from './dlp.fuzz.ts'
@@ -166,7 +167,7 @@ test('what custom detectors find does not depend on a first look at the whole me
       assert.ok(first !== undefined && each !== undefined)
       const bytes = Buffer.from(JSON.stringify(message))
       const foundBy = (scanner: typeof first) =>
-        findInJson(bytes, scanner, 1024 * 1024).found.map(({ start, end, hits, kind }) => {
+        runAtOnce(findInJson(bytes, scanner, 1024 * 1024)).found.map(({ start, end, hits, kind }) => {
           return { start, end, kind, hits: hits.map((hit) => [hit.detector.id, hit.start, hit.end]) }
         })
       assert.deepEqual(foundBy(first), foundBy(each))
@@ -202,6 +203,28 @@ test('a text in pieces and the same text in one piece lose the same, also where 
   }
 })
 
+test('a long message is redacted in slices, between which other callbacks run, to what it is at once', async () => {
+  const profile = compileProfile('p', { ...DEFAULTS, custom: [{ id: 'pin', regex: 'pin-[0-9]{4}', secret: false }] })
+  assert.ok(profile.response !== null)
+  const redaction = new Redaction(profile, profile.response, 'response', () => {})
+  for (const text of [`"${'pin-4711 '.repeat(60_000)}"`, `[${'"pin-4711",4711,'.repeat(30_000)}1]`]) {
+    const json = Buffer.from(text)
+    let turns = 0
+    const turn = () => {
+      turns++
+      waiting = setImmediate(turn)
+    }
+    let waiting = setImmediate(turn)
+    const redacted = await redaction.message(json, {})
+    clearImmediate(waiting)
+    assert.ok(turns > 1, `${turns} turns`)
+    const atOnce = redaction.json(json, {})
+    assert.ok(!isDenial(redacted) && !isDenial(atOnce))
+    assert.ok(Buffer.from(redacted).equals(atOnce))
+    assert.ok(!Buffer.from(redacted).includes('pin-4711'))
+  }
+})
+
 test('of a streamed answer so much is read in all its texts together, and no more', () => {
   const made = (onOversize: 'audit' | 'deny') => {
     const profile = compileProfile('p', { ...DEFAULTS, maxScanBytes: 30, onOversize })
@@ -228,7 +251,7 @@ test('a message of many strings, of many escapes or of no JSON at all costs time
   const time = (text: string) => {
     const bytes = Buffer.from(text)
     const began = process.cpuUsage()
-    findInJson(bytes, scanner, 10_000_000)
+    runAtOnce(findInJson(bytes, scanner, 10_000_000))
     return process.cpuUsage(began).user
   }
   for (const piece of ['"abcdefgh",', '"\\"', '\\"', '"a\\\\', '"', '\\', '"4111 1111 1111 1111",', '12345678,']) {

@@ -1,4 +1,4 @@
-import { checkJson, findSpan, JsonError, type Span } from '@plat/core'
+import { checkJson, findSpan, JsonError, runAtOnce, runInSlices, type Span, type Steps } from '@plat/core'
 import { type Denial, deny, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../call/index.ts'
 import type { Detector } from './detectors/detector.ts'
 import { findInJson, redactedJson, type ScannedText } from './json/strings.ts'
@@ -13,6 +13,12 @@ export type DirectionName = 'arguments' | 'response'
 
 /** Counted when a message exceeds the scan limit of its profile. */
 export const OVERSIZE = 'oversize'
+
+/** Longest message that is redacted in one stretch of the event loop. */
+const AT_ONCE_BYTES = 32 * 1024
+
+/** Hits that are counted in one step. */
+const HITS_OF_STEP = 1024
 
 const WORDS = { arguments: 'the arguments hold', response: 'the answer holds' } as const
 
@@ -43,41 +49,62 @@ export class Redaction implements Redactor {
   }
 
   json(json: Uint8Array, where: RedactionScope): Uint8Array | Denial {
-    const judged = this.judge(json, where)
-    return isDenial(judged) ? judged : judged.bytes
+    return bytesOf(this.judge(json, where))
+  }
+
+  message(json: Uint8Array, where: RedactionScope): Uint8Array | Denial | Promise<Uint8Array | Denial> {
+    const judged = this.judgeMessage(json, where)
+    return judged instanceof Promise ? judged.then(bytesOf) : bytesOf(judged)
   }
 
   judge(json: Uint8Array, where: RedactionScope): RedactedMessage | Denial {
-    const { found, isCut } = findInJson(json, this.#direction.scanner, this.#profile.maxScanBytes)
+    return runAtOnce(this.#judging(json, where))
+  }
+
+  /** Judges a message of any length, a long one in slices. */
+  judgeMessage(json: Uint8Array, where: RedactionScope): RedactedMessage | Denial | Promise<RedactedMessage | Denial> {
+    return json.length <= AT_ONCE_BYTES ? this.judge(json, where) : runInSlices(this.#judging(json, where))
+  }
+
+  *#judging(json: Uint8Array, where: RedactionScope): Steps<RedactedMessage | Denial> {
+    const { found, isCut } = yield* findInJson(json, this.#direction.scanner, this.#profile.maxScanBytes)
     const tooLong = isCut ? this.#tooLong() : null
     if (tooLong !== null) return tooLong
     if (found.length === 0) return { bytes: json, displayed: json, hits: 0 }
     try {
       // Equal member names would make the message ambiguous.
       checkJson(json)
-      return this.#judgeFound(json, found.filter(allowedBy(json, where)), where)
+      yield
+      return yield* this.#judgingFound(json, found.filter(allowedBy(json, where)), where)
     } catch (error) {
       if (!(error instanceof JsonError)) throw error
       return deny('upstream_error', 'the server sent what is not strict JSON')
     }
   }
 
-  #judgeFound(json: Uint8Array, found: readonly ScannedText[], where: RedactionScope): RedactedMessage | Denial {
+  *#judgingFound(
+    json: Uint8Array,
+    found: readonly ScannedText[],
+    where: RedactionScope,
+  ): Steps<RedactedMessage | Denial> {
     const hits = found.flatMap((one) => one.hits)
     const fixed = spansOf(json, where.fixed)
     const inName = found.some((one) => fixed.some((span) => isWithin(one, span)))
-    const denial = this.#countHits(hits)
+    yield
+    const denial = yield* this.#counting(hits)
     if (denial !== null) return inName ? unnamed(denial) : denial
+    yield
     const enforced = found.flatMap((one) => {
       const replaced = one.hits.filter(this.isRedacted)
       return replaced.length === 0 ? [] : [{ ...one, hits: replaced }]
     })
+    yield
     const unchangeable = enforced.filter((one) => fixed.some((span) => isWithin(one, span)))
     if (unchangeable.length > 0) return unnamed(this.#refuse(unchangeable.flatMap((one) => one.hits)))
-    const bytes = enforced.length === 0 ? json : redactedJson(json, enforced)
+    const bytes = enforced.length === 0 ? json : yield* redactedJson(json, enforced)
     if (enforced.some(({ kind }) => kind === 'name') && !isStrict(bytes)) return this.#refuse(hits)
     const isAll = enforced.length === found.length && hits.every(this.isRedacted)
-    return { bytes, displayed: isAll ? bytes : redactedJson(json, found), hits: hits.length }
+    return { bytes, displayed: isAll ? bytes : yield* redactedJson(json, found), hits: hits.length }
   }
 
   /** Checks text that cannot be changed and is not JSON, such as a header: refused if it would be redacted. */
@@ -112,7 +139,14 @@ export class Redaction implements Redactor {
 
   /** Counts hits; returns a denial if one is forbidden. */
   #countHits(hits: readonly Hit[]): Denial | null {
-    for (const { detector } of hits) this.#count(detector.id, this.#name, actionFor(this.#direction, detector))
+    return runAtOnce(this.#counting(hits))
+  }
+
+  *#counting(hits: readonly Hit[]): Steps<Denial | null> {
+    for (const [at, { detector }] of hits.entries()) {
+      this.#count(detector.id, this.#name, actionFor(this.#direction, detector))
+      if (at % HITS_OF_STEP === HITS_OF_STEP - 1) yield
+    }
     const refused = hits.filter(({ detector }) => actionFor(this.#direction, detector) === 'deny')
     return refused.length === 0 ? null : this.#refuse(refused)
   }
@@ -131,6 +165,10 @@ export class Redaction implements Redactor {
     const reason = `${WORDS[this.#name]} more text than the ${maxScanBytes} bytes that the DLP profile ${name} reads`
     return deny('dlp_denied', reason)
   }
+}
+
+function bytesOf(judged: RedactedMessage | Denial): Uint8Array | Denial {
+  return isDenial(judged) ? judged : judged.bytes
 }
 
 /** Removes the name of the call from the record of a refusal: it contains the hit. */

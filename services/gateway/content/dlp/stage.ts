@@ -9,7 +9,7 @@ import {
 } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import type { Profile } from './profile.ts'
-import { type CountHit, Redaction } from './redaction.ts'
+import { type CountHit, type RedactedMessage, Redaction } from './redaction.ts'
 
 /** Request texts of a plane. */
 export interface RequestTexts {
@@ -59,12 +59,17 @@ interface Work {
   readonly texts: RequestTexts | undefined
 }
 
-function redact({ call, body, redaction, texts = UNKNOWN }: Work): Verdict<'redacted'> {
+function redact(work: Work): Verdict<'redacted'> | Promise<Verdict<'redacted'>> {
+  const { call, body, redaction, texts = UNKNOWN } = work
   for (const text of texts.repeated(call)) {
     const denial = redaction.fixedText(text)
     if (denial !== null) return denial
   }
-  const judged = redaction.judge(body.bytes, texts.where)
+  const judged = redaction.judgeMessage(body.bytes, texts.where)
+  return judged instanceof Promise ? judged.then((one) => verdictOf(one, body, texts)) : verdictOf(judged, body, texts)
+}
+
+function verdictOf(judged: RedactedMessage | Denial, body: Body, texts: RequestTexts): Verdict<'redacted'> {
   if (isDenial(judged)) return judged
   const { bytes, displayed, hits } = judged
   if (hits === 0) return { redacted: new View(body, 0) }

@@ -1,6 +1,6 @@
 import { type Denial, deny, type Frame, type FrameVerdict, isDenial, type Redactor } from '../../call/index.ts'
 import type { Review } from '../../pipeline/stage.ts'
-import { createRedactReview, type RedactorOf } from '../wire/redact.ts'
+import { createRedactReview, type RedactorOf, redactMessage } from '../wire/redact.ts'
 
 /** The whole response of a sandbox, strict JSON. */
 export class ExecFrame implements Frame {
@@ -34,7 +34,7 @@ export function createExecRedactReview(redactorOf: RedactorOf): Review<'identity
 function redacted(redactor: Redactor | Denial, frame: Frame): FrameVerdict {
   if (isDenial(redactor)) return redactor
   if (!(frame instanceof ExecFrame)) return deny('internal', 'a response has a form that cannot be redacted')
-  const redacted = redactor.json(frame.raw, {})
-  if (isDenial(redacted)) return redacted
-  return [redacted === frame.raw ? frame : new ExecFrame(frame.role, redacted)]
+  return redactMessage(redactor, frame.raw, {}, (json) => [
+    json === frame.raw ? frame : new ExecFrame(frame.role, json),
+  ])
 }

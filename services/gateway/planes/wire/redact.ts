@@ -1,4 +1,12 @@
-import type { Call, Denial, Redactor, Target } from '../../call/index.ts'
+import {
+  type Call,
+  type Denial,
+  type FrameVerdict,
+  isDenial,
+  type RedactionScope,
+  type Redactor,
+  type Target,
+} from '../../call/index.ts'
 import type { Review, RunningReview } from '../../pipeline/stage.ts'
 
 type Resolved = Call<'identity' | 'target'>
@@ -22,3 +30,17 @@ export function createRedactReview(
     },
   }
 }
+
+/** Redacts a whole message, a long one in slices. `pass` returns the frames of the redacted one. */
+export function redactMessage(
+  redactor: Redactor,
+  json: Uint8Array,
+  where: RedactionScope,
+  pass: (redacted: Uint8Array) => Verdict,
+): FrameVerdict {
+  const verdict = (redacted: Uint8Array | Denial) => (isDenial(redacted) ? redacted : pass(redacted))
+  const redacted = redactor.message(json, where)
+  return redacted instanceof Promise ? redacted.then(verdict) : verdict(redacted)
+}
+
+type Verdict = Exclude<FrameVerdict, Promise<unknown>>

@@ -1,4 +1,5 @@
 import { isAscii } from 'node:buffer'
+import type { Steps } from '@plat/core'
 import type { Hit } from '../scan/scan-state.ts'
 import { type Scanner, SHORTEST_CHARS } from '../scan/scanner.ts'
 
@@ -29,6 +30,8 @@ export interface Findings {
 
 /** No built-in detector finds anything in a number of fewer digits. */
 const LONG_NUMBER = /\d{8}/
+/** Strings of more characters are scanned in steps. */
+const LONG_CHARS = 4096
 /** By code: 1 in a number, `true`, `false` or `null`, or in what is in its place in a text that is not JSON. */
 const IN_LITERAL = new Uint8Array(256)
 for (const code of Buffer.from('0123456789+-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'))
@@ -37,9 +40,10 @@ for (const code of Buffer.from('0123456789+-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefgh
 /**
  * Looks through the strings of a JSON text, names of members included, and the numbers between them. Never throws, whatever the
  * bytes are: what is not JSON is read as far as it looks like it. One-byte text stands for the bytes, since no built-in detector
- * knows a character beyond ASCII; only what is escaped, or what an expression of somebody's own may speak of, is decoded.
+ * knows a character beyond ASCII; only what is escaped, or what an expression of somebody's own may speak of, is decoded. A step after
+ * some strings, and after each hit of an expression in a long one.
  */
-export function findInJson(bytes: Uint8Array, scanner: Scanner, maxChars: number): Findings {
+export function findInJson(bytes: Uint8Array, scanner: Scanner, maxChars: number): Steps<Findings> {
   return new Strings(bytes, scanner, maxChars).find()
 }
 
@@ -56,6 +60,8 @@ class Strings {
   #left: number
   #isCut = false
   #backslash = -1
+  /** The place of the last step. */
+  #step = 0
 
   constructor(bytes: Uint8Array, scanner: Scanner, maxChars: number) {
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -70,17 +76,22 @@ class Strings {
     this.#left = maxChars
   }
 
-  find(): Findings {
+  *find(): Steps<Findings> {
     const text = this.#text
     let at = 0
     while (at < text.length && !this.#isCut) {
       const quote = text.indexOf('"', at)
       const open = quote === -1 ? text.length : quote
-      if (open > at) this.#gap(at, open)
+      if (open - at >= this.#shortest) {
+        if (this.#scanner.needsText) yield* this.#literals(at, open)
+        else this.#gap(at, open)
+      }
       if (quote === -1) break
       const close = this.#endOfString(open + 1)
-      if (close - open - 1 >= this.#shortest) this.#string(open + 1, close)
+      if (close - open > LONG_CHARS && this.#looksForOwn) yield* this.#longString(open + 1, close)
+      else if (close - open - 1 >= this.#shortest) this.#string(open + 1, close)
       at = close + 1
+      if (this.#isStep(at)) yield
     }
     return { found: this.#found, isCut: this.#isCut }
   }
@@ -97,17 +108,17 @@ class Strings {
   }
 
   #gap(start: number, end: number): void {
-    if (end - start < this.#shortest) return
-    if (this.#scanner.needsText) this.#literals(start, end)
-    else if (end - start > SHORTEST_CHARS && LONG_NUMBER.test(this.#text.slice(start, end))) this.#scanGap(start, end)
+    if (end - start > SHORTEST_CHARS && LONG_NUMBER.test(this.#text.slice(start, end))) this.#scanGap(start, end)
   }
 
   /** Each literal by itself: an expression of a profile's own must not match the punctuation, which cannot be replaced. */
-  #literals(start: number, end: number): void {
+  *#literals(start: number, end: number): Steps<void> {
     for (let at = start; at < end && !this.#isCut; at++) {
       const first = at
       while (at < end && IN_LITERAL[this.#text.charCodeAt(at)] === 1) at++
-      if (at - first >= this.#shortest) this.#scanGap(first, at)
+      if (at - first < this.#shortest) continue
+      this.#scanGap(first, at)
+      if (this.#isStep(at)) yield
     }
   }
 
@@ -115,6 +126,17 @@ class Strings {
     if (!this.#takes(end - start)) return
     const hits = this.#scanner.scan(this.#text, start, end, { isOwnAbsent: this.#isOwnAbsent })
     if (hits.length > 0) this.#found.push({ start, end, hits, text: null, kind: 'gap' })
+  }
+
+  /** Whether a step ends here: one takes about as long as a long string. */
+  #isStep(at: number): boolean {
+    if (at - this.#step < LONG_CHARS) return false
+    this.#step = at
+    return true
+  }
+
+  get #looksForOwn(): boolean {
+    return this.#scanner.needsText && !this.#isOwnAbsent
   }
 
   #string(start: number, end: number): void {
@@ -126,7 +148,19 @@ class Strings {
       text === null
         ? this.#scanner.scan(this.#text, start, end, { context })
         : this.#scanner.scan(text, 0, text.length, { context, isOwnAbsent: this.#isOwnAbsent })
-    if (hits.length > 0) this.#found.push({ start, end, hits, text, kind: this.#kindAt(end + 1) })
+    this.#add({ start, end, hits, text })
+  }
+
+  *#longString(start: number, end: number): Steps<void> {
+    if (!this.#takes(end - start)) return
+    const text = this.#decoded(start, end, this.#backslashAfter(start) < end)
+    const context = { text: this.#text, end: start - 1 }
+    const hits = yield* this.#scanner.scanning(text, 0, text.length, { context })
+    this.#add({ start, end, hits, text })
+  }
+
+  #add(string: Omit<ScannedText, 'kind'>): void {
+    if (string.hits.length > 0) this.#found.push({ ...string, kind: this.#kindAt(string.end + 1) })
   }
 
   #decoded(start: number, end: number, hasEscape: boolean): string {
@@ -184,10 +218,14 @@ export function redacted(text: string, hits: readonly Hit[], mark: (hit: Hit) =>
   return out + text.slice(at)
 }
 
-/** The same JSON with the hits replaced. Every byte outside the strings and numbers that hold one stays as it was. */
-export function redactedJson(bytes: Uint8Array, found: readonly ScannedText[]): Buffer {
+/**
+ * The same JSON with the hits replaced. Every byte outside the strings and numbers that hold one stays as it was. A step after
+ * some texts.
+ */
+export function* redactedJson(bytes: Uint8Array, found: readonly ScannedText[]): Steps<Buffer> {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const parts: Buffer[] = []
+  const pieces: Buffer[] = []
+  let parts: Buffer[] = []
   let at = 0
   for (const one of found) {
     for (const { start, end, json } of replacements(buffer, one)) {
@@ -196,10 +234,16 @@ export function redactedJson(bytes: Uint8Array, found: readonly ScannedText[]): 
       parts.push(buffer.subarray(at, start), Buffer.from(json))
       at = end
     }
+    if (parts.length < MOST_PARTS) continue
+    pieces.push(Buffer.concat(parts))
+    parts = []
+    yield
   }
-  parts.push(buffer.subarray(at))
-  return Buffer.concat(parts)
+  return Buffer.concat([...pieces, ...parts, buffer.subarray(at)])
 }
+
+/** Parts that are joined in one step. */
+const MOST_PARTS = 1024
 
 interface Replacement {
   readonly start: number

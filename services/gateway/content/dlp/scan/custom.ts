@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import type { Steps } from '@plat/core'
 import type { Detector } from '../detectors/detector.ts'
 import type { Hit } from './scan-state.ts'
 
@@ -8,8 +9,8 @@ export interface Custom {
   readonly shortest: number
   /** Whether it is certain that no part of the text matches. */
   isAbsentFrom(text: string): boolean
-  /** Adds what begins between `start` and `end` of a text. */
-  find(text: string, start: number, end: number, hits: Hit[]): void
+  /** Adds what begins between `start` and `end` of a text; a step after each hit. */
+  find(text: string, start: number, end: number, hits: Hit[]): Steps<void>
 }
 
 type Library = typeof import('re2js')
@@ -46,7 +47,7 @@ export function createCustom(detector: Detector, regex: string): Custom {
   return {
     shortest,
     isAbsentFrom: (text) => isFree && !isAnywhere(text, 0),
-    find(text, start, end, hits) {
+    *find(text, start, end, hits) {
       if (end - start < shortest) return
       const read = end === text.length ? text : text.slice(0, end)
       if (!isAnywhere(read, start)) return
@@ -54,6 +55,7 @@ export function createCustom(detector: Detector, regex: string): Custom {
       for (let found = matcher.find(start); found; found = matcher.find()) {
         // An expression may match nothing at some places only.
         if (matcher.end() > matcher.start()) hits.push({ detector, start: matcher.start(), end: matcher.end() })
+        yield
       }
     },
   }

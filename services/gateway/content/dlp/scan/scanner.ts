@@ -1,3 +1,4 @@
+import { runAtOnce, type Steps } from '@plat/core'
 import type { Detector } from '../detectors/detector.ts'
 import { continues } from '../detectors/shape.ts'
 import { Automaton } from './automaton.ts'
@@ -96,10 +97,20 @@ export class Scanner {
     look.begin(text, start, end, manner)
     this.#pass(look)
     if (manner.isOwnAbsent !== true)
-      for (const custom of this.#customs) custom.find(text, manner.floor ?? start, end, look.hits)
+      for (const custom of this.#customs) runAtOnce(custom.find(text, manner.floor ?? start, end, look.hits))
     const hits = look.hits.length === 0 ? NO_HITS : inOrder(look.hits)
     look.forget()
     return hits
+  }
+
+  /** The same in steps, between which other texts may be scanned: expressions of a profile's own may take long. */
+  *scanning(text: string, start: number, end: number, manner: ScanOptions): Steps<readonly Hit[]> {
+    const hits = [...this.scan(text, start, end, { ...manner, isOwnAbsent: true })]
+    for (const custom of this.#customs) {
+      yield
+      yield* custom.find(text, manner.floor ?? start, end, hits)
+    }
+    return hits.length === 0 ? NO_HITS : inOrder(hits)
   }
 
   /** The last piece of a text. */

@@ -11,7 +11,7 @@ import {
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { member } from '../../wire/json.ts'
-import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
+import { createRedactReview, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { A2aFrame, eventOf } from '../frame.ts'
 import { joinedParts, redactedParts } from './parts.ts'
 import { RESPONSE } from './texts.ts'
@@ -62,12 +62,12 @@ class ResponseReview implements RunningReview {
     const joined = isObject(response) ? this.#joined(response) : response
     if (isDenial(joined)) return joined
     const json = joined === response ? frame.json : Buffer.from(JSON.stringify(joined))
-    const redacted = this.#redactor.json(json, RESPONSE)
-    if (isDenial(redacted)) return redacted
-    const passed = redacted === frame.json ? frame : frame.withJson(redacted)
-    const state = member(member(member(member(response, 'result'), 'statusUpdate'), 'status'), 'state')
-    const rest = TERMINAL.has(state) ? this.#rest() : []
-    return isDenial(rest) ? rest : [...rest, passed]
+    return redactMessage(this.#redactor, json, RESPONSE, (redacted) => {
+      const passed = redacted === frame.json ? frame : frame.withJson(redacted)
+      const state = member(member(member(member(response, 'result'), 'statusUpdate'), 'status'), 'state')
+      const rest = TERMINAL.has(state) ? this.#rest() : []
+      return isDenial(rest) ? rest : [...rest, passed]
+    })
   }
 
   end(how: Ending): FrameVerdict {

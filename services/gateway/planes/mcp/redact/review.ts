@@ -8,7 +8,7 @@ import {
   type Redactor,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
+import { createRedactReview, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { McpFrame } from '../frames/frame.ts'
 
 /** The parts of a message to the client that may be redacted: not members of the protocol, and not sealed values. */
@@ -49,9 +49,9 @@ class MessageReview implements RunningReview {
     if (!(frame instanceof McpFrame)) return deny('internal', 'a message has a form that cannot be redacted')
     const { json } = frame
     if (json === null) return [frame]
-    const redacted = redactor.json(json, this.#where)
-    if (isDenial(redacted)) return redacted
-    return [redacted === json ? frame : frame.withJson(redacted)]
+    return redactMessage(redactor, json, this.#where, (redacted) => [
+      redacted === json ? frame : frame.withJson(redacted),
+    ])
   }
 
   end(): FrameVerdict {

@@ -6,14 +6,12 @@ import { deny, isDenial, type Redactor } from '../../../call/index.ts'
 import { EventTexts } from './event-texts.ts'
 import { Pen } from './testing.ts'
 
-const redactor: Redactor = {
-  json: (json) => {
-    const text = Buffer.from(json).toString()
-    if (text.includes('FORBIDDEN')) return deny('dlp_denied', 'no')
-    return text.includes('secret') ? Buffer.from(text.replaceAll('secret', '[X]')) : json
-  },
-  pieces: () => new Pen(),
+const redacted: Redactor['json'] = (json) => {
+  const text = Buffer.from(json).toString()
+  if (text.includes('FORBIDDEN')) return deny('dlp_denied', 'no')
+  return text.includes('secret') ? Buffer.from(text.replaceAll('secret', '[X]')) : json
 }
+const redactor: Redactor = { json: redacted, message: redacted, pieces: () => new Pen() }
 
 function opened(method: string): EventTexts {
   const texts = EventTexts.of(method, redactor)

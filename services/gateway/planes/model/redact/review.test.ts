@@ -10,10 +10,8 @@ import { ModelFrame } from '../frame.ts'
 import { createAnswerRedactReview } from './review.ts'
 import { Pen } from './testing.ts'
 
-const redactor: Redactor = {
-  json: (json) => Buffer.from(Buffer.from(json).toString().replaceAll('secret', '[X]')),
-  pieces: () => new Pen(),
-}
+const redacted = (json: Uint8Array) => Buffer.from(Buffer.from(json).toString().replaceAll('secret', '[X]'))
+const redactor: Redactor = { json: redacted, message: redacted, pieces: () => new Pen() }
 
 function opened(): RunningReview {
   const facts = { identity: testIdentity, target: { ...unresolved, kind: 'model' as const } }

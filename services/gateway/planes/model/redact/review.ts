@@ -10,7 +10,7 @@ import {
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { member } from '../../wire/json.ts'
-import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
+import { createRedactReview, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { withEventData } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -68,11 +68,11 @@ class ResponseReview implements RunningReview {
   }
 
   #whole(redactor: Redactor, frame: ModelFrame): FrameVerdict {
-    const redacted = redactor.json(frame.raw, this.#where)
-    if (isDenial(redacted)) return redacted
-    if (redacted === frame.raw) return [frame]
-    const json = withoutLogprobs(redacted)
-    return [frame.role === 'error' ? ModelFrame.error(json) : ModelFrame.body(json)]
+    return redactMessage(redactor, frame.raw, this.#where, (redacted) => {
+      if (redacted === frame.raw) return [frame]
+      const json = withoutLogprobs(redacted)
+      return [frame.role === 'error' ? ModelFrame.error(json) : ModelFrame.body(json)]
+    })
   }
 
   #chunk(frame: ModelFrame): FrameVerdict {
