@@ -11,6 +11,7 @@ import { addPolicy } from './policy/command.ts'
 import { addPosture } from './posture/command.ts'
 import { addRevoke } from './revoke/command.ts'
 import { addRun } from './run/command.ts'
+import { addSchema } from './schema/command.ts'
 import { addState } from './state/command.ts'
 import { addToken } from './token/command.ts'
 import { addUp } from './up/command.ts'
@@ -28,6 +29,7 @@ export function addCommands(plat: Command, child: readonly string[]): void {
   addPins(plat)
   addCosts(plat)
   addValidate(plat)
+  addSchema(plat)
   addConfig(plat)
   addPolicy(plat)
   addPosture(plat)

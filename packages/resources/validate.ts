@@ -64,7 +64,8 @@ function fill(node: Node, value: unknown): void {
   for (const item of Object.values(value)) fill(node.additionalProperties, item)
 }
 
-const manifestSchemas = {
+/** The whole object of each kind, as users write it. */
+export const manifestSchemas = {
   Agent: manifestSchema('Agent'),
   MCPServer: manifestSchema('MCPServer'),
   ToolPolicy: manifestSchema('ToolPolicy'),

@@ -2,11 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { jsonSchema, markdownReference } from '@plat/config'
 import { buildInfo } from '@plat/core'
+import { editorSchemas } from '@plat/resources/editor-schema'
 import { adminReference } from './admin/reference.ts'
 import { readAlerts, rulesFile, thresholdsOf } from './chart/alerts.ts'
 import { chartFiles } from './chart/files.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
 import { detectorsReference } from './content/dlp/reference.ts'
+import { gatewayEditorSchema } from './editor-schema.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { poolsReference } from './pools-reference.ts'
 
@@ -32,10 +34,17 @@ export function referencePages(): Readonly<Record<string, string>> {
     'docs/reference/pools.md': poolsReference(),
     'docs/reference/openapi.json': printJson(openApiDocument(buildInfo('gateway').version)),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
+    ...editorSchemaPages(),
     'deploy/alerts/plat.rules.yaml': rulesFile(alerts),
     'deploy/chart/values.yaml': values,
     'deploy/chart/values.schema.json': printJson(schema),
   }
+}
+
+/** The schemas that `plat schema` prints. */
+function editorSchemaPages(): Readonly<Record<string, string>> {
+  const schemas = new Map([...editorSchemas(), ['gateway.schema.json', gatewayEditorSchema()]])
+  return Object.fromEntries([...schemas].map(([name, one]) => [`docs/reference/schemas/${name}`, printJson(one)]))
 }
 
 /** Widest line of the repository's formatter, which writes a list of plain values in one line where it fits. */

@@ -45,6 +45,8 @@ export interface PlatFolder {
   readonly secrets: string
   /** ConfigMaps as files, likewise. */
   readonly configMaps: string
+  /** JSON Schemas for editors. */
+  readonly schemas: string
   readonly state: string
   readonly logs: string
   readonly runs: string
@@ -67,6 +69,7 @@ export function homeOf(dir: string): PlatFolder {
     credentials: at('credentials'),
     secrets: at('secrets'),
     configMaps: at('configmaps'),
+    schemas: at('schemas'),
     state: at('state'),
     logs: at('logs'),
     runs: at('run'),

@@ -8,6 +8,7 @@ import { generateKeyFiles } from '@plat/keys'
 import { startRender, startStatus } from '@plat/operator'
 import { createLog, giveBackStartMemory, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
+import { writeSchemas } from '../schema/schema.ts'
 import {
   type HomeEnv,
   homeOf,
@@ -163,7 +164,9 @@ async function startRendering(
   home: PlatFolder,
   using: { readonly currency: string; readonly clock: Clock; readonly log: Log },
 ) {
-  const store = createFileStore({ dir: resourcesOf(home), clock: using.clock, log: using.log })
+  await writeSchemas(home.schemas)
+  const { clock, log } = using
+  const store = createFileStore({ dir: resourcesOf(home), schemasDir: home.schemas, clock, log })
   const render = await startRender({
     store,
     outDir: home.rendered,

@@ -43,7 +43,12 @@ export const modelSchema = Type.Object(
     provider: Optional(text('For people; `ctxengine` binds each session to its own context.', { maxLength: 128 })),
     endpoint: Optional(endpoint('OpenAI-compatible base URL.')),
     ...endpointFields(),
-    aliases: Optional(mapOf(text('Provider model ID.', { maxLength: 256 }), { maxProperties: 256 })),
+    aliases: Optional(
+      mapOf(text('Provider model ID.', { maxLength: 256 }), {
+        maxProperties: 256,
+        description: 'Model names that the agent may send, and the provider’s name of each.',
+      }),
+    ),
     dlpProfile: Optional(dlpProfile()),
     maxTokensPerRequest: Optional(longCount('Clamp for `max_tokens`; 0: unlimited.')),
     tokensPerMinute: Optional(longCount('Tokens per session per minute; 0: unlimited.')),

@@ -29,7 +29,7 @@ const envSourceSchema = Type.Object(
           name: Optional(text('Its name.')),
           optional: Optional(flag('May be absent.')),
         },
-        closed,
+        { ...closed, description: 'A key of a ConfigMap.' },
       ),
     ),
     secretKeyRef: Optional(
@@ -39,7 +39,7 @@ const envSourceSchema = Type.Object(
           name: Optional(text('Its name.')),
           optional: Optional(flag('May be absent.')),
         },
-        closed,
+        { ...closed, description: 'A key of a Secret.' },
       ),
     ),
     fieldRef: Optional(
@@ -48,7 +48,7 @@ const envSourceSchema = Type.Object(
           fieldPath: text('Path of a field of the pod.'),
           apiVersion: Optional(text('Version of the path.', { default: 'v1' })),
         },
-        closed,
+        { ...closed, description: 'A field of the pod.' },
       ),
     ),
     resourceFieldRef: Optional(
@@ -58,7 +58,7 @@ const envSourceSchema = Type.Object(
           containerName: Optional(text('Container.')),
           divisor: Optional(quantity('Unit of the value; default 1.')),
         },
-        closed,
+        { ...closed, description: 'A limit or request of a container.' },
       ),
     ),
     fileKeyRef: Optional(
@@ -71,6 +71,7 @@ const envSourceSchema = Type.Object(
         },
         {
           ...closed,
+          description: 'A key of a file in a volume.',
           'x-kubernetes-validations': [
             {
               rule: "!self.path.startsWith('/') && !self.path.matches('(^|/)[.][.](/|$)')",
@@ -106,10 +107,12 @@ const envSchema = Type.Object(
 const resourcesSchema = Type.Object(
   {
     claims: Optional(
-      listMap(Type.Object({ name: text('Claim.'), request: Optional(text('Request in it.')) }, closed), ['name']),
+      listMap(Type.Object({ name: text('Claim.'), request: Optional(text('Request in it.')) }, closed), ['name'], {
+        description: 'Resource claims.',
+      }),
     ),
-    limits: Optional(mapOf(quantity('Limit.'), { maxProperties: 64 })),
-    requests: Optional(mapOf(quantity('Request.'), { maxProperties: 64 })),
+    limits: Optional(mapOf(quantity('Limit.'), { maxProperties: 64, description: 'Limits by resource.' })),
+    requests: Optional(mapOf(quantity('Request.'), { maxProperties: 64, description: 'Requests by resource.' })),
   },
   { ...closed, description: 'Compute requirements.' },
 )
@@ -164,7 +167,7 @@ const a2aSchema = Type.Object(
     endpoint: Optional(text('A2A JSON-RPC URL; only the gateway calls it.', { pattern: '^https?://' })),
     description: Optional(text('For the card.', { maxLength: 8192 })),
     allowedCallers: Optional(texts('Agents by name or `<namespace>/<name>`, globs; empty: this namespace.')),
-    skills: Optional(listMap(skillSchema, ['id'])),
+    skills: Optional(listMap(skillSchema, ['id'], { description: 'Skills of the agent.' })),
     streaming: Optional(flag('Supports SendStreamingMessage.')),
     timeoutSeconds: Optional(count('Wait for response headers.', { maximum: 3600 })),
     trust: Optional(oneOf(['trusted', 'untrusted'], 'Trust of the answers for callers.', { default: 'trusted' })),
@@ -228,7 +231,10 @@ export const agentSpecSchema = Type.Object(
       ),
     ),
     codeInterpreter: Optional(
-      Type.Object({ workspaceSize: Optional(quantity('Size of the session workspace.')) }, closed),
+      Type.Object(
+        { workspaceSize: Optional(quantity('Size of the session workspace.')) },
+        { ...closed, description: 'Code interpreter profile.' },
+      ),
     ),
     workspace: Optional(workspaceSchema),
     budget: Optional(budgetSchema),

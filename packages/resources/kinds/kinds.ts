@@ -225,6 +225,11 @@ export interface Resource<K extends Kind = Kind> extends Manifest<K> {
   readonly status?: StatusOf<K>
 }
 
+/** Name of the file with the schema of a kind for editors. */
+export function editorSchemaFile(kind: Kind): string {
+  return `${kind.toLowerCase()}.schema.json`
+}
+
 export function isKind(text: unknown): text is Kind {
   return typeof text === 'string' && Object.hasOwn(kinds, text)
 }

@@ -25,9 +25,14 @@ export const toolPinsSchema = Type.Object(
     mode: Optional(oneOf(['off', 'learn', 'enforce'], 'What pins do.', { default: 'learn' })),
     onChange: Optional(oneOf(['hide', 'approve', 'alert'], 'In enforce mode.', { default: 'hide' })),
     allowUnpinned: Optional(flag('Lets unpinned tools through in enforce mode.')),
-    pins: Optional(mapOf(text('Digest of the definition.', { maxLength: 128 }), { maxProperties: 512 })),
+    pins: Optional(
+      mapOf(text('Digest of the definition.', { maxLength: 128 }), {
+        maxProperties: 512,
+        description: 'Digests by tool.',
+      }),
+    ),
   },
-  closed,
+  { ...closed, description: 'Detection of changed tool definitions.' },
 )
 
 const toolLabelsSchema = mapOf(
@@ -51,7 +56,7 @@ const oauthSchema = Type.Object(
     resource: Optional(text('RFC 8707 resource.')),
     scopes: Optional(texts('Scopes.')),
   },
-  closed,
+  { ...closed, description: 'OAuth client credentials.' },
 )
 
 /** `rule` states the required fields of one auth type, as evaluated by Kubernetes. */
@@ -72,16 +77,21 @@ const authSchema = Type.Object(
     secretRef: Optional(secretKeyRef('Secret with the token.')),
     headerName: Optional(text('Header.', { maxLength: 64, pattern: '^[A-Za-z0-9-]{1,64}$' })),
     oauth: Optional(oauthSchema),
-    tokenExchange: Optional(Type.Object({ audience: text('Allow-listed in the broker.', { minLength: 1 }) }, closed)),
+    tokenExchange: Optional(
+      Type.Object(
+        { audience: text('Allow-listed in the broker.', { minLength: 1 }) },
+        { ...closed, description: 'Token of the broker for one audience.' },
+      ),
+    ),
     mtls: Optional(
       Type.Object(
         {
           certSecretRef: Type.Object(
             { name: text('TLS Secret with tls.crt and tls.key.', { minLength: 1, maxLength: 253 }) },
-            closed,
+            { ...closed, description: 'Secret with the certificate.' },
           ),
         },
-        closed,
+        { ...closed, description: 'Client certificate.' },
       ),
     ),
     perUser: Optional(flag('Injects the delegating user’s own token from the vault.')),
@@ -91,6 +101,7 @@ const authSchema = Type.Object(
   },
   {
     ...closed,
+    description: 'Credential that the gateway presents to the server.',
     'x-kubernetes-validations': [
       needs('bearerSecret', 'secretRef'),
       needs('headerSecret', 'secretRef'),

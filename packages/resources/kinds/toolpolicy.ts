@@ -22,7 +22,7 @@ const matchSchema = Type.Object(
     taints: Optional(globs('Taints of the session: any in common')),
     sinks: Optional(globs('Sinks of the tool: any in common')),
   },
-  closed,
+  { ...closed, description: 'Calls that the rule is about; absent: all.' },
 )
 
 const ruleSchema = Type.Object(
@@ -38,7 +38,7 @@ const ruleSchema = Type.Object(
           approverGroups: Optional(texts('Groups that may approve.')),
           userConfirmation: Optional(oneOf(['ciba'], 'The delegating user confirms.')),
         },
-        closed,
+        { ...closed, description: 'Approvers that require_approval needs.' },
       ),
     ),
     rateLimit: Optional(
@@ -48,7 +48,7 @@ const ruleSchema = Type.Object(
           seconds: count('Window.', { minimum: 1 }),
           per: oneOf(['session', 'agent', 'user', 'namespace'], 'Whose calls are counted.'),
         },
-        closed,
+        { ...closed, description: 'Most calls that match the rule.' },
       ),
     ),
     reason: Optional(text('Sentence for the caller.')),
@@ -61,7 +61,7 @@ export const toolPolicySpecSchema = Type.Object(
   {
     mode: Optional(oneOf(['enforce', 'dryRun'], 'dryRun only reports.', { default: 'enforce' })),
     defaultAction: Optional(oneOf(['deny'], 'Where no rule matches.', { default: 'deny' })),
-    rules: Optional(listMap(ruleSchema, ['name'], { maxItems: 1024 })),
+    rules: Optional(listMap(ruleSchema, ['name'], { maxItems: 1024, description: 'Rules, in any order.' })),
     cedar: Optional(text('Cedar policies.', { maxLength: 262_144 })),
     toolPins: Optional(mapOf(toolPinsSchema, { maxProperties: 256, description: 'By server name.' })),
   },

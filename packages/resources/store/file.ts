@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { type Clock, canonicalJson, type Ids, rfc3339, systemIds } from '@plat/core'
 import { writeYaml } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
-import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
+import { editorSchemaFile, type Kind, type Manifest, type Resource, type StatusOf } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES } from '../manifest.ts'
 import { linesOfAside } from '../manifest-aside.ts'
 import { isStatus, validate, validateStatus, withDefaults } from '../validate.ts'
@@ -33,6 +33,8 @@ export interface FileStoreOptions {
   readonly dir: string
   /** Folder for data that is not in the files: uid, generation, status. Default: `.plat/state/resources` beside `dir`. */
   readonly stateDir?: string
+  /** Folder with the schemas of `editorSchemas`, which written files name for editors. Default: files name none. */
+  readonly schemasDir?: string
   readonly clock: Clock
   readonly ids?: Ids
   readonly log: Log
@@ -62,6 +64,7 @@ interface Held {
 
 class YamlFiles implements FileStore {
   readonly #dir: string
+  readonly #schemasDir: string | null
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #log: Log
@@ -80,11 +83,13 @@ class YamlFiles implements FileStore {
   constructor({
     dir,
     stateDir = join(dirname(dir), '.plat', 'state', 'resources'),
+    schemasDir,
     clock,
     ids,
     log,
   }: FileStoreOptions) {
     this.#dir = dir
+    this.#schemasDir = schemasDir ?? null
     this.#clock = clock
     this.#ids = ids ?? systemIds(clock)
     this.#log = log
@@ -181,7 +186,7 @@ class YamlFiles implements FileStore {
       }
     }
     const sidecar = this.#next(filled, held?.sidecar ?? null, owner)
-    const text = textOf(manifest)
+    const text = this.#schemaComment(manifest.kind, path) + textOf(manifest)
     if (Buffer.byteLength(text) > MANIFEST_MAX_BYTES) {
       return {
         kind: 'invalid',
@@ -195,6 +200,13 @@ class YamlFiles implements FileStore {
     const object = resourceOf(manifest.kind, filled, sidecar, this.#history.nextRevision)
     if (dryRun !== true) this.#put(path, { object, sidecar })
     return { kind: 'applied', object }
+  }
+
+  /** The comment by which editors with yaml-language-server find the schema of a file. */
+  #schemaComment(kind: Kind, path: string): string {
+    if (this.#schemasDir === null) return ''
+    const schema = relative(dirname(join(this.#dir, path)), join(this.#schemasDir, editorSchemaFile(kind)))
+    return `# yaml-language-server: $schema=${schema.replaceAll('\\', '/')}\n`
   }
 
   /** A file that a person is editing must not be replaced, and the revision that was read must still be the last. */

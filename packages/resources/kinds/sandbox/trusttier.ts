@@ -39,7 +39,9 @@ const podDefaultsSchema = Type.Object(
   {
     serviceAccountName: Optional(text('Service account of the pods.', { maxLength: 253 })),
     imagePullSecrets: Optional(texts('Names of Secrets that images are pulled with.', { maxItems: 16 })),
-    nodeSelector: Optional(mapOf(Type.String({ maxLength: 63 }), { maxProperties: 64 })),
+    nodeSelector: Optional(
+      mapOf(Type.String({ maxLength: 63 }), { maxProperties: 64, description: 'Labels of nodes for the pods.' }),
+    ),
     tolerations: Optional(natives('Toleration.', 'Taints that the pods tolerate.')),
     securityContext: Optional(native('Security context of the pod, over what is set without it.')),
     volumes: Optional(natives('Volume.', 'Further volumes; variables may name them by fileKeyRef.')),
