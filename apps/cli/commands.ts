@@ -12,7 +12,9 @@ import { addPosture } from './posture/command.ts'
 import { addRevoke } from './revoke/command.ts'
 import { addRun } from './run/command.ts'
 import { addSchema } from './schema/command.ts'
+import { addSessions } from './sessions/command.ts'
 import { addState } from './state/command.ts'
+import { addStatus, addVersion } from './status/command.ts'
 import { addToken } from './token/command.ts'
 import { addUp } from './up/command.ts'
 import { addValidate } from './validate/command.ts'
@@ -20,7 +22,9 @@ import { addValidate } from './validate/command.ts'
 /** Adds every command, in the order of the help. `child`: arguments after `--`, for `plat run`. */
 export function addCommands(plat: Command, child: readonly string[]): void {
   addUp(plat)
+  addStatus(plat)
   addRun(plat, child)
+  addSessions(plat)
   addToken(plat)
   addAudit(plat)
   addEvidence(plat)
@@ -36,4 +40,5 @@ export function addCommands(plat: Command, child: readonly string[]): void {
   addKeys(plat)
   addLicense(plat)
   addState(plat)
+  addVersion(plat)
 }

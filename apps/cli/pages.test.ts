@@ -43,13 +43,33 @@ function wrongIn(line: string): string | null {
   return given <= command.registeredArguments.length ? null : 'too many arguments'
 }
 
-for (const page of ['runbooks.md', 'kubernetes.md']) {
+for (const page of ['runbooks.md', 'kubernetes.md', 'cli.md']) {
   test(`every command line of plat in docs/${page} is one that is there`, () => {
     const lines = linesOf(page)
     assert.ok(lines.length >= 4)
     for (const line of lines) assert.equal(wrongIn(line), null, `plat ${line}`)
   })
 }
+
+/** Rows of the table of commands: as it is written, and what it does. */
+function rowsOf(command: Command, path: readonly string[]): string[] {
+  return command.commands.flatMap((one) => {
+    const own = [...path, one.name()]
+    if (one.commands.length > 0) return rowsOf(one, own)
+    const given = one.registeredArguments.map((argument) => {
+      const name = `${argument.name()}${argument.variadic ? '...' : ''}`
+      return argument.required ? ` <${name}>` : ` [${name}]`
+    })
+    return [`| \`plat ${own.join(' ')}${given.join('')}\` | ${one.summary()} |`]
+  })
+}
+
+test('docs/cli.md has every command in the order of the help', () => {
+  const rows = readFileSync(path.join(DOCS, 'cli.md'), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| `plat '))
+  assert.deepEqual(rows, rowsOf(program(), []))
+})
 
 test('a command line that is not there is found', () => {
   assert.equal(wrongIn('approvals frobnicate'), 'no such command: frobnicate')

@@ -2,6 +2,7 @@ import { systemClock } from '@plat/core'
 import { type TailLine, tailLedger } from '@plat/ledger'
 import { stringify } from 'yaml'
 import { CommandError, type Format, type Output } from '../shared/output.ts'
+import { eventOf, groundsOf, targetOf, textOf } from '../shared/record.ts'
 
 export interface AuditTailOptions {
   readonly path: string
@@ -41,46 +42,20 @@ const printers: Readonly<Record<Format, (line: TailLine) => string>> = {
 
 /** Columns: time, what happened, who, on what, why, how long. What is absent shows as `-`. */
 function readable({ seq, rec }: TailLine): string {
-  const time = text(rec.at).slice(0, 23).replace('T', ' ')
-  const who = [rec.namespace, rec.agent].map(text).filter(Boolean).join('/')
-  const what = [rec.server, rec.tool ?? rec.method].map(text).filter(Boolean).join('/')
-  const rule = [rec.policy, rec.rule].map(text).filter(Boolean).join('#')
+  const time = textOf(rec.at).slice(0, 23).replace('T', ' ')
+  const who = [rec.namespace, rec.agent].map(textOf).filter(Boolean).join('/')
   const ms = typeof rec.ms === 'number' ? `${rec.ms} ms` : ''
   const columns = [
     [String(seq), 6],
     [time, 23],
-    [happened(rec), 20],
+    [eventOf(rec), 20],
     [who, 20],
-    [what, 28],
-    [rule || detail(rec), 34],
+    [targetOf(rec), 28],
+    [groundsOf(rec), 34],
     [ms, 0],
   ] as const
   return columns
     .map(([value, width]) => (value === '' ? '-' : value).padEnd(width))
     .join('  ')
     .trimEnd()
-}
-
-function happened(rec: TailLine['rec']): string {
-  const kind = text(rec.kind)
-  if (kind === 'outcome') return text(rec.code) || text(rec.result)
-  if (kind === 'decision') return `denied ${text(rec.code)}`
-  if (kind === 'approval') return `approval ${text(rec.event)}`
-  return kind
-}
-
-/** The subject of a record that does not belong to a call. */
-function detail(rec: TailLine['rec']): string {
-  if (rec.kind === 'gap') return `${String(rec.count)} records missing: ${text(rec.reason)}`
-  if (rec.kind === 'recovered') return `${String(rec.bytes)} bytes kept in ${text(rec.file)}`
-  // Before a change is made its record has no status yet.
-  if (rec.kind === 'admin')
-    return [text(rec.action), ...(rec.status === undefined ? [] : [String(rec.status)])].join(' ')
-  if (rec.kind === 'config') return `ledger ${text(rec.ledgerId)}`
-  return rec.kind === 'checkpoint' ? `up to record ${String(rec.upTo)}` : text(rec.reason)
-}
-
-/** Text from the ledger on a terminal: control characters could move the cursor, so they are shown as `?`. */
-function text(value: unknown): string {
-  return typeof value === 'string' ? value.replace(/\p{Cc}/gu, '?') : ''
 }

@@ -1,9 +1,14 @@
 import { Option } from 'commander'
-import { formats } from './output.ts'
+import { formats, wideFormats } from './output.ts'
 
 export const format = () =>
   new Option('-o, --output <format>', 'how to print: for people (table) or for programs')
     .choices([...formats])
+    .default('table')
+
+export const wideFormat = () =>
+  new Option('-o, --output <format>', 'how to print: for people (table, wide) or for programs')
+    .choices([...wideFormats])
     .default('table')
 
 export const dir = () => new Option('--dir <dir>', 'the directory of a running plat (default: the nearest one upwards)')

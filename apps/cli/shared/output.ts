@@ -7,6 +7,18 @@ export type Format = 'table' | 'json' | 'yaml'
 
 export const formats: readonly Format[] = ['table', 'json', 'yaml']
 
+/** Also a table with more columns, whose cells are whole. */
+export type WideFormat = Format | 'wide'
+
+export const wideFormats: readonly WideFormat[] = ['table', 'wide', 'json', 'yaml']
+
+/** Width of a terminal that a table fits into, in characters. */
+const TABLE_WIDTH = 80
+/** Between two columns. */
+const GAP = 2
+/** Shortest that a cell is cut to. */
+const CELL_MIN = 8
+
 /** An error of the user: one line on stderr with the next step, and an exit code. */
 export class CommandError extends Error {
   readonly exitCode: number
@@ -63,6 +75,46 @@ export function printList<T extends object>(
   const table = plainTable(Object.keys(columns).map((name) => name.toUpperCase()))
   for (const item of items) table.push(Object.values(columns).map((column) => column(item)))
   output.out(withoutPadding(table))
+}
+
+type Columns<T> = Readonly<Record<string, (item: T) => string>>
+
+/**
+ * Prints a list whose table fits into 80 columns: cells other than those of the first column are cut where they are too long. `wide` prints
+ * the further columns too, and cuts none.
+ */
+export function printWideList<T extends object>(
+  output: Output,
+  format: WideFormat,
+  items: readonly T[],
+  { columns, further }: { readonly columns: Columns<T>; readonly further: Columns<T> },
+): void {
+  if (format === 'wide') printList(output, 'table', items, { ...columns, ...further })
+  else if (format === 'table') printList(output, 'table', items, fitted(items, columns))
+  else printList(output, format, items, columns)
+}
+
+/** The columns with cells cut so that a line has at most 80 characters. */
+function fitted<T>(items: readonly T[], columns: Columns<T>): Columns<T> {
+  const entries = Object.entries(columns)
+  const widths = entries.map(([name, cell]) => Math.max(name.length, ...items.map((item) => cell(item).length)))
+  const total = () => widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1))
+  while (total() > TABLE_WIDTH) {
+    const widest = widths.reduce(
+      (best, width, at) => (at > 0 && width > (widths[best] ?? 0) ? at : best),
+      widths.length - 1,
+    )
+    const width = widths[widest] ?? 0
+    if (widest === 0 || width <= CELL_MIN) break
+    widths[widest] = Math.max(CELL_MIN, width - (total() - TABLE_WIDTH))
+  }
+  return Object.fromEntries(
+    entries.map(([name, cell], at) => [name, (item: T) => cut(cell(item), widths[at] ?? CELL_MIN)]),
+  )
+}
+
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, width - 1)}…`
 }
 
 /** The last column needs no padding: after a long cell it would wrap every line of the terminal. */

@@ -18,7 +18,8 @@ import { findWarnings } from './warnings/warnings.ts'
 /** Exit code where something is refused, as of `plat config validate`. */
 const INVALID = 3
 
-interface Findings {
+/** Problems of a directory, one line each. */
+export interface Findings {
   readonly errors: readonly string[]
   readonly warnings: readonly string[]
 }
@@ -43,7 +44,8 @@ export async function validateResources(
   return 0
 }
 
-async function findingsOf(home: PlatFolder): Promise<Findings> {
+/** Finds what is refused and what is probably not meant, without a running plat. */
+export async function findingsOf(home: PlatFolder): Promise<Findings> {
   const keys = await gatewayKeys(home, { listen: '127.0.0.1:8080', identityURL: 'http://127.0.0.1:8081' })
   const scratch = await mkdtemp(join(tmpdir(), 'plat-validate-'))
   const using = { clock: systemClock, log: silentLog }

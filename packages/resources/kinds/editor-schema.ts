@@ -48,21 +48,23 @@ function describe(members: unknown, words: Readonly<Record<string, string>>): Re
 
 function published(node: Node): Record<string, unknown> {
   const { properties, items, additionalProperties, required = [] } = node
-  const shown: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(node)) if (!NOT_FOR_EDITORS.test(name)) shown[name] = value
-  if (node.format === 'date-time') shown.format = node.format
-  if (node.default !== undefined) shown.default = node.default
-  if (node['x-kubernetes-int-or-string'] === true) shown.type = ['integer', 'string']
+  const result: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(node)) if (!NOT_FOR_EDITORS.test(name)) result[name] = value
+  if (node.format === 'date-time') result.format = node.format
+  if (node.default !== undefined) result.default = node.default
+  if (node['x-kubernetes-int-or-string'] === true) result.type = ['integer', 'string']
   const rules = node['x-kubernetes-validations'] ?? []
-  if (rules.length > 0) shown.$comment = rules.map(({ message }) => message).join('; ')
-  if (items !== undefined) shown.items = published(items)
+  if (rules.length > 0) result.$comment = rules.map(({ message }) => message).join('; ')
+  if (items !== undefined) result.items = published(items)
   if (additionalProperties !== undefined)
-    shown.additionalProperties = isObject(additionalProperties) ? published(additionalProperties) : additionalProperties
-  if (properties === undefined) return shown
+    result.additionalProperties = isObject(additionalProperties)
+      ? published(additionalProperties)
+      : additionalProperties
+  if (properties === undefined) return result
   const needed = required.filter((name) => properties[name]?.default === undefined)
-  if (needed.length > 0) shown.required = needed
-  shown.properties = Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, published(one)]))
-  return shown
+  if (needed.length > 0) result.required = needed
+  result.properties = Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, published(one)]))
+  return result
 }
 
 /** Every schema by the name of its file. */

@@ -1,22 +1,30 @@
-/** Response shape of `/v1/sessions`. */
+import { type Static, Type } from 'typebox'
+import { Check } from 'typebox/value'
 
-/** One session, with its taints and pending approvals. */
-export interface SessionView {
+/** Response shape of `/v1/sessions`: one session, with its taints and pending approvals. */
+const viewSchema = Type.Object({
   /** `<namespace>/<agent>/<session>`. */
-  readonly id: string
-  readonly namespace: string
-  readonly agent: string
-  readonly session: string
-  readonly user: string | null
-  readonly tier: string
+  id: Type.String(),
+  namespace: Type.String(),
+  agent: Type.String(),
+  session: Type.String(),
+  user: Type.Union([Type.String(), Type.Null()]),
+  tier: Type.String(),
   /** RFC 3339. */
-  readonly startedAt: string
-  readonly lastActivity: string
-  readonly calls: number
-  readonly denied: number
-  readonly pendingApprovals: number
+  startedAt: Type.String(),
+  lastActivity: Type.String(),
+  calls: Type.Integer(),
+  denied: Type.Integer(),
+  pendingApprovals: Type.Integer(),
   /** Labels of the session. */
-  readonly taints: readonly string[]
+  taints: Type.ReadonlyType(Type.Array(Type.String())),
   /** Millionths of a currency (ISO 4217). */
-  readonly spent: { readonly micros: number; readonly currency: string }
+  spent: Type.Object({ micros: Type.Integer(), currency: Type.String() }),
+})
+
+export type SessionView = Static<typeof viewSchema>
+
+/** Returns whether a value is a session. For clients of the admin API. */
+export function isSessionView(value: unknown): value is SessionView {
+  return Check(viewSchema, value)
 }

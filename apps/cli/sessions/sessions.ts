@@ -1,0 +1,78 @@
+import { formatDuration, systemClock } from '@plat/core'
+import { isSessionView } from '@plat/gateway/sessions'
+import { adminList } from '../shared/admin-api.ts'
+import { findHome } from '../shared/home.ts'
+import { CommandError, type Output, plain, printWideList, type WideFormat } from '../shared/output.ts'
+import { eventOf, groundsOf, isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
+
+export interface SessionsOptions {
+  readonly dir?: string | undefined
+  readonly output: WideFormat
+}
+
+/** `plat sessions`: the sessions that have called, the most recent first. */
+export async function sessionsList({ dir, output: format }: SessionsOptions, output: Output): Promise<number> {
+  const { env } = await findHome(dir)
+  const sessions = await adminList(env, '/v1/sessions', isSessionView)
+  if (sessions.length === 0 && (format === 'table' || format === 'wide')) {
+    output.out('no sessions: no agent has called; start one with plat run <agent> -- <program>')
+    return 0
+  }
+  const now = systemClock.now()
+  const recent = sessions.toSorted((one, other) => (one.lastActivity < other.lastActivity ? 1 : -1))
+  printWideList(output, format, recent, {
+    columns: {
+      session: ({ id }) => plain(id),
+      calls: ({ calls }) => String(calls),
+      denied: ({ denied }) => String(denied),
+      last: ({ lastActivity }) => age(now - Date.parse(lastActivity)),
+    },
+    further: {
+      user: ({ user }) => plain(user ?? '-'),
+      tier: ({ tier }) => plain(tier),
+      started: ({ startedAt }) => startedAt,
+      pending: ({ pendingApprovals }) => String(pendingApprovals),
+      spent: ({ spent }) => `${(spent.micros / 1e6).toFixed(6)} ${spent.currency}`,
+      taints: ({ taints }) => plain(taints.join(',')) || '-',
+    },
+  })
+  return 0
+}
+
+/** Whole seconds, or minutes from two minutes on. */
+function age(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  return formatDuration((seconds < 120 ? seconds : seconds - (seconds % 60)) * 1000)
+}
+
+/**
+ * `plat session`: the records of one session, in order.
+ * @throws CommandError if the ledger has none
+ */
+export async function sessionTimeline(
+  { dir, id, output: format }: SessionsOptions & { readonly id: string },
+  output: Output,
+): Promise<number> {
+  const { env } = await findHome(dir)
+  const records = await adminList(env, `/v1/sessions/${encodeURIComponent(id)}/timeline`, isLedgerRecord)
+  if (records.length === 0) throw new CommandError(`the ledger has no session ${plain(id)}; see plat sessions`)
+  printWideList(output, format, records, timelineColumns)
+  return 0
+}
+
+const orDash = (text: string) => text || '-'
+
+/** Columns of records of one session. */
+export const timelineColumns = {
+  columns: {
+    time: ({ rec }: LedgerRecord) => textOf(rec.at).slice('YYYY-MM-DDT'.length, 'YYYY-MM-DDTHH:MM:SS'.length),
+    event: ({ rec }: LedgerRecord) => orDash(eventOf(rec)),
+    target: ({ rec }: LedgerRecord) => orDash(targetOf(rec)),
+    grounds: ({ rec }: LedgerRecord) => orDash(groundsOf(rec)),
+  },
+  further: {
+    ms: ({ rec }: LedgerRecord) => (typeof rec.ms === 'number' ? String(rec.ms) : '-'),
+    call: ({ rec }: LedgerRecord) => orDash(textOf(rec.call)),
+    record: ({ seq }: LedgerRecord) => String(seq),
+  },
+}

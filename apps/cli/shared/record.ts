@@ -1,0 +1,46 @@
+/** A record of the ledger as commands print it. */
+export interface LedgerRecord {
+  readonly seq: number
+  readonly rec: Readonly<Record<string, unknown>>
+}
+
+/** Returns whether an item of the admin API is a record. */
+export function isLedgerRecord(item: unknown): item is LedgerRecord {
+  if (typeof item !== 'object' || item === null || !('seq' in item) || !('rec' in item)) return false
+  return typeof item.seq === 'number' && typeof item.rec === 'object' && item.rec !== null
+}
+
+/** Server and tool or method of a record. */
+export function targetOf(rec: LedgerRecord['rec']): string {
+  return [rec.server, rec.tool ?? rec.method].map(textOf).filter(Boolean).join('/')
+}
+
+/** Policy and rule of a record, else its subject. */
+export function groundsOf(rec: LedgerRecord['rec']): string {
+  return [rec.policy, rec.rule].map(textOf).filter(Boolean).join('#') || detailOf(rec)
+}
+
+/** The event of a record, in a word or two. */
+export function eventOf(rec: LedgerRecord['rec']): string {
+  const kind = textOf(rec.kind)
+  if (kind === 'outcome') return textOf(rec.code) || textOf(rec.result)
+  if (kind === 'decision') return `denied ${textOf(rec.code)}`
+  if (kind === 'approval') return `approval ${textOf(rec.event)}`
+  return kind
+}
+
+/** The subject of a record that does not belong to a call. */
+function detailOf(rec: LedgerRecord['rec']): string {
+  if (rec.kind === 'gap') return `${String(rec.count)} records missing: ${textOf(rec.reason)}`
+  if (rec.kind === 'recovered') return `${String(rec.bytes)} bytes kept in ${textOf(rec.file)}`
+  // Before a change is made its record has no status yet.
+  if (rec.kind === 'admin')
+    return [textOf(rec.action), ...(rec.status === undefined ? [] : [String(rec.status)])].join(' ')
+  if (rec.kind === 'config') return `ledger ${textOf(rec.ledgerId)}`
+  return rec.kind === 'checkpoint' ? `up to record ${String(rec.upTo)}` : textOf(rec.reason)
+}
+
+/** Text from the ledger on a terminal: control characters could move the cursor, so they are shown as `?`. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value.replace(/\p{Cc}/gu, '?') : ''
+}

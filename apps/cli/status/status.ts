@@ -1,0 +1,133 @@
+import { isObject } from '@plat/core'
+import { isApprovalView } from '@plat/gateway/approvals'
+import { isRevocationView } from '@plat/gateway/revocations'
+import { API_VERSION, kinds } from '@plat/resources'
+import { admin, adminList } from '../shared/admin-api.ts'
+import { findHome, type HomeEnv } from '../shared/home.ts'
+import { CommandError, type Output, plain, printData, printObject, type WideFormat } from '../shared/output.ts'
+import { findingsOf } from '../validate/validate.ts'
+
+export interface StatusOptions {
+  readonly dir?: string | undefined
+  readonly output: WideFormat
+}
+
+/** Exit code while some resource is refused. */
+const REFUSED = 3
+/** How long a service may take to say that it is ready, in milliseconds. */
+const READY_MS = 5000
+/** Problems of a table; `wide` and the formats for programs have all. */
+const SHOWN_MAX = 5
+
+/** Printed by `plat status -o json`. */
+interface Status {
+  readonly dir: string
+  readonly gateway: Service
+  readonly admin: Service
+  readonly identity: Service
+  /** Number of objects by plural, and of those in force. */
+  readonly resources: Readonly<Record<string, { readonly declared: number; readonly inForce: number }>>
+  readonly refused: readonly string[]
+  readonly warnings: readonly string[]
+  readonly ledger: { readonly seq: number; readonly hash: string; readonly checkpointUpTo: number | null }
+  readonly pendingApprovals: number
+  readonly revocations: number
+}
+
+interface Service {
+  readonly url: string
+  readonly ready: boolean
+}
+
+/**
+ * `plat status`: what runs in a directory.
+ * @returns 0 everything is in force, 3 some resource is refused
+ * @throws CommandError if nothing runs
+ */
+export async function status({ dir, output: format }: StatusOptions, output: Output): Promise<number> {
+  const { home, env } = await findHome(dir)
+  const ledger = headOf(await admin(env, 'GET', '/v1/audit/head'))
+  const { errors: refused, warnings } = await findingsOf(home)
+  const found: Status = {
+    dir: home.dir,
+    gateway: await serviceAt(env.PLAT_GATEWAY_URL),
+    admin: await serviceAt(env.PLAT_ADMIN_URL),
+    identity: await serviceAt(env.PLAT_IDENTITY_URL),
+    resources: await countResources(env),
+    refused,
+    warnings,
+    ledger,
+    pendingApprovals: (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).length,
+    revocations: (await adminList(env, '/v1/revocations', isRevocationView)).length,
+  }
+  if (format === 'json' || format === 'yaml') printData(output, format, found)
+  else printStatus(output, found, format === 'wide')
+  return refused.length > 0 ? REFUSED : 0
+}
+
+async function serviceAt(url: string): Promise<Service> {
+  const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(READY_MS) }).catch(() => null)
+  await response?.body?.cancel()
+  return { url, ready: response?.ok === true }
+}
+
+function headOf(body: unknown): Status['ledger'] {
+  if (!isObject(body) || typeof body.seq !== 'number' || typeof body.hash !== 'string')
+    throw new CommandError('the response of the gateway is not the head of a ledger')
+  const upTo = isObject(body.checkpoint) ? body.checkpoint.upTo : null
+  return { seq: body.seq, hash: body.hash, checkpointUpTo: typeof upTo === 'number' ? upTo : null }
+}
+
+/** Kinds that are rendered on a laptop. */
+const COUNTED = [
+  'Agent',
+  'MCPServer',
+  'ToolPolicy',
+  'BudgetPolicy',
+  'MemoryStore',
+  'SovereigntyPolicy',
+  'TrustTier',
+] as const
+
+async function countResources(env: HomeEnv): Promise<Status['resources']> {
+  const counts = COUNTED.map(async (kind) => {
+    const { plural } = kinds[kind]
+    const body = await admin(env, 'GET', `/apis/${API_VERSION}/${plural}`)
+    const items: readonly unknown[] = isObject(body) && Array.isArray(body.items) ? body.items : []
+    return [plural, { declared: items.length, inForce: items.filter((item) => !isRefused(item)).length }] as const
+  })
+  return Object.fromEntries((await Promise.all(counts)).filter(([, { declared }]) => declared > 0))
+}
+
+/** The condition Ready is false where a resource is refused. */
+function isRefused(item: unknown): boolean {
+  const conditions = isObject(item) && isObject(item.status) ? item.status.conditions : null
+  const all: readonly unknown[] = Array.isArray(conditions) ? conditions : []
+  return all.some((one) => isObject(one) && one.type === 'Ready' && one.status === 'False')
+}
+
+function printStatus(output: Output, found: Status, wide: boolean): void {
+  const { gateway, admin: api, identity, resources, ledger } = found
+  const service = ({ url, ready }: Service) => `${url} ${ready ? 'ready' : 'not ready'}`
+  const counts = Object.entries(resources).map(([plural, { declared, inForce }]) =>
+    inForce === declared ? `${declared} ${plural}` : `${inForce} of ${declared} ${plural}`,
+  )
+  printObject(output, 'table', {
+    directory: plain(found.dir),
+    gateway: service(gateway),
+    ...(api.url !== gateway.url && { admin: service(api) }),
+    identity: service(identity),
+    'in force': counts.join(', ') || 'no resources',
+    ledger: `record ${ledger.seq}, ${wide ? ledger.hash : ledger.hash.slice(0, 16)}`,
+    checkpoint: ledger.checkpointUpTo === null ? 'none yet' : `up to record ${ledger.checkpointUpTo}`,
+    approvals: `${found.pendingApprovals} pending${found.pendingApprovals === 0 ? '' : '; decide with plat approvals watch'}`,
+    revocations: `${found.revocations}${found.revocations === 0 ? '' : '; see plat revocations list'}`,
+  })
+  const lines = [
+    ...found.refused.map((line) => `refused: ${line}`),
+    ...found.warnings.map((line) => `warning: ${line}`),
+  ].map(plain)
+  const displayed = wide ? lines : lines.slice(0, SHOWN_MAX)
+  for (const line of displayed) output.out(line)
+  if (displayed.length < lines.length) output.out(`${lines.length - displayed.length} more: plat validate ${found.dir}`)
+}

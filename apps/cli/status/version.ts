@@ -1,0 +1,9 @@
+import { buildInfo } from '@plat/core'
+import { type Format, type Output, printObject } from '../shared/output.ts'
+
+/** `plat version`: the build of this program. */
+export async function version(format: Format, output: Output): Promise<number> {
+  const { version, commit, buildDate, goVersion: runtime, platform } = buildInfo('cli')
+  printObject(output, format, { version, commit, buildDate, runtime, platform })
+  return 0
+}
