@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { type ApiServer, startApiServer } from './api-server.ts'
 import { buildBinaries } from './binaries.ts'
 
@@ -98,8 +99,10 @@ async function call(name: string, args: object): Promise<string> {
     },
     body: JSON.stringify(message),
   })
-  const { result, error } = Object(await response.json())
-  if (error !== undefined) return `${error.data.error}: ${error.message}`
+  const body = Object(await response.json())
+  const denial = denialIn(body)
+  if (denial !== null) return `${String(denial.data.error)}: ${denial.message}`
+  const { result } = body
   const text = result.content.map((part: { text: string }) => part.text).join()
   return result.isError ? `error: ${text}` : text
 }

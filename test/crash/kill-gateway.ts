@@ -77,7 +77,7 @@ async function call(url: string, token: string, faults: string[]): Promise<strin
     }),
   })
   const text = await response.text()
-  if (response.status !== 200 || !text.includes('"result"'))
+  if (response.status !== 200 || !text.includes('"result"') || text.includes('plat.dev/denial'))
     faults.push(`answer ${response.status}: ${text.slice(0, 200)}`)
   return response.headers.get('x-plat-decision-id')
 }

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import type { JsonObject } from '@plat/core'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
+import { denialIn } from '@plat/testkit/mcp/denial'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOpa } from '@plat/testkit/opa/opa'
 import { until } from '@plat/testkit/until'
@@ -43,8 +44,8 @@ async function setUp(t: TestContext, rego: string, data = 'plat', more: JsonObje
   return {
     opa,
     async call(name: string, args: JsonObject = {}) {
-      const { result, error } = await ask('tools/call', { name, arguments: args })
-      return result === undefined ? String(Object(error).data.error) : 'allowed'
+      const denial = denialIn(await ask('tools/call', { name, arguments: args }))
+      return denial === null ? 'allowed' : String(denial.data.error)
     },
     async list() {
       const { result } = await ask('tools/list', {})
