@@ -79,24 +79,24 @@ test('a pod of a warm pool waits until it is adopted, and learns where its gatew
   const token = testIssuer().token()
   const file = path.join(tempFolder(), 'sa-token')
   await writeFile(file, 'projected')
-  const told = { token, attested: false, env: { PLAT_GATEWAY_URL: gatewayURL, PLAT_SESSION: 's1', PORT: 1 } }
+  const bootstrapped = { token, attested: false, env: { PLAT_GATEWAY_URL: gatewayURL, PLAT_SESSION: 's1', PORT: 1 } }
   const early = () => new Response('{"error":"not_adopted"}', { status: 425, headers: json })
   const answers = [
     ...Array.from({ length: 10 }, early),
     new Response('{"error":"temporarily_unavailable"}', { status: 503, headers: { ...json, 'retry-after': '1' } }),
     early(),
-    new Response(JSON.stringify(told), { headers: json }),
+    new Response(JSON.stringify(bootstrapped), { headers: json }),
   ]
-  const asked: string[] = []
+  const requests: string[] = []
   const fetch: typeof globalThis.fetch = async (url, init) => {
-    asked.push(`${url} ${new Headers(init?.headers).get('authorization')}`)
-    return answers[asked.length - 1] ?? assert.fail()
+    requests.push(`${url} ${new Headers(init?.headers).get('authorization')}`)
+    return answers[requests.length - 1] ?? assert.fail()
   }
   const source = bootstrap({ url: 'https://identity.example:8083', serviceAccountTokenFile: file, fetch })
   const session = await connect({ source, fetch, clock: eager, env: {} })
   assert.equal(session.gatewayURL, gatewayURL)
   assert.deepEqual(session.env, { PLAT_GATEWAY_URL: gatewayURL, PLAT_SESSION: 's1' })
-  assert.deepEqual(new Set(asked), new Set(['https://identity.example:8083/v1/bootstrap?wait=20 Bearer projected']))
+  assert.deepEqual(new Set(requests), new Set(['https://identity.example:8083/v1/bootstrap?wait=20 Bearer projected']))
   const revoked: typeof fetch = async () => new Response('{"error":"session_revoked"}', { status: 403, headers: json })
   const refused = connect({
     source: bootstrap({ url: 'https://identity.example:8083', serviceAccountTokenFile: file, fetch: revoked }),

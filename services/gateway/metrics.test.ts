@@ -26,7 +26,7 @@ const SWITCHED_ON: Readonly<Record<string, object>> = {
   a2a: { a2a: { routesFile: '/agents.json' } },
 }
 
-const shown = (config: object) => {
+const seriesOf = (config: object) => {
   const names = createGatewayMetrics(build, config)
     .expose()
     .matchAll(/^# TYPE (\S+) /gm)
@@ -35,14 +35,14 @@ const shown = (config: object) => {
 
 test('series of optional features are there only when the feature is configured', () => {
   // Shows D3.exposition.optionalFeaturesOnly.
-  const always = shown({})
+  const always = seriesOf({})
   for (const { name, feature, area } of rows) {
     const optional = OPTIONAL_AREAS.has(area) || OPTIONAL.test(name)
     assert.equal(feature !== '', optional, `${name}: feature ${JSON.stringify(feature)}`)
     assert.equal(always.has(name), !optional, name)
   }
   for (const feature of new Set(rows.map((row) => row.feature).filter((one) => one !== ''))) {
-    const now = shown(SWITCHED_ON[feature] ?? { [feature]: { enabled: true } })
+    const now = seriesOf(SWITCHED_ON[feature] ?? { [feature]: { enabled: true } })
     for (const row of rows) assert.equal(now.has(row.name), row.feature === feature || always.has(row.name), row.name)
     assert.ok(now.size > always.size, feature)
   }

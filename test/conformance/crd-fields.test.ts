@@ -46,12 +46,13 @@ function schemaOf(plural: string): { readonly spec: Members; readonly status: Me
 /** Members of a field's schema: those in the contract, and additional ones. */
 function comparable(node: Members, rule: FieldRule, isNarrower: boolean): object {
   const type = node['x-kubernetes-int-or-string'] === true ? 'quantity' : node.type
-  const said: Record<string, unknown> = { type, ...(node.required === true && { required: true }) }
+  const documented: Record<string, unknown> = { type, ...(node.required === true && { required: true }) }
   const ofQuantity = type === 'quantity'
   for (const name of EXACT)
-    if (node[name] !== undefined && !ofQuantity && (!isNarrower || rule[name] !== undefined)) said[name] = node[name]
-  for (const name of BOUNDS) if (rule[name] !== undefined) said[name] = node[name]
-  return said
+    if (node[name] !== undefined && !ofQuantity && (!isNarrower || rule[name] !== undefined))
+      documented[name] = node[name]
+  for (const name of BOUNDS) if (rule[name] !== undefined) documented[name] = node[name]
+  return documented
 }
 
 function assertFields(schema: Members, fields: Fields): void {

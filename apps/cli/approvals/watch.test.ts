@@ -71,16 +71,16 @@ test('one question at a time, with everything one must know; one key decides it 
   const { clock, gateway, cards, seen } = watching()
   gateway.waiting = [approval('one'), approval('two')]
   await cards.refresh()
-  const shown = seen()
-  for (const told of [
+  const lines = seen()
+  for (const expected of [
     'default/assistant wants notes/delete_note',
     'ada',
     'default/assistant#delete: somebody agrees',
     '{"name":"one"}',
     '300 s left, 1 more waits',
   ])
-    assert.ok(shown.includes(told), told)
-  assert.ok(!shown.includes('"two"'))
+    assert.ok(lines.includes(expected), expected)
+  assert.ok(!lines.includes('"two"'))
   await clock.advance(1000)
   assert.equal(await cards.press('a'), true)
   assert.match(seen(), /approved.*"two"/s)

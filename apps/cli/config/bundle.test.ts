@@ -19,7 +19,7 @@ async function setUp() {
   const out = join(dir, 'out.tar.gz')
   const clock = new TestClock()
   const quiet = { out() {}, err() {} }
-  const asked: MakeBundle = {
+  const options: MakeBundle = {
     folder,
     revision: '3',
     issuer: 'ops',
@@ -34,7 +34,7 @@ async function setUp() {
     keyPath,
     out,
     clock,
-    make: (change: Partial<MakeBundle> = {}) => makeBundle({ ...asked, ...change }, quiet),
+    make: (change: Partial<MakeBundle> = {}) => makeBundle({ ...options, ...change }, quiet),
   }
 }
 
@@ -55,7 +55,7 @@ test('a folder becomes a bundle that its key has signed', async () => {
   const times = { issuedAt, notBefore: null, expiresAt: issuedAt + 86_400 }
   assert.deepEqual(statement, { issuer: 'ops', revision: 3, ...times })
   const { kid, publicKey } = await openSigner(keyPath)
-  const keys = { find: (asked: string) => (asked === kid ? publicKey : null) }
+  const keys = { find: (id: string) => (id === kid ? publicKey : null) }
   assert.ok(isSigned(bundle.signatures, keys, 'classical'))
 })
 

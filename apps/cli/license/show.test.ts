@@ -24,14 +24,14 @@ function licence(more: object = {}): string {
   return file
 }
 
-async function shown(options: Partial<Parameters<typeof licenseShow>[0]>) {
+async function outputOf(options: Partial<Parameters<typeof licenseShow>[0]>) {
   const { code, text } = await printed((output) => licenseShow({ output: 'json', clock, ...options }, output))
   return { code, ...JSON.parse(text) }
 }
 
 test('a licence is shown with what it says, and the exit code says whether it counts', async () => {
   const file = licence()
-  assert.deepEqual(await shown({ path: file, key }), {
+  assert.deepEqual(await outputOf({ path: file, key }), {
     code: 0,
     file,
     edition: 'team',
@@ -44,19 +44,19 @@ test('a licence is shown with what it says, and the exit code says whether it co
     daysLeft: 214,
     nodes: 3,
   })
-  const over = await shown({ path: licence({ nbf: 1, exp: 2, nodes: 0 }), key })
+  const over = await outputOf({ path: licence({ nbf: 1, exp: 2, nodes: 0 }), key })
   assert.deepEqual([over.code, over.state, over.nodes], [3, 'expired', 'unlimited'])
 })
 
 test('a license of an untrusted issuer and a missing file are invalid', async () => {
-  const { code, state, edition, reason } = await shown({ path: licence() })
+  const { code, state, edition, reason } = await outputOf({ path: licence() })
   assert.deepEqual([code, state, edition], [3, 'invalid', 'community'])
   assert.match(reason, /no key of anybody who issues licences/)
   const missing = path.join(folder, 'missing.jws')
   const isMissing = (error: unknown) =>
     error instanceof CommandError && /missing\.jws: cannot be read/.test(error.message)
-  await assert.rejects(shown({ path: missing, key }), isMissing)
-  await assert.rejects(shown({ path: licence(), key: licence() }), /holds no key/)
+  await assert.rejects(outputOf({ path: missing, key }), isMissing)
+  await assert.rejects(outputOf({ path: licence(), key: licence() }), /holds no key/)
 })
 
 test('without a file it is that of the running plat, which may have none', async () => {
@@ -68,7 +68,7 @@ test('without a file it is that of the running plat, which may have none', async
     writeFileSync(path.join(dir, '.plat', 'env'), ENV, { mode: 0o600 })
   }
   running('')
-  assert.deepEqual(await shown({ dir }), {
+  assert.deepEqual(await outputOf({ dir }), {
     code: 0,
     file: 'none',
     edition: 'community',
@@ -76,7 +76,7 @@ test('without a file it is that of the running plat, which may have none', async
     nodes: 'unlimited',
   })
   running(licence())
-  assert.equal((await shown({ dir, key })).state, 'valid')
+  assert.equal((await outputOf({ dir, key })).state, 'valid')
 })
 
 const ENV = ['GATEWAY_URL', 'ADMIN_URL', 'IDENTITY_URL', 'BROKER_TOKEN', 'ADMIN_TOKEN']

@@ -10,31 +10,31 @@ const folder = tempFolder()
 const there = path.join(folder, 'there.pem')
 writeFileSync(there, '')
 
-async function told(own: object) {
+async function reportOf(own: object) {
   const file = path.join(folder, 'gateway.json')
   const least = { listen: '127.0.0.1:8080', policyFile: there, auditPath: '/a', upstreamsFile: there }
   writeFileSync(file, JSON.stringify({ ...least, identity: { publicKeyFiles: [there] }, ...own }))
-  const said: string[] = []
-  const output = { out: (text: string) => void said.push(text), err: (text: string) => void said.push(text) }
+  const lines: string[] = []
+  const output = { out: (text: string) => void lines.push(text), err: (text: string) => void lines.push(text) }
   const code = await posture({ path: file, output: 'json' }, output)
-  return { code, ids: [...said.join('\n').matchAll(/"id": "([^"]+)"/g)].map(([, id]) => id ?? ''), said }
+  return { code, ids: [...lines.join('\n').matchAll(/"id": "([^"]+)"/g)].map(([, id]) => id ?? ''), lines }
 }
 
 test('risks are reported by ID until they are accepted or fixed, and set the exit code', async () => {
-  const first = await told({})
+  const first = await reportOf({})
   assert.equal(first.code, 3)
   assert.ok(first.ids.includes('audit-open') && first.ids.includes('approvals-in-memory'))
-  const less = await told({ auditFailurePolicy: 'closed', posture: { accept: ['approvals-in-memory'] } })
+  const less = await reportOf({ auditFailurePolicy: 'closed', posture: { accept: ['approvals-in-memory'] } })
   assert.deepEqual(
     first.ids.filter((id) => !less.ids.includes(id)),
     ['audit-open', 'approvals-in-memory'],
   )
-  assert.deepEqual((await told({ posture: { accept: first.ids } })).ids, [])
-  assert.equal((await told({ posture: { accept: first.ids } })).code, 0)
+  assert.deepEqual((await reportOf({ posture: { accept: first.ids } })).ids, [])
+  assert.equal((await reportOf({ posture: { accept: first.ids } })).code, 0)
 })
 
 test('an accepted risk that no longer exists is reported, and so is an invalid file', async () => {
-  const { said } = await told({ posture: { accept: ['slow-reload'] } })
-  assert.match(said[0] ?? '', /^posture\.accept: slow-reload is not a risk/)
-  await assert.rejects(told({ posture: { accept: ['nonsense'] } }), /posture\.accept\[0\]: no such check/)
+  const { lines } = await reportOf({ posture: { accept: ['slow-reload'] } })
+  assert.match(lines[0] ?? '', /^posture\.accept: slow-reload is not a risk/)
+  await assert.rejects(reportOf({ posture: { accept: ['nonsense'] } }), /posture\.accept\[0\]: no such check/)
 })

@@ -105,13 +105,13 @@ test('a tree on file resumes from any size with a known root, and from zero when
   const file = join(dir, 'tree')
   const grown = (from: number, root: string) => {
     const tree = new TreeFile(file)
-    const kept = tree.resume(from, root)
-    for (const leaf of LEAVES.slice(kept)) tree.add(leaf)
+    const resumed = tree.resume(from, root)
+    for (const leaf of LEAVES.slice(resumed)) tree.add(leaf)
     tree.sync()
     assert.equal(tree.root(), rootAt(node, LEAVES.length))
     assert.deepEqual(inclusionPath(tree.node, 3, 61), inclusionPath(node, 3, 61))
     tree.close()
-    return kept
+    return resumed
   }
   assert.equal(grown(0, ''), 0)
   assert.equal(grown(33, rootAt(node, 33)), 33)

@@ -199,19 +199,19 @@ test('every crash state of a trace of 200 operations keeps the acknowledged reco
     const events = disk.events.slice(0, count)
     const last = events.at(-1)
     const cuts = last?.op === 'write' ? borders(last.at, last.bytes.length) : []
-    const kept = acknowledged.filter(({ after }) => after <= count)
+    const surviving = acknowledged.filter(({ after }) => after <= count)
     // A torn write had no fdatasync, so its records were not acknowledged, and the check is the same.
     for (const tear of [null, ...cuts])
-      await survives(stateAfter(events, tear, null), kept, `${count} events, torn at ${tear}`)
+      await survives(stateAfter(events, tear, null), surviving, `${count} events, torn at ${tear}`)
     for (const hole of cuts.slice(0, -1))
-      await survives(stateAfter(events, null, hole), kept, `${count} events, a hole at ${hole}`)
+      await survives(stateAfter(events, null, hole), surviving, `${count} events, a hole at ${hole}`)
     states += 1 + cuts.length
   }
   assert.ok(states > 300, `${states} states`)
 })
 
 /** Opening this state succeeds or refuses; after a refusal a repair succeeds. Acknowledged records survive in both cases. */
-async function survives(files: Map<string, Buffer>, kept: readonly Head[], what: string): Promise<void> {
+async function survives(files: Map<string, Buffer>, heads: readonly Head[], what: string): Promise<void> {
   const disk = new MemoryDisk(files)
   try {
     await (await openLedger(options(disk))).close()
@@ -219,5 +219,5 @@ async function survives(files: Map<string, Buffer>, kept: readonly Head[], what:
     assert.ok(error instanceof LedgerDamagedError, `${what}: ${String(error)}`)
     await repairLedger(options(disk))
   }
-  await holdsAll(disk, kept, what)
+  await holdsAll(disk, heads, what)
 }

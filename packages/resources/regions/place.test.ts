@@ -93,21 +93,21 @@ test('a stated jurisdiction is used only if region and model do not contradict i
 })
 
 test('contradictions of region, URL or model are named by key', () => {
-  const said = (...args: Parameters<typeof placeContradictions>) =>
+  const messagesOf = (...args: Parameters<typeof placeContradictions>) =>
     placeContradictions(...args).map(([key, message]) => `${key} ${message}`)
-  assert.deepEqual(said(bedrock('eu-central-1', 'EU'), null), [])
-  assert.deepEqual(said(bedrock('us-west-1', 'US-CA'), null), [])
-  assert.deepEqual(said(bedrock('us-east-1', 'DE'), null), [
+  assert.deepEqual(messagesOf(bedrock('eu-central-1', 'EU'), null), [])
+  assert.deepEqual(messagesOf(bedrock('us-west-1', 'US-CA'), null), [])
+  assert.deepEqual(messagesOf(bedrock('us-east-1', 'DE'), null), [
     'jurisdiction is DE, but by region and model requests are processed in US: correct it or leave it out',
   ])
-  assert.deepEqual(said(bedrock('eu-central-1', 'DE'), 'global.amazon.nova'), [
+  assert.deepEqual(messagesOf(bedrock('eu-central-1', 'DE'), 'global.amazon.nova'), [
     'jurisdiction is DE, but by region and model requests may be processed anywhere: correct it or leave it out',
   ])
   const upstream = 'https://bedrock-runtime.us-east-1.amazonaws.com'
-  assert.deepEqual(said({ ...bedrock('eu-central-1'), upstream }, null), [
+  assert.deepEqual(messagesOf({ ...bedrock('eu-central-1'), upstream }, null), [
     'region is eu-central-1, but the upstream or the model names us-east-1',
   ])
-  assert.deepEqual(said(bedrock('eu-central-1'), 'arn:aws:bedrock:us-east-1::foundation-model/m'), [
+  assert.deepEqual(messagesOf(bedrock('eu-central-1'), 'arn:aws:bedrock:us-east-1::foundation-model/m'), [
     'region is eu-central-1, but the upstream or the model names us-east-1',
   ])
 })

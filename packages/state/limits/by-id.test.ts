@@ -18,10 +18,10 @@ const id = fc.tuple(fc.nat(5), fc.constantFrom('', '/2', '-000000', '-000001')).
 test('entries are found by id as in a map, however many share one list', () => {
   const steps = fc.array(fc.tuple(fc.constantFrom('add', 'delete', 'get'), id), { minLength: 30, maxLength: 60 })
   fc.assert(
-    fc.property(steps, (taken) => {
+    fc.property(steps, (steps) => {
       const known = new Map<string, Entry>()
       const entries = new ById<Entry>()
-      for (const [step, name] of taken) {
+      for (const [step, name] of steps) {
         const entry = known.get(name) ?? new Entry(name)
         assert.equal(entries.get(name), known.get(name) ?? null)
         if (step === 'delete') {

@@ -56,8 +56,8 @@ test('results of tools are no denial, also if they failed or only resemble one',
 })
 
 function refusedResult(denial: object) {
-  const told = { code: 403, decisionId: 'd1', reason: 'the reason', ...denial }
-  return { content: [{ type: 'text', text: 'x' }], isError: true, _meta: { 'plat.dev/denial': told } }
+  const data = { code: 403, decisionId: 'd1', reason: 'the reason', ...denial }
+  return { content: [{ type: 'text', text: 'x' }], isError: true, _meta: { 'plat.dev/denial': data } }
 }
 
 test('codes of a protocol are no status', () => {

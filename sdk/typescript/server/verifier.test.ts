@@ -21,12 +21,12 @@ function setUp(more: Partial<TokenVerifierOptions> = {}) {
     clock,
     ...more,
   })
-  const shown = (authorization: string | undefined, dpop?: string) => ({
+  const requestWith = (authorization: string | undefined, dpop?: string) => ({
     method: 'POST',
     url: URL_OF_SERVER,
     headers: { authorization, dpop },
   })
-  return { clock, issuer, verifier, shown }
+  return { clock, issuer, verifier, requestWith }
 }
 
 function pemOf({ publicKey }: TestIssuer['signer']): string {
@@ -34,8 +34,8 @@ function pemOf({ publicKey }: TestIssuer['signer']): string {
 }
 
 test('a good token says who calls', async () => {
-  const { issuer, verifier, shown } = setUp()
-  const claims = await verifier.verifyRequest(shown(`Bearer ${issuer.token({ plat_groups: 'staff' })}`))
+  const { issuer, verifier, requestWith } = setUp()
+  const claims = await verifier.verifyRequest(requestWith(`Bearer ${issuer.token({ plat_groups: 'staff' })}`))
   assert.deepEqual(
     [claims.namespace, claims.agent, claims.user, claims.groups],
     ['default', 'assistant', 'ada', ['staff']],
@@ -65,22 +65,22 @@ test('the key of a tenant signs for no namespace of another', async () => {
 })
 
 test('a request shows one token, once', async () => {
-  const { issuer, verifier, shown } = setUp()
+  const { issuer, verifier, requestWith } = setUp()
   const refused = async (request: Parameters<typeof verifier.verifyRequest>[0], reason: string) =>
     assert.rejects(verifier.verifyRequest(request), { name: 'TokenRefusedError', reason })
-  await refused(shown(undefined), 'missing')
-  await refused(shown('Basic eDp5'), 'malformed')
-  await refused(shown('Bearer'), 'malformed')
+  await refused(requestWith(undefined), 'missing')
+  await refused(requestWith('Basic eDp5'), 'malformed')
+  await refused(requestWith('Bearer'), 'malformed')
   const twice = [`Bearer ${issuer.token()}`, `Bearer ${issuer.token()}`]
   await refused({ method: 'GET', url: URL_OF_SERVER, headers: { authorization: twice } }, 'malformed')
 })
 
 test('a bound token needs a proof of its key for this very request, once', async () => {
-  const { issuer, verifier, shown, clock } = setUp()
+  const { issuer, verifier, requestWith, clock } = setUp()
   const prover = testProver({ clock })
   const token = issuer.token({ cnf: { jkt: prover.jkt } })
   const proof = prover.proof(URL_OF_SERVER, token)
-  assert.equal((await verifier.verifyRequest(shown(`DPoP ${token}`, proof))).jkt, prover.jkt)
+  assert.equal((await verifier.verifyRequest(requestWith(`DPoP ${token}`, proof))).jkt, prover.jkt)
   const wrong: readonly [string, string | undefined, RegExp][] = [
     [`DPoP ${token}`, proof, /used before/],
     [`Bearer ${token}`, undefined, /set proof to "none"/],
@@ -90,16 +90,19 @@ test('a bound token needs a proof of its key for this very request, once', async
     [`DPoP ${token}`, prover.proof(URL_OF_SERVER, issuer.token()), /another token/],
   ]
   for (const [authorization, dpop, message] of wrong) {
-    await assert.rejects(verifier.verifyRequest(shown(authorization, dpop)), { reason: 'binding', message })
+    await assert.rejects(verifier.verifyRequest(requestWith(authorization, dpop)), { reason: 'binding', message })
   }
 })
 
 test('who must prove a key is a choice', async () => {
   const all = setUp({ proof: 'all' })
-  await assert.rejects(all.verifier.verifyRequest(all.shown(`Bearer ${all.issuer.token()}`)), /not bound to a key/)
+  await assert.rejects(
+    all.verifier.verifyRequest(all.requestWith(`Bearer ${all.issuer.token()}`)),
+    /not bound to a key/,
+  )
   const none = setUp({ proof: 'none' })
   const token = none.issuer.token({ cnf: { jkt: testProver().jkt } })
-  assert.equal((await none.verifier.verifyRequest(none.shown(`Bearer ${token}`))).agent, 'assistant')
+  assert.equal((await none.verifier.verifyRequest(none.requestWith(`Bearer ${token}`))).agent, 'assistant')
 })
 
 test('keys are fetched when the first token comes, once, and followed when they change', async (t) => {

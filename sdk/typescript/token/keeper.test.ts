@@ -11,7 +11,7 @@ const MINUTE = 60_000
 
 /** Next results of the source. */
 interface Scripted {
-  asked: number
+  requests: number
   claims: Readonly<Record<string, unknown>>
   failing: Error | null
   gate: Promise<void>
@@ -20,11 +20,11 @@ interface Scripted {
 /** A source that a test makes fail or hang, and a keeper of its tokens; each lives 15 minutes. */
 function setUp(prover: Prover | null = null, clock = new TestClock()) {
   const issuer = testIssuer({ clock })
-  const source: Scripted = { asked: 0, claims: {}, failing: null, gate: Promise.resolve() }
+  const source: Scripted = { requests: 0, claims: {}, failing: null, gate: Promise.resolve() }
   const of: TokenSource = {
     name: 'the test',
     async issue() {
-      source.asked++
+      source.requests++
       await source.gate
       if (source.failing !== null) throw source.failing
       return { token: issuer.token(source.claims) }
@@ -58,7 +58,7 @@ test('concurrent calls share one token request', async () => {
   const [first, ...others] = await Promise.all([keeper.current(), keeper.current(), keeper.current()])
   assert.ok(others.every((one) => one === first))
   assert.equal(await keeper.current(), first)
-  assert.equal(source.asked, 1)
+  assert.equal(source.requests, 1)
 })
 
 test('after two thirds of its lifetime a token is renewed in the background', async () => {
@@ -66,17 +66,17 @@ test('after two thirds of its lifetime a token is renewed in the background', as
   const first = await keeper.current()
   await clock.advance(10 * MINUTE - 1)
   assert.equal(await keeper.current(), first)
-  assert.equal(source.asked, 1)
+  assert.equal(source.requests, 1)
   await clock.advance(1)
   const held = Promise.withResolvers<void>()
   source.gate = held.promise
   assert.equal(await keeper.current(), first, 'the old one serves meanwhile')
   assert.equal(await keeper.current(), first)
-  assert.equal(source.asked, 2)
+  assert.equal(source.requests, 2)
   held.resolve()
   await clock.advance(0)
   assert.notEqual(await keeper.current(), first)
-  assert.equal(source.asked, 2)
+  assert.equal(source.requests, 2)
 })
 
 test('while the source is unavailable the token is used until it expires, with rare retries, and then calls reject', async () => {
@@ -86,9 +86,9 @@ test('while the source is unavailable the token is used until it expires, with r
   source.failing = away()
   assert.equal(await keeper.current(), first)
   await pass(clock, 2_000)
-  assert.equal(source.asked, 5, 'four tries')
+  assert.equal(source.requests, 5, 'four tries')
   for (let call = 0; call < 10; call++) assert.equal(await keeper.current(), first)
-  assert.equal(source.asked, 5, 'and a pause')
+  assert.equal(source.requests, 5, 'and a pause')
   await clock.advance(5 * MINUTE)
   const refused = assert.rejects(keeper.current(), {
     name: 'TokenUnavailableError',
@@ -105,7 +105,7 @@ test('what cannot help is tried once', async () => {
   const { keeper, source } = setUp()
   source.failing = new TokenUnavailableError('never')
   await assert.rejects(keeper.current(), { message: /never/, retryable: false })
-  assert.equal(source.asked, 1)
+  assert.equal(source.requests, 1)
 })
 
 test('a token that was refused is given up for another one, but not each time', async () => {
@@ -116,7 +116,7 @@ test('a token that was refused is given up for another one, but not each time', 
   const [second, third] = await Promise.all([keeper.instead(first), keeper.instead(first)])
   assert.ok(second === third && second !== first)
   assert.equal(await keeper.instead(first), second, 'a late one takes what is there')
-  assert.equal(source.asked, 2)
+  assert.equal(source.requests, 2)
 })
 
 test('an expired token, one of another kind and one of another key are not sent', async () => {
@@ -140,7 +140,7 @@ test('every token is bound to the key, from the start or from a later moment', a
   assert.equal((await later.keeper.current()).claims.jkt, null)
   await later.keeper.bindTo(prover)
   assert.equal((await later.keeper.current()).claims.jkt, prover.jkt)
-  assert.equal(later.source.asked, 1, 'the same token, bound')
+  assert.equal(later.source.requests, 1, 'the same token, bound')
   await assert.rejects(later.keeper.bindTo(prover), /already has a key/)
 })
 
@@ -162,14 +162,14 @@ test('a closed keeper drops its token and requests no other', async () => {
   await keeper.current()
   keeper.close()
   await assert.rejects(keeper.current(), /the session is closed/)
-  assert.equal(source.asked, 1)
+  assert.equal(source.requests, 1)
 })
 
 test('what goes wrong never quotes a token', async () => {
   const { keeper, source, issuer, clock } = setUp()
   const secret = issuer.token()
   source.failing = new Error(`cannot parse ${secret}`)
-  const told = assert.rejects(keeper.current(), (error: Error) => !error.message.includes(secret.slice(0, 40)))
+  const rejected = assert.rejects(keeper.current(), (error: Error) => !error.message.includes(secret.slice(0, 40)))
   await pass(clock, 5_000)
-  await told
+  await rejected
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ALL_ROLES, may, mayAnywhere, principalOf, type Role } from './roles.ts'
 
-const nobody = {
+const unprivileged = {
   by: 'user:ada',
   person: [],
   groups: [],
@@ -12,7 +12,8 @@ const nobody = {
 }
 
 test('each role has its permissions, approver and killswitch may also view, admin has all, and only auditor reads the audit', () => {
-  const allowed = (role: Role) => ALL_ROLES.filter((wanted) => may({ ...nobody, roles: new Set([role]) }, wanted, null))
+  const allowed = (role: Role) =>
+    ALL_ROLES.filter((wanted) => may({ ...unprivileged, roles: new Set([role]) }, wanted, null))
   assert.deepEqual(Object.fromEntries(ALL_ROLES.map((role) => [role, allowed(role)])), {
     viewer: ['viewer'],
     approver: ['viewer', 'approver'],
@@ -21,7 +22,7 @@ test('each role has its permissions, approver and killswitch may also view, admi
     killswitch: ['viewer', 'killswitch'],
     'audit-forwarder': ['audit-forwarder'],
   })
-  assert.equal(may(nobody, 'viewer', null), false)
+  assert.equal(may(unprivileged, 'viewer', null), false)
 })
 
 test('a role in a namespace holds there, in no other and not everywhere; one that holds everywhere holds there too', () => {

@@ -21,9 +21,9 @@ test('the store, the policy and the configuration of docs/memory.md are valid, a
   const file = { version: 1, stores: { 'support/preferences': { ...spec, dlpProfile } } }
   const decoded = decodeStores(Buffer.from(JSON.stringify(file)))
   if ('problems' in decoded) assert.fail(decoded.problems.join())
-  const { retentionMs, ...kept } = decoded.stores.of('support').get('preferences') ?? assert.fail()
+  const { retentionMs, ...limits } = decoded.stores.of('support').get('preferences') ?? assert.fail()
   assert.equal(retentionMs, 90 * 86_400_000)
-  assert.deepEqual(kept, {
+  assert.deepEqual(limits, {
     ...{ namespace: 'support', name: 'preferences', scope: 'user', dlpProfile, maxItems: 200, maxItemBytes: 4096 },
     taints: ['customer-words'],
   })

@@ -55,8 +55,9 @@ test('the configuration and the policy of docs/exec.md are valid, and its defaul
 })
 
 test('a template of sandboxes leads to each session apart, and nowhere else', () => {
-  const told = (endpointTemplate: string) => checked({ exec: { enabled: true, endpointTemplate } }).problems.join()
-  assert.equal(told('https://{session}-exec.{namespace}.sandboxes.example/run'), '')
+  const problemsOf = (endpointTemplate: string) =>
+    checked({ exec: { enabled: true, endpointTemplate } }).problems.join()
+  assert.equal(problemsOf('https://{session}-exec.{namespace}.sandboxes.example/run'), '')
   for (const template of [
     'http://all.example:8888',
     'http://{session}.{agent}.example',
@@ -64,7 +65,7 @@ test('a template of sandboxes leads to each session apart, and nowhere else', ()
     'http://user:secret@{session}.example',
     'http://{session}.example/?a=b',
   ]) {
-    const problem = told(template)
+    const problem = problemsOf(template)
     assert.match(problem, /^exec\.endpointTemplate: /, template)
     assert.doesNotMatch(problem, /secret/)
   }

@@ -26,7 +26,7 @@ test('the labels and rules of docs/taint-and-guards.md do what the page says', (
   const compiled = compilePolicies({ version: 1, generation: 1, revision: 'sha256:0', policies: [...policies] })
   if ('problems' in compiled) assert.fail(compiled.problems.join())
   const { set } = compiled
-  const said = (tool: string, ...taints: string[]) => {
+  const decisionFor = (tool: string, ...taints: string[]) => {
     const target: Target = {
       kind: 'mcp',
       key: 'default/office',
@@ -46,15 +46,15 @@ test('the labels and rules of docs/taint-and-guards.md do what the page says', (
   assert.deepEqual(labels.of('read_contract').taints, ['secret', 'document'])
   assert.deepEqual(labels.of('read_note').taints, ['document'])
   assert.deepEqual(labels.of('review').clearTaints, ['secret'])
-  assert.equal(said('send_mail'), 'allow')
-  assert.equal(said('send_mail', 'document'), 'allow')
-  assert.equal(said('send_mail', 'secret'), 'tainted_sink')
-  assert.equal(said('publish', 'secret'), 'tainted_sink')
-  assert.equal(said('read_note', 'secret'), 'allow')
-  assert.equal(said('send_mail', 'untrusted-input'), 'require_approval')
-  assert.equal(said('publish', 'untrusted-input'), 'allow')
-  assert.equal(said('delete_note', 'prompt-injection-suspected'), 'deny')
-  assert.equal(said('delete_note', 'document'), 'allow')
+  assert.equal(decisionFor('send_mail'), 'allow')
+  assert.equal(decisionFor('send_mail', 'document'), 'allow')
+  assert.equal(decisionFor('send_mail', 'secret'), 'tainted_sink')
+  assert.equal(decisionFor('publish', 'secret'), 'tainted_sink')
+  assert.equal(decisionFor('read_note', 'secret'), 'allow')
+  assert.equal(decisionFor('send_mail', 'untrusted-input'), 'require_approval')
+  assert.equal(decisionFor('publish', 'untrusted-input'), 'allow')
+  assert.equal(decisionFor('delete_note', 'prompt-injection-suspected'), 'deny')
+  assert.equal(decisionFor('delete_note', 'document'), 'allow')
 })
 
 test('the guards and captures of docs/taint-and-guards.md are valid', () => {

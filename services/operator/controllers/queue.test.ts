@@ -9,21 +9,21 @@ const withoutJitter = { random: (bytes: number) => new Uint8Array(bytes) }
 
 function setUp() {
   const clock = new TestClock()
-  const told: string[] = []
+  const logged: string[] = []
   const observer = {
-    added: () => told.push('added'),
-    retried: () => told.push('retried'),
+    added: () => logged.push('added'),
+    retried: () => logged.push('retried'),
     depth: () => {},
     waited: () => {},
   }
   const queue = new WorkQueue({ clock, ids: withoutJitter, observer })
-  return { clock, told, queue }
+  return { clock, logged, queue }
 }
 
 test('a key waits once however often it is added, and keys come in the order in which they were added', async () => {
-  const { queue, told } = setUp()
+  const { queue, logged } = setUp()
   for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
-  assert.deepEqual(told, ['added', 'added'])
+  assert.deepEqual(logged, ['added', 'added'])
   assert.equal(await queue.next(never), 'a')
   assert.equal(await queue.next(never), 'b')
 })

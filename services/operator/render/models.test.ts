@@ -192,10 +192,10 @@ test('every adapter is rendered with its modes, for a fallback as well', () => {
     { adapter: 'anthropic', adapterMode: 'bedrock', region: 'eu-central-1' },
   ] as const
   for (const { adapter, adapterMode: mode, ...more } of adapters.map((one) => ({ adapterMode: undefined, ...one }))) {
-    const asked = { adapter, ...(mode !== undefined && { adapterMode: mode }), ...more }
+    const options = { adapter, ...(mode !== undefined && { adapterMode: mode }), ...more }
     const rendered = { upstream: `${endpoint}/v1`, provider: adapter, ...(mode !== undefined && { mode }), ...more }
-    const told = routeOf({ endpoint, ...asked, fallbacks: [{ endpoint, ...asked }] })
-    assert.deepEqual(told, { ...rendered, fallbacks: [rendered], agent: 'team/a' })
+    const route = routeOf({ endpoint, ...options, fallbacks: [{ endpoint, ...options }] })
+    assert.deepEqual(route, { ...rendered, fallbacks: [rendered], agent: 'team/a' })
   }
 })
 

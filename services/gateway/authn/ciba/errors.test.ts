@@ -114,13 +114,13 @@ const POLLING: readonly (readonly [
 test('each error of the token endpoint: a prompted user who does not confirm has not agreed', async () => {
   for (const [poll, expected] of POLLING) {
     const { ciba, clock } = await clientOf({ poll })
-    const asked = await ciba.prompt('uma', 60_000)
-    assert.ok('requestId' in asked)
-    const result = await ciba.poll(asked, 'uma')
+    const authentication = await ciba.prompt('uma', 60_000)
+    assert.ok('requestId' in authentication)
+    const result = await ciba.poll(authentication, 'uma')
     const found = typeof result === 'string' ? result : result.byUser ? 'refused by the user' : 'not agreed'
     assert.equal(found, expected, JSON.stringify(poll))
     await clock.advance(60_000)
-    const late = await ciba.poll(asked, 'uma')
+    const late = await ciba.poll(authentication, 'uma')
     assert.ok(typeof late !== 'string' && /did not answer in time/.test(late.why), 'the prompt has expired')
     ciba.close()
   }

@@ -7,7 +7,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import { type Credentials, createCredentials } from './index.ts'
 
 test('a server of another namespace gets an exchanged token only for an audience that is listed for its namespace', async () => {
-  const asked: string[] = []
+  const requests: string[] = []
   const credentialsWith = (tokenExchangeAudiences: Readonly<Record<string, readonly string[]>>) =>
     createCredentials({
       config: {
@@ -18,7 +18,7 @@ test('a server of another namespace gets an exchanged token only for an audience
       sessionToken: () => 'the-session-token',
       dialer: {
         async fetchBytes(_url, _purpose, request) {
-          asked.push(String(request?.body))
+          requests.push(String(request?.body))
           const body = { access_token: 'exchanged', token_type: 'Bearer', expires_in: 300 }
           return { status: 200, bytes: Buffer.from(JSON.stringify(body)), headers: {} }
         },
@@ -29,15 +29,15 @@ test('a server of another namespace gets an exchanged token only for an audience
   const server = (key: string, audience = 'reports') =>
     ({ key, auth: { type: 'tokenExchange', audience }, caPEM: null }) as const
   const caller = (namespace: string) => ({ ...testIdentity, namespace, jti: namespace })
-  const passes = async (credentials: Credentials, shown: ReturnType<typeof server>, namespace: string) => {
-    const found = await credentials.of(shown, caller(namespace))
-    assert.equal(credentials.missing(shown, caller(namespace)) === null, !isDenial(found))
+  const passes = async (credentials: Credentials, presented: ReturnType<typeof server>, namespace: string) => {
+    const found = await credentials.of(presented, caller(namespace))
+    assert.equal(credentials.missing(presented, caller(namespace)) === null, !isDenial(found))
     return !isDenial(found)
   }
   const open = credentialsWith({})
   assert.equal(await passes(open, server('team/notes'), 'team'), true)
   assert.equal(await passes(open, server('evil/notes'), 'team'), false)
-  assert.equal(asked.length, 1, 'refused calls send no request to the broker')
+  assert.equal(requests.length, 1, 'refused calls send no request to the broker')
   const listed = credentialsWith({ tools: ['reports'], team: [] })
   assert.equal(await passes(listed, server('tools/notes'), 'team'), true)
   assert.equal(await passes(listed, server('tools/notes', 'payroll'), 'team'), false)

@@ -45,11 +45,11 @@ async function setUp(t: TestContext, userTokens: UserTokens | null) {
 }
 
 /** A vault with one result for all calls. */
-function vaultOf(answer: Credential | Denial, next: Credential | Denial = answer): UserTokens & { asked: string[] } {
-  const asked: string[] = []
-  const note = (key: string, provider: string) => void asked.push(`${key} ${provider}`)
+function vaultOf(answer: Credential | Denial, next: Credential | Denial = answer): UserTokens & { requests: string[] } {
+  const requests: string[] = []
+  const note = (key: string, provider: string) => void requests.push(`${key} ${provider}`)
   return {
-    asked,
+    requests,
     missing: (key, provider) => {
       note(key, provider)
       return isDenial(answer) ? answer : null
@@ -71,7 +71,7 @@ test('a per-user server gets the caller’s credential of the vault, and denials
   assert.equal(credentials.missing(plain, testIdentity), null)
   assert.deepEqual(await credentials.of(plain, testIdentity), token('ada’s'))
   assert.deepEqual(await credentials.renewed(plain, testIdentity, token('ada’s')), token('ada’s next'))
-  assert.deepEqual([...new Set(connected.asked)], ['default/notes hub'])
+  assert.deepEqual([...new Set(connected.requests)], ['default/notes hub'])
   const refused = await setUp(t, vaultOf(notConnected))
   assert.equal(refused.credentials.missing(plain, testIdentity), notConnected)
   assert.equal(await refused.credentials.of(plain, testIdentity), notConnected)
@@ -86,13 +86,13 @@ test('with mtls the certificate of the gateway is sent as well, and without one 
   assert.ok(isRefused(await credentials.of(mutual, testIdentity)))
   const certPEM = await certify()
   assert.equal(credentials.missing(mutual, testIdentity), null)
-  for (const shown of [
+  for (const headers of [
     await credentials.of(mutual, testIdentity),
     await credentials.renewed(mutual, testIdentity, token('old')),
   ]) {
-    assert.ok(shown !== null && !isDenial(shown))
-    assert.equal(shown.headers.authorization, 'Bearer ada’s')
-    assert.equal(shown.clientCert?.certPEM.trim(), certPEM.trim())
+    assert.ok(headers !== null && !isDenial(headers))
+    assert.equal(headers.headers.authorization, 'Bearer ada’s')
+    assert.equal(headers.clientCert?.certPEM.trim(), certPEM.trim())
   }
 })
 

@@ -27,19 +27,21 @@ test('a repeated header is parsed once per connection, separately for each conne
   const credentials = new Credentials()
   const [one, other] = [connection(), connection()]
   const text = `Bearer ${'a'.repeat(700)}`
-  const shown = credentials.read(text, one.body())
-  assert.deepEqual([shown?.scheme, shown?.token.text], ['bearer', 'a'.repeat(700)])
-  assert.equal(credentials.read(text, one.body()), shown)
-  assert.notEqual(credentials.read(text, other.body()), shown)
-  assert.notEqual(credentials.read(text, Readable.from([])), shown)
+  const presented = credentials.read(text, one.body())
+  assert.deepEqual([presented?.scheme, presented?.token.text], ['bearer', 'a'.repeat(700)])
+  assert.equal(credentials.read(text, one.body()), presented)
+  assert.notEqual(credentials.read(text, other.body()), presented)
+  assert.notEqual(credentials.read(text, Readable.from([])), presented)
 })
 
 test('another token, another scheme or an invalid header on a connection never gives the cached result', () => {
   const credentials = new Credentials()
   const { body } = connection()
   const read = (text: string) => {
-    const shown = credentials.read(text, body())
-    return shown === null ? null : `${shown.scheme} ${shown.token.text} ${shown.token.digest.slice(0, 6)}`
+    const presented = credentials.read(text, body())
+    return presented === null
+      ? null
+      : `${presented.scheme} ${presented.token.text} ${presented.token.digest.slice(0, 6)}`
   }
   assert.equal(read('Bearer one'), 'bearer one 7692c3')
   assert.equal(read('Bearer two'), 'bearer two 3fc4cc')

@@ -35,9 +35,9 @@ test('a complete vault is valid, and a disabled one may be incomplete', () => {
 })
 
 test('all missing fields are reported at once', () => {
-  const told = problems({ enabled: true }).join('\n')
+  const text = problems({ enabled: true }).join('\n')
   for (const path of ['keyURI', 'providers', 'login.issuer', 'login.clientID', 'publicBaseURL']) {
-    assert.match(told, new RegExp(`^tokenVault.${path}: .*required`, 'm'))
+    assert.match(text, new RegExp(`^tokenVault.${path}: .*required`, 'm'))
   }
 })
 
@@ -66,9 +66,9 @@ test('a provider needs allowed servers, a client and endpoints', () => {
     [{ grant: 'id-jag', clientSecretFile: '/s' }, null],
   ]
   for (const [more, problem] of cases) {
-    const told = ofProvider(more).join('\n')
-    if (problem === null) assert.equal(told, '', JSON.stringify(more))
-    else assert.match(told, problem, JSON.stringify(more))
+    const text = ofProvider(more).join('\n')
+    if (problem === null) assert.equal(text, '', JSON.stringify(more))
+    else assert.match(text, problem, JSON.stringify(more))
   }
   const twice = problems({ ...good, providers: [hub, hub] }).join('\n')
   assert.match(twice, /providers\[1\].name: duplicate name/)
@@ -76,7 +76,7 @@ test('a provider needs allowed servers, a client and endpoints', () => {
 
 test('keys, addresses and issuers that are unusable are reported by field', () => {
   // Shows D3.tokenVault.externalUserIssuers.
-  const told = problems({
+  const text = problems({
     ...good,
     keyURI: 'kms://aws/eu/x',
     retiredKeyURIs: ['/old', 'http://x'],
@@ -91,7 +91,7 @@ test('keys, addresses and issuers that are unusable are reported by field', () =
     'tokenVault.externalUserIssuers\\[0\\]: is the issuer of no identity.trustedIssuers',
     'tokenVault.mirror.namespace: must match',
   ]) {
-    assert.match(told, new RegExp(`^${line}`, 'm'))
+    assert.match(text, new RegExp(`^${line}`, 'm'))
   }
   const trusted = {
     resourceBaseURL: 'https://g.example',

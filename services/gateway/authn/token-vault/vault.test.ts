@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Credential, Denial, Identity } from '../../call/index.ts'
-import { isDenial } from '../../call/index.ts'
+import { type Credential, type Denial, type Identity, isDenial } from '../../call/index.ts'
 import type { Tokens } from './store/account.ts'
 import { ada, gone, MINUTE_MS, scriptedVault, silent, tokensOf } from './testing/vault.ts'
 
@@ -9,7 +8,7 @@ const SERVER = 'default/notes'
 
 const CONNECT = 'https://gateway.example/v1/connect/hub'
 
-function shown(answer: Credential | Denial): string {
+function authorizationOf(answer: Credential | Denial): string {
   return isDenial(answer) ? answer.reason : String(answer.headers.authorization)
 }
 
@@ -17,10 +16,10 @@ test('an account is visible only to its user, realm, tenant, namespace, server a
   // Shows D3.tokenVault.providers.allowedServers, D3.tokenVault.providers.allowedNamespaces.
   const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
-  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
   assert.equal(vault.missing(SERVER, 'hub', ada), null)
   provider.namespaces = ['default', 'other']
-  const asked: [string, string, Identity, RegExp][] = [
+  const refused: [string, string, Identity, RegExp][] = [
     [SERVER, 'hub', { ...ada, user: 'Ada' }, /not connected/],
     [SERVER, 'hub', { ...ada, user: 'bob' }, /not connected/],
     [SERVER, 'hub', { ...ada, user: null }, /acts for no user/],
@@ -31,13 +30,13 @@ test('an account is visible only to its user, realm, tenant, namespace, server a
     [SERVER, 'nub', ada, /has no provider nub/],
     [SERVER, 'hub', { ...ada, issuer: 'https://other.example' }, /users of this issuer may use no connected accounts/],
   ]
-  for (const [server, name, identity, why] of asked) {
-    assert.match(shown(await vault.of(server, name, identity)), why)
+  for (const [server, name, identity, why] of refused) {
+    assert.match(authorizationOf(await vault.of(server, name, identity)), why)
     assert.match(vault.missing(server, name, identity)?.reason ?? '', why)
   }
-  assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, namespace: 'other' })), 'Bearer first')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', { ...ada, namespace: 'other' })), 'Bearer first')
   await vault.connect({ ...owner, tenant: 'acme' }, tokensOf(clock, { accessToken: 'of-acme' }))
-  assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, tenant: 'acme' })), 'Bearer of-acme')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', { ...ada, tenant: 'acme' })), 'Bearer of-acme')
   assert.equal(vault.missing(SERVER, 'hub', { ...ada, tenant: 'red' })?.data?.connectURL, `${CONNECT}?tenant=red`)
 })
 
@@ -46,32 +45,34 @@ test('users of an external issuer find accounts where it is listed, and only tho
   const external = { ...ada, verified: null, issuer: 'https://customer.example' }
   const together = await scriptedVault()
   await together.vault.connect(together.owner, tokensOf(together.clock))
-  assert.equal(shown(await together.vault.of(SERVER, 'hub', external)), 'Bearer first')
+  assert.equal(authorizationOf(await together.vault.of(SERVER, 'hub', external)), 'Bearer first')
   const apart = await scriptedVault({ isolateExternalIssuers: true })
   await apart.vault.connect(apart.owner, tokensOf(apart.clock))
-  assert.match(shown(await apart.vault.of(SERVER, 'hub', external)), /not connected/)
-  assert.equal(shown(await apart.vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.match(authorizationOf(await apart.vault.of(SERVER, 'hub', external)), /not connected/)
+  assert.equal(authorizationOf(await apart.vault.of(SERVER, 'hub', ada)), 'Bearer first')
   await apart.vault.connect(
     { ...apart.owner, realm: external.issuer },
     tokensOf(apart.clock, { accessToken: 'theirs' }),
   )
-  assert.equal(shown(await apart.vault.of(SERVER, 'hub', external)), 'Bearer theirs')
+  assert.equal(authorizationOf(await apart.vault.of(SERVER, 'hub', external)), 'Bearer theirs')
 })
 
 test('allowUnverifiedPrincipal admits sessions with an unverified user', async () => {
   // Shows D3.tokenVault.allowUnverifiedPrincipal.
   const { vault, owner, clock } = await scriptedVault({ allowUnverifiedPrincipal: true })
   await vault.connect(owner, tokensOf(clock))
-  assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, verified: null })), 'Bearer first')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', { ...ada, verified: null })), 'Bearer first')
 })
 
 test('a token is used until a minute before its end; then concurrent calls share one renewal', async () => {
   const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   clock.advance(59 * MINUTE_MS - 1)
-  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
   clock.advance(1)
-  const answers = await Promise.all(Array.from({ length: 20 }, async () => shown(await vault.of(SERVER, 'hub', ada))))
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, async () => authorizationOf(await vault.of(SERVER, 'hub', ada))),
+  )
   assert.deepEqual([...new Set(answers)], ['Bearer renewed-1'])
   assert.equal(provider.renewals, 1)
   assert.ok(!(vault.of(SERVER, 'hub', ada) instanceof Promise), 'a token in hand costs no wait')
@@ -82,17 +83,18 @@ test('while the provider does not respond the old token is used until it expires
   await vault.connect(owner, tokensOf(clock))
   provider.answer = silent
   clock.advance(59 * MINUTE_MS)
-  for (let asked = 0; asked < 5; asked++) assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  for (let count = 0; count < 5; count++)
+    assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
   assert.equal(provider.renewals, 1)
   clock.advance(1_000)
-  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
   assert.equal(provider.renewals, 2)
   clock.advance(MINUTE_MS)
   const denial = await vault.of(SERVER, 'hub', ada)
-  assert.ok(isDenial(denial) && denial.data === null && denial.retryAfterMs === 1_000, shown(denial))
+  assert.ok(isDenial(denial) && denial.data === null && denial.retryAfterMs === 1_000, authorizationOf(denial))
   provider.answer = null
   clock.advance(1_000)
-  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer renewed-4')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer renewed-4')
 })
 
 test('a grant that the provider has ended removes the account, and its user is prompted to connect again', async () => {
@@ -115,12 +117,12 @@ test('a token without a refresh token is used until it expires, one without expi
   const { vault, owner, clock } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock, { refreshToken: null }))
   clock.advance(60 * MINUTE_MS - 1)
-  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
   clock.advance(1)
-  assert.match(shown(await vault.of(SERVER, 'hub', ada)), /has expired: open https/)
+  assert.match(authorizationOf(await vault.of(SERVER, 'hub', ada)), /has expired: open https/)
   await vault.connect(owner, tokensOf(clock, { refreshToken: null, expiresAt: null, accessToken: 'for good' }))
   clock.advance(100_000 * MINUTE_MS)
-  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer for good')
+  assert.equal(authorizationOf(await vault.of(SERVER, 'hub', ada)), 'Bearer for good')
 })
 
 test('a token that a server refuses is replaced once it is ten seconds old, and before that its user is prompted', async () => {
@@ -129,10 +131,17 @@ test('a token that a server refuses is replaced once it is ten seconds old, and 
   const first = await vault.of(SERVER, 'hub', ada)
   assert.ok(!isDenial(first))
   clock.advance(9_999)
-  assert.match(shown(await vault.renewed(SERVER, 'hub', ada, first)), /does not accept your Hub account: open/)
+  assert.match(
+    authorizationOf(await vault.renewed(SERVER, 'hub', ada, first)),
+    /does not accept your Hub account: open/,
+  )
   clock.advance(1)
-  assert.equal(shown(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1')
-  assert.equal(shown(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1', 'another call has renewed it')
+  assert.equal(authorizationOf(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1')
+  assert.equal(
+    authorizationOf(await vault.renewed(SERVER, 'hub', ada, first)),
+    'Bearer renewed-1',
+    'another call has renewed it',
+  )
   assert.equal(provider.renewals, 1)
 })
 
@@ -149,7 +158,7 @@ test('an account that is reconnected or removed during a renewal is not changed 
     await meanwhile()
     resolve(tokensOf(clock, { accessToken: 'of the grant before' }))
     provider.renewals = 0
-    return shown(await waiting)
+    return authorizationOf(await waiting)
   }
   const again = await renewing(() => vault.connect(owner, tokensOf(clock, { accessToken: 'of the new grant' })))
   assert.equal(again, 'Bearer of the new grant')

@@ -15,7 +15,7 @@ function fileOf(text: string): string {
   return file
 }
 
-const nobody = { fetchBytes: () => assert.fail('unexpected request') }
+const unreachable = { fetchBytes: () => assert.fail('unexpected request') }
 
 test('k8sOps has the limits of the contract, and refuses other values', () => {
   const { maxLogLines, maxLogBytes, maxListItems, timeoutSeconds, writes } = k8sConfig({})
@@ -44,7 +44,7 @@ test('tool results have the labels of taintLabels, and tool lists have none', as
   // Shows D3.k8sOps.taintLabels.
   const api = { enabled: true, apiServer: 'http://127.0.0.1:9', tokenFile: fileOf('a-token') }
   const made = async (own: object) =>
-    createK8sOps({ config: k8sConfig({ ...api, ...own }), env: {}, dialer: nobody, clock: systemClock })
+    createK8sOps({ config: k8sConfig({ ...api, ...own }), env: {}, dialer: unreachable, clock: systemClock })
   const usual = await made({})
   assert.deepEqual(usual?.labels('k8s_get').taints, ['untrusted-input'])
   assert.deepEqual(usual?.labels(null).taints, [])
@@ -54,7 +54,7 @@ test('tool results have the labels of taintLabels, and tool lists have none', as
 
 test('without an address the API server of the pod is used; a start without one or without credentials is an error', async () => {
   const start = (own: object, env: NodeJS.ProcessEnv = {}) =>
-    createK8sOps({ config: k8sConfig({ enabled: true, ...own }), env, dialer: nobody, clock: systemClock })
+    createK8sOps({ config: k8sConfig({ enabled: true, ...own }), env, dialer: unreachable, clock: systemClock })
   const files = { tokenFile: fileOf('a-token'), caFile: fileOf('an authority') }
   const pod = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' }
   await assert.rejects(start(files), /^Error: k8sOps: not in a cluster/)

@@ -120,8 +120,8 @@ test('erased items are removed from every file, also after a restart', async (t)
     ({ scope, who }, { by }) => by.person === ' ada' || (scope === 'user' && who === ' ada'),
   )
   assert.equal(count, 2)
-  const kept = await readFile(file, 'utf8')
-  assert.ok(kept.includes('words of  bob') && !/ada|removed/.test(kept), kept)
+  const text = await readFile(file, 'utf8')
+  assert.ok(text.includes('words of  bob') && !/ada|removed/.test(text), text)
   await close()
   const again = await open()
   assert.deepEqual(

@@ -93,8 +93,8 @@ test('captures are removed when the same arguments were not sent for the retenti
   add('{"n":2}')
   await captures.close()
   await captures.sweep()
-  const kept = (await files()).map((name) => path.basename(name)).toSorted()
-  assert.deepEqual(kept, [again, young].map((file) => path.basename(file ?? '')).toSorted())
+  const names = (await files()).map((name) => path.basename(name)).toSorted()
+  assert.deepEqual(names, [again, young].map((file) => path.basename(file ?? '')).toSorted())
 })
 
 test('files that disappear during a sweep do not stop it', async () => {

@@ -14,13 +14,13 @@ import { typeOf } from './types/types.ts'
 
 /** Returns the texts classified for a call with this body. */
 async function classifiedTexts(body: Body | null, redacted: RedactedView | null, kind: 'mcp' | 'model' = 'mcp') {
-  const asked: string[] = []
+  const texts: string[] = []
   const guard = new Guard({
     config: { ...testGuard, on: ['toolArgs', 'llmPrompt'] },
     type: typeOf('http-json', {}),
     dialer: {
       fetchBytes: async (_, __, { body: text }) => {
-        asked.push(JSON.parse(String(text)).text)
+        texts.push(JSON.parse(String(text)).text)
         return { status: 200, headers: {}, bytes: Buffer.from('{"score":0}') }
       },
     },
@@ -39,7 +39,7 @@ async function classifiedTexts(body: Body | null, redacted: RedactedView | null,
   const facts = { identity: testIdentity, target: { ...unresolved, kind }, redacted }
   const call = testCall(facts, { name: 'send', body })
   assert.equal(await createGuardStage(guards, new WeakMap()).admit(call), admitted)
-  return asked
+  return texts
 }
 
 const bodyOf = (args: object | null, value: object): Body => ({

@@ -107,8 +107,8 @@ test('a denial that no call learned of is reported once after a restart, also wh
   const approval = before.approvals.get(wait.approvalId) ?? assert.fail()
   const compacted = createMemoryJournal<ApprovalEvent>(() => clock.now())
   await compacted.append(wait.approvalId, [{ t: 'snapshot', approval }])
-  for (const kept of [journal, compacted]) {
-    const after = await setup(kept, clock)
+  for (const stored of [journal, compacted]) {
+    const after = await setup(stored, clock)
     const reported = await after.stage.admit(callOf({}))
     assert.ok(isDenial(reported) && reported.code === 'approval_denied')
     assert.match(reported.reason, /not today/)

@@ -24,7 +24,7 @@ async function setUp(rules: Partial<PinRules>) {
   const journal = createMemoryJournal<PinEvent>(() => clock.now())
   const book = await PinBook.open({ journal, clock, onNotice() {}, onFault: (error) => assert.fail(String(error)) })
   const server: { tools: readonly object[] | null; lists: number } = { tools: [READ], lists: 0 }
-  const told: string[] = []
+  const reported: string[] = []
   const all: PinRules = { mode: 'enforce', onChange: 'hide', allowUnpinned: false, pins: new Map(), ...rules }
   const stage = createPinStage({
     book,
@@ -35,15 +35,15 @@ async function setUp(rules: Partial<PinRules>) {
       return server.tools ?? deny('upstream_error', 'down')
     },
     cacheMs: CACHE_MS,
-    onFault: (error) => void told.push(String(error)),
-    onRefused: (name, event) => void told.push(`${name} ${event}`),
+    onFault: (error) => void reported.push(String(error)),
+    onRefused: (name, event) => void reported.push(`${name} ${event}`),
   })
   const admit = async (tool: string | null) => {
     const verdict = await stage.admit(callOf(tool))
     if (isDenial(verdict)) return verdict.code
     return 'pin' in Object(verdict) ? 'passed' : assert.fail('neither facts nor denial')
   }
-  return { clock, book, all, server, told, admit }
+  return { clock, book, all, server, reported, admit }
 }
 
 const pinned = { pins: new Map([['read', new Set([definitionDigest(READ) ?? ''])]]) }
@@ -63,9 +63,9 @@ test('the tools of a server are fetched once per pinCacheSeconds for any number 
 })
 
 test('a tool that the server does not list is refused without repeated fetches', async () => {
-  const { clock, server, told, admit } = await setUp(pinned)
+  const { clock, server, reported, admit } = await setUp(pinned)
   for (let calls = 0; calls < 3; calls++) assert.equal(await admit('gone'), 'tool_pin_mismatch')
-  assert.deepEqual([server.lists, told.length], [1, 3])
+  assert.deepEqual([server.lists, reported.length], [1, 3])
   await clock.advance(CACHE_MS + 1)
   assert.equal(await admit('gone'), 'tool_pin_mismatch')
   assert.equal(server.lists, 2)

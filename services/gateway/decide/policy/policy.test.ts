@@ -142,8 +142,8 @@ test('values of a match key are ORed, keys are ANDed', () => {
 })
 
 test('a session without a user matches no rule with users', () => {
-  const nobody = { identity: { ...identity, user: null } }
-  assert.equal(ask([{ name: 'r', action: 'allow', match: { users: ['*'] } }], {}, nobody).action, 'deny')
+  const anonymous = { identity: { ...identity, user: null } }
+  assert.equal(ask([{ name: 'r', action: 'allow', match: { users: ['*'] } }], {}, anonymous).action, 'deny')
 })
 
 test('a rule with tools or skills never matches a message without one', () => {
@@ -241,13 +241,13 @@ test('the order of rules and policies never changes the verdict', () => {
 const listed = { identity, target, taints: [], sinks: [], now: NOW }
 
 test('in a list a condition on args shows what may be allowed and hides nothing', () => {
-  const shown = (rules: RuleEntry[], tool: string) => judgeTool(setOf(rules), listed, tool)
-  assert.ok(shown([allowAll, keep], 'delete_note'))
-  assert.ok(shown([{ ...keep, action: 'allow' }], 'delete_note'))
-  assert.ok(!shown([{ ...keep, action: 'allow' }], 'read_note'))
-  assert.ok(shown([{ ...keep, action: 'require_approval' }], 'delete_note'))
-  assert.ok(!shown([allowAll, { name: 'no', action: 'deny', when: "identity.user == 'ada'" }], 'read_note'))
-  assert.ok(!shown([allowAll, { name: 'no', action: 'deny', match: { methods: ['tools/call'] } }], 'read_note'))
+  const isVisible = (rules: RuleEntry[], tool: string) => judgeTool(setOf(rules), listed, tool)
+  assert.ok(isVisible([allowAll, keep], 'delete_note'))
+  assert.ok(isVisible([{ ...keep, action: 'allow' }], 'delete_note'))
+  assert.ok(!isVisible([{ ...keep, action: 'allow' }], 'read_note'))
+  assert.ok(isVisible([{ ...keep, action: 'require_approval' }], 'delete_note'))
+  assert.ok(!isVisible([allowAll, { name: 'no', action: 'deny', when: "identity.user == 'ada'" }], 'read_note'))
+  assert.ok(!isVisible([allowAll, { name: 'no', action: 'deny', match: { methods: ['tools/call'] } }], 'read_note'))
   assert.ok(!judgeTool(noPolicies, listed, 'read_note'))
 })
 
@@ -309,10 +309,10 @@ test('an expression sees the taints of the session', () => {
 
 test('a list hides what the taints of its caller forbid', () => {
   const rules: RuleEntry[] = [allowAll, { name: 'no', action: 'deny', match: { taints: ['secret'], sinks: ['mail'] } }]
-  const shown = (taints: string[], sinks: string[]) => judgeTool(setOf(rules), { ...listed, taints, sinks }, 'send')
-  assert.ok(!shown(['secret'], ['mail']))
-  assert.ok(shown(['secret'], []))
-  assert.ok(shown([], ['mail']))
+  const isVisible = (taints: string[], sinks: string[]) => judgeTool(setOf(rules), { ...listed, taints, sinks }, 'send')
+  assert.ok(!isVisible(['secret'], ['mail']))
+  assert.ok(isVisible(['secret'], []))
+  assert.ok(isVisible([], ['mail']))
 })
 
 test('a file with unknown fields, wrong types, doubled members or another version is refused', () => {

@@ -157,14 +157,14 @@ test('the reason of an entry is not sent to the caller', async () => {
 
 test('followers of users are notified of users revoked by name, but not of suspended or indirectly revoked ones', async () => {
   const { revocations, clock } = await setUp()
-  const told: string[] = []
-  revocations.followUsers((user) => told.push(user))
+  const notified: string[] = []
+  revocations.followUsers((user) => notified.push(user))
   const later = new Date(clock.now() + 1_000).toISOString()
   await revocations.revoke(entry({ user: 'ada' }, { expiresAt: later }), 'me')
   await revocations.revoke(entry({ user: 'bob' }, { mode: 'suspend' }), 'me')
   await revocations.revoke(entry({ all: true }), 'me')
   await revocations.revoke(entry({ agent: 'default/assistant' }), 'me')
-  assert.deepEqual(told, ['ada'])
+  assert.deepEqual(notified, ['ada'])
   assert.deepEqual(
     ['ada', 'bob', 'eve'].map((user) => revocations.hasRevoked(user, ada.issuer)),
     [true, false, false],

@@ -61,13 +61,13 @@ async function setUp(t: TestContext, edges: Readonly<Record<string, PublicKey>>,
   return { dir, open, counted, seqs, records, stored }
 }
 
-function upTo(taken: SegmentResult): number {
-  assert.equal(taken.kind, 'receipt', JSON.stringify(taken))
-  return taken.kind === 'receipt' ? taken.receipt.upTo : Number.NaN
+function upTo(result: SegmentResult): number {
+  assert.equal(result.kind, 'receipt', JSON.stringify(result))
+  return result.kind === 'receipt' ? result.receipt.upTo : Number.NaN
 }
 
-function reason(taken: SegmentResult): string {
-  return taken.kind === 'refused' ? taken.reason : taken.kind
+function reason(result: SegmentResult): string {
+  return result.kind === 'refused' ? result.reason : result.kind
 }
 
 const text = (edge: TestEdge, to: number) =>
@@ -84,12 +84,12 @@ test('segments are stored unchanged, and each gets a receipt for its seal', asyn
   assert.deepEqual(seqs, { north: -1 })
   assert.equal(upTo(await collector.take(await edge.question(29))), -1)
   assert.equal(upTo(await collector.take(await edge.segment(0, 9))), 9)
-  const taken = await collector.take(await edge.segment(10, 24))
-  assert.equal(upTo(taken), 24)
+  const result = await collector.take(await edge.segment(10, 24))
+  assert.equal(upTo(result), 24)
   assert.equal(stored(), text(edge, 24))
   assert.equal(upTo(await collector.take(await edge.question(29))), 24)
   assert.deepEqual([counted, seqs], [['taken', 'taken'], { north: 24 }])
-  const receipt = taken.kind === 'receipt' ? readSegmentReceipt(taken.text) : null
+  const receipt = result.kind === 'receipt' ? readSegmentReceipt(result.text) : null
   assert.equal(receipt?.isSignedBy(staticSource([hub.publicKey])), true)
   assert.deepEqual([receipt?.says.collector, receipt?.says.head], ['hub', JSON.parse(edge.lines()[24] ?? '').hash])
   const anchors = records().filter(({ kind }) => kind === 'anchor')

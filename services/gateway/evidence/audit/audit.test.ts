@@ -12,12 +12,12 @@ import { createAudit } from './index.ts'
 /** Opens an audit ledger on a disk with these faults, and returns its metrics and log lines. */
 async function opened(faults: readonly DiskFault[]) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  const told: string[] = []
+  const logged: string[] = []
   const log: Log = {
     debug() {},
     info() {},
-    warn: (_fields, message) => void told.push(message),
-    error: (_fields, message) => void told.push(message),
+    warn: (_fields, message) => void logged.push(message),
+    error: (_fields, message) => void logged.push(message),
     child: () => log,
   }
   const clock = new TestClock()
@@ -36,7 +36,14 @@ async function opened(faults: readonly DiskFault[]) {
     const found = new RegExp(`^plat_gateway_audit_${name} (\\S+)$`, 'm').exec(metrics.expose())
     return Number(found?.[1])
   }
-  return { audit, clock, told, series, operations: () => files.operations, remove: () => rm(dir, { recursive: true }) }
+  return {
+    audit,
+    clock,
+    logged,
+    series,
+    operations: () => files.operations,
+    remove: () => rm(dir, { recursive: true }),
+  }
 }
 
 test('a record that cannot be made durable is counted and logged, and the head does not move', async () => {
@@ -51,7 +58,7 @@ test('a record that cannot be made durable is counted and logged, and the head d
   const broken = await opened([{ at: before + 1, kind: 'EIO' }])
   await assert.rejects(broken.audit.ledgers.of('').append({ kind: 'alert' }))
   assert.deepEqual([broken.series('errors_total'), broken.series('head_seq')], [1, 0])
-  assert.match(broken.told.join(), /the audit ledger cannot be written/)
+  assert.match(broken.logged.join(), /the audit ledger cannot be written/)
   await broken.audit.close()
   await broken.remove()
 })

@@ -117,8 +117,8 @@ test('a bundle with a file that does not validate is refused with the problems o
   const g = await setUp({ options: { problemsOf } })
   const { take } = await g.open()
   await take(g.bundle(1, { good: '1' }))
-  const taken = await take(g.bundle(2, { good: '2', bad: 'x' }))
-  assert.deepEqual(taken, { kind: 'refused', reason: 'content', message: 'bad: is bad; bad: very' })
+  const result = await take(g.bundle(2, { good: '2', bad: 'x' }))
+  assert.deepEqual(result, { kind: 'refused', reason: 'content', message: 'bad: is bad; bad: very' })
   assert.deepEqual(await seen(g), { good: '1' })
 })
 

@@ -59,7 +59,7 @@ async function bookWith(reports: readonly Report[]) {
   await book.open(new AbortController().signal, fail)
   for (const report of reports) {
     assert.equal(book.known(report), null)
-    const { session, ...said } = report
+    const { session, ...usage } = report
     const call = `call-${claimed++}`
     const facts = {
       by: 'r',
@@ -71,7 +71,7 @@ async function bookWith(reports: readonly Report[]) {
       currency: 'EUR',
       priceId: '',
     }
-    const claim = { ...said, ...facts, call, digest: digestOf(report), counted: false }
+    const claim = { ...usage, ...facts, call, digest: digestOf(report), counted: false }
     assert.ok(await book.claim(session, claim))
     await book.counted(session, report.id)
   }

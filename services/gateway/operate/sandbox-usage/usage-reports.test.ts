@@ -77,8 +77,8 @@ class UsageFixture {
           })
           if (!this.isCapped) return null
           const items = [{ key: KEY, window: 'life', cap: 1_000_000, amount: micros, unit: 'micros' as const }]
-          const taken = this.limits.take(id, items, clock.now() + 1000)
-          return isShort(taken) ? null : taken
+          const hold = this.limits.take(id, items, clock.now() + 1000)
+          return isShort(hold) ? null : hold
         },
         metered: (micros) => {
           this.metered += micros

@@ -78,8 +78,8 @@ test('a full list forgets the sessions that were idle for longest', () => {
   assert.equal(book.size, MAX_SESSIONS)
   book.see({ ...outcome, agent: 'new', session: 'new' }, MAX_SESSIONS + 1)
   assert.equal(book.size, MAX_SESSIONS / 2 + 1)
-  const kept = new Set([...book.sessions()].map(({ session }) => session))
-  assert.ok(kept.has('new') && kept.has('s0') && !kept.has('s1'))
+  const sessions = new Set([...book.sessions()].map(({ session }) => session))
+  assert.ok(sessions.has('new') && sessions.has('s0') && !sessions.has('s1'))
 })
 
 test('an agent at its share loses its own oldest sessions, and a full list those of the agents with the most', () => {

@@ -7,17 +7,17 @@ import { bodyOf, endpointAt } from './testing.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
 
 function endpoint(forced: string | null): ModelEndpoint {
-  return { ...endpointAt('http://model.test/v1'), modelFor: (asked) => forced ?? asked }
+  return { ...endpointAt('http://model.test/v1'), modelFor: (name) => forced ?? name }
 }
 
-function isBounded(asked: string, ...forced: readonly [string | null, ...(string | null)[]]): boolean | undefined {
-  const body = bodyOf({ model: asked, messages: [] })
+function isBounded(model: string, ...forced: readonly [string | null, ...(string | null)[]]): boolean | undefined {
+  const body = bodyOf({ model, messages: [] })
   const [first, ...others] = forced
   const route = {
     endpoints: [endpoint(first), ...others.map(endpoint)] as const,
     ...{ maxTokensPerRequest: null, tokensPerMinute: null, takesCompletionTokens: () => false },
   }
-  const call = testCall({ target: { ...testTarget, kind: 'model', tool: asked } }, { body, name: asked })
+  const call = testCall({ target: { ...testTarget, kind: 'model', tool: model } }, { body, name: model })
   return createDemand((_: Snapshot) => route)(call)?.bounded
 }
 

@@ -12,12 +12,12 @@ import { createMeter } from './meter.ts'
 import { readModelBody } from './request.ts'
 
 const target: Target = { ...testTarget, kind: 'model', key: 'r', server: 'llm/r', tool: 'm', trust: 'trusted' }
-const asked = { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'm' } as const
+const fields = { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'm' } as const
 
 function callOf(text: string | null): Call<'target' | 'hold'> {
   const body = text === null ? null : readModelBody(Buffer.from(text), chatDialect)
   if (body !== null && isDenial(body)) return assert.fail(body.reason)
-  return testCall({ target, hold: null }, { ...asked, body })
+  return testCall({ target, hold: null }, { ...fields, body })
 }
 
 const STREAM = '{"model":"m","stream":true}'
@@ -50,8 +50,8 @@ test('the chunk of usage is counted, priced, and removed if the caller did not r
   assert.ok(!passed.includes(last))
   assert.deepEqual([tally?.usage?.prompt, tally?.usage?.completion, tally?.costMicros], [3, 4, 43])
   assert.equal(tally?.usageSource, 'reported')
-  const asked = '{"model":"m","stream":true,"stream_options":{"include_usage":true}}'
-  assert.ok(metered([text, last], asked).passed.includes(last))
+  const body = '{"model":"m","stream":true,"stream_options":{"include_usage":true}}'
+  assert.ok(metered([text, last], body).passed.includes(last))
 })
 
 test('usage in a chunk with text, as some servers send it, counts and passes; the last one counts', () => {

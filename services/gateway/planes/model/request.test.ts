@@ -13,7 +13,7 @@ function bodyOf(text: string): ModelBody {
   return isDenial(body) ? assert.fail(body.reason) : body
 }
 
-function asked(more: object): ModelBody {
+function bodyWith(more: object): ModelBody {
   return bodyOf(JSON.stringify({ model: 'm', messages, ...more }))
 }
 
@@ -30,8 +30,11 @@ test('what the gateway reads of a request is what it says', () => {
     bounded: true,
     options: [],
   })
-  assert.equal(asked({ max_tokens: 5 }).request.maxTokens, 5)
-  assert.equal(asked({ max_tokens: null, max_completion_tokens: 6 }).request.maxTokensMember, 'max_completion_tokens')
+  assert.equal(bodyWith({ max_tokens: 5 }).request.maxTokens, 5)
+  assert.equal(
+    bodyWith({ max_tokens: null, max_completion_tokens: 6 }).request.maxTokensMember,
+    'max_completion_tokens',
+  )
 })
 
 test('a refusal names the member to mend', () => {
@@ -62,11 +65,11 @@ test('a refusal names the member to mend', () => {
 test('what bytes do not bound is not taken for bounded', () => {
   const part = (type: string) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type }] }] })
   for (const type of ['image_url', 'input_audio', 'file', 'whatever'])
-    assert.equal(asked(part(type)).request.bounded, false)
-  assert.equal(asked({ prediction: { type: 'content', content: 'x' } }).request.bounded, false)
-  assert.equal(asked({ audio: { voice: 'x', format: 'wav' } }).request.bounded, false)
-  assert.equal(asked({ messages: [{ role: 'assistant', audio: { id: 'a' } }] }).request.bounded, false)
-  assert.equal(asked(part('refusal')).request.bounded, true)
+    assert.equal(bodyWith(part(type)).request.bounded, false)
+  assert.equal(bodyWith({ prediction: { type: 'content', content: 'x' } }).request.bounded, false)
+  assert.equal(bodyWith({ audio: { voice: 'x', format: 'wav' } }).request.bounded, false)
+  assert.equal(bodyWith({ messages: [{ role: 'assistant', audio: { id: 'a' } }] }).request.bounded, false)
+  assert.equal(bodyWith(part('refusal')).request.bounded, true)
 })
 
 test('a limit is written where the caller wrote one, else as the model takes it; every other byte stays', () => {

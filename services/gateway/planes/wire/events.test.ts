@@ -12,10 +12,10 @@ const EVENTS = ['data: a\n\n', 'data: bc\n\n', 'id: 1\ndata: d\n\n', ': beat\n\n
 
 /** Returns the frames of a stream with these reads. From the first event with `look`, CR or a comment on, events are split into frames. */
 async function framesOf(reads: readonly Buffer[]): Promise<readonly Frame[]> {
-  const heard: Receiver[] = []
+  const receivers: Receiver[] = []
   const client: HttpClient = {
     send(_, receiver) {
-      heard.push(receiver)
+      receivers.push(receiver)
       return { pause() {}, resume() {}, abort() {} }
     },
   }
@@ -26,10 +26,10 @@ async function framesOf(reads: readonly Buffer[]): Promise<readonly Frame[]> {
     for await (const batch of frames) seen.push(...batch)
   })()
   for (const read of reads) {
-    heard[0]?.onData(read)
+    receivers[0]?.onData(read)
     await new Promise(setImmediate)
   }
-  heard[0]?.onEnd()
+  receivers[0]?.onEnd()
   await reading
   return seen
 }
@@ -42,10 +42,10 @@ function together(events: Uint8Array): readonly FrameRun[] {
   const text = Buffer.from(events).toString('latin1')
   const whole = text.split(/(?<=\n\n)/)
   const looked = whole.findIndex((event) => /^:|look|\r/.test(event))
-  const kept = looked === -1 ? whole : whole.slice(0, looked)
-  const shortest = Math.min(...kept.map((event) => event.length))
-  const raw = events.subarray(0, kept.join('').length)
-  return kept.length === 0 ? [] : [new FrameRun({ raw, count: kept.length, shortest, split: () => [] })]
+  const expected = looked === -1 ? whole : whole.slice(0, looked)
+  const shortest = Math.min(...expected.map((event) => event.length))
+  const raw = events.subarray(0, expected.join('').length)
+  return expected.length === 0 ? [] : [new FrameRun({ raw, count: expected.length, shortest, split: () => [] })]
 }
 
 test('a stream keeps its bytes and events, however its reads are split', async () => {

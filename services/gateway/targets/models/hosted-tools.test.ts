@@ -68,10 +68,10 @@ test('a searching model chosen by the caller counts as a provider-hosted tool, a
     choice: { allows: () => true },
     labelsOf: () => [],
   })
-  const taintsOf = async (server: string, asked: string) => {
+  const taintsOf = async (server: string, tools: string) => {
     const identity = { ...testIdentity, scopes: new Set([`models:${server}`]) }
     const body = { bytes: Buffer.from('{}'), value: {}, args: null }
-    const own = { operation: 'model.generate', method: 'chat/completions', server, name: asked, body } as const
+    const own = { operation: 'model.generate', method: 'chat/completions', server, name: tools, body } as const
     const verdict = await stage.admit(testCall({ identity }, { ...own, snapshot: snapshots.current }))
     if (typeof verdict === 'symbol') assert.fail('no target')
     return 'target' in verdict
@@ -82,14 +82,14 @@ test('a searching model chosen by the caller counts as a provider-hosted tool, a
   }
   assert.equal(await taintsOf('open', name), 'provider_hosted_tool')
   assert.deepEqual(await taintsOf('open', 'm'), [])
-  for (const [server, asked] of [
+  for (const [server, tools] of [
     ['listed', name],
     ['alias', 'quick'],
     ['spare', 'm'],
     ['fixed', 'm'],
     ['fixed', name],
   ] as const)
-    assert.deepEqual(await taintsOf(server, asked), ['untrusted-input'], server)
+    assert.deepEqual(await taintsOf(server, tools), ['untrusted-input'], server)
 })
 
 test('switches of other providers count as provider-hosted tools, too', () => {

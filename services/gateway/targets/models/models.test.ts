@@ -127,10 +127,10 @@ test('the target of a call is its route and the model of the provider', async (t
 
 test('an alias is translated first, otherwise the model of the route applies', () => {
   // Shows D3.route.model, D3.route.aliases, D2.model.aliases, D2.model.name
-  const modelOf = (asked: string | null, more: Partial<ModelRouteEntry> = {}, at = 0) => {
+  const modelOf = (name: string | null, more: Partial<ModelRouteEntry> = {}, at = 0) => {
     const route = buildRoutes(null, { r: { ...fixed, ...more } }).route('r')
     const endpoint = route?.endpoints[at] ?? assert.fail('no endpoint')
-    return endpoint.modelFor(asked)
+    return endpoint.modelFor(name)
   }
   assert.equal(modelOf('asked'), 'asked')
   assert.equal(modelOf(null), null)

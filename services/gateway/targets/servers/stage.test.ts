@@ -66,9 +66,9 @@ test('a target names server, key and, for calls only, the tool', async () => {
 
 test('a missing credential is a refusal after the name is resolved, before any hold or approval', async () => {
   const { snapshots } = ready()
-  const asked: string[] = []
+  const requests: string[] = []
   const missing = ({ key, auth: { type } }: Pick<Upstream, 'key' | 'auth'>, { agent }: Identity) => {
-    asked.push(`${key} ${type} ${agent}`)
+    requests.push(`${key} ${type} ${agent}`)
     return deny('upstream_credential', 'none')
   }
   const stage = createResolveStage({ snapshots, credentials: { missing } })
@@ -76,7 +76,7 @@ test('a missing credential is a refusal after the name is resolved, before any h
   assert.ok(isDenial(answer) && answer.code === 'upstream_credential')
   const unknown = await stage.admit(callOf(snapshots, 'missing'))
   assert.ok(isDenial(unknown) && unknown.code === 'unknown_server')
-  assert.deepEqual(asked, [`notes none ${identity.agent}`])
+  assert.deepEqual(requests, [`notes none ${identity.agent}`])
 })
 
 test('a built-in server checks its calls, cannot be replaced, and needs no credential', async () => {
@@ -101,7 +101,7 @@ test('a built-in server checks its calls, cannot be replaced, and needs no crede
   }
   snapshots.publish(registrySlot, buildRegistry(null, { 'plat-sums': 'http://sly/mcp' }, [server]))
   const stage = createResolveStage({ snapshots, credentials: { missing: () => deny('upstream_credential', 'none') } })
-  const asked = async (own: Partial<Call>, who: Partial<Identity> = {}) => {
+  const resolved = async (own: Partial<Call>, who: Partial<Identity> = {}) => {
     const caller = { ...identity, scopes: new Set(['tools:plat-sums']), ...who }
     const call = {
       snapshot: snapshots.current,
@@ -129,14 +129,14 @@ test('a built-in server checks its calls, cannot be replaced, and needs no crede
     labels: { taints: ['sums'], clearTaints: [], sinks: [] },
     builtin: true,
   }
-  assert.deepEqual(await asked({ body: body({ n: 1 }) }), target)
-  assert.equal(await asked({ body: body({ n: 10 }) }), 'policy_denied')
-  assert.deepEqual(await asked({ body: body({ n: 'no number' }) }), target)
-  assert.equal(await asked({ name: 'subtract' }), 'unknown_tool')
-  assert.equal(await asked({}, { agent: 'other' }), 'unknown_tool')
-  assert.equal(await asked({}, { scopes: new Set() }), 'insufficient_scope')
+  assert.deepEqual(await resolved({ body: body({ n: 1 }) }), target)
+  assert.equal(await resolved({ body: body({ n: 10 }) }), 'policy_denied')
+  assert.deepEqual(await resolved({ body: body({ n: 'no number' }) }), target)
+  assert.equal(await resolved({ name: 'subtract' }), 'unknown_tool')
+  assert.equal(await resolved({}, { agent: 'other' }), 'unknown_tool')
+  assert.equal(await resolved({}, { scopes: new Set() }), 'insufficient_scope')
   const none = { tool: null, labels: { taints: [], clearTaints: [], sinks: [] } }
-  assert.deepEqual(await asked({ operation: 'mcp.list' }, { agent: 'other' }), { ...target, ...none })
+  assert.deepEqual(await resolved({ operation: 'mcp.list' }, { agent: 'other' }), { ...target, ...none })
 })
 
 test('operations of unsupported planes are refused', async () => {

@@ -23,8 +23,8 @@ test('what is kept always fits, and a namespace below an even share loses nothin
     fc.property(pieces, fc.nat(1000), (drawn, limit) => {
       const all = drawn.map(([namespace, bytes], index) => piece(namespace, String(index), bytes))
       const over = piecesOverShare(all, limit)
-      const kept = all.filter(({ key }) => !over.has(key))
-      assert.ok(kept.reduce((sum, { bytes }) => sum + bytes, 0) <= limit)
+      const remaining = all.filter(({ key }) => !over.has(key))
+      assert.ok(remaining.reduce((sum, { bytes }) => sum + bytes, 0) <= limit)
       const owners = Map.groupBy(all, ({ namespace }) => namespace)
       for (const own of owners.values()) {
         if (own.reduce((sum, { bytes }) => sum + bytes, 0) > Math.floor(limit / owners.size)) continue

@@ -202,7 +202,7 @@ test('a key document can be named, with the CA that its address is behind', asyn
 })
 
 test('metadata of another issuer or without keys gives no keys, and RFC 8414 is requested second', async (t) => {
-  for (const [documents, taken] of [
+  for (const [documents, isAccepted] of [
     [{ [METADATA]: () => ({ issuer: 'https://evil.example', jwks_uri: KEYS }) }, false],
     [{ [METADATA]: () => ({ issuer: ISSUER, jwks_uri: 'http://login.example/keys' }) }, false],
     [{ [METADATA]: () => ({ issuer: ISSUER }) }, false],
@@ -223,21 +223,21 @@ test('metadata of another issuer or without keys gives no keys, and RFC 8414 is 
       config: { resourceBaseURL: 'https://gateway.example', trustedIssuers: [least] },
       documents: { ...documents, [KEYS]: keys, 'http://login.example/keys': keys },
     })
-    assert.equal(trusted(), taken ? 2 : 1)
+    assert.equal(trusted(), isAccepted ? 2 : 1)
   }
 })
 
 test('only the algorithms of an issuer are accepted, RS256 among the default ones', async (t) => {
   // Shows D3.trustedIssuers.algorithms.
   const rsa = signerOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey, 'test key')
-  for (const [algorithms, taken] of [
+  for (const [algorithms, isAccepted] of [
     [least.algorithms, true],
     [['ES256'], false],
   ] as const) {
     const { rotate, clock, ask, token } = await setUp(t, { algorithms: [...algorithms] })
     await clock.advance(10_000)
     rotate(rsa)
-    assert.equal(!isDenial(await ask(token())), taken)
+    assert.equal(!isDenial(await ask(token())), isAccepted)
   }
 })
 

@@ -18,13 +18,16 @@ test('names of users and providers are escaped in pages', () => {
 })
 
 test('the confirmation page names the tenant whose agents may use the account', () => {
-  const asked = {
+  const question = {
     user: 'ada',
     provider: { name: 'hub', title: 'Hub', scopes: [] },
     isConnected: false,
     flow: '',
     action: '',
   }
-  assert.match(confirmPage({ ...asked, tenant: 'acme' }).html, /Agents of the tenant <strong>acme<\/strong> that act/)
-  assert.match(confirmPage({ ...asked, tenant: '' }).html, /Agents that act/)
+  assert.match(
+    confirmPage({ ...question, tenant: 'acme' }).html,
+    /Agents of the tenant <strong>acme<\/strong> that act/,
+  )
+  assert.match(confirmPage({ ...question, tenant: '' }).html, /Agents that act/)
 })

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { plainAnswer } from './plain-response.ts'
 
 function read(status: number, answer: object): [number, unknown] {
-  const { status: told, bytes } = plainAnswer(status, Buffer.from(JSON.stringify(answer)))
-  return [told, JSON.parse(Buffer.from(bytes).toString())]
+  const { status: plainStatus, bytes } = plainAnswer(status, Buffer.from(JSON.stringify(answer)))
+  return [plainStatus, JSON.parse(Buffer.from(bytes).toString())]
 }
 
 test('errors with status 200 become errors, and provider-specific values those of RFC 6749', () => {

@@ -12,11 +12,11 @@ const ISSUER = 'https://login.example'
 const { properties } = tokenVaultBlock.schema
 
 /** A dialer with a fixed response and a request counter. */
-function answering(body: object): Pick<Dialer, 'fetchBytes'> & { asked: number } {
+function answering(body: object): Pick<Dialer, 'fetchBytes'> & { requests: number } {
   return {
-    asked: 0,
+    requests: 0,
     async fetchBytes() {
-      this.asked++
+      this.requests++
       return { status: 200, headers: { 'content-type': 'application/json' }, bytes: Buffer.from(JSON.stringify(body)) }
     },
   }
@@ -55,7 +55,7 @@ test('concurrent requests share one discovery', async () => {
   }
   const urls = await Promise.all(Array.from({ length: 5 }, () => provider.consentURL(consent)))
   assert.ok(urls.every((url) => !isRefusal(url)))
-  assert.equal(dialer.asked, 1)
+  assert.equal(dialer.requests, 1)
 })
 
 test('the lifetime of a token is capped at ten years', async () => {

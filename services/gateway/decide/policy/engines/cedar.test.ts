@@ -53,7 +53,7 @@ function question(args: unknown = {}, more: Partial<PolicyInput> = {}): PolicyIn
 
 async function decided(entry: PolicyEntry, args: unknown = {}, more: Partial<PolicyInput> = {}) {
   const { action, policy: by, rule, reason, engines } = judge(await setOf(entry), question(args, more))
-  return { action, by, rule, reason, engines: engines.map(({ name, action: said }) => `${name} ${said}`) }
+  return { action, by, rule, reason, engines: engines.map(({ name, action: decided }) => `${name} ${decided}`) }
 }
 
 test('arguments that Cedar would need too long for deny and say so', async () => {
@@ -162,13 +162,13 @@ test('arguments that Cedar cannot represent deny, and are not quoted', async () 
 })
 
 test('in a list Cedar hides what no arguments could make allowed', async () => {
-  const shown = async (cedar: string) => {
+  const visible = async (cedar: string) => {
     const { identity, target } = question()
     return judgeTool(await setOf(policy(cedar)), { identity, target, taints: [], sinks: [], now: NOW }, 'add')
   }
-  assert.ok(await shown('permit(principal, action, resource) when { context.args.n > 1 };'))
-  assert.ok(await shown(`${PERMIT} forbid(principal, action, resource) when { context.args.n > 1 };`))
-  assert.ok(!(await shown(`${PERMIT} forbid(principal, action, resource == Tool::"notes/add");`)))
+  assert.ok(await visible('permit(principal, action, resource) when { context.args.n > 1 };'))
+  assert.ok(await visible(`${PERMIT} forbid(principal, action, resource) when { context.args.n > 1 };`))
+  assert.ok(!(await visible(`${PERMIT} forbid(principal, action, resource == Tool::"notes/add");`)))
 })
 
 test('of several policies of one agent a text that forbids wins, and one that permits is enough', async () => {

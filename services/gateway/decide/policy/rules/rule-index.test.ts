@@ -82,13 +82,13 @@ function questionOf({ agent, user, groups, tier, server, tool, method, dataClass
 const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 }
 
 /** The verdict by the words of docs/spec/crds.md: each rule of each policy is evaluated in turn, without an index or a cache. */
-function walked(policies: readonly (readonly RuleEntry[])[], asked: RuleQuery) {
-  const input = questionOf(asked)
+function walked(policies: readonly (readonly RuleEntry[])[], query: RuleQuery) {
+  const input = questionOf(query)
   let strictest: { action: RuleEntry['action']; policy: string; rule: string } | null = null
   const rates: unknown[] = []
   for (const [index, rules] of policies.entries()) {
     for (const rule of rules) {
-      if (!matches(rule.match ?? {}, asked) || rule.when === 'false') continue
+      if (!matches(rule.match ?? {}, query) || rule.when === 'false') continue
       const policy = `default/p${index}`
       const verdict = { action: rule.action, policy, rule: rule.name }
       if (rule.action === 'deny') return { ...verdict, rates: [] }
@@ -161,7 +161,7 @@ const policies = fc.array(
   { minLength: 1, maxLength: 2 },
 )
 
-const asked: fc.Arbitrary<RuleQuery> = fc.record({
+const queries: fc.Arbitrary<RuleQuery> = fc.record({
   agent: fc.constantFrom('a', 'b'),
   user: fc.constantFrom('ada', 'bob', null),
   groups: fc.constantFrom([], ['g1'], ['g2', 'g1'], ['g1', 'g1']),
@@ -175,7 +175,7 @@ const asked: fc.Arbitrary<RuleQuery> = fc.record({
 test('verdict, rule, reason and rates equal those of a linear scan', () => {
   let decided = 0
   fc.assert(
-    fc.property(policies, fc.array(asked, { minLength: 1, maxLength: 6 }), (rules, questions) => {
+    fc.property(policies, fc.array(queries, { minLength: 1, maxLength: 6 }), (rules, questions) => {
       const set = setOf(rules)
       // Twice: from the memory the answer is the same.
       for (const question of [...questions, ...questions]) {

@@ -68,12 +68,12 @@ test('json is the line of the ledger', () => {
 test('rfc5424-json is a message of RFC 5424 with number, hash and the ledger line', () => {
   // Shows D3.auditSinks.format.rfc5424-json, D3.auditSinks.facility, D3.auditSinks.sdId.
   for (const record of records) {
-    const told = parseSyslog(formatOf('rfc5424-json', { facility: 20, sdId: 'audit@1' })(record))
-    assert.equal(told.message, record.text)
-    assert.deepEqual(told.data, { id: 'audit@1', params: { seq: String(record.seq), hash: record.hash } })
-    assert.equal(told.facility, 20)
-    assert.deepEqual([told.timestamp, told.hostname, told.appName], [record.rec.at, 'gw-1', 'plat-gateway'])
-    assert.equal(told.msgId, kindOf(record))
+    const parsed = parseSyslog(formatOf('rfc5424-json', { facility: 20, sdId: 'audit@1' })(record))
+    assert.equal(parsed.message, record.text)
+    assert.deepEqual(parsed.data, { id: 'audit@1', params: { seq: String(record.seq), hash: record.hash } })
+    assert.equal(parsed.facility, 20)
+    assert.deepEqual([parsed.timestamp, parsed.hostname, parsed.appName], [record.rec.at, 'gw-1', 'plat-gateway'])
+    assert.equal(parsed.msgId, kindOf(record))
   }
   const severities = new Map(
     records.map((record) => [kindOf(record), parseSyslog(formatOf('rfc5424-json', options)(record)).severity]),
@@ -104,9 +104,9 @@ test('over syslog every format is a message of RFC 5424', () => {
     ['ocsf', ocsf],
   ] as const) {
     for (const record of records) {
-      const told = parseSyslog(syslogFormatOf(name, options)(record))
-      assert.equal(told.message, inside(record))
-      assert.equal(told.data, null)
+      const parsed = parseSyslog(syslogFormatOf(name, options)(record))
+      assert.equal(parsed.message, inside(record))
+      assert.equal(parsed.data, null)
     }
   }
 })

@@ -20,9 +20,9 @@ const notice = (id: string, clock: TestClock): Notice => ({
 
 /** An outbox with one receiver, whose responses the test sets. */
 async function setUp(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
-  const kept = journal ?? createMemoryJournal<OutboxEvent>(() => clock.now())
+  const store = journal ?? createMemoryJournal<OutboxEvent>(() => clock.now())
   const faults: unknown[] = []
-  const outbox = await Outbox.open({ journal: kept, clock, onFault: (error) => faults.push(error) })
+  const outbox = await Outbox.open({ journal: store, clock, onFault: (error) => faults.push(error) })
   const sent: string[] = []
   const answers = new Map<string, Sent>()
   const state: { answer: Sent } = { answer: 'sent' }
@@ -46,7 +46,7 @@ async function setUp(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
     await clock.advance(0)
   }
   const take = () => sent.splice(0)
-  return { journal: kept, clock, outbox, courier, put, take, state, answers, faults }
+  return { journal: store, clock, outbox, courier, put, take, state, answers, faults }
 }
 
 const away = (retryAfterMs: number | null = null): Sent => ({ kind: 'away', why: 'away', retryAfterMs })

@@ -39,7 +39,7 @@ for (const [text, what] of HOSTILE) {
 }
 
 test('the id of a response must have the type and the value of the request id, however it is written', () => {
-  const answered = (own: string, other: string) => {
+  const response = (own: string, other: string) => {
     try {
       return expecting('ping', own).body(bytes(`{"result":{},"jsonrpc":"2.0","id":${other}}`)).role
     } catch (error) {
@@ -53,9 +53,9 @@ test('the id of a response must have the type and the value of the request id, h
     ['9007199254740993', '9007199254740993'],
     ['1.5', '15e-1'],
   ] as const
-  for (const [own, other] of same) assert.equal(answered(own, other), 'final', `${own} ${other}`)
-  assert.equal(answered('9007199254740993', '9007199254740992'), 'refused')
-  assert.equal(answered('1', 'true'), 'refused')
+  for (const [own, other] of same) assert.equal(response(own, other), 'final', `${own} ${other}`)
+  assert.equal(response('9007199254740993', '9007199254740992'), 'refused')
+  assert.equal(response('1', 'true'), 'refused')
 })
 
 test('a stream has one response; the members of a message determine its kind', () => {

@@ -7,7 +7,7 @@ const NOW = Date.UTC(2026, 10, 23, 12)
 const DECISION = '0198c2f4-7a51-7c3e-9d1f-3b2a1c0d9e8f'
 const codes = Object.keys(errorTable).filter((code): code is ErrorCode => code in errorTable)
 
-function said(code: ErrorCode, more: Partial<Parameters<typeof textOf>[0]> = {}): string {
+function resultText(code: ErrorCode, more: Partial<Parameters<typeof textOf>[0]> = {}): string {
   const denial = deny(code, `${code} happened`)
   return textOf({ tool: 'delete_note', denial, decisionId: DECISION, progress: 'unsent', now: NOW, ...more })
 }
@@ -15,12 +15,12 @@ function said(code: ErrorCode, more: Partial<Parameters<typeof textOf>[0]> = {})
 test('the text of each code names tool, reason and decision, and whether to repeat the call, in 300 characters', () => {
   const longest = { tool: 't'.repeat(500), denial: deny('internal', 'r'.repeat(5_000), { retryAfterMs: 86_400_000 }) }
   for (const code of codes) {
-    const text = said(code)
+    const text = resultText(code)
     assert.match(text, new RegExp(`^delete_note was not run: ${code} happened\\.`), code)
     assert.match(text, /repeat|list|again|Send less|call less|Correct|would help|before you do/i, code)
     assert.ok(text.endsWith(` Decision ${DECISION}.`), code)
     for (const progress of ['unsent', 'builtin', 'upstream'] satisfies Progress[]) {
-      const long = said(code, { ...longest, denial: { ...longest.denial, code }, progress })
+      const long = resultText(code, { ...longest, denial: { ...longest.denial, code }, progress })
       assert.ok(long.length <= TEXT_MAX_CHARS, `${code}: ${long.length}`)
       assert.match(long, /r{20,}…/, code)
       assert.ok(long.endsWith(` Decision ${DECISION}.`), code)
@@ -30,24 +30,27 @@ test('the text of each code names tool, reason and decision, and whether to repe
 
 test('a wait is given in seconds, and a long one as a time', () => {
   const of = (retryAfterMs: number | null) =>
-    said('rate_limited', { denial: deny('rate_limited', 'used up', { retryAfterMs }) })
+    resultText('rate_limited', { denial: deny('rate_limited', 'used up', { retryAfterMs }) })
   assert.match(of(41_200), / Repeat the call in 42 s\. Decision /)
   assert.match(of(7_200_000), / Repeat the call after 2026-11-23T14:00:00Z\. Decision /)
   assert.match(of(null), / Do not repeat this call now\. Decision /)
 })
 
 test('a withheld result and a failed call say that the tool has or may have run', () => {
-  assert.match(said('dlp_denied', { progress: 'upstream' }), /^The result of delete_note is withheld: .* It has run\./)
   assert.match(
-    said('upstream_error', { progress: 'upstream' }),
+    resultText('dlp_denied', { progress: 'upstream' }),
+    /^The result of delete_note is withheld: .* It has run\./,
+  )
+  assert.match(
+    resultText('upstream_error', { progress: 'upstream' }),
     /^delete_note failed: .* It may have run: check that first\./,
   )
   assert.match(
-    said('policy_denied', { progress: 'upstream' }),
+    resultText('policy_denied', { progress: 'upstream' }),
     /^delete_note failed: .* It may have run: check that first\./,
   )
-  assert.match(said('policy_denied', { progress: 'builtin' }), /^delete_note was not run: /)
-  assert.match(said('upstream_credential', { progress: 'upstream' }), /^delete_note was not run: /)
+  assert.match(resultText('policy_denied', { progress: 'builtin' }), /^delete_note was not run: /)
+  assert.match(resultText('upstream_credential', { progress: 'upstream' }), /^delete_note was not run: /)
 })
 
 test('a pending approval is named with the next step, and a missing account with the address to connect it', () => {
@@ -55,18 +58,18 @@ test('a pending approval is named with the next step, and a missing account with
     retryAfterMs: 5_000,
   })
   assert.match(
-    said('approval_pending', { denial: waiting }),
+    resultText('approval_pending', { denial: waiting }),
     /: waiting for approval a-1; repeat this call to learn the outcome\./,
   )
   const connectURL = 'https://gateway.example/connect/github'
   const account = deny('upstream_credential', 'no account', { data: { connectURL } })
   assert.match(
-    said('upstream_credential', { denial: account }),
+    resultText('upstream_credential', { denial: account }),
     /connect an account at https:\/\/gateway\.example\/connect\/github;/,
   )
 })
 
 test('line breaks and control characters of names and reasons become spaces', () => {
   const denial = deny('policy_denied', 'first\nsecond\u0007third')
-  assert.match(said('policy_denied', { tool: 'a\r\nb', denial }), /^a b was not run: first second third\./)
+  assert.match(resultText('policy_denied', { tool: 'a\r\nb', denial }), /^a b was not run: first second third\./)
 })

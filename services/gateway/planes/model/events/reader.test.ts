@@ -43,7 +43,7 @@ function apart(frames: readonly Frame[]): readonly Frame[] {
 
 const rawOf = (frames: readonly Frame[]) => frames.map(({ raw }) => Buffer.from(raw ?? []).toString('latin1'))
 
-const shown = (frames: readonly Frame[]) =>
+const textsOf = (frames: readonly Frame[]) =>
   apart(frames).map(({ role, raw, value }) => [role, Buffer.from(raw ?? []).toString('latin1'), value])
 
 test('events that are read together are the frames that each one is alone', () => {
@@ -51,7 +51,7 @@ test('events that are read together are the frames that each one is alone', () =
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 }), (pieces) => {
       const frames = read(pieces.join(''))
-      assert.deepEqual(shown(frames), shown(readAlone(chat.events, Buffer.from(pieces.join('')))))
+      assert.deepEqual(textsOf(frames), textsOf(readAlone(chat.events, Buffer.from(pieces.join('')))))
       for (const frame of frames) {
         if (!(frame instanceof FrameRun)) continue
         const lengths = frame.apart().map(({ raw }) => raw?.length ?? 0)
@@ -112,7 +112,7 @@ test('an event that begins like a checked one is refused as it is alone', () => 
     assert.throws(() => chat.events.frame(bytes), { name: 'InvalidResponseError' }, to)
     const frames = read(Buffer.concat([Buffer.from(before), bytes]))
     assert.deepEqual(
-      shown(frames).map(([, raw]) => raw),
+      textsOf(frames).map(([, raw]) => raw),
       bytes.includes(0xff) ? [] : [before],
       to,
     )
@@ -159,7 +159,7 @@ test('an event like a checked one, with any value in place of a text or a count,
       const first = 'data: {"a":null,"choices":[{"index":0,"delta":{"content":""}}]}\n\n'
       const bytes = Buffer.from(first + events.join(''))
       const frames = read(bytes)
-      assert.deepEqual(shown(frames), shown(readAlone(chat.events, bytes)))
+      assert.deepEqual(textsOf(frames), textsOf(readAlone(chat.events, bytes)))
       if (frames[0] instanceof FrameRun && frames[0].count > 2) run++
     }),
     { numRuns: 2000 },
@@ -171,7 +171,7 @@ test('a count that is just safe does not open the way for one that is not', () =
   const event = (index: number) => `data: {"choices":[{"index":${index}}]}\n\n`
   const safe = event(Number.MAX_SAFE_INTEGER)
   assert.deepEqual(
-    shown(read(safe + event(9_007_999_999_999_998))).map(([, raw]) => raw),
+    textsOf(read(safe + event(9_007_999_999_999_998))).map(([, raw]) => raw),
     [safe],
   )
 })
@@ -193,7 +193,7 @@ test('an event that differs from a checked one by a byte is read as it is alone'
         Buffer.from(first.slice(at + cut)),
       ])
       const bytes = Buffer.concat([Buffer.from(first), edited, Buffer.from(first)])
-      assert.deepEqual(shown(read(bytes)), shown(readAlone(chat.events, bytes)))
+      assert.deepEqual(textsOf(read(bytes)), textsOf(readAlone(chat.events, bytes)))
     }),
     { numRuns: 5000 },
   )
@@ -207,7 +207,7 @@ test('what one read taught holds for the reads after it', () => {
     ['partial', 'partial', 'partial', 'final'],
   )
   assert.deepEqual(
-    shown(frames).map(([, raw]) => raw),
+    textsOf(frames).map(([, raw]) => raw),
     [CHUNK, other, other, 'data: [DONE]\n\n'],
   )
 })
@@ -249,7 +249,7 @@ test('an event of another type or name than a checked one is read as it is alone
   ]
   for (const [from, to] of changes) {
     const bytes = Buffer.from(before + before.replace(from, to) + before)
-    assert.deepEqual(shown(readAs(messages, bytes)), shown(readAlone(messages.events, bytes)), `${from} ${to}`)
+    assert.deepEqual(textsOf(readAs(messages, bytes)), textsOf(readAlone(messages.events, bytes)), `${from} ${to}`)
   }
 })
 
@@ -257,7 +257,7 @@ test('an event whose type has an escaped name is not a template', () => {
   const escaped = (type: string) => `data: {"ty\\u0070e":"${type}","index":0,"delta":{}}\n\n`
   const bytes = Buffer.from(escaped('content_block_delta') + escaped('message_stop') + escaped('error'))
   const frames = readAs(messages, bytes)
-  assert.deepEqual(shown(frames), shown(readAlone(messages.events, bytes)))
+  assert.deepEqual(textsOf(frames), textsOf(readAlone(messages.events, bytes)))
   assert.deepEqual(
     frames.map(({ role }) => role),
     ['partial', 'final'],
@@ -293,5 +293,5 @@ test('more kinds of events than are kept are read all the same', () => {
   const text = [...kinds, ...kinds, ...kinds.flatMap((kind) => [kind, kind, kinds[0] ?? ''])].join('')
   const frames = new EventReader(chat.events, new EventTemplates()).read(Buffer.from(text))
   assert.deepEqual([frames.length, rawOf(frames).join('')], [1, text])
-  assert.deepEqual(shown(frames), shown(readAlone(chat.events, Buffer.from(text))))
+  assert.deepEqual(textsOf(frames), textsOf(readAlone(chat.events, Buffer.from(text))))
 })

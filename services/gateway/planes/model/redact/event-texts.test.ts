@@ -20,7 +20,7 @@ function opened(method: string): EventTexts {
 }
 
 /** The events that are forwarded for an event. */
-function told(texts: EventTexts, event: JsonObject): readonly JsonObject[] {
+function eventsOf(texts: EventTexts, event: JsonObject): readonly JsonObject[] {
   const json = Buffer.from(JSON.stringify(event))
   const result = texts.take(event, json)
   assert.ok(!isDenial(result))
@@ -82,11 +82,11 @@ for (const { method, texts, stops, read, key } of streams) {
           const piece = left[which]?.slice(0, size) ?? ''
           left[which] = left[which]?.slice(size) ?? ''
           const event = texts[which]?.[0](piece)
-          if (piece !== '' && event !== undefined) out.push(...told(running, event))
+          if (piece !== '' && event !== undefined) out.push(...eventsOf(running, event))
         }
         for (const [which, size] of order) send(which, size)
         for (let which = 0; which < texts.length; which++) send(which, 1000)
-        if (stop) for (const event of stops) out.push(...told(running, event))
+        if (stop) for (const event of stops) out.push(...eventsOf(running, event))
         const rest = running.end()
         assert.ok(!isDenial(rest))
         out.push(...rest)
@@ -113,12 +113,12 @@ for (const { method, texts, stops, read, key } of streams) {
 test('events without pieces are looked at as a whole, and are the same where nothing was found', () => {
   const running = opened('responses')
   const whole = { type: 'response.completed', response: { id: 'r', output: [{ text: 'a secret' }] } }
-  assert.match(JSON.stringify(told(running, whole)), /a \[X\]/)
+  assert.match(JSON.stringify(eventsOf(running, whole)), /a \[X\]/)
   const plain = { type: 'response.created', response: { id: 'r' } }
   const json = Buffer.from(JSON.stringify(plain))
   assert.deepEqual(running.take(plain, json), { before: [], json: null })
   const signature = { type: 'content_block_delta', index: 0, delta: { type: 'signature_delta', signature: 'abc' } }
-  assert.deepEqual(told(opened('messages'), signature), [signature])
+  assert.deepEqual(eventsOf(opened('messages'), signature), [signature])
 })
 
 test('what must not pass refuses the stream, in a piece and in a whole event', () => {

@@ -132,17 +132,17 @@ test('a chunk that nothing is taken out of is the frame that came; a changed one
   }
   const raw =
     'data: {"id":"c","created":1.50,"choices":[{"index":0,"delta":{"content":"a secret"},"logprobs":{"content":[{"token":"secret"}]}}]}\n\n'
-  const [told] = framesOf(running.frame(chat.events.frame(Buffer.from(raw))))
+  const [passed] = framesOf(running.frame(chat.events.frame(Buffer.from(raw))))
   assert.equal(
-    Buffer.from(told?.raw ?? []).toString(),
+    Buffer.from(passed?.raw ?? []).toString(),
     'data: {"id":"c","created":1.50,"choices":[{"index":0,"delta":{"content":"a [X]"},"logprobs":null}]}\n\n',
   )
 })
 
 test('a whole answer loses the logprobs that would spell out what was taken', () => {
   const body = '{"choices":[{"message":{"content":"secret"},"logprobs":{"content":[{"token":"sec"}]}}],"n":1.0}'
-  const [told] = framesOf(opened().frame(ModelFrame.body(Buffer.from(body))))
-  const text = Buffer.from(told?.raw ?? []).toString()
+  const [frame] = framesOf(opened().frame(ModelFrame.body(Buffer.from(body))))
+  const text = Buffer.from(frame?.raw ?? []).toString()
   assert.equal(text, '{"choices":[{"message":{"content":"[X]"},"logprobs":null}],"n":1.0}')
 })
 

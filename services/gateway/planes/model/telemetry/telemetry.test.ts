@@ -13,7 +13,7 @@ function prompt(method: string, value: object) {
 }
 
 /** Observed facts of these events, or of one whole response. */
-function told(method: string, answers: readonly object[], maxLength = 1000) {
+function factsOf(method: string, answers: readonly object[], maxLength = 1000) {
   const answer = new ResponseObserver({ maxLength })
   const events = dialectOf(method)?.events
   for (const one of answers) {
@@ -36,13 +36,13 @@ test('prompts of every API are the same messages', () => {
     { role: 'assistant', parts: [call] },
     { role: 'tool', parts: [result] },
   ]
-  const asked = { id: 'c1', type: 'function', function: { name: 'find', arguments: JSON.stringify(args) } }
+  const toolCall = { id: 'c1', type: 'function', function: { name: 'find', arguments: JSON.stringify(args) } }
   assert.deepEqual(
     prompt('chat/completions', {
       model: 'm',
       messages: [
         { role: 'user', content: [{ type: 'text', text: 'Look' }, image] },
-        { role: 'assistant', content: null, tool_calls: [asked] },
+        { role: 'assistant', content: null, tool_calls: [toolCall] },
         { role: 'tool', tool_call_id: 'c1', content: 'found' },
       ],
     }),
@@ -89,12 +89,12 @@ test('prompts of every API are the same messages', () => {
 
 test('an answer of every API is the same message, whole or in pieces', () => {
   const call = { type: 'tool_call', id: 'c1', name: 'find', arguments: { q: 1 } }
-  const said = [text('Hello'), call]
+  const parts = [text('Hello'), call]
   const names = { id: 'x1', model: 'm-1' }
   const of = (finish: string) => ({
     ...names,
     finishReasons: [finish],
-    messages: [{ role: 'assistant', parts: said, finish_reason: finish }],
+    messages: [{ role: 'assistant', parts, finish_reason: finish }],
   })
   const fn = { name: 'find', arguments: '{"q":1}' }
   const message = { role: 'assistant', content: 'Hello', tool_calls: [{ id: 'c1', type: 'function', function: fn }] }
@@ -103,7 +103,7 @@ test('an answer of every API is the same message, whole or in pieces', () => {
     choices: [{ index: 0, delta, finish_reason: finish }],
   })
   const chat = 'chat/completions'
-  assert.deepEqual(told(chat, [{ ...names, choices: [{ index: 0, message, finish_reason: 'stop' }] }]), of('stop'))
+  assert.deepEqual(factsOf(chat, [{ ...names, choices: [{ index: 0, message, finish_reason: 'stop' }] }]), of('stop'))
   const pieces = [
     choice({ content: 'Hel' }),
     choice({ content: 'lo' }),
@@ -111,13 +111,13 @@ test('an answer of every API is the same message, whole or in pieces', () => {
     choice({ tool_calls: [{ index: 0, function: { arguments: ':1}' } }] }),
     choice({}, 'stop'),
   ]
-  assert.deepEqual(told(chat, pieces), of('stop'))
+  assert.deepEqual(factsOf(chat, pieces), of('stop'))
   const blocks = [
     { type: 'text', text: 'Hello' },
     { type: 'tool_use', id: 'c1', name: 'find', input: { q: 1 } },
   ]
   const whole = { ...names, type: 'message', role: 'assistant', content: blocks, stop_reason: 'end_turn' }
-  assert.deepEqual(told('messages', [whole]), of('end_turn'))
+  assert.deepEqual(factsOf('messages', [whole]), of('end_turn'))
   const events = [
     { type: 'message_start', message: { ...names, type: 'message', content: [] } },
     { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
@@ -127,24 +127,24 @@ test('an answer of every API is the same message, whole or in pieces', () => {
     { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
     { type: 'message_stop' },
   ]
-  assert.deepEqual(told('messages', events), of('end_turn'))
+  assert.deepEqual(factsOf('messages', events), of('end_turn'))
   const output = [
     { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello' }] },
     { type: 'function_call', call_id: 'c1', ...fn },
   ]
   const response = { ...names, status: 'completed', output }
-  assert.deepEqual(told('responses', [response]), of('completed'))
+  assert.deepEqual(factsOf('responses', [response]), of('completed'))
   const begun = { type: 'response.created', response: { ...names, status: 'in_progress', output: [] } }
   const delta = { type: 'response.output_text.delta', delta: 'Hello' }
-  assert.deepEqual(told('responses', [begun, delta, { type: 'response.completed', response }]), of('completed'))
+  assert.deepEqual(factsOf('responses', [begun, delta, { type: 'response.completed', response }]), of('completed'))
 })
 
 test('content beyond the limit is not reported, and content is not kept unless it is configured', () => {
   const choice = (content: string) => ({ choices: [{ index: 0, delta: { content } }] })
   const pieces = [choice('x'.repeat(6)), choice('x'.repeat(6)), choice('')]
-  assert.deepEqual(told('chat/completions', pieces, 12).messages?.length, 1)
-  assert.equal(told('chat/completions', pieces, 11).messages, null)
-  assert.equal(told('chat/completions', pieces, 0).messages, null)
+  assert.deepEqual(factsOf('chat/completions', pieces, 12).messages?.length, 1)
+  assert.equal(factsOf('chat/completions', pieces, 11).messages, null)
+  assert.equal(factsOf('chat/completions', pieces, 0).messages, null)
 })
 
 test('the model of an embedding is found without its numbers', () => {

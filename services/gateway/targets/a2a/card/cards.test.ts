@@ -56,9 +56,9 @@ test('the official SDK accepts a signed card and rejects a modified one', async 
   const own = { signer, publicURL: 'https://gw.example/base', pushes: true, remote: { of: async () => REMOTE } }
   const { card, cards } = await cardOf(exposed({ skills, description: 'Finds é and 🦜.' }), own)
   assert.equal(card.supportedInterfaces[0].url, 'https://gw.example/base/a2a/default/helper')
-  const asked: unknown[] = []
+  const requests: unknown[] = []
   const verify = verifyAgentCardSignature(async (kid, jku) => {
-    asked.push(jku)
+    requests.push(jku)
     const key =
       'keys' in cards.keys && Array.isArray(cards.keys.keys) ? cards.keys.keys.find((one) => one.kid === kid) : null
     const imported = await importJWK(key, 'EdDSA')
@@ -66,7 +66,7 @@ test('the official SDK accepts a signed card and rejects a modified one', async 
   })
   await verify(card)
   assert.equal('securitySchemes' in card, false)
-  assert.deepEqual(asked, ['https://gw.example/base/a2a/.well-known/jwks.json'])
+  assert.deepEqual(requests, ['https://gw.example/base/a2a/.well-known/jwks.json'])
   await verify(AgentCard.fromJSON(card))
   for (const change of [{ name: 'other' }, { version: '9' }, { capabilities: { streaming: false } }])
     await assert.rejects(verify(AgentCard.fromJSON({ ...card, ...change })))
@@ -119,11 +119,11 @@ test('an unchanged card is not sent again, and an invalid host is not repeated i
 test('the card of an agent is cached while valid, and read again soon after a failure', async () => {
   // Shows D3.a2a.cardCacheSeconds.
   const clock = new TestClock()
-  const asked: string[] = []
+  const requests: string[] = []
   let body: unknown = remoteCard({})
   const dialer = {
     async fetchBytes(url: URL | string): Promise<Fetched> {
-      asked.push(String(url))
+      requests.push(String(url))
       return { status: 200, headers: {}, bytes: Buffer.from(JSON.stringify(body)) }
     },
   }
@@ -132,13 +132,13 @@ test('the card of an agent is cached while valid, and read again soon after a fa
   assert.deepEqual(await Promise.all([remote.of(agent), remote.of(agent)]), [REMOTE_READ, REMOTE_READ])
   await clock.advance(59_000)
   await remote.of(agent)
-  assert.deepEqual(asked, ['http://h.example/.well-known/agent-card.json'])
+  assert.deepEqual(requests, ['http://h.example/.well-known/agent-card.json'])
   await clock.advance(2_000)
   await remote.of(agent)
-  assert.equal(asked.length, 2)
+  assert.equal(requests.length, 2)
   // Another endpoint is another agent, whatever its name.
   await remote.of(exposed({ endpoint: 'http://other.example/' }))
-  assert.equal(asked.at(-1), 'http://other.example/.well-known/agent-card.json')
+  assert.equal(requests.at(-1), 'http://other.example/.well-known/agent-card.json')
   const strange = [
     remoteCard({ supportedInterfaces: [{ protocolBinding: 'GRPC', protocolVersion: '1.0' }] }),
     remoteCard({ supportedInterfaces: [{ protocolBinding: 'JSONRPC', protocolVersion: '0.3' }] }),
