@@ -15,6 +15,8 @@ const KIB = 1024
 const MIB = 1024 * KIB
 /** Size of one socket read. */
 const SOCKET_CHUNK = 64 * KIB
+/** Reads of one byte in one turn of the event loop: more than a socket has. */
+const READS_PER_TURN = 4 * KIB
 const count = (n: number, size: number, each: (at: number) => string) =>
   Array.from({ length: n / size }, (_, at) => each(at))
 
@@ -41,11 +43,15 @@ const responses: Families = {
   trailers: (n) => `${chunked}0\r\n${'a: b\r\n'.repeat(n / 6)}`,
 }
 
-function readResponse(input: string, size: number): void {
+/** Reads a response in chunks. Chunks come from separate reads of a socket, so that the event loop turns between many of them. */
+async function readResponse(input: string, size: number): Promise<void> {
   const parser = new ResponseParser({ head() {}, data() {} })
   parser.begin('GET')
   const bytes = Buffer.from(input, 'latin1')
-  for (let at = 0; at < bytes.length; at += size) parser.push(Buffer.from(bytes.subarray(at, at + size)))
+  for (let at = 0; at < bytes.length; at += size) {
+    parser.push(Buffer.from(bytes.subarray(at, at + size)))
+    if (at % READS_PER_TURN === READS_PER_TURN - 1) await new Promise(setImmediate)
+  }
 }
 
 function requestOf(input: string): IncomingMessage {

@@ -26,7 +26,7 @@ function spin(ms: number): void {
 const yielded = () => new Promise((resolve) => setImmediate(resolve))
 
 test('an unbroken stretch, memory that is not linear and nothing else are reported', async () => {
-  assert.match(String(await faultsOf((text) => spin((text.length / (40 * KIB)) ** 2 * 60))), /stretch of/)
+  assert.match(String(await faultsOf((text) => spin((text.length / (40 * KIB)) ** 2 * 120))), /stretch of/)
   assert.match(String(await faultsOf((text) => new Array(Math.floor((text.length / 40) ** 2)).fill(0))), /allocates/)
   const sliced = async () => {
     for (let slice = 0; slice < 10; slice++) {
