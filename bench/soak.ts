@@ -18,7 +18,7 @@ const MIB = 1024 * 1024
 const WARM_UP = 0.2
 /** Milliseconds between two looks at the memory. */
 const LOOK_MS = 2_000
-/** Growth that is noise of the collector: MiB a minute. */
+/** Growth that the garbage collector alone can cause, in MiB per minute. */
 const FLAT_MIB_A_MINUTE = 0.5
 const CONNECTIONS = 16
 

@@ -124,7 +124,7 @@ const CONTROLS: ReadonlyMap<number, number> = new Map(
 )
 const LOWER_U = 0x75
 
-/** Compares where the bytes stand; a name becomes a string only where it is the same up to a byte beyond ASCII. */
+/** Compares UTF-8 bytes with a name without decoding them; decodes only from the first byte that is not ASCII. */
 function isNamed(bytes: Uint8Array, start: number, end: number, wanted: string): boolean {
   let at = start
   let index = 0

@@ -155,7 +155,7 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
   const refused = [...rendered.refused, ...credentials.refused]
   for (const line of refused) if (!before.refused.includes(line)) log.error({ refused: line }, 'resource refused')
   for (const line of outgrown)
-    if (!before.outgrown.includes(line)) log.warn({ outgrown: line }, 'too large for a cluster')
+    if (!before.outgrown.includes(line)) log.warn({ outgrown: line }, 'a rendered file is too large for a ConfigMap')
   return { refused, outgrown, declared, referenced: textOf(referenced) }
 }
 

@@ -171,7 +171,7 @@ class Client implements Ciba {
     if (error === 'expired_token') return notAgreed('the user did not answer in time')
     const fault = error ?? (await this.#faultOf(answer.members.id_token, user))
     if (fault === null) return 'confirmed'
-    log.error({ user, fault }, 'a confirmation does not count')
+    log.error({ user, fault }, 'a user confirmation is not valid')
     return notAgreed('the user did not confirm it')
   }
 

@@ -9,5 +9,5 @@ export const MODEL_METHODS = [
   'models',
 ] as const
 /** Why an endpoint of a route was skipped, by its name in metrics. */
-export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'rate', 'residency', 'dialect', 'rate'] as const
+export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'rate', 'residency', 'dialect'] as const
 export type SkipReason = (typeof SKIP_REASONS)[number]

@@ -141,7 +141,7 @@ test('policies with a mistake are refused by its name, and so is who may not rea
   assert.match(await refused({ policies: candidate(allow) }, 'somebody'), /^401 unauthenticated/)
 })
 
-test('arguments that were captured are judged, as they were kept', async () => {
+test('arguments that were captured are judged as they were captured', async () => {
   await gateway.close()
   const key = join(dir, 'key')
   await writeFile(key, randomBytes(32).toString('base64'))
