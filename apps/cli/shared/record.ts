@@ -1,3 +1,5 @@
+import { plain } from './output.ts'
+
 /** A record of the ledger as commands print it. */
 export interface LedgerRecord {
   readonly seq: number
@@ -40,7 +42,7 @@ function detailOf(rec: LedgerRecord['rec']): string {
   return rec.kind === 'checkpoint' ? `up to record ${String(rec.upTo)}` : textOf(rec.reason)
 }
 
-/** Text from the ledger on a terminal: control characters could move the cursor, so they are shown as `?`. */
+/** Text from the ledger for a terminal; empty for anything else. */
 export function textOf(value: unknown): string {
-  return typeof value === 'string' ? value.replace(/\p{Cc}/gu, '?') : ''
+  return typeof value === 'string' ? plain(value) : ''
 }

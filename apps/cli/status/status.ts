@@ -48,11 +48,17 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
   const { home, env } = await findHome(dir)
   const ledger = headOf(await admin(env, 'GET', '/v1/audit/head'))
   const { errors: refused, warnings } = await findingsOf(home)
+  const { PLAT_GATEWAY_URL, PLAT_ADMIN_URL, PLAT_IDENTITY_URL } = env
+  const [gateway, api, identity] = await Promise.all([
+    serviceAt(PLAT_GATEWAY_URL),
+    serviceAt(PLAT_ADMIN_URL),
+    serviceAt(PLAT_IDENTITY_URL),
+  ])
   const found: Status = {
     dir: home.dir,
-    gateway: await serviceAt(env.PLAT_GATEWAY_URL),
-    admin: await serviceAt(env.PLAT_ADMIN_URL),
-    identity: await serviceAt(env.PLAT_IDENTITY_URL),
+    gateway,
+    admin: api,
+    identity,
     resources: await countResources(env),
     refused,
     warnings,

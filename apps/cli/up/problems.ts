@@ -65,24 +65,25 @@ async function stamps(paths: readonly string[]): Promise<string> {
 /** How often changes are reported, in milliseconds. */
 const REPORT_EVERY_MS = 1000
 
-/** Reports problems that are new, or fixed, from now on. Returns a function that stops it. */
+/** Reports problems that are new, or fixed, from now on; a failure to look for them is a line as well. Returns a function that stops it. */
 export function reportProblems(
   running: { problems(): Promise<Problems> },
   output: Output,
   clock: Clock = systemClock,
 ): () => void {
-  let known = running.problems()
+  let known: Problems | null = null
   let finding = false
   const report = async () => {
-    const before = await known
+    const before = known
     const now = await running.problems()
+    known = now
+    if (before === null) return
     printNew(before.refused, now.refused, (line) => output.err(`refused, and denied until fixed: ${line}`))
     printNew(before.warnings, now.warnings, (line) => output.err(`warning: ${line}`))
     const remaining = [...now.refused, ...now.warnings]
     printNew(remaining, [...before.refused, ...before.warnings], (line) => output.err(`fixed: ${line}`))
-    known = Promise.resolve(now)
   }
-  return clock.every(REPORT_EVERY_MS, () => {
+  const look = () => {
     if (finding) return
     finding = true
     report()
@@ -90,7 +91,9 @@ export function reportProblems(
       .finally(() => {
         finding = false
       })
-  })
+  }
+  look()
+  return clock.every(REPORT_EVERY_MS, look)
 }
 
 function printNew(before: readonly string[], now: readonly string[], print: (line: string) => void): void {

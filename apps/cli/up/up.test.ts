@@ -35,3 +35,32 @@ test('a running plat reports a problem once when it appears, and once when it is
   await pass()
   assert.deepEqual(lines, [])
 })
+
+test('problems that cannot be looked for are a line, from the first time on, and end nothing', async () => {
+  const clock = new TestClock()
+  const lines: string[] = []
+  let found: Problems | null = null
+  const stop = reportProblems(
+    {
+      problems: async () => {
+        if (found === null) throw new Error('no permission')
+        return found
+      },
+    },
+    { out: () => assert.fail('a problem is printed on stderr'), err: (text) => lines.push(text) },
+    clock,
+  )
+  const pass = async () => {
+    await setImmediate()
+    clock.advance(1000)
+    await setImmediate()
+  }
+  await pass()
+  assert.deepEqual(lines.splice(0), Array(2).fill('the resources could not be checked: Error: no permission'))
+  found = { refused: [], warnings: [] }
+  await pass()
+  found = { refused: ['a.yaml:1: wrong'], warnings: [] }
+  await pass()
+  assert.deepEqual(lines, ['refused, and denied until fixed: a.yaml:1: wrong'])
+  stop()
+})

@@ -1,4 +1,5 @@
 import type { Manifest } from '@plat/resources'
+import { DATA_CLASSES } from '@plat/resources/sovereignty'
 import { groupsElsewhere } from './groups.ts'
 import { Names } from './names.ts'
 import { calleesOf, type Reach, routesOf, serversOf } from './reach.ts'
@@ -8,7 +9,6 @@ type Policy = Manifest<'ToolPolicy'>
 type Rule = NonNullable<Policy['spec']['rules']>[number]
 type Match = NonNullable<Rule['match']>
 
-const DATA_CLASSES = ['public', 'internal', 'confidential', 'restricted']
 const MODELS = 'llm/'
 
 /** Servers, tools and names that one policy can match. */

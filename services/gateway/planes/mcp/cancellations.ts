@@ -6,6 +6,7 @@ import { idOf, type McpRequest } from './message.ts'
 interface HeldKey {
   readonly client: string
   readonly id: string
+  readonly leave: () => void
 }
 
 /**
@@ -23,7 +24,7 @@ export class Cancellations {
     if (literal === null) return
     const id = JSON.stringify(JSON.parse(Buffer.from(literal).toString('utf8')))
     const client = clientOf(call, request)
-    this.#keys.set(call.wire, { client, id })
+    this.#keys.set(call.wire, { client, id, leave })
     this.#held.getOrInsertComputed(client, () => new Map()).set(id, leave)
     call.signal.addEventListener('abort', () => this.over(call.wire), { once: true })
   }
@@ -34,7 +35,8 @@ export class Cancellations {
     if (key === undefined) return
     this.#keys.delete(wire)
     const requests = this.#held.get(key.client)
-    requests?.delete(key.id)
+    // A client may have used the id again meanwhile.
+    if (requests?.get(key.id) === key.leave) requests.delete(key.id)
     if (requests?.size === 0) this.#held.delete(key.client)
   }
 
