@@ -2,6 +2,7 @@ import { type Denial, errorTable, type Head, type RequestContext, statusOf } fro
 import { header } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { commentEvent } from '../wire/sse.ts'
+import { DENIAL_MEMBER } from './capabilities.ts'
 import { McpFrame } from './frames/frame.ts'
 import { idOf, type McpRequest, progressTokenOf, requestMethodOf } from './message.ts'
 import { serverName } from './read.ts'
@@ -58,9 +59,6 @@ function refusalMessage({ form, request, ...refused }: RefusedRequest, denial: D
     !hasHttpStatus(request, denial)
   return isResult ? resultMessage(request, { ...refused, denial }) : errorMessage(refused.decisionId, request, denial)
 }
-
-/** Member of a result's `_meta` with the refusal for programs. */
-export const DENIAL_MEMBER = 'plat.dev/denial'
 
 /** Returns the bytes of a tool result that says why the call was refused. Without `structuredContent`, which clients check by the tool's schema. */
 function resultMessage(

@@ -1,4 +1,5 @@
 import { findSpan, isObject, type Span, withoutMembers } from '@plat/core'
+import { errorTable } from '../../call/index.ts'
 import { member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
@@ -100,6 +101,22 @@ export function trimAnnouncement(json: Uint8Array, message: unknown, revisions: 
   if (!Array.isArray(versions)) return trimmed
   const span = findSpan(trimmed, ['result', 'supportedVersions'])
   return span === null ? trimmed : keepElements(trimmed, span, (index) => revisions.includes(String(versions[index])))
+}
+
+/** Member of a result's `_meta` with the refusal for programs. */
+export const DENIAL_MEMBER = 'plat.dev/denial'
+
+/**
+ * Returns the response of a server without a member by which the gateway states its refusals: only the gateway may. Otherwise a server could, for
+ * instance, send a user to a page of its own to connect an account. `value` is the parsed response; the same bytes when there is none.
+ */
+export function withoutForgedRefusal(json: Uint8Array, value: unknown): Uint8Array {
+  if (member(member(member(value, 'result'), '_meta'), DENIAL_MEMBER) !== undefined)
+    return withoutMembers(json, [['result', '_meta', DENIAL_MEMBER]])
+  const code = member(member(member(value, 'error'), 'data'), 'error')
+  return typeof code === 'string' && Object.hasOwn(errorTable, code)
+    ? withoutMembers(json, [['error', 'data', 'error']])
+    : json
 }
 
 /** Returns the revisions that may be used with a server: those of its resource that the gateway supports. */

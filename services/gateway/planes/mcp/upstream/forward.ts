@@ -25,8 +25,8 @@ import {
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
 import { failure, unusable } from '../../wire/refusal.ts'
-import { DENIAL_MEMBER, errorMessage } from '../answer.ts'
-import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from '../capabilities.ts'
+import { errorMessage } from '../answer.ts'
+import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement, withoutForgedRefusal } from '../capabilities.ts'
 import type { McpFrame } from '../frames/frame.ts'
 import { InvalidResponseError, McpResponse } from '../frames/response.ts'
 import { ReplySeals } from '../frames/seals.ts'
@@ -274,7 +274,11 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
   #errorFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
     const { call, sent } = this.#context
     const frame = isJsonType(head.headers) ? this.#errorFrame(bytes) : null
-    if (frame !== null) return [sent ? frame.inEvent() : frame]
+    if (frame !== null) {
+      const own = withoutForgedRefusal(bytes, frame.value)
+      const relayed = own === bytes ? frame : frame.withJson(own)
+      return [sent ? relayed.inEvent() : relayed]
+    }
     return sent ? unusableAnswer(call.server) : NO_FRAMES
   }
 
@@ -287,21 +291,14 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
     }
   }
 
-  /** Returns a response to relay. Removes unsupported capabilities from the response to a handshake or a discovery. */
+  /** Returns a response to relay. Removes forged refusals, and unsupported capabilities from the response to a handshake or a discovery. */
   #final(frame: McpFrame, json: Uint8Array): McpFrame {
     const { upstream } = this.#context
-    if (this.#method === 'tools/call') return this.#toolResult(frame, json)
-    if (this.#method !== 'initialize' && this.#method !== 'server/discover') return this.#seals.result(frame, json)
-    const trimmed = trimAnnouncement(json, frame.value, spokenRevisions(upstream.protocolVersions))
-    return trimmed === json ? frame : frame.withJson(trimmed)
-  }
-
-  /** Removes the member by which the gateway states a refusal: only the gateway may. */
-  #toolResult(frame: McpFrame, json: Uint8Array): McpFrame {
-    const meta = member(member(frame.value, 'result'), '_meta')
-    if (member(meta, DENIAL_MEMBER) === undefined) return this.#seals.result(frame, json)
-    const plain = withoutMembers(json, [['result', '_meta', DENIAL_MEMBER]])
-    return this.#seals.result(frame.withJson(plain), plain)
+    const announces = this.#method === 'initialize' || this.#method === 'server/discover'
+    const own = withoutForgedRefusal(json, frame.value)
+    const trimmed = announces ? trimAnnouncement(own, frame.value, spokenRevisions(upstream.protocolVersions)) : own
+    const relayed = trimmed === json ? frame : frame.withJson(trimmed)
+    return announces ? relayed : this.#seals.result(relayed, trimmed)
   }
 
   /**
