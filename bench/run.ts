@@ -82,7 +82,7 @@ async function main(args: readonly string[]): Promise<number> {
   return report.void.length === 0 ? 0 : 1
 }
 
-async function runAll(cases: readonly BenchCase[], quick: boolean, tell: (line: string) => void): Promise<Report> {
+async function runAll(cases: readonly BenchCase[], quick: boolean, print: (line: string) => void): Promise<Report> {
   const { node, cpu, cores, load, commit } = machine()
   const rows: Report['rows'][number][] = []
   const spoilt: Report['void'][number][] = []
@@ -91,12 +91,12 @@ async function runAll(cases: readonly BenchCase[], quick: boolean, tell: (line: 
     try {
       for (const row of await one.run({ dir, effort: quick ? quickEffort : fullEffort })) {
         rows.push({ case: one.name, ...row })
-        tell(tableLine(one.name, row))
+        print(tableLine(one.name, row))
       }
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       spoilt.push({ case: one.name, why })
-      tell(`${one.name.padEnd(8)}  void: ${why}`)
+      print(`${one.name.padEnd(8)}  void: ${why}`)
     } finally {
       rmSync(dir, { recursive: true, force: true })
     }

@@ -19,7 +19,7 @@ const stream = await openai.chat.completions.create({
 })
 let text = ''
 for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
-tell('the model says', text)
+print('the model says', text)
 
 const notes = await server('notes')
 await notes.callTool({ name: 'add_note', arguments: { name: 'draft', text: 'Not needed.' } })
@@ -30,7 +30,7 @@ await notes.close()
 await server('calendar').catch((error: unknown) => {
   const denied = deniedBy(error)
   if (!(denied instanceof ScopeMissingError)) throw error
-  tell('no calendar', `the session has no scope ${denied.scopes.join(' ')}`)
+  print('no calendar', `the session has no scope ${denied.scopes.join(' ')}`)
 })
 
 /** A tool server. Calls that wait for a person say so after a second. */
@@ -45,22 +45,22 @@ async function server(name: string): Promise<Client> {
 async function remove(name: string): Promise<void> {
   let isReported = false
   const asking = (approvalId: string | null) => {
-    if (!isReported) tell(`deletes ${name}`, `waits for approval ${approvalId}`)
+    if (!isReported) print(`deletes ${name}`, `waits for approval ${approvalId}`)
     isReported = true
   }
   try {
     await untilApproved(() => notes.callTool({ name: 'delete_note', arguments: { name } }), {
       onPending: ({ approvalId }) => asking(approvalId),
     })
-    tell(`deletes ${name}`, 'done')
+    print(`deletes ${name}`, 'done')
   } catch (error) {
     const denied = deniedBy(error)
     if (denied === null) throw error
     const why = denied instanceof ApprovalRefusedError ? 'a person said no' : `rule ${denied.rule}`
-    tell(`deletes ${name}`, `refused (${denied.code}): ${why}`)
+    print(`deletes ${name}`, `refused (${denied.code}): ${why}`)
   }
 }
 
-function tell(what: string, result: string): void {
+function print(what: string, result: string): void {
   console.log(`${what}: ${result}`)
 }

@@ -63,10 +63,10 @@ class Followed implements FollowedLicense {
       path,
       everyMs: LOOK_MS,
       clock,
-      onBytes: (bytes) => this.#took(readBytes(bytes, authority)),
-      onError: (error) => this.#took(fault('missing', `it cannot be read: ${reasonOf(error)}`)),
+      onBytes: (bytes) => this.#update(readBytes(bytes, authority)),
+      onError: (error) => this.#update(fault('missing', `it cannot be read: ${reasonOf(error)}`)),
     })
-    this.#stopTimer = clock.every(LOOK_MS, () => this.#tell())
+    this.#stopTimer = clock.every(LOOK_MS, () => this.#report())
   }
 
   start(): Promise<void> {
@@ -82,13 +82,13 @@ class Followed implements FollowedLicense {
     this.#stopTimer()
   }
 
-  #took(read: License | TokenFault): void {
+  #update(read: License | TokenFault): void {
     this.#read = read
-    this.#tell()
+    this.#report()
   }
 
   /** Logs each change of state once. */
-  #tell(): void {
+  #report(): void {
     const { log, path, onStanding } = this.#options
     const [before, now] = [this.#standing, this.standing()]
     this.#standing = now

@@ -98,7 +98,7 @@ class Opened<E> implements OpenJournal<E> {
     const { promise, resolve, reject } = Promise.withResolvers<number>()
     const durable = () => {
       const entries = entriesOf(line, events)
-      for (const tell of this.#followers) tell(entries)
+      for (const deliver of this.#followers) deliver(entries)
       resolve(after)
     }
     this.#lastAppend = promise.catch(() => {})
@@ -118,17 +118,17 @@ class Opened<E> implements OpenJournal<E> {
     if (signal.aborted) return
     const stopped = Promise.withResolvers<void>()
     // Following starts before reading, in the same turn of the event loop, so no event is missed between.
-    const tell = (entries: readonly JournalEntry<E>[]) => {
+    const deliver = (entries: readonly JournalEntry<E>[]) => {
       for (const entry of entries) apply(entry)
     }
     for (const line of this.#durableLines()) {
       const events = line.events.map((event) => this.#options.decode(event))
-      tell(entriesOf(line, events).filter(({ seq }) => seq > after))
+      deliver(entriesOf(line, events).filter(({ seq }) => seq > after))
     }
-    this.#followers.add(tell)
+    this.#followers.add(deliver)
     signal.addEventListener('abort', () => stopped.resolve(), { once: true })
     await stopped.promise
-    this.#followers.delete(tell)
+    this.#followers.delete(deliver)
   }
 
   async compact(upTo: number, snapshot: readonly { key: string; version: number; event: E }[]): Promise<void> {

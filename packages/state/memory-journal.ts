@@ -29,7 +29,7 @@ class MemoryJournal<E> implements OpenJournal<E> {
     for (const [index, event] of events.entries()) {
       const entry = { seq: ++this.#seq, key, version: version + index + 1, event, at: this.#now() }
       this.#entries.push(entry)
-      for (const tell of this.#followers) tell(entry)
+      for (const deliver of this.#followers) deliver(entry)
     }
     return version + events.length
   }

@@ -237,7 +237,7 @@ function card(approval: ApprovalView): string {
   const { session, user, policy, rule, reason } = approval
   return [
     `${who(approval)} wants ${wanted(approval)}`,
-    `  for        ${plain(user ?? 'nobody')}, session ${plain(session)}`,
+    `  for        ${plain(user ?? 'no user')}, session ${plain(session)}`,
     `  rule       ${plain(`${policy ?? '-'}#${rule ?? '-'}`)}: ${plain(reason)}`,
     `  arguments  ${wholePreview(approval)}`,
     ...(approval.quorum.needed === 1 ? [] : [`  quorum     ${missing(approval)}`]),

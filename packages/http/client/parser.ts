@@ -95,7 +95,7 @@ export class ResponseParser {
     try {
       while (this.#at < bytes.length && this.#state !== 'done') this.#step(bytes)
     } finally {
-      this.#tell(bytes)
+      this.#emitData(bytes)
     }
     return this.#at
   }
@@ -137,7 +137,7 @@ export class ResponseParser {
     this.#dataTo += end - start
   }
 
-  #tell(bytes: Buffer): void {
+  #emitData(bytes: Buffer): void {
     const isAll = this.#dataFrom === 0 && this.#dataTo === bytes.length
     if (this.#dataTo > 0) this.#events.data(isAll ? bytes : bytes.subarray(this.#dataFrom, this.#dataTo))
   }

@@ -77,11 +77,11 @@ export class TreeGrower {
       throw new Error(`the ledger file no longer holds record ${to.seq} as it was written`)
     }
     this.#tree.sync()
-    await this.#tell(found)
+    await this.#copyCheckpoints(found)
     return this.#tree.root()
   }
 
-  async #tell(lines: readonly Buffer[]): Promise<void> {
+  async #copyCheckpoints(lines: readonly Buffer[]): Promise<void> {
     if (lines.length === 0) return
     await this.#checkpoints.appendFile(Buffer.concat(lines))
     await this.#checkpoints.datasync()

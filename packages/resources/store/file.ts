@@ -272,7 +272,7 @@ class YamlFiles implements FileStore {
       if (!found.has(path)) await this.#drop(path, held, tree.files.has(path) ? 'broken' : 'removed')
     }
     for (const [path, manifest] of found) await this.#meet(path, manifest)
-    this.#tell(tree.problems)
+    this.#report(tree.problems)
   }
 
   /** Applies the content of a file; an unchanged file has no effect. */
@@ -307,7 +307,7 @@ class YamlFiles implements FileStore {
     this.#history.push({ type: 'DELETED', object: held.object })
   }
 
-  #tell(problems: readonly string[]): void {
+  #report(problems: readonly string[]): void {
     const known = new Set(this.#problems)
     for (const problem of problems)
       if (!known.has(problem)) this.#log.error({ dir: this.#dir, problem }, 'resource refused')

@@ -274,6 +274,6 @@ class ClusterObjects implements KubernetesStore {
 /** Returns why an object does not meet the preconditions of a write; null when it does. */
 function unmetBy(found: Members | null, { create, revision }: ApplyOptions): string | null {
   if (create === true && found !== null) return 'is there already'
-  const stands = found === null ? undefined : textOf(member(found, 'metadata'), 'resourceVersion')
-  return revision === undefined || revision === stands ? null : 'has changed'
+  const current = found === null ? undefined : textOf(member(found, 'metadata'), 'resourceVersion')
+  return revision === undefined || revision === current ? null : 'has changed'
 }

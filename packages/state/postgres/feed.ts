@@ -32,7 +32,7 @@ export interface Follower {
   /** It cannot continue from its cursor and must reread the journal. */
   isStale: boolean
   /** Throws when the event is unknown. */
-  tell(entry: JournalEntry<unknown>): void
+  deliver(entry: JournalEntry<unknown>): void
   /** Replaces everything passed on by the current content of the journal. Rejects when it cannot be read or decoded. */
   reread(): Promise<void>
   /** Called when it cannot follow any more. */
@@ -117,7 +117,7 @@ export class Feed {
   }
 
   /** Passes appended entries to followers that know everything before them. `marks`: that of the previous event, and of each entry. */
-  tell(journal: string, entries: readonly JournalEntry<unknown>[], marks: readonly string[]): void {
+  deliver(journal: string, entries: readonly JournalEntry<unknown>[], marks: readonly string[]): void {
     for (const follower of this.#followers) {
       if (follower.journal !== journal) continue
       for (const [at, entry] of entries.entries()) {
@@ -254,7 +254,7 @@ export class Feed {
     // The next poll finds out why.
     if (follower.mark !== null && follower.mark !== prev) return
     try {
-      follower.tell(entry())
+      follower.deliver(entry())
       follower.cursor = seq
       follower.mark = mark
     } catch (error) {

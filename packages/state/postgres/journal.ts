@@ -86,7 +86,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
     const first = Number(answer.first)
     const version = Number(answer.version)
     const before = version - events.length
-    feed.tell(
+    feed.deliver(
       name,
       texts.map((text, at) => ({ seq: first + at, key, version: before + at + 1, event: JSON.parse(text) })),
       [answer.prev, ...texts.map((_, at) => `${attempt}.${at + 1}`)],
@@ -120,7 +120,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
       cursor: Math.max(after, readTo),
       mark: after > readTo ? null : this.#readMark,
       isStale: false,
-      tell: (entry) => apply({ ...entry, event: decode(entry.event) }),
+      deliver: (entry) => apply({ ...entry, event: decode(entry.event) }),
       reread: async () => {
         if (replace === undefined) throw new Error('events were missed')
         const { rows, head, mark } = await this.#standing(0)

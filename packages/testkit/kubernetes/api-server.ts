@@ -74,7 +74,7 @@ export class KubernetesApiServer {
     if (before !== undefined && JSON.stringify(before.spec) !== JSON.stringify(object.spec)) metadata.generation++
     const stored = { ...object, metadata }
     this.#objects.set(path, stored)
-    this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', path, stored)
+    this.#broadcast(before === undefined ? 'ADDED' : 'MODIFIED', path, stored)
   }
 
   remove(path: string): void {
@@ -82,7 +82,7 @@ export class KubernetesApiServer {
     if (object === undefined) return
     this.#objects.delete(path)
     const resourceVersion = String(++this.#version)
-    this.#tell('DELETED', path, { ...object, metadata: { ...object.metadata, resourceVersion } })
+    this.#broadcast('DELETED', path, { ...object, metadata: { ...object.metadata, resourceVersion } })
   }
 
   get(path: string): JsonObject | undefined {
@@ -198,7 +198,7 @@ export class KubernetesApiServer {
     this.#answer(response, this.#objects.get(path))
   }
 
-  #tell(type: string, path: string, object: StoredObject): void {
+  #broadcast(type: string, path: string, object: StoredObject): void {
     for (const { covers, response } of this.#watches) if (covers(path)) response.write(lineOf(type, object))
   }
 }

@@ -29,12 +29,12 @@ export interface AccountsProvider {
 
 /** Starts it on a free port; answers when it listens. */
 export async function startAccountsProvider(setup: AccountsSetup): Promise<AccountsProvider> {
-  const { url, lines, tell, close } = await startProviderProcess('oidc-accounts.mjs', setup)
+  const { url, lines, send, close } = await startProviderProcess('oidc-accounts.mjs', setup)
   return {
     url,
     lines,
     async end(person) {
-      tell(person)
+      send(person)
       await until(() => lines().includes(`ended ${person}`), `${person} to be ended`)
     },
     close,

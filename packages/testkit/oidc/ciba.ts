@@ -29,7 +29,7 @@ export async function startCibaProvider(setup: {
   readonly client: Readonly<Record<string, unknown>>
   readonly unknown?: readonly string[]
 }): Promise<CibaProvider> {
-  const { url, lines, tell, close } = await startProviderProcess('oidc-ciba.mjs', setup)
+  const { url, lines, send, close } = await startProviderProcess('oidc-ciba.mjs', setup)
   const questions = () =>
     lines().flatMap((line) => {
       const requested: unknown = line.startsWith('request ') ? parseStrict(line.slice('request '.length)) : null
@@ -49,7 +49,7 @@ export async function startCibaProvider(setup: {
     },
     count: (person) => questions().filter((one) => one.person === person).length,
     async answer(line) {
-      tell(line)
+      send(line)
       await until(() => lines().includes(`answered ${line}`), line)
     },
     close,

@@ -10,7 +10,7 @@ export interface ProviderProcess {
   /** Returns the lines of its output since the start. */
   lines(): readonly string[]
   /** Writes a line to its standard input. */
-  tell(line: string): void
+  send(line: string): void
   close(): Promise<void>
 }
 
@@ -29,7 +29,7 @@ export async function startProviderProcess(fixture: string, setup: object): Prom
   return {
     url,
     lines: () => lines,
-    tell: (line) => void child.stdin.write(`${line}\n`),
+    send: (line) => void child.stdin.write(`${line}\n`),
     async close() {
       const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null
       child.kill('SIGTERM')

@@ -35,14 +35,14 @@ export function resultFacts(result: unknown, header: HeaderReader = NO_HEADERS):
 
 /** A JSON-RPC error object: the gateway's code is in `data.error`, or in the metadata of A2A's ErrorInfo. */
 export function rpcFacts(error: JsonObject, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
-  const data = toldIn(error.data)
+  const data = denialData(error.data)
   if (data === null || !isDenialCode(data.error)) return null
   // Codes of JSON-RPC and the protocols are negative; all others are the HTTP status.
-  const stands = typeof error.code === 'number' && error.code > 0 ? error.code : status
-  return facts(data.error, { status: stands, header, message: error.message, data })
+  const httpStatus = typeof error.code === 'number' && error.code > 0 ? error.code : status
+  return facts(data.error, { status: httpStatus, header, message: error.message, data })
 }
 
-function toldIn(data: unknown): JsonObject | null {
+function denialData(data: unknown): JsonObject | null {
   if (isObject(data)) return data
   if (!Array.isArray(data)) return null
   const info: unknown = data.find((one) => isObject(one) && isObject(one.metadata) && 'error' in one.metadata)

@@ -82,7 +82,7 @@ export class SessionReconciler {
     }
     const look = await this.#look(session, signal)
     const { minted, failure } = await this.#act(look, signal)
-    await this.#tell(key, failure === null ? look : withFailure(look, failure), minted)
+    await this.#writeStatus(key, failure === null ? look : withFailure(look, failure), minted)
     if (failure !== null) throw failure.error
     if (look.decision.begins) return { requeueAfterMs: 0 }
     const refreshAt = look.decision.sandbox === 'running' ? (this.#tokens.get(session.metadata.uid) ?? null) : null
@@ -198,7 +198,7 @@ export class SessionReconciler {
   }
 
   /** Writes what is new, and counts what has changed. */
-  async #tell(key: string, look: SessionView, minted: Minted | null): Promise<void> {
+  async #writeStatus(key: string, look: SessionView, minted: Minted | null): Promise<void> {
     const { session, decision } = look
     const { statusStore, known, log, onRoom } = this.#parts
     const status = statusOf({ ...look, plan: isPlan(look.plan) ? look.plan : null, minted })

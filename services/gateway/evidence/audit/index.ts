@@ -96,7 +96,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
     meter: meterOf(metrics, log, {
       onHead: (seq) => checkpoints?.committed(seq),
       onPoisoned(reason) {
-        for (const tell of followers) tell(reason)
+        for (const notify of followers) notify(reason)
       },
     }),
     onRecord(record, place) {

@@ -46,7 +46,7 @@ export class Circuits {
 
   /** Called after a complete response of the endpoint. */
   succeeded({ key }: Named): void {
-    if (this.#circuits.size > 0 && this.#circuits.delete(key)) this.#tell()
+    if (this.#circuits.size > 0 && this.#circuits.delete(key)) this.#reportOpen()
   }
 
   failed({ key, route, label }: Named): void {
@@ -56,7 +56,7 @@ export class Circuits {
     circuit.failures++
     if (circuit.failures >= failureThreshold) circuit.retryAt ??= this.#later()
     this.#circuits.set(key, circuit)
-    this.#tell()
+    this.#reportOpen()
   }
 
   /** Called after a successful probe: ends the cooldown of an open circuit. */
@@ -68,14 +68,14 @@ export class Circuits {
   /** Forgets endpoints with other keys. */
   keep(keys: ReadonlySet<string>): void {
     for (const key of this.#circuits.keys()) if (!keys.has(key)) this.#circuits.delete(key)
-    this.#tell()
+    this.#reportOpen()
   }
 
   #later(): number {
     return this.#options.clock.monotonic() + this.#options.cooldownMs
   }
 
-  #tell(): void {
+  #reportOpen(): void {
     let count = 0
     for (const { retryAt } of this.#circuits.values()) if (retryAt !== null) count++
     this.#options.open(count)

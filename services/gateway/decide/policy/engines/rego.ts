@@ -106,7 +106,7 @@ class RemoteRego implements Rego {
     const fault =
       typeof answer === 'string' ? answer : understood === null ? 'returned a response that is not a verdict' : null
     this.#evaluations.inc({ outcome: fault === null ? 'ok' : 'error' })
-    this.#tell(fault)
+    this.#report(fault)
     return understood ?? `the policy engine (policy.rego) ${fault}`
   }
 
@@ -133,7 +133,7 @@ class RemoteRego implements Rego {
   }
 
   /** Logs when a fault begins, changes and ends, not for each call. */
-  #tell(fault: string | null): void {
+  #report(fault: string | null): void {
     if (fault === this.#fault) return
     const { log } = this.#options
     const { url } = this.#config

@@ -44,12 +44,12 @@ export class KeyFiles {
     }
     // Another set of files is current: discards the result.
     if (paths !== this.#paths) return
-    for (const path of paths) if (!keys.has(path)) this.#tell(path)
+    for (const path of paths) if (!keys.has(path)) this.#reportUnreadable(path)
     this.#unreadable = new Set([...paths].filter((path) => !keys.has(path)))
     this.#keys = keys
   }
 
-  #tell(path: string): void {
+  #reportUnreadable(path: string): void {
     if (!this.#unreadable.has(path)) this.#log.error({ path }, 'no readable API key: calls of its routes are refused')
   }
 }
