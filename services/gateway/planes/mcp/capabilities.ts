@@ -108,7 +108,7 @@ export const DENIAL_MEMBER = 'plat.dev/denial'
 
 /**
  * Returns the response of a server without a member by which the gateway states its refusals: only the gateway may. Otherwise a server could, for
- * instance, send a user to a page of its own to connect an account. `value` is the parsed response; the same bytes when there is none.
+ * instance, send a user to a page that it controls to connect an account. `value` is the parsed response; the same bytes when there is none.
  */
 export function withoutForgedRefusal(json: Uint8Array, value: unknown): Uint8Array {
   if (member(member(member(value, 'result'), '_meta'), DENIAL_MEMBER) !== undefined)
