@@ -1,6 +1,7 @@
 export { type CelRule, type CelVariables, compileExpression, EXPRESSION_MAX_CHARS, type Expression } from './cel.ts'
 export { checkStructure, type FieldProblem, type Node } from './check.ts'
 export { problemLine } from './decode.ts'
+export { AGENT_REQUIRED_ON_CLUSTER, tierOfAgent } from './kinds/agent.ts'
 export {
   type AgentSpec,
   API_VERSION,
@@ -37,4 +38,5 @@ export type {
   ResourceStore,
   WatchEvent,
 } from './store/store.ts'
+export { readTree } from './store/tree.ts'
 export { validate } from './validate.ts'

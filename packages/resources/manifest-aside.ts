@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { systemClock } from '@plat/core'
-import type { Kind, Manifest } from './kinds/kinds.ts'
-import { linesOf, MANIFEST_MAX_BYTES, readManifest, type TextProblem } from './manifest.ts'
+import type { Kind } from './kinds/kinds.ts'
+import { linesOf, MANIFEST_MAX_BYTES, type ManifestResult, readAnyManifest, readManifest } from './manifest.ts'
 
 /** Longest text parsed synchronously, in characters; each thousand may take a millisecond. */
 const AT_ONCE_MAX_CHARS = 8 * 1024
@@ -11,21 +11,24 @@ const IDLE_MS = 10_000
 /** Heap of the thread in MiB: the nodes of a text of 1 MiB weigh a few hundred times as much. */
 const THREAD_HEAP = { maxOldGenerationSizeMb: 1024 }
 
-/** A parsed text, or why it is not an object. */
-export interface ReadManifest {
-  readonly object: Manifest | null
-  readonly problems: readonly TextProblem[]
-}
-
-/** Requests of the worker thread: the object in a text (`ReadManifest`), or the lines of its fields (`number[]`). */
+/**
+ * Requests of the worker thread: the object in a text (`ManifestResult`), of any kind if `kind` is null, or the lines of its fields
+ * (`number[]`).
+ */
 export type ManifestQuestion =
-  | { readonly kind: Kind; readonly text: string }
+  | { readonly kind: Kind | null; readonly text: string }
   | { readonly paths: readonly string[]; readonly text: string }
 
 /** Like `readManifest`, but a long text is parsed on a thread, with a deadline: the YAML parser cannot yield. */
-export async function readManifestAside(kind: Kind, text: string): Promise<ReadManifest> {
+export async function readManifestAside(kind: Kind, text: string): Promise<ManifestResult> {
   if (text.length <= AT_ONCE_MAX_CHARS || text.length > MANIFEST_MAX_BYTES) return readManifest(kind, text)
-  return (await thread.ask<ReadManifest>({ kind, text })) ?? UNREADABLE
+  return (await thread.ask<ManifestResult>({ kind, text })) ?? UNREADABLE
+}
+
+/** Like `readAnyManifest`, likewise. */
+export async function readAnyManifestAside(text: string): Promise<ManifestResult> {
+  if (text.length <= AT_ONCE_MAX_CHARS || text.length > MANIFEST_MAX_BYTES) return readAnyManifest(text)
+  return (await thread.ask<ManifestResult>({ kind: null, text })) ?? UNREADABLE
 }
 
 /** Like `linesOf`, likewise. */
@@ -88,7 +91,7 @@ class ManifestThread {
   }
 }
 
-const UNREADABLE: ReadManifest = {
+const UNREADABLE: ManifestResult = {
   object: null,
   problems: [{ line: 1, path: '', message: `cannot be read within ${READ_MS / 1000} s` }],
 }

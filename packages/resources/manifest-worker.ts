@@ -1,9 +1,12 @@
 import { parentPort } from 'node:worker_threads'
-import { linesOf, readManifest } from './manifest.ts'
+import { linesOf, readAnyManifest, readManifest } from './manifest.ts'
 import type { ManifestQuestion } from './manifest-aside.ts'
 
 /** Worker thread of `readManifestAside` and `linesOfAside`. A thrown error ends it. */
-parentPort?.on('message', (question: ManifestQuestion) => {
+parentPort?.on('message', (question: ManifestQuestion) => parentPort?.postMessage(answerTo(question)))
+
+function answerTo(question: ManifestQuestion): unknown {
   const { text } = question
-  parentPort?.postMessage('kind' in question ? readManifest(question.kind, text) : linesOf(text, question.paths))
-})
+  if (!('kind' in question)) return linesOf(text, question.paths)
+  return question.kind === null ? readAnyManifest(text) : readManifest(question.kind, text)
+}

@@ -1,8 +1,9 @@
+import { closest, isObject } from '@plat/core'
 import { readYaml, type YamlText } from '@plat/kubernetes'
 import { isMap, isNode, isSeq, type YAMLMap } from 'yaml'
 import type { FieldProblem } from './check.ts'
 import { problemLine } from './decode.ts'
-import type { Kind, Manifest } from './kinds/kinds.ts'
+import { CLUSTER_ONLY, isKind, type Kind, kinds, type Manifest } from './kinds/kinds.ts'
 import { isManifest, validate, withDefaults } from './validate.ts'
 
 /** Maximum size of a resource file in bytes, as for objects of an API server. */
@@ -31,15 +32,51 @@ export function parseResource<K extends Kind>(kind: K, text: string): ParsedMani
   return { object, problems: problems.map(({ line, message }) => `${line}: ${message}`) }
 }
 
+/** An object, or why a text is none. */
+export interface ManifestResult {
+  readonly object: Manifest | null
+  readonly problems: readonly TextProblem[]
+}
+
 /** Like `parseResource`, with structured problems. */
 export function readManifest<K extends Kind>(
   kind: K,
   text: string,
 ): { object: Manifest<K> | null; problems: readonly TextProblem[] } {
-  if (text.length > MANIFEST_MAX_BYTES) return failure(1, `larger than ${MANIFEST_MAX_BYTES} bytes`)
+  const yaml = readText(text)
+  return 'failed' in yaml ? yaml.failed : asKind(kind, yaml)
+}
+
+/** Like `readManifest`, of the kind that the document names: one that files can declare. */
+export function readAnyManifest(text: string): ManifestResult {
+  const yaml = readText(text)
+  if ('failed' in yaml) return yaml.failed
+  const kind = isObject(yaml.value) ? yaml.value.kind : undefined
+  if (isKind(kind) && !Object.hasOwn(CLUSTER_ONLY, kinds[kind].plural)) return asKind(kind, yaml)
+  return failure(lineAt(yaml, 'kind'), unusableKind(kind))
+}
+
+function unusableKind(kind: unknown): string {
+  if (isKind(kind)) return `kind: ${CLUSTER_ONLY[kinds[kind].plural]}`
+  if (typeof kind !== 'string' || kind === '') return 'kind: Required value'
+  const known = Object.keys(kinds)
+    .filter(isKind)
+    .filter((one) => !Object.hasOwn(CLUSTER_ONLY, kinds[one].plural))
+  const meant = closest(kind, known)
+  return `kind: ${JSON.stringify(kind)} is no kind of plat${meant === null ? `: there are ${known.join(', ')}` : `, did you mean "${meant}"?`}`
+}
+
+function readText(text: string): YamlText | { readonly failed: { object: null; problems: TextProblem[] } } {
+  if (text.length > MANIFEST_MAX_BYTES) return { failed: failure(1, `larger than ${MANIFEST_MAX_BYTES} bytes`) }
   const yaml = readYaml(text)
-  if (yaml.problems.length > 0)
-    return { object: null, problems: yaml.problems.map((problem) => ({ ...problem, path: '' })) }
+  if (yaml.problems.length === 0) return yaml
+  return { failed: { object: null, problems: yaml.problems.map((problem) => ({ ...problem, path: '' })) } }
+}
+
+function asKind<K extends Kind>(
+  kind: K,
+  yaml: YamlText,
+): { object: Manifest<K> | null; problems: readonly TextProblem[] } {
   const filled = withDefaults(kind, yaml.value)
   const problems = validate(kind, filled)
   if (problems.length === 0 && isManifest(kind, filled)) return { object: filled, problems: [] }

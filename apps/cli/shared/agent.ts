@@ -1,7 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest, parseDuration } from '@plat/core'
-import { grantsOf, parseResource } from '@plat/resources'
+import { grantsOf, type Manifest, parseResource, readTree, tierOfAgent } from '@plat/resources'
 import { CommandError } from './output.ts'
 
 /** Grants of a session, from the Agent resource (docs/spec/crds.md). */
@@ -17,36 +17,55 @@ export interface AgentGrant {
 }
 
 /**
- * Reads `<dir>/resources/agents/<namespace>/<name>.yaml`.
+ * Reads an agent of `<dir>/resources`.
  * @throws CommandError that names the file to write.
  */
 export async function readAgent(dir: string, reference: string): Promise<AgentGrant> {
   const [namespace, name] = reference.includes('/') ? splitOnce(reference) : ['default', reference]
   const path = join(dir, 'resources', 'agents', namespace, `${name}.yaml`)
-  const text = await readFile(path, 'utf8').catch(async () => {
-    throw new CommandError(`no agent ${namespace}/${name}: ${await whatThereIs(dir, { namespace, name, path })}`)
-  })
-  const parsed = parseResource('Agent', text)
-  if (parsed.object === null) throw new CommandError(`${path}: ${parsed.problems.join('; ')}`)
-  const { spec } = parsed.object
-  const { scopes, tools } = grantsOf({ namespace, name }, spec)
+  const text = await readFile(path, 'utf8').catch(() => '')
+  const own = parseResource('Agent', text)
+  const isNamed = own.object?.metadata.namespace === namespace && own.object.metadata.name === name
+  const agent = isNamed ? own.object : await findAgent(dir, { namespace, name, path })
+  const { scopes, tools } = grantsOf({ namespace, name }, agent.spec)
   return {
     namespace,
     name,
-    tier: spec.tier,
+    tier: tierOfAgent(agent.spec),
     scopes,
     tools,
-    maxTTLSeconds: Math.floor((parseDuration(spec.maxSessionTTL ?? '0s') ?? 0) / 1000),
+    maxTTLSeconds: Math.floor((parseDuration(agent.spec.maxSessionTTL ?? '0s') ?? 0) / 1000),
   }
 }
 
-/** A hint: the agent that may have been meant, the existing agents, or the file to write. */
-async function whatThereIs(dir: string, wanted: { namespace: string; name: string; path: string }): Promise<string> {
-  const files = await readdir(join(dir, 'resources', 'agents'), { recursive: true }).catch(() => [])
-  const known = files.filter((file) => file.endsWith('.yaml')).map((file) => file.slice(0, -'.yaml'.length))
-  const meant = closest(`${wanted.namespace}/${wanted.name}`, known)
+interface Wanted {
+  readonly namespace: string
+  readonly name: string
+  readonly path: string
+}
+
+/** An agent that is declared among other documents. */
+async function findAgent(dir: string, { namespace, name, path }: Wanted): Promise<Manifest<'Agent'>> {
+  const { objects, problems } = await readTree(join(dir, 'resources'))
+  const agents = objects.map(({ object }) => object).filter((object) => isAgent(object))
+  const found = agents.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
+  if (found !== undefined) return found
+  const file = `${join('agents', namespace, name)}.yaml`
+  const faults = problems.filter((line) => line.startsWith(`${file}:`))
+  if (faults.length > 0) throw new CommandError(faults.map((line) => `resources/${line}`).join('; '))
+  const known = agents.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+  throw new CommandError(`no agent ${namespace}/${name}: ${hint(`${namespace}/${name}`, known, path)}`)
+}
+
+function isAgent(object: Manifest): object is Manifest<'Agent'> {
+  return object.kind === 'Agent'
+}
+
+/** The agent that may have been meant, the existing agents, or the file to write. */
+function hint(wanted: string, known: readonly string[], path: string): string {
+  const meant = closest(wanted, known)
   if (meant !== null) return `did you mean ${meant}?`
-  return known.length === 0 ? `write ${wanted.path}` : `${wanted.path} does not exist; there is ${known.join(', ')}`
+  return known.length === 0 ? `write ${path}` : `${path} does not exist; there is ${known.join(', ')}`
 }
 
 function splitOnce(reference: string): [string, string] {

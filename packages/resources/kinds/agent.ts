@@ -197,11 +197,27 @@ const workspaceSchema = Type.Object(
   { ...closed, description: 'Persistent volume per session.' },
 )
 
+/** Fields of `Agent.spec` that only sandboxes need: required by the CustomResourceDefinition, optional in files. */
+export const AGENT_REQUIRED_ON_CLUSTER = ['image', 'tier'] as const
+
+/** Tier of an agent that names none. */
+const TIER_WITHOUT_CLUSTER = 'tier-0'
+
+/** Returns the tier of an agent's sessions. */
+export function tierOfAgent({ tier }: { readonly tier?: string | undefined }): string {
+  return tier ?? TIER_WITHOUT_CLUSTER
+}
+
 /** `Agent.spec` (docs/spec/crds.md). */
 export const agentSpecSchema = Type.Object(
   {
-    image: text('Container image.', { minLength: 1 }),
-    tier: text('TrustTier that the agent runs in.', { minLength: 1, maxLength: 63 }),
+    image: Optional(text('Container image. Required on a cluster.', { minLength: 1 })),
+    tier: Optional(
+      text('TrustTier that the agent runs in. Required on a cluster; default elsewhere: `tier-0`.', {
+        minLength: 1,
+        maxLength: 63,
+      }),
+    ),
     profile: Optional(oneOf(['default', 'browser', 'codeInterpreter'], 'Sandbox pod profile.')),
     command: Optional(texts('Container command.')),
     args: Optional(texts('Its arguments.')),

@@ -4,6 +4,7 @@ import { isObject } from '@plat/core'
 import { writeYaml } from '@plat/kubernetes'
 import type { TSchema } from 'typebox'
 import type { Node } from '../check.ts'
+import { AGENT_REQUIRED_ON_CLUSTER } from './agent.ts'
 import { API_VERSION, clusterMetadataSchema, isClusterKind, isKind, type Kind, kinds, metadataSchema } from './kinds.ts'
 
 const [GROUP = '', VERSION = ''] = API_VERSION.split('/')
@@ -31,6 +32,15 @@ export function structuralSchemaOf(kind: Kind) {
       status: structural(status),
     },
   }
+}
+
+/** The same with what is only required on a cluster. */
+function clusterSchemaOf(kind: Kind) {
+  const schema = structuralSchemaOf(kind)
+  if (kind !== 'Agent') return schema
+  const { type, ...spec }: Node = schema.properties.spec
+  const required = [...AGENT_REQUIRED_ON_CLUSTER, ...(spec.required ?? [])]
+  return { ...schema, properties: { ...schema.properties, spec: { type, required, ...spec } } }
 }
 
 /** A column of the tables that an API server creates for a kind. */
@@ -69,7 +79,7 @@ export function definitionOf(kind: Kind): Definition {
           name: VERSION,
           served: true,
           storage: true,
-          schema: { openAPIV3Schema: structuralSchemaOf(kind) },
+          schema: { openAPIV3Schema: clusterSchemaOf(kind) },
           subresources: { status: {} },
           additionalPrinterColumns: columnsOf(kind),
         },

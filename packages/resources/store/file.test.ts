@@ -76,14 +76,14 @@ test('an invalid file gives a line with path, line and field, and the other file
       ['a'],
     )
     assert.deepEqual(store.problems(), [
-      'agent: no such kind, did you mean "agents"?',
+      'agent: no kind has this name, did you mean "agents"?',
       'connectedaccounts: ConnectedAccount: a gateway writes it on a cluster; here `/v1/accounts` lists accounts',
       'mcpservers/default/b.yaml:8: spec.trusted: unknown field, did you mean "trust"?',
       'mcpservers/default/c.yaml: metadata names default/d, which belongs into mcpservers/default/d.yaml',
       'mcpservers/default/e.yml: must end in .yaml',
       'mcpservers/default/f.yaml:1: Flow sequence in block collection must be sufficiently indented and end with a ]',
-      'mcpservers/h.yaml: must stand in a folder of its namespace: mcpservers/<namespace>/<name>.yaml',
-      'readme.txt: must stand in a folder of its kind: <plural>/<namespace>/<name>.yaml',
+      'mcpservers/h.yaml: must be in a folder of its namespace: mcpservers/<namespace>/<name>.yaml',
+      'readme.txt: must be a .yaml file, or a folder of a kind',
     ])
   }))
 
@@ -204,4 +204,83 @@ test('a cluster-scoped object is in the folder of its kind, has no namespace, an
     assert.equal(applied.kind, 'applied')
     assert.equal(await store.remove('SovereigntyPolicy', key), 'removed')
     await assert.rejects(stat(join(dir, 'sovereigntypolicies/eu.yaml')), /ENOENT/)
+  }))
+
+const documents = `# All of it.
+${good('a')}---
+# The second.
+${good('b')}--- # The third.
+${manifest('c', '  url: http://c.example/mcp # a note')}`
+
+test('a file may have several documents, and a problem names its file and line', () =>
+  inFolder(async ({ open, put, dir }) => {
+    await put('all.yaml', `${documents}---\n${manifest('d', '  url: http://d\n  trusted: yes')}---\nkind: Agnt\n---\n`)
+    await put('mcpservers/default/e.yaml', `${good('e')}---\n${good('f')}`)
+    await put('mcpservers/default/g.yaml', `${good('h')}---\n${good('i')}`)
+    const store = open()
+    const names = async () => (await store.list('MCPServer', {})).items.map(({ metadata }) => metadata.name)
+    assert.deepEqual(await names(), ['a', 'b', 'c', 'e', 'f'])
+    assert.deepEqual(store.problems(), [
+      'all.yaml:34: spec.trusted: unknown field, did you mean "trust"?',
+      'all.yaml:36: kind: "Agnt" is no kind of plat, did you mean "Agent"?',
+      'mcpservers/default/g.yaml: none of its documents is the MCPServer of that path; move them to g.yaml',
+    ])
+    assert.deepEqual(await store.locate('MCPServer', key('c'), ['spec.url']), ['all.yaml:25'])
+    await rm(join(dir, 'mcpservers/default/g.yaml'))
+    await put('all.yaml', '# Nothing yet.\n')
+    assert.deepEqual([await names(), store.problems()], [['e', 'f'], []])
+  }))
+
+test('a write or a removal through the store leaves every byte of the other documents', () =>
+  inFolder(async ({ open, put, dir }) => {
+    await put('all.yaml', documents)
+    const store = open()
+    const spec = { url: 'http://other.example/mcp' }
+    const changed = { apiVersion: 'plat.dev/v1alpha1', kind: 'MCPServer' as const, metadata: key('b'), spec }
+    assert.equal((await store.apply(changed, { owner: 'me', force: true })).kind, 'applied')
+    const text = await readFile(join(dir, 'all.yaml'), 'utf8')
+    assert.equal(text, documents.replace(good('b'), manifest('b', '  url: http://other.example/mcp')))
+    assert.equal((await store.get('MCPServer', key('b')))?.metadata.generation, 2)
+    assert.equal(await store.remove('MCPServer', key('b')), 'removed')
+    const [first = '', , third = ''] = documents.split(/(?=^---)/m)
+    assert.equal(await readFile(join(dir, 'all.yaml'), 'utf8'), first + third)
+    for (const name of ['c', 'a']) assert.equal(await store.remove('MCPServer', key(name)), 'removed')
+    await assert.rejects(stat(join(dir, 'all.yaml')), /ENOENT/)
+  }))
+
+test('an object that is declared twice is not loaded, and keeps its identity', () =>
+  inFolder(async ({ open, put, dir }) => {
+    await put('mcpservers/default/a.yaml', good('a'))
+    const store = open()
+    const before = await store.get('MCPServer', key('a'))
+    await put('all.yaml', `${good('b')}---\n${manifest('a', '  url: http://other.example/mcp')}`)
+    assert.equal(await store.get('MCPServer', key('a')), null)
+    assert.deepEqual(store.problems(), [
+      'all.yaml:8: MCPServer default/a is also in mcpservers/default/a.yaml:1; remove one of them',
+      'mcpservers/default/a.yaml:1: MCPServer default/a is also in all.yaml:8; remove one of them',
+    ])
+    await rm(join(dir, 'mcpservers/default/a.yaml'))
+    const moved = await store.get('MCPServer', key('a'))
+    assert.deepEqual([moved?.metadata.uid, moved?.metadata.generation], [before?.metadata.uid, 2])
+  }))
+
+test('an object of a broken file keeps its identity over a restart, and is not created in another file', () =>
+  inFolder(async ({ open, put }) => {
+    await put('all.yaml', documents)
+    const first = open()
+    const before = await first.get('MCPServer', key('b'))
+    await put('all.yaml', documents.replace('kind: MCPServer\nmetadata:\n  name: b', 'kind: [\n  name: b'))
+    await first.check()
+    const spec = { url: 'http://other.example/mcp' }
+    const again = { apiVersion: 'plat.dev/v1alpha1', kind: 'MCPServer' as const, metadata: key('b'), spec }
+    const refused = await first.apply(again, { owner: 'me' })
+    assert.deepEqual(refused, {
+      kind: 'conflict',
+      reason: 'all.yaml does not load: mend it or remove it first',
+    })
+    first.close()
+    const second = open()
+    await second.check()
+    await put('all.yaml', documents)
+    assert.equal((await second.get('MCPServer', key('b')))?.metadata.uid, before?.metadata.uid)
   }))

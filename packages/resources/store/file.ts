@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import { readFile, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { type Clock, canonicalJson, type Ids, rfc3339, systemIds } from '@plat/core'
 import { writeYaml } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { editorSchemaFile, type Kind, type Manifest, type Resource, type StatusOf } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES } from '../manifest.ts'
-import { linesOfAside } from '../manifest-aside.ts'
 import { isStatus, validate, validateStatus, withDefaults } from '../validate.ts'
+import { changedFile, linesAt, textWith } from './document.ts'
 import { History } from './history.ts'
 import { sameManifest } from './same.ts'
 import { type Sidecar, Sidecars, syncFolder, writeDurably } from './sidecar.ts'
@@ -23,13 +23,13 @@ import type {
   StatusOptions,
   WatchEvent,
 } from './store.ts'
-import { FILES_MAX, pathOf, readTree } from './tree.ts'
+import { FILES_MAX, type Place, pathOf, readTree } from './tree.ts'
 
 /** Poll interval of the folder, in milliseconds. */
 const POLL_MS = 1000
 
 export interface FileStoreOptions {
-  /** Folder with `<plural>/<namespace>/<name>.yaml`. */
+  /** Folder of resources, as `readTree` reads it. */
   readonly dir: string
   /** Folder for data that is not in the files: uid, generation, status. Default: `.plat/state/resources` beside `dir`. */
   readonly stateDir?: string
@@ -60,6 +60,7 @@ export function createFileStore(options: FileStoreOptions): FileStore {
 interface Held {
   readonly object: Resource
   readonly sidecar: Sidecar
+  readonly place: Place
 }
 
 class YamlFiles implements FileStore {
@@ -70,8 +71,10 @@ class YamlFiles implements FileStore {
   readonly #log: Log
   readonly #sidecars: Sidecars
   readonly #history: History
-  /** By path below the folder. */
+  /** By the path of `pathOf`, wherever they are declared. */
   #held = new Map<string, Held>()
+  /** Files of objects that were held until their file was broken. */
+  readonly #brokenIn = new Map<string, string>()
   #problems: readonly string[] = []
   /** Paths of all files at the last poll, including invalid ones. */
   #files: ReadonlySet<string> = new Set()
@@ -121,9 +124,9 @@ class YamlFiles implements FileStore {
 
   async locate(kind: Kind, key: Key, fields: readonly string[]): Promise<readonly string[]> {
     const path = pathOf(kind, key)
-    const text = await readFile(join(this.#dir, path), 'utf8').catch(() => '')
-    const lines = await linesOfAside(text, fields)
-    return lines.map((line) => `${path}:${line}`)
+    const place = this.#held.get(path)?.place ?? { file: path, line: 1 }
+    const lines = await linesAt(this.#dir, place, fields)
+    return lines.map((line) => `${place.file}:${line}`)
   }
 
   async get<K extends Kind>(kind: K, key: Key): Promise<Resource<K> | null> {
@@ -186,7 +189,11 @@ class YamlFiles implements FileStore {
       }
     }
     const sidecar = this.#next(filled, held?.sidecar ?? null, owner)
-    const text = this.#schemaComment(manifest.kind, path) + textOf(manifest)
+    const place = held?.place ?? { file: path, line: 1 }
+    const alone = this.#schemaComment(manifest.kind, path) + textOf(manifest)
+    const text =
+      held === undefined ? alone : await textWith({ dir: this.#dir, path, ...held, alone, body: textOf(manifest) })
+    if (text === null) return conflict(`${place.file} has changed`)
     if (Buffer.byteLength(text) > MANIFEST_MAX_BYTES) {
       return {
         kind: 'invalid',
@@ -195,10 +202,10 @@ class YamlFiles implements FileStore {
     }
     if (dryRun !== true) {
       await this.#sidecars.write(path, sidecar)
-      await writeDurably(join(this.#dir, path), text)
+      await writeDurably(join(this.#dir, place.file), text)
     }
     const object = resourceOf(manifest.kind, filled, sidecar, this.#history.nextRevision)
-    if (dryRun !== true) this.#put(path, { object, sidecar })
+    if (dryRun !== true) this.#put(path, { object, sidecar, place })
     return { kind: 'applied', object }
   }
 
@@ -211,8 +218,9 @@ class YamlFiles implements FileStore {
 
   /** A file that a person is editing must not be replaced, and the revision that was read must still be the last. */
   #unmet(path: string, held: Held | undefined, { create, revision }: ApplyOptions): Conflict | null {
-    if (held === undefined && this.#files.has(path))
-      return conflict(`${path} does not load: mend it or remove it first`)
+    const broken = this.#files.has(path) ? path : this.#brokenIn.get(path)
+    if (held === undefined && broken !== undefined)
+      return conflict(`${broken} does not load: mend it or remove it first`)
     if (create === true && held !== undefined) return conflict(`${path} is there already`)
     if (held === undefined && this.#files.size >= FILES_MAX) return conflict(`there are ${FILES_MAX} files already`)
     if (revision === undefined || held?.object.metadata.resourceVersion === revision) return null
@@ -237,10 +245,11 @@ class YamlFiles implements FileStore {
       if (canonicalJson(held.object.status ?? {}) === canonicalJson(status))
         return { kind: 'applied', object: held.object }
       const sidecar = { ...held.sidecar, status }
+      const { place } = held
       const object = resourceOf(kind, held.object, sidecar, this.#history.nextRevision)
       if (dryRun === true) return { kind: 'applied', object }
       await this.#sidecars.write(path, sidecar)
-      this.#put(path, { object, sidecar })
+      this.#put(path, { object, sidecar, place })
       return { kind: 'applied', object }
     })
   }
@@ -254,8 +263,14 @@ class YamlFiles implements FileStore {
       const { metadata } = held.object
       if (uid !== undefined && uid !== metadata.uid) return conflict(`${path} has uid ${metadata.uid}`)
       if (revision !== undefined && revision !== metadata.resourceVersion) return conflict(`${path} has changed`)
-      await rm(join(this.#dir, path), { force: true })
-      await syncFolder(dirname(join(this.#dir, path)))
+      const changed = await changedFile({ dir: this.#dir, ...held, body: null })
+      if (changed === null) return conflict(`${held.place.file} has changed`)
+      const file = join(this.#dir, held.place.file)
+      if (changed.text !== null) await writeDurably(file, changed.text)
+      else {
+        await rm(file, { force: true })
+        await syncFolder(dirname(file))
+      }
       await this.#drop(path, held, 'removed')
       return 'removed' as const
     })
@@ -263,27 +278,34 @@ class YamlFiles implements FileStore {
 
   async #look(): Promise<void> {
     const tree = await readTree(this.#dir)
-    const found = new Map(tree.objects.map((object) => [pathOf(object.kind, object.metadata), object]))
-    if (!this.#opened) await this.#sidecars.keepOnly(tree.files)
+    const found = new Map(tree.objects.map((one) => [pathOf(one.object.kind, one.object.metadata), one]))
+    // The sidecars of objects in a broken file are kept: their names cannot be read.
+    if (!this.#opened && tree.broken.size === 0) await this.#sidecars.keepOnly(new Set(found.keys()))
     this.#opened = true
     this.#files = tree.files
     for (const [path, held] of [...this.#held]) {
       // A file that is invalid for a moment keeps its identity and its status.
-      if (!found.has(path)) await this.#drop(path, held, tree.files.has(path) ? 'broken' : 'removed')
+      if (!found.has(path)) await this.#drop(path, held, tree.broken.has(held.place.file) ? 'broken' : 'removed')
     }
-    for (const [path, manifest] of found) await this.#meet(path, manifest)
+    for (const [path, file] of this.#brokenIn) if (!tree.broken.has(file)) this.#brokenIn.delete(path)
+    for (const [path, { object, place }] of found) await this.#meet(path, object, place)
     this.#report(tree.problems)
   }
 
   /** Applies the content of a file; an unchanged file has no effect. */
-  async #meet(path: string, manifest: Manifest): Promise<void> {
+  async #meet(path: string, manifest: Manifest, place: Place): Promise<void> {
     const held = this.#held.get(path)
-    if (held !== undefined && sameManifest(held.object, manifest)) return
+    this.#brokenIn.delete(path)
+    if (held !== undefined && sameManifest(held.object, manifest)) {
+      this.#held.set(path, { ...held, place })
+      return
+    }
     const before = held?.sidecar ?? (await this.#sidecars.read(path))
     const edited = before !== null && before.specSha256 !== digest(manifest.spec)
     const sidecar = this.#next(manifest, before, edited || before === null ? null : before.owner)
     if (before === null || edited) await this.#sidecars.write(path, sidecar)
-    this.#put(path, { object: resourceOf(manifest.kind, manifest, sidecar, this.#history.nextRevision), sidecar })
+    const object = resourceOf(manifest.kind, manifest, sidecar, this.#history.nextRevision)
+    this.#put(path, { object, sidecar, place })
   }
 
   #next(manifest: Manifest, before: Sidecar | null, owner: string | null): Sidecar {
@@ -303,6 +325,7 @@ class YamlFiles implements FileStore {
 
   async #drop(path: string, held: Held, why: 'removed' | 'broken'): Promise<void> {
     if (why === 'removed') await this.#sidecars.remove(path)
+    else this.#brokenIn.set(path, held.place.file)
     this.#held.delete(path)
     this.#history.push({ type: 'DELETED', object: held.object })
   }

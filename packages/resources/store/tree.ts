@@ -1,20 +1,31 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { closest } from '@plat/core'
+import { basename, join } from 'node:path'
+import { closest, Slices } from '@plat/core'
+import { splitDocuments } from '../documents.ts'
 import { CLUSTER_ONLY, isClusterKind, isKind, type Kind, kinds, type Manifest } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES } from '../manifest.ts'
-import { readManifestAside } from '../manifest-aside.ts'
+import { readAnyManifestAside, readManifestAside } from '../manifest-aside.ts'
 
 /** Maximum number of resource files; more give a problem line. */
 export const FILES_MAX = 20_000
 
+/** Where an object is declared. */
+export interface Place {
+  /** Path below the folder. */
+  readonly file: string
+  /** Line at which its document begins, from 1. */
+  readonly line: number
+}
+
 /** Content of a resource folder: the valid objects, and a line for each problem. */
 export interface Tree {
-  readonly objects: readonly Manifest[]
+  readonly objects: readonly { readonly object: Manifest; readonly place: Place }[]
   /** `agents/default/x.yaml:4: spec.tier: Required value`, sorted. */
   readonly problems: readonly string[]
   /** Paths of all files, including invalid ones. */
   readonly files: ReadonlySet<string>
+  /** Files with a problem: objects that were in one of them may come back. */
+  readonly broken: ReadonlySet<string>
 }
 
 /** Returns the path of an object below the folder; cluster-scoped objects have no namespace folder. */
@@ -23,24 +34,66 @@ export function pathOf(kind: Kind, { namespace, name }: { namespace: string; nam
 }
 
 /**
- * Reads `<dir>/<plural>/<namespace>/<name>.yaml`, one object per file. An invalid file gives a problem line; the others load. A missing folder is
- * empty.
+ * Reads a folder: `<plural>/<namespace>/<name>.yaml` has the object of its path and may have further documents, and `<any>.yaml` has documents
+ * of any kind. An invalid document gives a problem line; the others load. An object that is declared twice is not loaded at all, because the
+ * two may differ. A missing folder is empty.
  */
 export async function readTree(dir: string): Promise<Tree> {
-  const reading: Reading = { dir, objects: [], problems: [], files: new Set() }
-  for (const folder of await entries(dir)) {
-    const kind = Object.hasOwn(CLUSTER_ONLY, folder.name) ? null : kindOf(folder.name)
-    if (kind !== null && folder.isDirectory()) await readKind(reading, kind)
-    else reading.problems.push(`${folder.name}: ${strangeFolder(folder.name, folder.isDirectory())}`)
+  const reading = new Reading(dir)
+  for (const entry of await entries(dir)) {
+    const kind = Object.hasOwn(CLUSTER_ONLY, entry.name) ? null : kindOf(entry.name)
+    if (kind !== null && entry.isDirectory()) await readKind(reading, kind)
+    else if (!entry.isDirectory() && entry.name.endsWith('.yaml')) await readOne(reading, null, entry.name)
+    else reading.problem(entry.name, `: ${strangeEntry(entry.name, entry.isDirectory())}`)
   }
-  return { objects: reading.objects, problems: reading.problems.toSorted(), files: reading.files }
+  return reading.tree()
 }
 
-interface Reading {
+/** Collects what is read. */
+class Reading {
   readonly dir: string
-  readonly objects: Manifest[]
-  readonly problems: string[]
-  readonly files: Set<string>
+  readonly files = new Set<string>()
+  readonly slices = new Slices()
+  readonly #placed = new Map<string, Tree['objects'][number][]>()
+  readonly #problems: string[] = []
+  readonly #broken = new Set<string>()
+  #documents = 0
+
+  constructor(dir: string) {
+    this.dir = dir
+  }
+
+  /** `text` begins with `: `, or with the line. */
+  problem(path: string, text: string): void {
+    this.#problems.push(`${path}${text}`)
+    this.#broken.add(path)
+  }
+
+  add(object: Manifest, place: Place): void {
+    const path = pathOf(object.kind, object.metadata)
+    const before = this.#placed.get(path)
+    if (++this.#documents > FILES_MAX) this.problem(place.file, `:${place.line}: more than ${FILES_MAX} documents`)
+    else if (before === undefined) this.#placed.set(path, [{ object, place }])
+    else before.push({ object, place })
+  }
+
+  tree(): Tree {
+    const objects: Tree['objects'][number][] = []
+    for (const all of this.#placed.values()) {
+      const [first, second] = all
+      if (first !== undefined && second === undefined) objects.push(first)
+      else for (const one of all) this.#reportTwice(one, all)
+    }
+    return { objects, problems: this.#problems.toSorted(), files: this.files, broken: this.#broken }
+  }
+
+  #reportTwice({ object, place }: Tree['objects'][number], all: Tree['objects']): void {
+    const other = all.find((one) => one.place !== place)?.place
+    this.problem(
+      place.file,
+      `:${place.line}: ${object.kind} ${named(object)} is also in ${other?.file}:${other?.line}; remove one of them`,
+    )
+  }
 }
 
 async function readKind(reading: Reading, kind: Kind): Promise<void> {
@@ -49,31 +102,51 @@ async function readKind(reading: Reading, kind: Kind): Promise<void> {
     const path = join(plural, folder.name)
     if (isClusterKind(kind)) {
       if (!folder.isDirectory()) await readOne(reading, kind, path)
-      else reading.problems.push(`${path}: objects of this kind have no namespace: ${plural}/<name>.yaml`)
+      else reading.problem(path, `: objects of this kind have no namespace: ${plural}/<name>.yaml`)
       continue
     }
     if (!folder.isDirectory()) {
-      reading.problems.push(`${path}: must stand in a folder of its namespace: ${plural}/<namespace>/<name>.yaml`)
+      reading.problem(path, `: must be in a folder of its namespace: ${plural}/<namespace>/<name>.yaml`)
       continue
     }
     for (const file of await entries(join(reading.dir, path))) await readOne(reading, kind, join(path, file.name))
   }
 }
 
-async function readOne(reading: Reading, kind: Kind, path: string): Promise<void> {
-  const problem = (text: string) => reading.problems.push(`${path}${text}`)
-  if (!path.endsWith('.yaml')) return void problem(': must end in .yaml')
+/** Reads the documents of a file; `kind`: that of its folder, null for a file of any kinds. */
+async function readOne(reading: Reading, kind: Kind | null, path: string): Promise<void> {
+  if (!path.endsWith('.yaml')) return reading.problem(path, ': must end in .yaml')
   reading.files.add(path)
-  if (reading.files.size > FILES_MAX) return void problem(`: more than ${FILES_MAX} files`)
+  if (reading.files.size > FILES_MAX) return reading.problem(path, `: more than ${FILES_MAX} files`)
   const text = await readText(join(reading.dir, path))
   if (text === null) return
-  if (typeof text !== 'string') return void problem(`: ${text.fault}`)
+  if (typeof text !== 'string') return reading.problem(path, `: ${text.fault}`)
+  const documents = splitDocuments(text)
+  if (kind !== null && documents.length <= 1) return readSingle(reading, kind, path, text)
+  const found: Tree['objects'][number][] = []
+  let isWhole = true
+  for (const { start, end, line } of documents) {
+    if (reading.slices.isOver) await reading.slices.next()
+    const { object, problems } = await readAnyManifestAside(text.slice(start, end))
+    for (const problem of problems) reading.problem(path, `:${line - 1 + problem.line}: ${problem.message}`)
+    if (object === null) isWhole = false
+    else found.push({ object, place: { file: path, line } })
+  }
+  const hasNamed = found.some(({ object }) => pathOf(object.kind, object.metadata) === path)
+  if (kind !== null && isWhole && !hasNamed) {
+    return reading.problem(path, `: none of its documents is the ${kind} of that path; move them to ${basename(path)}`)
+  }
+  for (const { object, place } of found) reading.add(object, place)
+}
+
+/** Reads a file that has only the object of its path. */
+async function readSingle(reading: Reading, kind: Kind, path: string, text: string): Promise<void> {
   const { object, problems } = await readManifestAside(kind, text)
-  for (const { line, message } of problems) problem(`:${line}: ${message}`)
+  for (const { line, message } of problems) reading.problem(path, `:${line}: ${message}`)
   if (object === null) return
   const expected = pathOf(kind, object.metadata)
-  if (expected === path) reading.objects.push(object)
-  else problem(`: metadata names ${named(object)}, which belongs into ${expected}`)
+  if (expected === path) reading.add(object, { file: path, line: splitDocuments(text)[0]?.line ?? 1 })
+  else reading.problem(path, `: metadata names ${named(object)}, which belongs into ${expected}`)
 }
 
 function named({ metadata: { namespace, name } }: Manifest): string {
@@ -119,10 +192,10 @@ function kindOf(plural: string): Kind | null {
   )
 }
 
-function strangeFolder(name: string, isFolder: boolean): string {
-  if (!isFolder) return 'must stand in a folder of its kind: <plural>/<namespace>/<name>.yaml'
+function strangeEntry(name: string, isFolder: boolean): string {
+  if (!isFolder) return 'must be a .yaml file, or a folder of a kind'
   if (Object.hasOwn(CLUSTER_ONLY, name)) return String(CLUSTER_ONLY[name])
   const plurals = Object.values(kinds).map(({ plural }) => plural)
   const guess = closest(name, plurals)
-  return `no such kind${guess === null ? `: there are ${plurals.join(', ')}` : `, did you mean "${guess}"?`}`
+  return `no kind has this name${guess === null ? `: there are ${plurals.join(', ')}` : `, did you mean "${guess}"?`}`
 }

@@ -1,4 +1,4 @@
-import type { Resource } from '@plat/resources'
+import { type Resource, tierOfAgent } from '@plat/resources'
 import { toolServers } from '../status/sovereign.ts'
 import type { Followed } from './mirror.ts'
 
@@ -28,7 +28,7 @@ export function concernedBy(
     }
     case 'TrustTier': {
       const tiers = new Set(keys)
-      return [{ kind: 'Agent', includes: (agent) => isAgent(agent) && tiers.has(agent.spec.tier) }]
+      return [{ kind: 'Agent', includes: (agent) => isAgent(agent) && tiers.has(tierOfAgent(agent.spec)) }]
     }
     case 'ToolPolicy': {
       const names = new Set(objects.filter(isPolicy).flatMap(({ spec }) => Object.keys(spec.toolPins ?? {})))

@@ -1,4 +1,4 @@
-import type { Manifest } from '@plat/resources'
+import { type Manifest, tierOfAgent } from '@plat/resources'
 import type { AgentEntry, AgentsFile } from '@plat/resources/rendered'
 import { agentProblems } from '../validate/agent.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
@@ -14,7 +14,7 @@ export function renderAgents(declared: Declared): { file: AgentsFile } {
   for (const agent of sorted(declared.agents)) {
     const { a2a } = agent.spec
     if (a2a?.expose !== true || a2a.endpoint === undefined || agentProblems(agent, declared).length > 0) continue
-    const jurisdiction = tiers.get(agent.spec.tier)?.spec.jurisdiction
+    const jurisdiction = tiers.get(tierOfAgent(agent.spec))?.spec.jurisdiction
     agents[keyOf(agent)] = { ...exposed(a2a, a2a.endpoint), ...(jurisdiction !== undefined && { jurisdiction }) }
   }
   return { file: { version: 1, agents } }

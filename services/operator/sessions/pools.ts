@@ -1,5 +1,6 @@
 import { canonicalJson, isObject } from '@plat/core'
 import { type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import { tierOfAgent } from '@plat/resources'
 import type { Mirror } from '../kube/mirror.ts'
 import type { Objects } from '../kube/objects.ts'
 import { OWNER } from '../kube/outputs.ts'
@@ -28,7 +29,9 @@ export class WarmPools {
     const tier = mirror.find('TrustTier', key)
     if (tier === undefined || !pools.known) return {}
     const agents = tier.spec.warmPool === undefined ? [] : mirror.list('Agent')
-    const wanted = new Set(agents.filter(({ spec }) => spec.tier === key).map(({ metadata }) => metadata.namespace))
+    const wanted = new Set(
+      agents.filter(({ spec }) => tierOfAgent(spec) === key).map(({ metadata }) => metadata.namespace),
+    )
     for (const namespace of wanted) {
       const pool = poolOf(tier, namespace)
       const path = pathOf(namespace, poolName(key))

@@ -1,7 +1,7 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Members } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
-import { isTerminal, type Resource, type ResourceStore, type StatusOf } from '@plat/resources'
+import { isTerminal, type Resource, type ResourceStore, type StatusOf, tierOfAgent } from '@plat/resources'
 import type { OperatorRegistry } from '../controllers/controller.ts'
 import type { Mirror } from '../kube/mirror.ts'
 import { type SessionObjects, viewOf } from './cluster.ts'
@@ -95,7 +95,7 @@ export class SessionReconciler {
     const now = clock.now()
     const plan = await this.#plan(session, signal)
     const agent = mirror.find('Agent', `${session.metadata.namespace}/${session.spec.agentRef}`)
-    const tier = agent === undefined ? undefined : mirror.find('TrustTier', agent.spec.tier)
+    const tier = agent === undefined ? undefined : mirror.find('TrustTier', tierOfAgent(agent.spec))
     const raw = objects.sandboxOf(session)
     const sandbox = viewOf(raw)
     const startedAt = timeOf(session.status?.startedAt) ?? now
@@ -120,7 +120,7 @@ export class SessionReconciler {
     const full = session.status?.startedAt === undefined ? tooManyEnded(endedIn(namespace)) : null
     if (full !== null) return full
     const agent = mirror.find('Agent', `${namespace}/${session.spec.agentRef}`)
-    const tier = agent === undefined ? undefined : mirror.find('TrustTier', agent.spec.tier)
+    const tier = agent === undefined ? undefined : mirror.find('TrustTier', tierOfAgent(agent.spec))
     // How a session that has begun comes to its pod is decided.
     const warm = session.status?.mode !== undefined ? undefined : tier?.spec.warmPool
     const template = warm === undefined ? null : await objects.template(namespace, warm.template, signal)
@@ -277,7 +277,7 @@ async function writtenStatus(
 /** The tier of a session's Agent; empty when it is not known any more. */
 export function tierOf(mirror: Mirror, { metadata, spec }: Session): string {
   const agent = mirror.find('Agent', `${metadata.namespace}/${spec.agentRef}`)
-  return agent?.spec.tier ?? ''
+  return agent === undefined ? '' : tierOfAgent(agent.spec)
 }
 
 function outcomeOf(phase: string): 'Succeeded' | 'Failed' | 'Expired' | 'Revoked' | 'Cancelled' | null {

@@ -1,7 +1,7 @@
 import type { Clock, Ids } from '@plat/core'
 import { type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
-import { isTerminal, type Kind, type Resource, type ResourceStore } from '@plat/resources'
+import { isTerminal, type Kind, type Resource, type ResourceStore, tierOfAgent } from '@plat/resources'
 import { Controller, type OperatorRegistry } from '../controllers/controller.ts'
 import type { Mirror } from '../kube/mirror.ts'
 import type { Objects } from '../kube/objects.ts'
@@ -62,7 +62,7 @@ export class Sessions {
     this.#parts = parts
     this.#known = new KnownSessions(mirror)
     this.#revocations = this.#indexed()
-    for (const agent of mirror.list('Agent')) this.#tiers.set(keyOf(agent), agent.spec.tier)
+    for (const agent of mirror.list('Agent')) this.#tiers.set(keyOf(agent), tierOfAgent(agent.spec))
     this.#objects = new SessionObjects(parts.api, foreign)
     this.#pools = new WarmPools({ api: parts.api, mirror, pools: foreign.pools })
     const reconciler = new SessionReconciler({
@@ -180,7 +180,8 @@ export class Sessions {
   #agentChanged(key: string): void {
     for (const session of this.#known.liveOf(key)) this.#sessionWork.queue.add(session)
     const before = this.#tiers.get(key)
-    const now = this.#parts.mirror.find('Agent', key)?.spec.tier
+    const agent = this.#parts.mirror.find('Agent', key)
+    const now = agent === undefined ? undefined : tierOfAgent(agent.spec)
     if (before === now) return
     if (now === undefined) this.#tiers.delete(key)
     else this.#tiers.set(key, now)

@@ -1,4 +1,5 @@
 import type { Manifest, Resource } from '@plat/resources'
+import { tierOfAgent } from '@plat/resources'
 import { jurisdictionOf } from '@plat/resources/regions'
 import { residencyFault, type Sovereignty, type UpstreamPlacement } from '@plat/resources/sovereignty'
 import { endpointPlace } from '../render/declared.ts'
@@ -24,12 +25,10 @@ export function reliedOnByServer({ spec }: Manifest<'MCPServer'>): Relied {
 }
 
 /** Where an agent's sessions run, the endpoints of its model, and the servers of its tools, as far as they are known. */
-export function reliedOnByAgent(
-  { metadata, spec: { tier, model, tools = [] } }: Manifest<'Agent'>,
-  { servers, tiers }: Known,
-): Relied {
+export function reliedOnByAgent({ metadata, spec }: Manifest<'Agent'>, { servers, tiers }: Known): Relied {
+  const { model, tools = [] } = spec
   const relied: [string, UpstreamPlacement][] = []
-  const { jurisdiction } = tiers.get(tier)?.spec ?? {}
+  const { jurisdiction } = tiers.get(tierOfAgent(spec))?.spec ?? {}
   if (jurisdiction !== undefined) relied.push(['tier', placeOf({ jurisdiction })])
   if (model?.endpoint !== undefined) relied.push(['model', placeOfModel(model, model.name)])
   for (const [index, fallback] of (model?.fallbacks ?? []).entries()) {

@@ -1,5 +1,5 @@
 import { canonicalJson } from '@plat/core'
-import type { Applied, Kind, Resource, ResourceStore } from '@plat/resources'
+import { type Applied, type Kind, type Resource, type ResourceStore, tierOfAgent } from '@plat/resources'
 import type { Sovereignty } from '@plat/resources/sovereignty'
 import { keyOf } from '../render/declared.ts'
 import { droppedTools, tiersByName } from '../render/limits/provider-tools.ts'
@@ -115,7 +115,7 @@ function toolsFinding(agent: Resource<'Agent'>, tiers: ReturnType<typeof tiersBy
   const type = 'ProviderToolsAllowed'
   const dropped = droppedTools(agent, tiers)
   if (dropped.length > 0) {
-    const message = `the TrustTier ${agent.spec.tier} does not allow ${dropped.join(', ')}`
+    const message = `the TrustTier ${tierOfAgent(agent.spec)} does not allow ${dropped.join(', ')}`
     return { type, status: 'False', reason: 'Dropped', message }
   }
   const isReported = agent.status?.conditions?.some((condition) => condition.type === type) === true

@@ -1,4 +1,4 @@
-import type { Manifest } from '@plat/resources'
+import { AGENT_REQUIRED_ON_CLUSTER, type Manifest } from '@plat/resources'
 import { isDomain } from '@plat/resources/domains'
 import { placeContradictions } from '@plat/resources/regions'
 import { lentTokenFault } from '@plat/resources/rendered'
@@ -18,6 +18,8 @@ function problemsOfAgent(agent: Manifest<'Agent'>, { currency, home, oversized }
   const paths: string[] = []
   if (home === null && (spec.maxConcurrentSessions ?? 0) > 0) paths.push('maxConcurrentSessions')
   if (home === null && spec.browser?.liveView === true) paths.push('browser.liveView')
+  const required = AGENT_REQUIRED_ON_CLUSTER.filter((field) => home !== null && spec[field] === undefined)
+  const missing = required.map((field) => ({ path: field, why: 'is required on a cluster' }))
   const model = modelProblems(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
   const budget = budgetProblems(spec.budget ?? {}, currency).map(({ path, why }) => ({ path: `budget.${path}`, why }))
   const onCluster = paths.map((path) => ({ path, why: 'sandboxes need a cluster' }))
@@ -25,6 +27,7 @@ function problemsOfAgent(agent: Manifest<'Agent'>, { currency, home, oversized }
   return [
     ...share,
     ...onCluster,
+    ...missing,
     ...domainProblems(spec),
     ...keyProblems(spec),
     ...model,

@@ -1,4 +1,4 @@
-import type { Manifest } from '@plat/resources'
+import { type Manifest, tierOfAgent } from '@plat/resources'
 import { DATA_CLASSES } from '@plat/resources/sovereignty'
 import { groupsElsewhere } from './groups.ts'
 import { Names } from './names.ts'
@@ -57,7 +57,7 @@ function scopeOf(policy: Policy, agents: readonly Manifest<'Agent'>[], surroundi
     ...(judgesModels ? models : []),
   ])
   const own = agents.flatMap(({ metadata }) => [metadata.name, `${metadata.namespace}/${metadata.name}`])
-  const tiers = [...agents.map(({ spec }) => spec.tier), ...declared.tiers.map(({ metadata }) => metadata.name)]
+  const tiers = [...agents.map(({ spec }) => tierOfAgent(spec)), ...declared.tiers.map(({ metadata }) => metadata.name)]
   return {
     reach,
     judgesModels,

@@ -1,4 +1,4 @@
-import type { Manifest } from '@plat/resources'
+import { type Manifest, tierOfAgent } from '@plat/resources'
 
 type Tiers = ReadonlyMap<string, Manifest<'TrustTier'>>
 
@@ -19,7 +19,7 @@ export function allowedTools({ spec }: Manifest<'Agent'>, tiers: Tiers): { provi
 
 /** Tools that the TrustTier does not allow. */
 export function droppedTools({ spec }: Pick<Manifest<'Agent'>, 'spec'>, tiers: Tiers): readonly string[] {
-  const allowed = tiers.get(spec.tier)?.spec.allowedProviderTools
+  const allowed = tiers.get(tierOfAgent(spec))?.spec.allowedProviderTools
   if (allowed === undefined) return []
   return (spec.model?.providerTools ?? []).filter(
     (tool) => !allowed.includes(tool) && !allowed.includes(tool.replace(/_\d{8}$/, '')),

@@ -1,5 +1,5 @@
 import { type Members, member, textOf } from '@plat/kubernetes'
-import { type AgentSpec, grantsOf, type Resource, type TrustTierSpec } from '@plat/resources'
+import { type AgentSpec, grantsOf, type Resource, type TrustTierSpec, tierOfAgent } from '@plat/resources'
 import { MAX_ENDED_PER_NAMESPACE } from '../../render/limits/ended.ts'
 import { agentProblems } from '../../validate/agent.ts'
 import { volumeProblem } from '../pod/pod.ts'
@@ -52,7 +52,7 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
   const [problem] = agentProblems(agent, parts)
   if (problem !== undefined)
     return { reason: 'AgentRefused', message: `Agent ${agentRef} ${problem.path}: ${problem.why}` }
-  if (tier === undefined) return { reason: 'TierNotFound', message: `there is no TrustTier ${agent.spec.tier}` }
+  if (tier === undefined) return { reason: 'TierNotFound', message: `there is no TrustTier ${tierOfAgent(agent.spec)}` }
   const refused = tierProblem(agent.spec, tier) ?? profileProblem(agent.spec, settings)
   if (refused !== null) return refused
   const granted = grantsOf(agent.metadata, agent.spec).scopes
