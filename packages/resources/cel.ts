@@ -1,5 +1,6 @@
 import { type CelInput, isCelError, parse, plan } from '@bufbuild/cel'
 import { closest } from '@plat/core'
+import { argumentPaths, reportMissing } from './cel/arguments.ts'
 import {
   addMarks,
   BudgetExceededError,
@@ -28,9 +29,14 @@ export type CelVariables = { readonly [name: string]: CelInput }
 export interface Expression {
   /**
    * Returns the result of the expression; `error` when it has none (missing member, wrong type, not a boolean), `budget` when the evaluation
-   * exceeded its cost budget, or the rest of the message's.
+   * exceeded its cost budget, or the rest of the message's. `onMissing` is called with the name of an argument that the expression reads and the
+   * call lacks, where that is the error.
    */
-  test(variables: CelVariables, budget?: CostBudget): boolean | 'error' | 'budget'
+  test(
+    variables: CelVariables,
+    budget?: CostBudget,
+    onMissing?: (argument: string) => void,
+  ): boolean | 'error' | 'budget'
   /** Variables used in the expression. */
   readonly mentions: ReadonlySet<string>
 }
@@ -63,13 +69,15 @@ export function compileExpression(text: string, variables: readonly string[]): E
   const product = productIn(parsed.expr, null)
   if (product !== null)
     return `goes through ${product.inner} again for each element of ${product.outer}: the inner comprehension must go through the outer variable`
+  const paths = argumentPaths(parsed.expr)
   addMarks(parsed.expr)
   const evaluate = plan(meteredEnv, parsed)
   return {
     mentions: new Set(variables.filter((name) => names.free.has(name))),
-    test(bindings, budget = new CostBudget()) {
+    test(bindings, budget = new CostBudget(), onMissing = undefined) {
       const result = withinBudget(() => evaluate(bindings), budget)
       if (result === undefined) return 'budget'
+      if (onMissing !== undefined && isCelError(result)) reportMissing(paths, bindings.args, result, onMissing)
       return isCelError(result) || typeof result !== 'boolean' ? 'error' : result
     },
   }

@@ -8,6 +8,8 @@ export interface HoldItem {
   readonly cap: number
   readonly amount: number
   readonly unit: 'micros' | 'tokens' | 'calls'
+  /** The limit in words, for refusals: `the limit of 10 calls …`; absent: its key. Not recorded. */
+  readonly limit?: string
 }
 
 /** Amounts reserved before a call and settled after it. */

@@ -10,6 +10,7 @@ export interface Denial {
   readonly reason: string
   readonly policy: string | null
   readonly rule: string | null
+  /** After this time the same call may succeed; null: unknown, or never. */
   readonly retryAfterMs: number | null
   /** The scope that was revoked; determines the status: 401 (`jti`, `session`, `user`) or 403. */
   readonly revoked: 'jti' | 'session' | 'user' | 'agent' | 'namespace' | 'tenant' | 'all' | null
@@ -21,7 +22,7 @@ export interface Denial {
   readonly attempts?: Outcome['attempts']
 }
 
-/** Builds a denial: `deny('policy_denied', 'rule keep', { rule: 'keep' })`. */
+/** Builds a denial: `deny('policy_denied', 'rule keep', { rule: 'keep' })`. Without `retryAfterMs` the wait of the code applies, if it has one. */
 export function deny(
   code: ErrorCode,
   reason: string,
@@ -33,7 +34,7 @@ export function deny(
     reason,
     policy: null,
     rule: null,
-    retryAfterMs: null,
+    retryAfterMs: errorTable[code].waitMs ?? null,
     revoked: null,
     data: null,
     ...more,

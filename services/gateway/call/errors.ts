@@ -13,7 +13,14 @@ export interface ErrorRow {
   readonly challenge?: true
   /** The same call may succeed later. Absent: the response has `x-should-retry: false`. */
   readonly retry?: true
+  /** Milliseconds after which the same call may succeed, where the refusal does not know better. Absent: unknown. */
+  readonly waitMs?: number
 }
+
+/** Wait for something unavailable, which is usually a restart or a failover that takes seconds. */
+const UNAVAILABLE_MS = 2_000
+/** Running calls end continuously. */
+const BACKLOG_MS = 1_000
 
 const table = {
   invalid_request: { status: 400, rpc: -32600, http: true },
@@ -57,17 +64,17 @@ const table = {
   unsupported_media_type: { status: 415, http: true },
   budget_exceeded: { status: 429 },
   rate_limited: { status: 429, retry: true },
-  backlog_full: { status: 429, retry: true },
+  backlog_full: { status: 429, retry: true, waitMs: BACKLOG_MS },
   internal: { status: 500, retry: true },
   not_built: { status: 501 },
   upstream_error: { status: 502, retry: true },
   upstream_credential: { status: 502, retry: true },
-  guard_unavailable: { status: 503, retry: true },
-  revocations_unavailable: { status: 503, http: true, retry: true },
-  audit_unavailable: { status: 503, http: true, retry: true },
-  state_unavailable: { status: 503, http: true, retry: true },
+  guard_unavailable: { status: 503, retry: true, waitMs: UNAVAILABLE_MS },
+  revocations_unavailable: { status: 503, http: true, retry: true, waitMs: UNAVAILABLE_MS },
+  audit_unavailable: { status: 503, http: true, retry: true, waitMs: UNAVAILABLE_MS },
+  state_unavailable: { status: 503, http: true, retry: true, waitMs: UNAVAILABLE_MS },
   approval_pending: { status: 503, retry: true },
-  overloaded: { status: 503, http: true, retry: true },
+  overloaded: { status: 503, http: true, retry: true, waitMs: UNAVAILABLE_MS },
   upstream_timeout: { status: 504, retry: true },
 } as const satisfies Record<string, ErrorRow>
 

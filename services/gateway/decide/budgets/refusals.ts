@@ -1,5 +1,5 @@
 import { rfc3339 } from '@plat/core'
-import type { Short } from '@plat/state'
+import type { HoldItem, Short } from '@plat/state'
 import { type Denial, deny, type ModelDemand } from '../../call/index.ts'
 import type { Budget } from './caps/budget.ts'
 
@@ -19,12 +19,14 @@ export function budgetUsedUp(
   })
 }
 
-/** Denial for a used-up policy rate or tokens per minute. */
+/** Denial for a used-up policy rate, tokens per minute, or limit of a built-in server. `now`: milliseconds since the epoch. */
 export function limitUsedUp(
+  item: HoldItem | undefined,
   { key, resetsAt }: Short,
   { policy, rule, now }: Pick<Denial, 'policy' | 'rule'> & { readonly now: number },
 ): Denial {
-  return deny('rate_limited', `the limit ${key} is used up for now`, {
+  const until = resetsAt === null ? '' : ` until ${rfc3339(resetsAt)}`
+  return deny('rate_limited', `${item?.limit ?? `the limit ${key}`} is used up${until}`, {
     policy,
     rule,
     retryAfterMs: waitOf(resetsAt, now),
@@ -33,7 +35,7 @@ export function limitUsedUp(
 
 /** Denial for a call that exceeds the limit of a whole minute. */
 export function beyondMinute({ inputTokens, tokensPerMinute }: ModelDemand): Denial {
-  const reason = `the prompt may have ${inputTokens} tokens, and the model route allows ${tokensPerMinute} a minute`
+  const reason = `the prompt may have ${inputTokens} tokens, and the model route allows ${tokensPerMinute} a minute (tokensPerMinute)`
   return deny('rate_limited', reason)
 }
 

@@ -218,7 +218,7 @@ class Reserve {
   /** Denial for a policy rate or the tokens of the minute. */
   #limited({ facts: { decision } }: DecidedCall, item: HoldItem | undefined, short: Short): Denial {
     if (item?.unit === 'tokens') this.#options.rateLimited()
-    return limitUsedUp(short, { policy: decision.policy, rule: decision.rule, now: this.#options.clock.now() })
+    return limitUsedUp(item, short, { policy: decision.policy, rule: decision.rule, now: this.#options.clock.now() })
   }
 
   #usedUp(call: DecidedCall, { budget }: BudgetItem, short: Short): Denial {
@@ -327,7 +327,8 @@ function enough(output: number, wanted: number): number | null {
 
 function minuteItem({ facts: { identity, target } }: DecidedCall, now: number, cap: number, amount: number): HoldItem {
   const key = ['tpm', identity.namespace, identity.agent, identity.session, target.key].join('/')
-  return { key, window: windowOf(now, MINUTE_SECONDS), cap, amount, unit: 'tokens' }
+  const limit = `the limit of ${cap} tokens a minute of this session at the model route ${target.key} (tokensPerMinute)`
+  return { key, window: windowOf(now, MINUTE_SECONDS), cap, amount, unit: 'tokens', limit }
 }
 
 /** The smaller of two limits; null is unlimited. */

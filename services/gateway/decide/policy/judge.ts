@@ -74,7 +74,7 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
         if (isMatch === 'budget') return tooCostly(rule.decision)
         if (!isMatch) continue
       }
-      if (rule.action === 'deny') return rule.decision
+      if (rule.action === 'deny') return denied(rule.decision, variables)
       if (rule.rate !== null) {
         rates ??= []
         rates.push(rule.rate(input))
@@ -82,8 +82,14 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
       if (decides) strictest = rule
     }
   }
-  if (strictest === null) return policies[0]?.byDefault ?? undecided('')
+  if (strictest === null) return denied(policies[0]?.byDefault ?? undecided(''), variables)
   return rates === null ? strictest.decision : { ...strictest.decision, rates }
+}
+
+/** Names the argument without which an expression could not be evaluated, so that the caller can send it. */
+function denied(decision: Decision, { missing }: Variables): Decision {
+  if (missing === null || decision.action !== 'deny') return decision
+  return { ...decision, reason: `argument "${missing}" is missing (${decision.reason})` }
 }
 
 /** Whether a tool is shown in a list. Hidden if a call would be denied with any arguments. */
@@ -109,7 +115,7 @@ export function holds(
 ): boolean | 'budget' {
   if (asksForUnknown(input, when.mentions)) return action !== 'deny'
   try {
-    const truth = when.test(variables.bind(when.mentions), variables.budget)
+    const truth = when.test(variables.bind(when.mentions), variables.budget, variables.onMissing)
     return truth === 'error' ? action !== 'allow' : truth
   } catch (error) {
     return error instanceof BudgetExceededError ? 'budget' : action !== 'allow'

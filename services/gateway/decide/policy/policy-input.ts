@@ -90,11 +90,17 @@ const VALUE_COST = 120
  */
 export class Variables {
   readonly budget = new CostBudget()
+  /** The first argument that an expression read and the call lacks; null: none. */
+  missing: string | null = null
   readonly #input: PolicyInput
   readonly #known: { [name: string]: CelVariables[string] } = {}
 
   constructor(input: PolicyInput) {
     this.#input = input
+  }
+
+  readonly onMissing = (argument: string): void => {
+    this.missing ??= argument
   }
 
   /** Binds what `mentions` names, and nothing else. */

@@ -1,12 +1,12 @@
 import { type Denial, errorTable, type Head, type RequestContext, statusOf } from '../../call/index.ts'
 import { header } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
+import { type Progress, secondsOf, textOf } from '../wire/refusal-text.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { DENIAL_MEMBER } from './capabilities.ts'
 import { McpFrame } from './frames/frame.ts'
 import { idOf, type McpRequest, progressTokenOf, requestMethodOf } from './message.ts'
 import { serverName } from './read.ts'
-import { type Progress, secondsOf, textOf } from './refusals/text.ts'
 
 /** Members of a denial's `data` that are sent to clients. */
 const PUBLIC_DATA = ['supported', 'requested', 'approvalId', 'connectURL', 'provider'] as const
@@ -65,10 +65,10 @@ function resultMessage(
   request: McpRequest,
   { denial, ...refused }: Omit<RefusedRequest, 'form' | 'request'> & { readonly denial: Denial },
 ): Uint8Array {
-  const tool = request.name ?? request.lastEvent?.origin?.tool ?? 'the tool'
+  const name = request.name ?? request.lastEvent?.origin?.tool ?? 'the tool'
   const result = {
     ...(request.era === 'modern' && { resultType: 'complete' }),
-    content: [{ type: 'text', text: textOf({ ...refused, tool, denial }) }],
+    content: [{ type: 'text', text: textOf({ ...refused, subject: { kind: 'tool', name }, denial }) }],
     isError: true,
     _meta: { [DENIAL_MEMBER]: denialData(refused.decisionId, denial) },
   }

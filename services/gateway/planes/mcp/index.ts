@@ -18,6 +18,7 @@ import {
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
+import type { Progress } from '../wire/refusal-text.ts'
 import {
   KeepAliveEvents,
   type RefusalForm,
@@ -32,7 +33,6 @@ import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { type McpRequest, progressTokenOf } from './message.ts'
 import { type Reader, read } from './read.ts'
-import type { Progress } from './refusals/text.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
 import { type AbandonedCalls, createAbandonedCalls } from './upstream/abandoned.ts'
 import { Forwarding, type McpForward } from './upstream/forward.ts'

@@ -1,7 +1,7 @@
 import { type Call, type ModelDemand, type PricedModel, type Snapshot, searchesByItself } from '../../call/index.ts'
+import { answeredBy } from './note.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
-import { answeredBy } from './upstream/failover.ts'
 
 /** Configuration of a route. */
 export interface DemandRoute {
@@ -24,7 +24,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const answering = answeredBy(call)
     const { inputTokensAtMost, bounded, options, choices, maxTokens } = body.request
     return {
-      priced: answering === undefined ? pricedAt(way.endpoints[0], tool) : pricedOf(answering, call),
+      priced: answering === null ? pricedAt(way.endpoints[0], tool) : pricedOf(answering, call),
       otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
       inputTokens: inputTokensAtMost,
       // Search results are input tokens that the size of the request does not bound.

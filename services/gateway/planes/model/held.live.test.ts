@@ -82,7 +82,7 @@ test('once a wait has opened the stream, the answer goes on as events, refusals 
   const [last] = plane.abort(callOf(true), deny('revoked', 'this session is revoked'))
   assert.match(
     String(last?.raw),
-    /^data: \{"error":\{"message":"this session is revoked","type":"permission_error".*\}\}\n\n$/,
+    /^data: \{"error":\{"message":"The call of small-1 was refused: this session is revoked\..*","type":"permission_error".*\}\}\n\n$/,
   )
 })
 

@@ -22,6 +22,7 @@ import { dialectOfPath } from './dialects/all.ts'
 import { TemplateCache } from './events/templates.ts'
 import type { SkipReason } from './methods.ts'
 import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
+import { noteForwarded } from './note.ts'
 import { read } from './read.ts'
 import { translatedFor } from './translate/translated.ts'
 import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
@@ -113,6 +114,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     const route = this.#routes.route(call.snapshot, call.facts.target.key)
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
     const sent = head === 'sent'
+    noteForwarded(call.wire)
     const [endpoint] = route.endpoints
     if (route.endpoints.length > 1) {
       const endpoints = this.#routes.inOrder(call.snapshot, route, call.facts.identity.tier)
@@ -156,12 +158,13 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     return pendingStream(call.body)
   }
 
-  refuse({ wire }: RequestContext, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
-    return refusal(denial, dialectOfPath(wire.path))
+  refuse({ id, wire }: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    const call = { id, wire, name: parsed?.name ?? null }
+    return refusal({ call, denial, dialect: dialectOfPath(wire.path), now: this.clock.now() })
   }
 
-  abort({ body }: Call, denial: Denial): readonly Frame[] {
-    return [terminalError(denial, body)]
+  abort(call: Call, denial: Denial): readonly Frame[] {
+    return [terminalError(call, denial, this.clock.now())]
   }
 
   /** Frames of this plane have their bytes; a frame without bytes was created elsewhere and is a JSON body. */

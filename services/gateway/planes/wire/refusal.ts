@@ -2,6 +2,7 @@ import { dialFault, isDialError } from '@plat/http'
 import {
   type Denial,
   deny,
+  type ErrorCode,
   errorTable,
   type Frame,
   type Head,
@@ -10,15 +11,27 @@ import {
   UpstreamError,
 } from '../../call/index.ts'
 import type { UpstreamHead } from './exchange.ts'
+import { secondsOf } from './refusal-text.ts'
 
 /** Returns the headers of a refusal that all planes have in common: for retries and authentication. */
 export function refusalHeaders(denial: Denial, resourceMetadata?: string): Record<string, string> {
   const row = errorTable[denial.code]
   const headers: Record<string, string> = { 'content-type': 'application/json' }
-  if (!('retry' in row)) headers['x-should-retry'] = 'false'
-  if (denial.retryAfterMs !== null) headers['retry-after'] = String(Math.ceil(denial.retryAfterMs / 1000))
+  if (!isWorthRepeating(denial)) headers['x-should-retry'] = 'false'
+  if (denial.retryAfterMs !== null) headers['retry-after'] = String(secondsOf(denial.retryAfterMs))
   if ('challenge' in row || statusOf(denial) === 401) headers['www-authenticate'] = challenge(denial, resourceMetadata)
   return headers
+}
+
+/** Longest wait that clients of models heed, in milliseconds: they repeat a call with a longer `Retry-After` at once. */
+const HEEDED_WAIT_MS = 60_000
+/** Codes of calls that only a known wait helps: a used-up limit, and a credential that a person must renew. */
+const NEEDS_WAIT: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['rate_limited', 'upstream_credential'])
+
+/** Returns true if a client that repeats the call by itself may succeed. */
+function isWorthRepeating({ code, retryAfterMs }: Denial): boolean {
+  if (!('retry' in errorTable[code])) return false
+  return retryAfterMs === null ? !NEEDS_WAIT.has(code) : retryAfterMs <= HEEDED_WAIT_MS
 }
 
 /**
@@ -44,6 +57,9 @@ function quotable(text: string): string {
   return text.replace(/["\\]|[^\x20-\x7e]/g, '')
 }
 
+/** Time after which a connection of a busy session may be free, in milliseconds. */
+const BUSY_MS = 1_000
+
 /**
  * Returns the denial for a failed request to `name`, without addresses and secrets. Rethrows errors that are not failures of the upstream,
  * which are bugs: the runner logs them with the decision id and responds with `internal`.
@@ -65,7 +81,9 @@ export function failure(name: string, error: unknown): Denial {
     case 'refused':
       return deny('upstream_error', `${name} cannot be reached`)
     case 'busy':
-      return deny('rate_limited', `all connections to ${name} that a session may hold are in use`)
+      return deny('rate_limited', `all connections to ${name} that a session may hold are in use`, {
+        retryAfterMs: BUSY_MS,
+      })
     case 'tls':
       return deny('upstream_error', `the certificate of ${name} is not accepted`)
     default:

@@ -51,9 +51,10 @@ export function holdsOf(
 ): readonly HoldItem[] {
   if (resources === 0) return []
   const window = windowOf(now, HOUR_SECONDS)
-  return appliedTo(config, caller).flatMap(({ key, budget: { resourcesPerHour: cap } }) =>
-    cap === undefined ? [] : [{ key, window, cap, amount: resources, unit: 'calls' as const }],
-  )
+  return appliedTo(config, caller).flatMap(({ at, key, budget: { resourcesPerHour: cap } }) => {
+    const limit = `the limit of ${cap} resources an hour (${at}.resourcesPerHour)`
+    return cap === undefined ? [] : [{ key, window, cap, amount: resources, unit: 'calls' as const, limit }]
+  })
 }
 
 function appliedTo({ perSession, perAgent }: InfraBudgetsConfig, caller: Identity): readonly Applied[] {

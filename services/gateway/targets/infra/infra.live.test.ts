@@ -128,10 +128,16 @@ test('resources changed per hour are limited by the budgets of session and agent
   }
   const [one, other] = [session('one'), session('other')]
   assert.deepEqual([await apply(one), await apply(one)], ['given', 'given'])
-  assert.match(await apply(one), /^429 rate_limited: the limit infra\/session\/default\/assistant\/one is used up/)
+  assert.match(
+    await apply(one),
+    /^429 rate_limited: the limit of \d+ resources an hour \(infra\.budgets\.perSession\.resourcesPerHour\) is used up until 2/,
+  )
   assert.equal(await apply(one, planOf([])), 'given')
   assert.equal(await apply(other), 'given')
-  assert.match(await apply(other), /^429 rate_limited: the limit infra\/agent\/default\/assistant is used up/)
+  assert.match(
+    await apply(other),
+    /^429 rate_limited: the limit of \d+ resources an hour \(infra\.budgets\.perAgent\.\S+\.resourcesPerHour\) is used up until 2/,
+  )
   const three = planOf(['a', 'b', 'c'].map((name) => ({ address: `aws_instance.${name}`, actions: ['create'] })))
   assert.match(
     await apply(session('third'), three),

@@ -12,6 +12,7 @@ export type Rate = (input: PolicyInput) => HoldItem
 export function rateOf({ count, seconds, per }: RateLimit, names: { policy: string; rule: string }): Rate {
   const prefix = `rate/${names.policy}/${names.rule}/`
   const subject = subjects[per]
+  const limit = `the limit of ${count} calls in ${seconds} s of each ${per} (rule ${names.rule} of policy ${names.policy})`
   // Consecutive calls mostly have the same subject, and all of a window share an item.
   let known: { readonly who: string; readonly index: number; readonly item: HoldItem } | null = null
   return ({ identity, now }) => {
@@ -25,6 +26,7 @@ export function rateOf({ count, seconds, per }: RateLimit, names: { policy: stri
       cap: count,
       amount: 1,
       unit: 'calls',
+      limit,
     } as const
     known = { who, index, item }
     return item

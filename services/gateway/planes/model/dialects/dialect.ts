@@ -51,6 +51,16 @@ export interface Events {
   isPlain(frame: ModelFrame): boolean
 }
 
+/** An error to write in a dialect. */
+export interface DialectError {
+  readonly denial: Denial
+  readonly status: number
+  /** The text that clients show. */
+  readonly message: string
+  /** Null: the provider's error, in the dialect of the caller. */
+  readonly decisionId: string | null
+}
+
 /** One endpoint of OpenAI's or Anthropic's API that has a body: how it is read, what its answers mean, and how it is refused. */
 export interface Dialect {
   /** Below `/v1/`, as metrics and records name it. */
@@ -74,8 +84,10 @@ export interface Dialect {
   hides(frame: Frame, request: ModelRequest): boolean
   /** Members of an answer that hold what was generated, or quote it. */
   readonly generated: readonly string[]
+  /** Header in which clients look for the id of a request. */
+  readonly idHeader: 'x-request-id' | 'request-id'
   /** The error object, with plat's code. */
-  errorBody(denial: Denial, status: number): object
+  errorBody(error: DialectError): object
   /** An error as the last event of a stream. */
   errorEvent(json: string): string
 }

@@ -2,6 +2,7 @@ import { isObject, type JsonObject } from '@plat/core'
 import type { Denial, Frame, Usage } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { commonFault, isSet, isTokens, limitFault, tokens } from './checks.ts'
+import { denialFacts } from './denial-facts.ts'
 import type { Dialect, Report } from './dialect.ts'
 import { namedEvents } from './named.ts'
 import { ANTHROPIC_USAGE, type ShapeFault, usageFault } from './shapes.ts'
@@ -10,6 +11,7 @@ import { ANTHROPIC_USAGE, type ShapeFault, usageFault } from './shapes.ts'
 export const messages: Dialect = {
   method: 'messages',
   operation: 'model.generate',
+  idHeader: 'request-id',
   headers: ['anthropic-version', 'anthropic-beta'],
   asksUsage: false,
   generated: ['content', 'error'],
@@ -46,10 +48,11 @@ export const messages: Dialect = {
     return usage === null ? null : { usage, whole: !isSet(begun) }
   },
   hides: () => false,
-  errorBody: ({ code, reason, data }: Denial, status: number) => {
-    const approval = typeof data?.approvalId === 'string' ? { approval_id: data.approvalId } : null
-    return { type: 'error', error: { type: typeOf(status), message: reason, code, ...approval } }
-  },
+  errorBody: ({ denial, status, message, decisionId }) => ({
+    type: 'error',
+    error: { type: typeOf(denial, status), message, ...denialFacts(denial, decisionId) },
+    ...(decisionId !== null && { request_id: decisionId }),
+  }),
   errorEvent: (json) => `event: error\ndata: ${json}\n\n`,
 }
 
@@ -79,8 +82,10 @@ function eventFault(event: JsonObject): ShapeFault {
   }
 }
 
-/** Anthropic's word for what went wrong, by status. */
-function typeOf(status: number): string {
+/** Anthropic's word for what went wrong; clients choose their exceptions by the status. */
+function typeOf({ code }: Denial, status: number): string {
+  if (code === 'budget_exceeded') return 'billing_error'
+  if (code === 'overloaded') return 'overloaded_error'
   return ERRORS[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
 }
 

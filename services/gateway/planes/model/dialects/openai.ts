@@ -4,11 +4,13 @@ import { member } from '../../wire/json.ts'
 import { ModelFrame, readEvent } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { isSet, isTokens, tokens } from './checks.ts'
-import type { Dialect, ModelRequest, Report } from './dialect.ts'
+import { denialFacts } from './denial-facts.ts'
+import type { Dialect, DialectError, ModelRequest, Report } from './dialect.ts'
 import { choicesFault, type ShapeFault } from './shapes.ts'
 
 /** Common to the endpoints of OpenAI's API: streams of chunks that end with `[DONE]`, `usage` and errors. */
 export const openai = {
+  idHeader: 'x-request-id',
   headers: [],
   asksUsage: true,
   generated: ['choices', 'error'],
@@ -28,16 +30,15 @@ export const openai = {
   report: (frame: Frame): Report | null => reportOf(member(frame.value, 'usage')),
   hides: ({ role, value }: Frame, { usageAsked }: ModelRequest) =>
     role === 'partial' && !usageAsked && hasNoChoices(value),
-  errorBody: (denial: Denial, status: number) => ({ error: errorOf(denial, status) }),
+  errorBody: (error: DialectError) => ({ error: errorOf(error) }),
   errorEvent: (json: string) => `data: ${json}\n\n`,
 } satisfies Partial<Dialect>
 
 /** OpenAI's error object. */
-export function errorOf(denial: Denial, status: number) {
-  const { code, reason, data } = denial
-  const param = typeof data?.param === 'string' ? data.param : null
-  const approval = typeof data?.approvalId === 'string' ? { approval_id: data.approvalId } : null
-  return { message: reason, type: typeOf(denial, status), param, code, ...approval }
+export function errorOf({ denial, status, message, decisionId }: DialectError) {
+  const { param } = denial.data ?? {}
+  const type = typeOf(denial, status)
+  return { message, type, param: typeof param === 'string' ? param : null, ...denialFacts(denial, decisionId) }
 }
 
 /** OpenAI's word for what went wrong, by status; clients choose their exceptions by the status itself. */

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '@plat/core'
-import type { Denial, Frame, Usage } from '../../../call/index.ts'
+import type { Frame, Usage } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { commonFault, isSet, isTokens, limitFault, tokens, wrong } from './checks.ts'
 import type { Dialect, Report } from './dialect.ts'
@@ -14,6 +14,7 @@ const LAST = new Set<unknown>(['response.completed', 'response.incomplete', 'res
 export const responses: Dialect = {
   method: 'responses',
   operation: 'model.generate',
+  idHeader: 'x-request-id',
   headers: [],
   asksUsage: false,
   generated: ['output', 'output_text', 'error', 'incomplete_details'],
@@ -44,7 +45,7 @@ export const responses: Dialect = {
     return usage === null ? null : { usage, whole: true }
   },
   hides: () => false,
-  errorBody: (denial: Denial, status: number) => ({ error: errorOf(denial, status) }),
+  errorBody: (error) => ({ error: errorOf(error) }),
   errorEvent: (json) => `event: error\ndata: ${flat(json)}\n\n`,
 }
 

@@ -1,7 +1,7 @@
 import type { Body, Call, Snapshot } from '../../../call/index.ts'
+import { answeredBy } from '../note.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
-import { answeredBy } from '../upstream/failover.ts'
 import { EmbeddingObserver, ResponseObserver } from './answer.ts'
 import { promptOf } from './prompt.ts'
 

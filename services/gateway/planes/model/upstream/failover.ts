@@ -13,6 +13,7 @@ import {
 import { EventFrames } from '../../wire/events.ts'
 import type { SkipReason } from '../methods.ts'
 import type { FailoverMetrics } from '../metrics.ts'
+import { noteAnswering } from '../note.ts'
 import type { ModelEndpoint } from './endpoint.ts'
 import type { Circuits, Forwarding } from './forward.ts'
 import { type EndpointRates, tooManyRequests } from './rates.ts'
@@ -43,20 +44,6 @@ export interface Turn extends Pick<Ways, 'call' | 'sent'> {
   readonly endpoint: ModelEndpoint
   /** Another endpoint can be tried instead. */
   readonly spare: boolean
-}
-
-/** The endpoint of a route with fallbacks that responded, whose prices apply. */
-class AnsweringEndpoint {
-  readonly endpoint: ModelEndpoint
-
-  constructor(endpoint: ModelEndpoint) {
-    this.endpoint = endpoint
-  }
-}
-
-/** Returns the endpoint of a route with fallbacks that responded to a call; undefined without fallbacks or response. */
-export function answeredBy({ wire: { note } }: Pick<Call, 'wire'>): ModelEndpoint | undefined {
-  return note instanceof AnsweringEndpoint ? note.endpoint : undefined
 }
 
 /**
@@ -147,7 +134,7 @@ class Turns {
   }
 
   #won(endpoint: ModelEndpoint, reply: Reply): Reply {
-    this.#call.wire.note = new AnsweringEndpoint(endpoint)
+    noteAnswering(this.#call.wire, endpoint)
     return reply.kind === 'frames' ? { ...reply, attempts: this.#attempts } : reply
   }
 
@@ -160,7 +147,8 @@ class Turns {
   #unfit(): Denial {
     const { server } = this.#call
     const waits = this.#fit().map((one) => this.#failover.rates.wait(one))
-    if (waits.length > 0) return tooManyRequests(server, Math.min(...waits))
+    const waitMs = Math.min(...waits)
+    if (waits.length > 0) return tooManyRequests(server, { waitMs, at: this.#failover.clock.now() + waitMs })
     const reasons = this.#endpoints.map((one) => this.#failover.unfit(one, this.#call))
     if (reasons.includes('credential'))
       return deny('upstream_credential', `the model route ${server} has no readable API key`)

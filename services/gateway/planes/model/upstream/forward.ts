@@ -13,7 +13,7 @@ import {
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
-import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
+import { copyHeader, header, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
 import { failure } from '../../wire/refusal.ts'
 import { chat } from '../dialects/chat.ts'
@@ -351,7 +351,9 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     const isOwnDialect =
       this.#context.translated === null && typeof member(member(value, 'error'), 'message') === 'string'
     if (isOwnDialect) return bytes
-    return Buffer.from(JSON.stringify(this.#dialect.errorBody(deny('upstream_error', refusalOf(value)), status)))
+    const message = refusalOf(value)
+    const error = { denial: deny('upstream_error', message), status, message, decisionId: null }
+    return Buffer.from(JSON.stringify(this.#dialect.errorBody(error)))
   }
 }
 
@@ -370,7 +372,17 @@ function unusable(server: string, { status, headers }: UpstreamHead, spare: bool
   const refused = status === 401 || status === 403 || status === 407
   if (refused) return deny('upstream_credential', `the upstream of ${server} does not accept the gateway's key`)
   const odd = status < 200 || (status >= 300 && status < 400) || status >= 500 || (spare && isBusy(status))
-  return odd ? deny('upstream_error', `the upstream of ${server} answered ${status}`) : null
+  return odd ? deny('upstream_error', `the upstream of ${server} answered ${status}`, waitOf(headers)) : null
+}
+
+/** Longest wait of a provider that is relayed, in seconds. */
+const MAX_WAIT_SECONDS = 86_400
+
+/** Returns the time to retry of a provider that failed. Other forms than seconds are not relayed. */
+function waitOf(headers: UpstreamHead['headers']): { readonly retryAfterMs?: number } {
+  const stated = header(headers, 'retry-after')
+  if (stated === null || !/^\d{1,9}$/.test(stated)) return {}
+  return { retryAfterMs: Math.min(Number(stated), MAX_WAIT_SECONDS) * 1000 }
 }
 
 /** Returns true for statuses of a busy endpoint, which may accept the request later. */

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, rfc3339 } from '@plat/core'
 import { type Hold, isShort, type Limits, type Short, windowOf } from '@plat/state'
 import { type Denial, deny } from '../../../call/index.ts'
 import type { ModelEndpoint } from './endpoint.ts'
@@ -46,7 +46,7 @@ export class EndpointRates {
     const { key, requestsPerMinute, route } = endpoint
     if (requestsPerMinute === null) return null
     const waitMs = this.wait(endpoint)
-    if (waitMs > 0) return tooManyRequests(route, waitMs)
+    if (waitMs > 0) return tooManyRequests(route, this.#endOf(waitMs))
     const now = this.#clock.now()
     const window = windowOf(now, MINUTE_SECONDS)
     const item = { key: `rpm/${key}`, window, cap: requestsPerMinute, amount: 1, unit: 'calls' } as const
@@ -67,16 +67,26 @@ export class EndpointRates {
       return settling instanceof Promise ? settling.then(() => null) : null
     }
     this.#exhausted.add(endpoint.key)
-    return tooManyRequests(endpoint.route, this.wait(endpoint))
+    return tooManyRequests(endpoint.route, this.#endOf(this.wait(endpoint)))
+  }
+
+  #endOf(waitMs: number): LimitEnd {
+    return { waitMs, at: this.#clock.now() + waitMs }
   }
 }
 
 /** The item has spent what it held. */
 const NOTHING_ELSE: ReadonlyMap<string, number> = new Map()
 
-/** `requestsPerMinute` is used up; `waitMs`: until the next minute. */
-export function tooManyRequests(route: string, waitMs: number): Denial {
-  const reason = `the model route ${route} has used up the requests of this minute (requestsPerMinute)`
+/** When a limit is over: after this time, and at this one, in milliseconds since the epoch. */
+export interface LimitEnd {
+  readonly waitMs: number
+  readonly at: number
+}
+
+/** `requestsPerMinute` is used up. */
+export function tooManyRequests(route: string, { waitMs, at }: LimitEnd): Denial {
+  const reason = `the requests of this minute at the model route ${route} (requestsPerMinute) are used up until ${rfc3339(at)}`
   return deny('rate_limited', reason, { retryAfterMs: waitMs })
 }
 

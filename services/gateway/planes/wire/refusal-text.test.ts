@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deny, type ErrorCode, errorTable } from '../../../call/index.ts'
-import { type Progress, TEXT_MAX_CHARS, textOf } from './text.ts'
+import { deny, type ErrorCode, errorTable } from '../../call/index.ts'
+import { type Progress, TEXT_MAX_CHARS, textOf } from './refusal-text.ts'
 
 const NOW = Date.UTC(2026, 10, 23, 12)
 const DECISION = '0198c2f4-7a51-7c3e-9d1f-3b2a1c0d9e8f'
@@ -9,11 +9,21 @@ const codes = Object.keys(errorTable).filter((code): code is ErrorCode => code i
 
 function resultText(code: ErrorCode, more: Partial<Parameters<typeof textOf>[0]> = {}): string {
   const denial = deny(code, `${code} happened`)
-  return textOf({ tool: 'delete_note', denial, decisionId: DECISION, progress: 'unsent', now: NOW, ...more })
+  return textOf({
+    subject: { kind: 'tool', name: 'delete_note' },
+    denial,
+    decisionId: DECISION,
+    progress: 'unsent',
+    now: NOW,
+    ...more,
+  })
 }
 
 test('the text of each code names tool, reason and decision, and whether to repeat the call, in 300 characters', () => {
-  const longest = { tool: 't'.repeat(500), denial: deny('internal', 'r'.repeat(5_000), { retryAfterMs: 86_400_000 }) }
+  const longest = {
+    subject: { kind: 'tool', name: 't'.repeat(500) } as const,
+    denial: deny('internal', 'r'.repeat(5_000), { retryAfterMs: 86_400_000 }),
+  }
   for (const code of codes) {
     const text = resultText(code)
     assert.match(text, new RegExp(`^delete_note was not run: ${code} happened\\.`), code)
@@ -21,7 +31,7 @@ test('the text of each code names tool, reason and decision, and whether to repe
     assert.ok(text.endsWith(` Decision ${DECISION}.`), code)
     for (const progress of ['unsent', 'builtin', 'upstream'] satisfies Progress[]) {
       const long = resultText(code, { ...longest, denial: { ...longest.denial, code }, progress })
-      assert.ok(long.length <= TEXT_MAX_CHARS, `${code}: ${long.length}`)
+      assert.ok(long.length <= TEXT_MAX_CHARS.tool, `${code}: ${long.length}`)
       assert.match(long, /r{20,}…/, code)
       assert.ok(long.endsWith(` Decision ${DECISION}.`), code)
     }
@@ -71,5 +81,17 @@ test('a pending approval is named with the next step, and a missing account with
 
 test('line breaks and control characters of names and reasons become spaces', () => {
   const denial = deny('policy_denied', 'first\nsecond\u0007third')
-  assert.match(resultText('policy_denied', { tool: 'a\r\nb', denial }), /^a b was not run: first second third\./)
+  assert.match(
+    resultText('policy_denied', { subject: { kind: 'tool', name: 'a\r\nb' }, denial }),
+    /^a b was not run: first second third\./,
+  )
+})
+
+test('the text about a model says whether its call was refused, failed, or has a response that is withheld', () => {
+  const of = (code: ErrorCode, progress: Progress, name: string | null = 'gpt-5') =>
+    resultText(code, { subject: { kind: 'model', name }, progress })
+  assert.match(of('policy_denied', 'unsent'), /^The call of gpt-5 was refused: policy_denied happened\. Do not repeat/)
+  assert.match(of('unauthenticated', 'unsent', null), /^The model call was refused: /)
+  assert.match(of('upstream_error', 'upstream'), /^The call of gpt-5 failed: .* You may repeat the call once\. /)
+  assert.match(of('dlp_denied', 'upstream'), /^The call of gpt-5 has a response that is withheld: /)
 })

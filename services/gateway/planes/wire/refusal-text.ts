@@ -1,11 +1,11 @@
 // @table: advice by code.
 import { rfc3339 } from '@plat/core'
-import { type Denial, type ErrorCode, errorTable } from '../../../call/index.ts'
+import { type Denial, type ErrorCode, errorTable } from '../../call/index.ts'
 
-/** Largest text of a refused tool call, in characters. */
-export const TEXT_MAX_CHARS = 300
-/** Longer names of tools are shortened. */
-const TOOL_MAX_CHARS = 48
+/** Largest text of a refused call, in characters: a model pays for each, and programs read the reason. */
+export const TEXT_MAX_CHARS = { tool: 300, model: 500 } as const
+/** Longer names of tools and models are shortened. */
+const NAME_MAX_CHARS = 48
 /** Waits up to this are given in seconds, longer ones as a time. */
 const SHORT_WAIT_MS = 600_000
 
@@ -86,9 +86,14 @@ const NOT_PROCESSED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 /** Failures of which it is not known whether the call was processed before. */
 const FAILURES: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['internal', 'upstream_error', 'upstream_timeout'])
 
-/** A refused tool call. `now`: milliseconds since the epoch. */
-export interface RefusedTool {
-  readonly tool: string
+/** The refused tool or model (null: the request named none). */
+export type RefusedSubject =
+  | { readonly kind: 'tool'; readonly name: string }
+  | { readonly kind: 'model'; readonly name: string | null }
+
+/** A refused call. `now`: milliseconds since the epoch. */
+export interface RefusedCall {
+  readonly subject: RefusedSubject
   readonly denial: Denial
   readonly decisionId: string
   readonly progress: Progress
@@ -96,24 +101,36 @@ export interface RefusedTool {
 }
 
 /**
- * Returns one short text for a model: what was refused, why, what would help, whether to repeat the call, and the decision id. Holds
- * nothing of the arguments.
+ * Returns one short text for a model or a person: what was refused, why, what would help, whether to repeat the call, and the decision id.
+ * Holds nothing of the arguments.
  */
-export function textOf({ tool, denial, decisionId, progress, now }: RefusedTool): string {
-  const name = printable(tool, TOOL_MAX_CHARS)
-  const [before, after] = framed(name, runOf(denial.code, progress))
+export function textOf({ subject, denial, decisionId, progress, now }: RefusedCall): string {
+  const [before, after] = framed(subject, runOf(denial.code, progress))
   const advice = [adviceOf(denial), waitOf(denial, now)].filter((part) => part !== '').join(' ')
   const rest = `${after} ${advice} Decision ${decisionId}.`
-  const room = TEXT_MAX_CHARS - before.length - rest.length - 1
+  const room = TEXT_MAX_CHARS[subject.kind] - before.length - rest.length - 1
   const reason = printable(denial.reason, room)
   return `${before}${reason}${/[.!?…]$/.test(reason) ? '' : '.'}${rest}`
 }
 
 /** Returns the text before and after the reason. */
-function framed(name: string, run: Run): readonly [string, string] {
-  if (run === 'no') return [`${name} was not run: `, '']
-  if (run === 'withheld') return [`The result of ${name} is withheld: `, ' It has run.']
-  return [`${name} failed: `, ' It may have run: check that first.']
+function framed({ kind, name }: RefusedSubject, run: Run): readonly [string, string] {
+  if (kind === 'model')
+    return [`The ${name === null ? 'model call' : `call of ${shortened(name)}`} ${MODEL[run]}: `, '']
+  const tool = shortened(name)
+  if (run === 'no') return [`${tool} was not run: `, '']
+  if (run === 'withheld') return [`The result of ${tool} is withheld: `, ' It has run.']
+  return [`${tool} failed: `, ' It may have run: check that first.']
+}
+
+function shortened(name: string): string {
+  return printable(name, NAME_MAX_CHARS)
+}
+
+const MODEL: Readonly<Record<Run, string>> = {
+  no: 'was refused',
+  maybe: 'failed',
+  withheld: 'has a response that is withheld',
 }
 
 type Run = 'no' | 'maybe' | 'withheld'
