@@ -12,7 +12,7 @@ export function addRun(plat: Command, child: readonly string[]): void {
     .description(
       'Runs a program whose calls go through the gateway as this agent. The program gets URLs, never a token:\n' +
         '  PLAT_MCP_CONFIG    an mcp.json that names the MCP servers of the agent\n' +
-        '  OPENAI_BASE_URL    the model of the agent; OPENAI_API_KEY goes with it\n' +
+        '  OPENAI_BASE_URL    the model of the agent, else all its model routes; OPENAI_API_KEY goes with it\n' +
         '  ANTHROPIC_BASE_URL the same for Anthropic clients, with ANTHROPIC_AUTH_TOKEN\n' +
         '  PLAT_GATEWAY_URL   the gateway\n' +
         'All of them lead to a forwarder on loopback, which adds the session token. Keys in the environment that model\n' +

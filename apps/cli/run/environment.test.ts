@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { programEnvironment } from './environment.ts'
 
-const agent = { namespace: 'default', name: 'assistant' }
+const agent = { namespace: 'default', name: 'assistant', scopes: ['models:default.assistant'] }
 const places = {
   url: 'http://127.0.0.1:1/s3cret',
   session: 'run-a',
@@ -37,4 +37,20 @@ test('the folder of npm that holds the Node of plat comes last on the PATH of th
   symlinkSync(process.execPath, join(folder, 'node'))
   const env = programEnvironment({ PATH: `${folder}:/usr/local/bin:/usr/bin` }, agent, places)
   assert.equal(env.PATH, `/usr/local/bin:/usr/bin:${folder}`)
+})
+
+test('an agent with a model gets its private route, and any other the address of all its routes', () => {
+  const of = (scopes: readonly string[]) => {
+    const { OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL } = programEnvironment(
+      {},
+      { ...agent, scopes },
+      places,
+    )
+    assert.equal(OPENAI_API_BASE, OPENAI_BASE_URL)
+    return [OPENAI_BASE_URL, ANTHROPIC_BASE_URL]
+  }
+  const { url } = places
+  const own = [`${url}/llm/default.assistant/v1`, `${url}/llm/default.assistant`]
+  assert.deepEqual(of(['models:default.assistant', 'models:small']), own)
+  assert.deepEqual(of(['models:small']), [`${url}/llm/v1`, `${url}/llm/anthropic`])
 })

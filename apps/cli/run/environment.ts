@@ -36,11 +36,11 @@ export interface RunPlaces {
 /** Returns the environment of the program: the person's own, without keys and tokens, with the addresses of the forwarder. */
 export function programEnvironment(
   inherited: NodeJS.ProcessEnv,
-  agent: Pick<AgentGrant, 'namespace' | 'name'>,
+  agent: Pick<AgentGrant, 'namespace' | 'name' | 'scopes'>,
   { url, session, secret, folder }: RunPlaces,
 ): NodeJS.ProcessEnv {
   const passed = Object.fromEntries(Object.entries(inherited).filter(([name]) => !WITHHELD.includes(name)))
-  const model = `${url}/llm/${agent.namespace}.${agent.name}`
+  const model = modelAddress(url, agent)
   return {
     ...passed,
     ...(inherited.PATH !== undefined && { PATH: withoutPinnedNode(inherited.PATH) }),
@@ -48,11 +48,22 @@ export function programEnvironment(
     PLAT_GATEWAY_URL: url,
     PLAT_SESSION: session,
     PLAT_MCP_CONFIG: join(folder, 'mcp.json'),
-    OPENAI_BASE_URL: `${model}/v1`,
-    OPENAI_API_BASE: `${model}/v1`,
-    ANTHROPIC_BASE_URL: model,
+    OPENAI_BASE_URL: model.openai,
+    OPENAI_API_BASE: model.openai,
+    ANTHROPIC_BASE_URL: model.anthropic,
     TMPDIR: join(folder, 'tmp'),
   }
+}
+
+/**
+ * Returns the base URLs of models. The private route of an agent accepts any model name, since it sets the model itself, so programs that name
+ * another one work unchanged. Without it the model name chooses among all routes of the agent.
+ */
+function modelAddress(url: string, { namespace, name, scopes }: Pick<AgentGrant, 'namespace' | 'name' | 'scopes'>) {
+  const route = `${namespace}.${name}`
+  return scopes.includes(`models:${route}`)
+    ? { openai: `${url}/llm/${route}/v1`, anthropic: `${url}/llm/${route}` }
+    : { openai: `${url}/llm/v1`, anthropic: `${url}/llm/anthropic` }
 }
 
 /**

@@ -20,3 +20,6 @@ export type Operation =
 
 /** `op` of records of a sandbox's usage. It is not a call, so it has no row in the matrix, but its cost counts like that of a call. */
 export const SANDBOX_USAGE = 'usage.sandbox'
+
+/** Server of requests for the models of all routes; no route has this name. */
+export const ALL_ROUTES = '*'

@@ -17,7 +17,7 @@ import { createExecPlane } from './exec/index.ts'
 import { createInfraPlane } from './infra/index.ts'
 import { chat } from './model/dialects/chat.ts'
 import { createModelPlane } from './model/index.ts'
-import { alwaysClosed, bodyOf, endpointAt, noCredentials } from './model/testing.ts'
+import { alwaysClosed, bodyOf, endpointAt, noCredentials, noModels } from './model/testing.ts'
 
 const clock = new TestClock()
 const facts = { identity: testIdentity, target: testTarget, hold: null }
@@ -92,6 +92,7 @@ function modelForwards(
     routes: {
       route: () => ({ endpoints: endpoints === 1 ? [first] : [first, second] }),
       credentials: noCredentials,
+      directory: () => noModels,
       circuits,
       allows: () => true,
       inOrder: (_, route) => route.endpoints,

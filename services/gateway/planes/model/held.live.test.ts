@@ -11,7 +11,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { testMetrics } from '../../testing/metrics.ts'
 import { createModelPlane } from './index.ts'
-import { alwaysClosed, bodyOf, endpointAt, noCredentials } from './testing.ts'
+import { alwaysClosed, bodyOf, endpointAt, noCredentials, noModels } from './testing.ts'
 
 let upstream: ModelServer
 let dialer: Dialer
@@ -31,6 +31,7 @@ before(async () => {
       route: () => ({ endpoints: [endpointAt(upstream.url)] }),
       credentials: noCredentials,
       circuits: alwaysClosed,
+      directory: () => noModels,
       allows: () => true,
       inOrder: (_, { endpoints }) => endpoints,
     },

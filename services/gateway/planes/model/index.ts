@@ -1,10 +1,12 @@
 import { type Clock, whenReady } from '@plat/core'
 import type { Limits } from '@plat/state'
 import {
+  ALL_ROUTES,
   type Call,
   type Denial,
   deny,
   type Frame,
+  type Identity,
   isDenial,
   type Parsed,
   type PricedModel,
@@ -18,7 +20,8 @@ import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
 import { pendingStream, refusal, terminalError } from './answer.ts'
 import { pricedOf } from './demand.ts'
-import { dialectOfPath } from './dialects/all.ts'
+import { dialectOfRequest } from './dialects/all.ts'
+import { type CallersModels, listModels, type ModelLists } from './directory/listing.ts'
 import { TemplateCache } from './events/templates.ts'
 import type { SkipReason } from './methods.ts'
 import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
@@ -46,6 +49,8 @@ export interface ModelRoute {
 export interface ModelRoutes {
   /** Returns the route with this `target.key`; null when it is not in the snapshot. */
   route(snapshot: Snapshot, key: string): ModelRoute | null
+  /** Returns the models that a caller may use, by name. */
+  directory(snapshot: Snapshot, identity: Identity): CallersModels
   readonly credentials: Credentials
   readonly circuits: Circuits
   /** Returns true if data of this class may be sent to a model. */
@@ -66,14 +71,14 @@ export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits
 }
 
 /**
- * The plane of `/llm/<route>/v1`: the endpoints of OpenAI's and Anthropic's APIs. A request that the provider supports is forwarded
+ * The plane of `/llm/v1`, `/llm/anthropic` and `/llm/<route>/v1`: the endpoints of OpenAI's and Anthropic's APIs. A request that the provider supports is forwarded
  * unchanged; a chat completion is translated for providers with another API.
  */
 export function createModelPlane(options: ModelPlaneOptions): Plane {
   return new ModelPlane(options)
 }
 
-class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
+class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
   readonly clock: Clock
   readonly dialer: Forwarder['dialer']
   readonly attemptTimeoutMs: number
@@ -106,11 +111,27 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.#residencyFault = options.residencyFault
   }
 
-  read(arrival: RequestContext): Parsed | Denial | Promise<Parsed | Denial> {
-    return read(arrival, this)
+  read(arrival: RequestContext, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+    return read(arrival, this, () => this.#routes.directory(arrival.snapshot, identity))
+  }
+
+  models({ snapshot, facts: { identity } }: Call<'identity'>): CallersModels {
+    return this.#routes.directory(snapshot, identity)
+  }
+
+  endpoint(snapshot: Snapshot, route: string): ModelEndpoint | null {
+    return this.#routes.route(snapshot, route)?.endpoints[0] ?? null
+  }
+
+  async request(call: Call<'identity' | 'target' | 'hold'>, endpoint: ModelEndpoint): Promise<Forwarding | null> {
+    if (this.unfit(endpoint, call) !== null || this.circuits.isOpen(endpoint)) return null
+    const limited = await this.rates.take(endpoint, call.id)
+    const attempt = limited === null ? this.attempt({ call, endpoint, sent: false, spare: true }) : null
+    return attempt === null || isDenial(attempt) ? null : attempt
   }
 
   forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
+    if (call.server === ALL_ROUTES) return listModels(this, call)
     const route = this.#routes.route(call.snapshot, call.facts.target.key)
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
     const sent = head === 'sent'
@@ -160,7 +181,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
 
   refuse({ id, wire }: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     const call = { id, wire, name: parsed?.name ?? null }
-    return refusal({ call, denial, dialect: dialectOfPath(wire.path), now: this.clock.now() })
+    return refusal({ call, denial, dialect: dialectOfRequest(wire), now: this.clock.now() })
   }
 
   abort(call: Call, denial: Denial): readonly Frame[] {

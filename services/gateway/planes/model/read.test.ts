@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { isDenial, type RequestContext, Snapshots } from '../../call/index.ts'
 import { read } from './read.ts'
+import { noModels } from './testing.ts'
 
 const limits = { clock: new TestClock(), maxBodyBytes: 1000, bodyReadTimeoutMs: 1000 }
 
@@ -26,7 +27,7 @@ function arrival(method: string, path: string, body = ''): RequestContext {
 }
 
 async function answer(method: string, path: string, body?: string): Promise<string> {
-  const parsed = await read(arrival(method, path, body), limits)
+  const parsed = await read(arrival(method, path, body), limits, () => noModels)
   return isDenial(parsed) ? parsed.code : `${parsed.operation} ${parsed.server} ${parsed.name}`
 }
 

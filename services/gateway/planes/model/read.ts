@@ -2,19 +2,32 @@ import { type Denial, deny, isDenial, type Parsed, type RequestContext } from '.
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { dialectOf } from './dialects/all.ts'
 import type { Dialect } from './dialects/dialect.ts'
+import { type CallersModels, only, readShared, sharedEndpoint } from './directory/address.ts'
 import { readModelBody } from './request.ts'
 
 /** `/llm/<route>/v1/<endpoint>`; names of routes are those of docs/spec/gateway.md and `<ns>.<agent>`. */
 const PATH = /^\/llm\/([A-Za-z0-9][A-Za-z0-9._-]{0,316})\/v1\/([A-Za-z0-9/._:-]{1,256})$/
 
+/** Last part of the address of all routes for Anthropic's clients, which may be the name of a route. */
+const ANTHROPIC = 'anthropic'
+
 const nothing = { name: null, body: null, parent: null } as const
 
-/** Names route, operation and model of a request. */
-export function read(arrival: RequestContext, limits: BodyLimits): Parsed | Denial | Promise<Parsed | Denial> {
+/** Names route, operation and model of a request. A route named `anthropic` keeps its address for callers that may use it. */
+export function read(
+  arrival: RequestContext,
+  limits: BodyLimits,
+  models: () => CallersModels,
+): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path } = arrival.wire
   const [, server, endpoint] = PATH.exec(path) ?? []
+  const shared = server === undefined || server === ANTHROPIC ? sharedEndpoint(path) : null
+  if (shared !== null) {
+    const own = models()
+    if (server === undefined || !own.has(server)) return readShared(arrival, shared, { limits, models: own })
+  }
   if (server === undefined || endpoint === undefined)
-    return deny('unknown_route', 'the path is /llm/<route>/v1/ and an endpoint such as chat/completions')
+    return deny('unknown_route', 'the path is /llm/v1/ or /llm/<route>/v1/ and an endpoint such as chat/completions')
   const dialect = dialectOf(endpoint)
   if (dialect !== null)
     return method === 'POST'
@@ -32,10 +45,6 @@ export function read(arrival: RequestContext, limits: BodyLimits): Parsed | Deni
 /** The name becomes a path upstream, under the gateway's key: it must not lead out of `/models/`. */
 function isModelId(name: string): boolean {
   return name.split('/').every((part) => part !== '' && !/^\.+$/.test(part))
-}
-
-function only(allow: string, method: string): Denial {
-  return deny('method_not_allowed', `${method} is not a method of this endpoint`, { data: { allow } })
 }
 
 function parsedOf(server: string, bytes: Uint8Array, dialect: Dialect): Parsed | Denial {

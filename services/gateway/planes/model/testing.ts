@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { isDenial } from '../../call/index.ts'
+import { deny, isDenial } from '../../call/index.ts'
 import { chat } from './dialects/chat.ts'
 import type { Dialect } from './dialects/dialect.ts'
+import type { CallersModels } from './directory/address.ts'
 import { type ModelBody, readModelBody } from './request.ts'
 import type { Credentials, EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
 import type { Circuits } from './upstream/forward.ts'
@@ -31,6 +32,15 @@ export function endpointAt(upstream: string): ModelEndpoint {
     modelFor: (name) => name,
     jurisdictionFor: () => null,
   }
+}
+
+/** A caller that may use no route. */
+export const noModels: CallersModels = {
+  open: [],
+  has: () => false,
+  list: () => [],
+  nameOf: (_, model) => model,
+  find: () => deny('unknown_route', 'no such model'),
 }
 
 /** For endpoints without credentials. */

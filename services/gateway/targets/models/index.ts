@@ -11,6 +11,7 @@ import { Circuits } from './circuits.ts'
 import { type CloudConfig, regional } from './credentials/cloud.ts'
 import { EndpointCredentials } from './credentials/credentials.ts'
 import { decodeModels } from './decode.ts'
+import { ModelDirectories, type ModelDirectory } from './directory.ts'
 import type { RouteEndpoint } from './endpoint.ts'
 import { createModelMetrics, type ModelMetrics } from './metrics.ts'
 import { startProbes } from './probes.ts'
@@ -53,6 +54,8 @@ export interface Models {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** Returns the route of a target in this snapshot, or null if it was removed. */
   route(snapshot: Snapshot, key: string): Route | null
+  /** Returns the models that a caller may use, by name. */
+  directory(snapshot: Snapshot, identity: Identity): ModelDirectory
   /** Possible destinations of a call: all endpoints of its route; for other targets their own. */
   places(
     call: Pick<Call, 'name'>,
@@ -87,6 +90,7 @@ export function createModels(options: ModelsOptions): Models {
   const isReady = (endpoint: RouteEndpoint) => credentials.isReady(endpoint)
   const choice = new Choice(config.modelRouting)
   const circuits = circuitsOf(options, metrics)
+  const directories = new ModelDirectories()
   const publish = async (routes: Routes) => {
     // Credentials first: a route is served only once its credentials were read.
     await credentials.follow(routes.endpoints)
@@ -109,15 +113,14 @@ export function createModels(options: ModelsOptions): Models {
       refuse,
     })
   const watch = path === '' ? null : follow()
-  const endpoints = () => reachable(snapshots.current, options)
-  const probing = { credentials, circuits, endpoints, everyMs: config.modelRouting.probeIntervalSeconds * 1000 }
-  const stopProbing = startProbes({ ...options, ...probing })
+  const stopProbing = startProbing(options, { credentials, circuits })
   const stopReading = clock.every(everyMs, () => void credentials.refresh())
   snapshots.publish(routesSlot, buildRoutes(null, config.models, clouds))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
     stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice, labelsOf: options.labelsOf }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
+    directory: (snapshot, identity) => directories.of(snapshot.get(routesSlot), identity),
     places: placesOf,
     credentials,
     allows: (dataClass, model) => choice.allows(dataClass, model),
@@ -135,6 +138,12 @@ export function createModels(options: ModelsOptions): Models {
       credentials.close()
     },
   }
+}
+
+function startProbing(options: ModelsOptions, parts: { credentials: EndpointCredentials; circuits: Circuits }) {
+  const endpoints = () => reachable(options.snapshots.current, options)
+  const everyMs = options.config.modelRouting.probeIntervalSeconds * 1000
+  return startProbes({ ...options, ...parts, endpoints, everyMs })
 }
 
 function circuitsOf({ config, clock }: ModelsOptions, metrics: ModelMetrics): Circuits {

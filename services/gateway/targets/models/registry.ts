@@ -12,6 +12,8 @@ export interface Route {
   readonly server: string
   /** The route's own endpoint, then its fallbacks in order. */
   readonly endpoints: readonly [RouteEndpoint, ...RouteEndpoint[]]
+  /** Names that callers may use for models. */
+  readonly aliases: readonly string[]
   /** Empty for any. */
   readonly namespaces: ReadonlySet<string>
   /** `<ns>/<agent>` or `<agent>`; empty for any. */
@@ -97,6 +99,7 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
     scope: ['models', name].join(':'),
     server: ['llm', name].join('/'),
     endpoints: [first, ...others],
+    aliases: [...aliases.keys()],
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
     preferJurisdiction: entry.preferJurisdiction || null,

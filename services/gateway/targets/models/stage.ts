@@ -1,4 +1,5 @@
 import {
+  ALL_ROUTES,
   type Call,
   classOfSession,
   type Denial,
@@ -43,6 +44,7 @@ export function createModelResolve({
     gives: ['target'],
     skipped: { target: unresolved },
     admit(call) {
+      if (call.server === ALL_ROUTES) return { target: everyRoute }
       const routes = call.snapshot.get(routesSlot)
       const scope = routes.route(call.server)?.scope ?? `models:${call.server}`
       if (!call.facts.identity.scopes.has(scope)) {
@@ -62,11 +64,22 @@ export function createModelResolve({
   })
 }
 
+/** Target of requests for the models of all routes, which the gateway answers itself. */
+const everyRoute: Target = {
+  ...unresolved,
+  kind: 'model',
+  key: ALL_ROUTES,
+  server: 'llm',
+  trust: 'trusted',
+  dataClass: 'internal',
+  builtin: true,
+}
+
 /** A waiting or streaming call ends when its route is removed or changed. */
 function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): Denial | null {
   const routes = snapshots.current.get(routesSlot)
   const began = call.snapshot.get(routesSlot)
-  if (routes === began) return null
+  if (routes === began || call.server === ALL_ROUTES) return null
   const route = routes.resolve(call.facts.identity, call.server)
   if (isDenial(route)) return route
   return leadsTo(route) !== leadsTo(began.route(call.server))

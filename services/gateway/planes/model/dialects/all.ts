@@ -1,3 +1,4 @@
+import type { WireRequest } from '../../../call/index.ts'
 import { chat } from './chat.ts'
 import { completions } from './completions.ts'
 import type { Dialect } from './dialect.ts'
@@ -15,6 +16,7 @@ export function dialectOf(method: string): Dialect | null {
 }
 
 /** The dialect in which a request that was not read is refused. */
-export function dialectOfPath(path: string): Dialect {
-  return path.includes('/v1/messages') ? messages : chat
+export function dialectOfRequest({ path, headers }: Pick<WireRequest, 'path' | 'headers'>): Dialect {
+  const isAnthropic = path.startsWith('/llm/anthropic/') || path.includes('/v1/messages')
+  return isAnthropic || headers['anthropic-version'] !== undefined ? messages : chat
 }

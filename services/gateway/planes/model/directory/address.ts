@@ -1,0 +1,75 @@
+import { ALL_ROUTES, type Denial, deny, isDenial, type Parsed, type RequestContext } from '../../../call/index.ts'
+import { type BodyLimits, useJsonBytes } from '../../wire/body.ts'
+import { dialectOf } from '../dialects/all.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { messages } from '../dialects/messages.ts'
+import { readModelBody } from '../request.ts'
+import type { ListedModel } from './list.ts'
+
+/** Models that a caller may use, by name. */
+export interface CallersModels {
+  /** Routes whose models only their provider knows. */
+  readonly open: readonly string[]
+  /** Returns true for a route that the caller may use. */
+  has(route: string): boolean
+  /** Models that are known without a request to a provider. */
+  list(): readonly ListedModel[]
+  /** Returns the name by which a model of an open route is found. */
+  nameOf(route: string, model: string): string
+  /** Returns the route and the model to request of it (null: its own). A denial if the caller may use none or several of this name. */
+  find(name: string | null): (ListedModel & { readonly route: string; readonly model: string | null }) | Denial
+}
+
+/** The addresses of all routes: `/llm/v1` with OpenAI's and Anthropic's endpoints, and `/llm/anthropic/v1` with Anthropic's alone. */
+const ADDRESS = /^\/llm\/(anthropic\/)?v1\/(.{1,512})$/
+const MODEL = 'models/'
+
+/** Returns the part of a path after the address of all routes; null for other paths. */
+export function sharedEndpoint(path: string): string | null {
+  const [, anthropic, endpoint] = ADDRESS.exec(path) ?? []
+  if (endpoint === undefined) return null
+  const isAnthropic = endpoint.startsWith(messages.method) || endpoint === 'models' || endpoint.startsWith(MODEL)
+  return anthropic === undefined || isAnthropic ? endpoint : null
+}
+
+/** Reads a request to the address of all routes: the model in its body chooses the route. */
+export function readShared(
+  arrival: RequestContext,
+  endpoint: string,
+  { limits, models }: { readonly limits: BodyLimits; readonly models: CallersModels },
+): Parsed | Denial | Promise<Parsed | Denial> {
+  const { method } = arrival.wire
+  const dialect = dialectOf(endpoint)
+  if (dialect !== null)
+    return method === 'POST'
+      ? useJsonBytes(arrival, limits, (bytes) => routed(bytes, dialect, models))
+      : only('POST', method)
+  if (endpoint !== 'models' && !endpoint.startsWith(MODEL)) return deny('not_found', `no endpoint ${endpoint}`)
+  if (method !== 'GET') return only('GET', method)
+  const list = { operation: 'model.info', method: 'models', server: ALL_ROUTES, body: null, parent: null } as const
+  if (endpoint === 'models') return { ...list, name: null }
+  const name = decoded(endpoint.slice(MODEL.length))
+  return name === null ? deny('not_found', 'no such model') : { ...list, name }
+}
+
+/** Clients encode the slash of a name. */
+function decoded(name: string): string | null {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return null
+  }
+}
+
+function routed(bytes: Uint8Array, dialect: Dialect, models: CallersModels): Parsed | Denial {
+  const body = readModelBody(bytes, dialect)
+  if (isDenial(body)) return body
+  const found = models.find(body.request.model)
+  if (isDenial(found)) return found
+  const { operation, method } = dialect
+  return { operation, method, server: found.route, name: found.model, body, parent: null }
+}
+
+export function only(allow: string, method: string): Denial {
+  return deny('method_not_allowed', `${method} is not a method of this endpoint`, { data: { allow } })
+}

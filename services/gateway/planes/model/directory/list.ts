@@ -1,0 +1,81 @@
+import { type Denial, deny, type Head, type Reply } from '../../../call/index.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { messages } from '../dialects/messages.ts'
+import { ModelFrame } from '../frame.ts'
+
+/** A model in a list. */
+export interface ListedModel {
+  readonly id: string
+  readonly provider: string
+}
+
+/** Most models of one page. */
+const MAX_PAGE = 1000
+/** Models of a page of Anthropic's API where the caller states no limit. */
+const ANTHROPIC_PAGE = 20
+/** Date of models whose release is unknown, as Anthropic documents it. */
+const UNKNOWN_DATE = '1970-01-01T00:00:00Z'
+
+interface Page {
+  readonly models: readonly ListedModel[]
+  readonly hasMore: boolean
+}
+
+/** Returns the response with a page of models, in the format of the caller's API; a denial for an invalid page. */
+export function listReply(all: readonly ListedModel[], dialect: Dialect, query: string): ListReply | Denial {
+  const isAnthropic = dialect === messages
+  const page = pageOf(all, new URLSearchParams(query), isAnthropic)
+  if (!('models' in page)) return page
+  const data = page.models.map((one) => modelOf(one, isAnthropic))
+  const ends = {
+    has_more: page.hasMore,
+    first_id: page.models.at(0)?.id ?? null,
+    last_id: page.models.at(-1)?.id ?? null,
+  }
+  return replyOf({ ...(!isAnthropic && { object: 'list' }), data, ...ends })
+}
+
+/** Returns the response with one model. */
+export function modelReply(model: ListedModel, dialect: Dialect): ListReply {
+  return replyOf(modelOf(model, dialect === messages))
+}
+
+type ListReply = Extract<Reply, { kind: 'frames' }>
+
+function replyOf(value: object): ListReply {
+  const head: Head = { status: 200, headers: { 'content-type': 'application/json' } }
+  return { kind: 'frames', head, frames: [ModelFrame.body(Buffer.from(JSON.stringify(value)))], attempts: [] }
+}
+
+function modelOf({ id, provider }: ListedModel, isAnthropic: boolean): object {
+  return isAnthropic
+    ? { type: 'model', id, display_name: id, created_at: UNKNOWN_DATE }
+    : { id, object: 'model', created: 0, owned_by: provider }
+}
+
+function pageOf(all: readonly ListedModel[], query: URLSearchParams, isAnthropic: boolean): Page | Denial {
+  const limit = limitOf(query.get('limit'), isAnthropic ? ANTHROPIC_PAGE : MAX_PAGE)
+  if (limit === null) return invalid('limit', `must be a whole number from 1 to ${MAX_PAGE}`)
+  const after = query.get('after_id') ?? query.get('after')
+  const before = query.get('before_id')
+  const placeOf = (id: string) => all.findIndex((one) => one.id === id)
+  if (after !== null && before !== null) return invalid('after_id', 'and before_id exclude one another')
+  if (before !== null) {
+    const end = placeOf(before)
+    if (end === -1) return invalid('before_id', 'is not in the list')
+    return { models: all.slice(Math.max(0, end - limit), end), hasMore: end > limit }
+  }
+  const start = after === null ? 0 : placeOf(after) + 1
+  if (after !== null && start === 0) return invalid('after_id', 'is not in the list')
+  return { models: all.slice(start, start + limit), hasMore: start + limit < all.length }
+}
+
+function limitOf(text: string | null, usual: number): number | null {
+  if (text === null) return usual
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  return limit >= 1 && limit <= MAX_PAGE ? limit : null
+}
+
+function invalid(param: string, why: string): Denial {
+  return deny('invalid_request', `${param} ${why}`, { data: { param } })
+}
