@@ -6,6 +6,7 @@ export {
   type AgentSpec,
   API_VERSION,
   type BudgetPolicySpec,
+  editorSchemaFile,
   isClusterKind,
   isKind,
   type Kind,

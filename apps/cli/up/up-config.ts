@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { withFilesBelow } from '@plat/config'
 import { isObject, JsonError, parseStrict } from '@plat/core'
+import { gatewaySchema } from '@plat/gateway/config'
 import { parseAddress } from '@plat/http'
 import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
@@ -66,11 +68,15 @@ function isLoopback(listen: string): boolean {
   return host !== undefined && (host === 'localhost' || host === '::1' || host.startsWith('127.'))
 }
 
-/** Merges the user's keys over the defaults: objects member by member; all other values are replaced. */
+/**
+ * Merges the user's keys over the defaults: objects member by member; all other values are replaced. Relative paths of files are below the
+ * directory, wherever plat was started.
+ */
 export async function gatewayKeys(home: PlatFolder, addresses: Addresses): Promise<Keys> {
   const path = join(home.dir, 'gateway.json')
   const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}
-  return merge(defaults(home, addresses, own), own)
+  const placed = withFilesBelow(gatewaySchema(), own, home.dir)
+  return merge(defaults(home, addresses, own), isObject(placed) ? placed : {})
 }
 
 function parseOwn(path: string, bytes: Uint8Array): Keys {

@@ -1,0 +1,23 @@
+import type { Command } from 'commander'
+import { addConfig } from './config/command.ts'
+import { addImport } from './import/command.ts'
+import { addInit } from './init/command.ts'
+import { addPolicy } from './policy/command.ts'
+import { addPosture } from './posture/command.ts'
+import { addSchema } from './schema/command.ts'
+import { addValidate } from './validate/command.ts'
+
+/** Adds the commands that write resources. */
+export function addWriting(plat: Command): void {
+  addInit(plat)
+  addImport(plat)
+}
+
+/** Adds the commands that check resources and configuration. */
+export function addChecking(plat: Command): void {
+  addValidate(plat)
+  addSchema(plat)
+  addConfig(plat)
+  addPolicy(plat)
+  addPosture(plat)
+}
