@@ -9,20 +9,20 @@ export interface RefusedContent {
 /** For files that must exist. */
 export const missingFile: RefusedContent = { problems: ['no such file'] }
 
-export interface FollowOptions<R extends object> {
+export interface FollowOptions<C extends object> {
   readonly path: string
   readonly everySeconds: number
   readonly clock: Clock
   /** Returns the content or why it is refused. `bytes` is null while there is no such file. */
-  readonly decode: (bytes: Uint8Array | null) => R | Promise<R>
+  readonly decode: (bytes: Uint8Array | null) => C | RefusedContent | Promise<C | RefusedContent>
   /** Called with each accepted content. */
-  readonly publish: (content: Exclude<R, RefusedContent>) => void | Promise<void>
+  readonly publish: (content: C) => void | Promise<void>
   /** Called when the content is refused or cannot be read; what was published before remains in force. */
   readonly refuse: (problems: readonly string[]) => void
 }
 
 /** Follows a configuration file by its content: each version is either published or refused. */
-export function followFile<R extends object>(options: FollowOptions<R>): FileWatch {
+export function followFile<C extends object>(options: FollowOptions<C>): FileWatch {
   const { path, everySeconds, clock, decode, publish, refuse } = options
   return watchFile({
     path,
@@ -30,13 +30,13 @@ export function followFile<R extends object>(options: FollowOptions<R>): FileWat
     clock,
     async onBytes(bytes) {
       const content = await decode(bytes)
-      if (isAccepted(content)) await publish(content)
-      else if ('problems' in content && Array.isArray(content.problems)) refuse(content.problems)
+      if (isRefused(content)) refuse(content.problems)
+      else await publish(content)
     },
     onError: (error) => refuse([reasonOf(error)]),
   })
 }
 
-function isAccepted<R extends object>(content: R): content is Exclude<R, RefusedContent> {
-  return !('problems' in content)
+function isRefused(content: object): content is RefusedContent {
+  return 'problems' in content
 }

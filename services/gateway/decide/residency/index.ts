@@ -70,7 +70,7 @@ function boundTo({ config, snapshots, clock, log, metrics }: ResidencyOptions): 
     everySeconds: config.policyReloadSeconds,
     clock,
     decode: readRules,
-    publish({ rules }) {
+    publish({ rules }: { readonly rules: Rules }) {
       publish(rules)
       const { auditRetentionDays: days } = rules
       const isBelow = days !== null && days < LEAST_RETENTION_DAYS

@@ -2,7 +2,7 @@ import { followFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { ModelRouteEntry } from '@plat/resources/rendered'
+import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import type { Call, Identity, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
@@ -106,7 +106,7 @@ export function createModels(options: ModelsOptions): Models {
       everySeconds: config.policyReloadSeconds,
       clock,
       decode: (bytes) => (bytes === null ? { file: null } : decodeModels(bytes)),
-      async publish({ file }) {
+      async publish({ file }: { readonly file: ModelsFile | null }) {
         await publish(buildRoutes(file, config.models, clouds))
         log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
       },
