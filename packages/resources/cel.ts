@@ -1,6 +1,6 @@
 import { type CelInput, isCelError, parse, plan } from '@bufbuild/cel'
 import { closest } from '@plat/core'
-import { argumentPaths, reportMissing } from './cel/arguments.ts'
+import { argumentPaths, type MissingArguments, reportMissing } from './cel/arguments.ts'
 import {
   addMarks,
   BudgetExceededError,
@@ -29,14 +29,10 @@ export type CelVariables = { readonly [name: string]: CelInput }
 export interface Expression {
   /**
    * Returns the result of the expression; `error` when it has none (missing member, wrong type, not a boolean), `budget` when the evaluation
-   * exceeded its cost budget, or the rest of the message's. `onMissing` is called with the name of an argument that the expression reads and the
+   * exceeded its cost budget, or the rest of the message's. `missing` is notified of an argument that the expression reads and the
    * call lacks, where that is the error.
    */
-  test(
-    variables: CelVariables,
-    budget?: CostBudget,
-    onMissing?: (argument: string) => void,
-  ): boolean | 'error' | 'budget'
+  test(variables: CelVariables, budget?: CostBudget, missing?: MissingArguments): boolean | 'error' | 'budget'
   /** Variables used in the expression. */
   readonly mentions: ReadonlySet<string>
 }
@@ -74,10 +70,10 @@ export function compileExpression(text: string, variables: readonly string[]): E
   const evaluate = plan(meteredEnv, parsed)
   return {
     mentions: new Set(variables.filter((name) => names.free.has(name))),
-    test(bindings, budget = new CostBudget(), onMissing = undefined) {
+    test(bindings, budget = new CostBudget(), missing = undefined) {
       const result = withinBudget(() => evaluate(bindings), budget)
       if (result === undefined) return 'budget'
-      if (onMissing !== undefined && isCelError(result)) reportMissing(paths, bindings.args, result, onMissing)
+      if (missing !== undefined && isCelError(result)) reportMissing(paths, bindings.args, result, missing)
       return isCelError(result) || typeof result !== 'boolean' ? 'error' : result
     },
   }

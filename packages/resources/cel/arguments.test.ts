@@ -13,8 +13,10 @@ function missingIn(text: string, args: object): string | null {
       : Array.isArray(value)
         ? value.map(mapOf)
         : value
-  expression.test({ args: Object(mapOf(args)) }, undefined, (name) => {
-    missing = name
+  expression.test({ args: Object(mapOf(args)) }, undefined, {
+    onMissing(argument) {
+      missing = argument
+    },
   })
   return missing
 }

@@ -11,16 +11,21 @@ export function argumentPaths(expr: Expr | undefined): readonly ArgumentPath[] {
   return paths
 }
 
-/** Calls `onMissing` with the first argument that is missing, where `error` says that a member of this name is. */
+/** Is notified of arguments that an expression reads and a call lacks. */
+export interface MissingArguments {
+  onMissing(argument: string): void
+}
+
+/** Notifies `sink` of the first argument that is missing, where `error` says that a member of this name is. */
 export function reportMissing(
   paths: readonly ArgumentPath[],
   args: CelInput | undefined,
   error: { readonly message: string },
-  onMissing: (argument: string) => void,
+  sink: MissingArguments,
 ): void {
   const [, name] = /^field not found: (.*)$/s.exec(error.message) ?? []
   const missing = paths.map((path) => missingIn(path, args)).find((one) => one?.at(-1) === name)
-  if (missing !== undefined && missing !== null) onMissing(missing.join('.'))
+  if (missing !== undefined && missing !== null) sink.onMissing(missing.join('.'))
 }
 
 /** Returns the path to the first missing member; null: none is missing. */

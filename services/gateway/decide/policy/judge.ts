@@ -74,7 +74,7 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
         if (isMatch === 'budget') return tooCostly(rule.decision)
         if (!isMatch) continue
       }
-      if (rule.action === 'deny') return denied(rule.decision, variables)
+      if (rule.action === 'deny') return denied(rule.decision, rule.when === null ? null : variables.missing)
       if (rule.rate !== null) {
         rates ??= []
         rates.push(rule.rate(input))
@@ -82,12 +82,15 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput, var
       if (decides) strictest = rule
     }
   }
-  if (strictest === null) return denied(policies[0]?.byDefault ?? undecided(''), variables)
+  if (strictest === null) return denied(policies[0]?.byDefault ?? undecided(''), variables.firstMissing)
   return rates === null ? strictest.decision : { ...strictest.decision, rates }
 }
 
-/** Names the argument without which an expression could not be evaluated, so that the caller can send it. */
-function denied(decision: Decision, { missing }: Variables): Decision {
+/**
+ * Names the argument without which an expression could not be evaluated, so that the caller can send it: of the rule that denies, or of any
+ * rule that could have allowed the call.
+ */
+function denied(decision: Decision, missing: string | null): Decision {
   if (missing === null || decision.action !== 'deny') return decision
   return { ...decision, reason: `argument "${missing}" is missing (${decision.reason})` }
 }
@@ -114,8 +117,9 @@ export function holds(
   variables: Variables,
 ): boolean | 'budget' {
   if (asksForUnknown(input, when.mentions)) return action !== 'deny'
+  variables.missing = null
   try {
-    const truth = when.test(variables.bind(when.mentions), variables.budget, variables.onMissing)
+    const truth = when.test(variables.bind(when.mentions), variables.budget, variables)
     return truth === 'error' ? action !== 'allow' : truth
   } catch (error) {
     return error instanceof BudgetExceededError ? 'budget' : action !== 'allow'

@@ -90,7 +90,9 @@ const VALUE_COST = 120
  */
 export class Variables {
   readonly budget = new CostBudget()
-  /** The first argument that an expression read and the call lacks; null: none. */
+  /** The first argument that any expression read and the call lacks; null: none. */
+  firstMissing: string | null = null
+  /** The same of the last expression. */
   missing: string | null = null
   readonly #input: PolicyInput
   readonly #known: { [name: string]: CelVariables[string] } = {}
@@ -99,7 +101,8 @@ export class Variables {
     this.#input = input
   }
 
-  readonly onMissing = (argument: string): void => {
+  onMissing(argument: string): void {
+    this.firstMissing ??= argument
     this.missing ??= argument
   }
 

@@ -161,6 +161,18 @@ test('a skill target is matched by skills and by tools as skill:<id>', () => {
   assert.equal(ask([{ name: 'r', action: 'allow', match: { tools: ['skill:plan'] } }], {}, skill).action, 'allow')
 })
 
+test('a reason names the missing argument of the rule that denies, or of a rule that could have allowed', () => {
+  const small: RuleEntry = { name: 'small', action: 'allow', when: 'args.amount < 10' }
+  const forced: RuleEntry = { name: 'forced', action: 'deny', when: 'args.force' }
+  const named: RuleEntry = { name: 'named', action: 'deny', when: "args.name == 'x'" }
+  const night: RuleEntry = { name: 'night', action: 'deny', match: { tools: ['*'] } }
+  const reason = (rules: RuleEntry[], args: object) => ask(rules, args).reason
+  assert.match(reason([small], {}), /^argument "amount" is missing \(/)
+  assert.match(reason([small, forced], {}), /^argument "force" is missing \(.*forced/)
+  assert.doesNotMatch(reason([small, night], {}), /missing/)
+  assert.doesNotMatch(reason([small, named], { name: 'x' }), /missing/)
+})
+
 test('every variable of when can be read', () => {
   const when = [
     "identity.namespace == 'default'",
