@@ -2,7 +2,6 @@ import { followFile } from '@plat/config'
 import { type Clock, type PoolObservers, reasonOf, watchedPool, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { AgentsFile } from '@plat/resources/rendered'
 import { fileJournals, type Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
@@ -132,7 +131,7 @@ function followRoutes({ config, snapshots, clock, log, metrics }: AgentsOptions)
     everySeconds: config.policyReloadSeconds,
     clock,
     decode: (bytes) => (bytes === null ? { file: null } : decodeAgents(bytes)),
-    publish({ file }: { readonly file: AgentsFile | null }) {
+    publish({ file }: { readonly file: Parameters<typeof buildAgents>[0] }) {
       const agents = buildAgents(file)
       snapshots.publish(agentsSlot, agents)
       metrics.gauge('plat_gateway_a2a_routes').set({}, agents.size)
