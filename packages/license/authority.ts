@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
 import { KeySet } from '@plat/tokens'
 
@@ -12,7 +12,7 @@ export interface LicenseAuthority {
 }
 
 /** Public keys of the licence issuer in a build: PEM blocks. */
-const BUILD_KEYS = path.join(import.meta.dirname, 'authority.pem')
+const BUILD_KEYS = fileURLToPath(new URL('authority.pem', import.meta.url))
 
 /** An authority without keys: no licence is valid. */
 export const NO_AUTHORITY: LicenseAuthority = new KeySet()

@@ -3,12 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { DEFINITIONS_DIR, definitionFiles, definitionOf } from './definitions.ts'
+import { definitionFiles, definitionOf } from './definitions.ts'
+
+const FOLDER = path.resolve(import.meta.dirname, '../../../deploy/crds')
 
 test('deploy/crds matches the kinds; node packages/resources/kinds/definitions.ts regenerates it', () => {
   const files = definitionFiles()
-  assert.deepEqual(readdirSync(DEFINITIONS_DIR).toSorted(), [...files.keys()].toSorted())
-  for (const [name, text] of files) assert.equal(readFileSync(path.join(DEFINITIONS_DIR, name), 'utf8'), text, name)
+  assert.deepEqual(readdirSync(FOLDER).toSorted(), [...files.keys()].toSorted())
+  for (const [name, text] of files) assert.equal(readFileSync(path.join(FOLDER, name), 'utf8'), text, name)
 })
 
 test('a definition written as YAML parses to itself, in both versions', () => {

@@ -130,10 +130,8 @@ export function definitionFiles(): ReadonlyMap<string, string> {
   )
 }
 
-/** Folder of the definitions in the repository. */
-export const DEFINITIONS_DIR = path.resolve(import.meta.dirname, '../../../deploy/crds')
-
 if (import.meta.main) {
-  mkdirSync(DEFINITIONS_DIR, { recursive: true })
-  for (const [name, text] of definitionFiles()) writeFileSync(path.join(DEFINITIONS_DIR, name), text)
+  const folder = path.resolve(import.meta.dirname, '../../../deploy/crds')
+  mkdirSync(folder, { recursive: true })
+  for (const [name, text] of definitionFiles()) writeFileSync(path.join(folder, name), text)
 }

@@ -10,6 +10,9 @@ import { type TcbComponent, verifySnp } from './tee/snp.ts'
 import { verifyTdx } from './tee/tdx.ts'
 import { type Certificate, readPemCertificates, readX5c } from './x509/certificate.ts'
 
+/** Folder of the roots that come with the broker. */
+const SHIPPED = new URL('roots/', import.meta.url)
+
 export interface TeeSettings {
   /** Files of roots (PEM); empty for those that come with the broker. */
   readonly snpRoots: string
@@ -118,7 +121,7 @@ class TeeCheck {
 }
 
 function rootsOf(file: string, shipped: string, parts: TrustParts): Roots {
-  const location = file === '' ? fileURLToPath(new URL(`roots/${shipped}`, import.meta.url)) : file
+  const location = file === '' ? fileURLToPath(new URL(shipped, SHIPPED)) : file
   return new TrustDocument(
     location,
     (bytes) => readPemCertificates(Buffer.from(bytes).toString('latin1'), location),
