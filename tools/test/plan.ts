@@ -13,8 +13,8 @@ const OPTIONS = '--test-name-pattern=<regex> and -slowest=<count>'
 export interface Plan {
   /** Files that open no socket and start no process: all in one process. */
   readonly shared: readonly string[]
-  /** Files with sockets and child processes: a process each. */
-  readonly isolated: readonly string[]
+  /** Files with sockets and child processes: a process for a few of them. */
+  readonly live: readonly string[]
   /** Whether these are all tests of the suite. */
   readonly whole: boolean
   /** Only tests whose name matches one of these run; empty: all. */
@@ -48,7 +48,7 @@ export function planTests(root: string, args: readonly string[]): Plan {
   const sorted = [...files].sort()
   return {
     shared: sorted.filter((file) => !file.endsWith('.live.test.ts')),
-    isolated: sorted.filter((file) => file.endsWith('.live.test.ts')),
+    live: sorted.filter((file) => file.endsWith('.live.test.ts')),
     whole: places.length === 0 && names.length === 0,
     names,
     slowest,

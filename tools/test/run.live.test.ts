@@ -16,7 +16,7 @@ function write(name: string, body: string): string {
 }
 
 function runTests(...args: string[]): { status: number | null; lines: string[]; errors: string } {
-  const { NODE_TEST_CONTEXT: _, PLAT_TEST_FILES: __, ...env } = process.env
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const done = spawnSync(process.execPath, [path.join(import.meta.dirname, 'run.ts'), ...args], {
     env,
     encoding: 'utf8',
@@ -48,6 +48,16 @@ test('one run counts both groups, and files without sockets share a process', ()
   assert.equal(new Set(pids).size, 2)
 })
 
+test('up to eight files with sockets share a process, and one that measures its process runs alone', () => {
+  for (let n = 1; n <= 9; n++) write(`many/${n}.live.test.ts`, `test('${n}', () => {${pid}})`)
+  write('many/10.alone.live.test.ts', `test('alone', () => {${pid}})`)
+  const { lines } = runTests(path.join(dir, 'many'))
+  assert.equal(lines.at(-1), '10 passed, 0 failed, 0 skipped')
+  const pids = lines.filter((line) => line.startsWith('pid '))
+  const counts = [...new Set(pids)].map((one) => pids.filter((other) => other === one).length)
+  assert.deepEqual(counts.sort(), [1, 4, 5])
+})
+
 test('a failure in either group fails the run', () => {
   const { status, lines } = runTests(path.join(dir, 'bad'))
   assert.equal(status, 1)
@@ -69,7 +79,8 @@ test('-slowest prints the CPU time of the files that used most of it, and of all
     .map((line) => line.slice(line.indexOf(' s ') + 4))
   assert.deepEqual(times, [
     path.relative(path.resolve(import.meta.dirname, '../..'), path.join(dir, 'busy/a.live.test.ts')),
-    'of CPU time in 2 processes and their children',
+    'start of test processes: 1',
+    'of CPU time in 2 files and the processes that they start',
   ])
   const { status, errors } = runTests('-slowest=all')
   assert.equal(status, 2)

@@ -4,13 +4,15 @@ import path from 'node:path'
 import { unshownRows } from '../requirements/shown.ts'
 import { printSlowest, recordCpuTimes } from './cpu.ts'
 import { executeTests } from './execute.ts'
+import { groupsOf, writeGroup } from './groups.ts'
 import { joinLibraries } from './libraries.ts'
 import { type Plan, planTests } from './plan.ts'
+import { joinServices } from './services.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
-/** Two cores are what a small machine has. */
-const CONCURRENCY = 2
+/** Two cores are what a small machine has; a third process uses them while others wait. */
+const CONCURRENCY = 3
 
 /** A file that is not done by then hangs, in milliseconds. */
 const FILE_TIMEOUT_MS = 300_000
@@ -25,15 +27,14 @@ async function main(args: readonly string[]): Promise<number> {
     return 2
   }
   process.env.NODE_COMPILE_CACHE ??= path.join(ROOT, '.cache/compile')
-  const libraries = await joinLibraries(ROOT)
-  if (libraries !== null) process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --import=${libraries}`.trim()
-  process.env.PLAT_TEST_FILES = plan.shared.join('\n')
-  const together = path.join(import.meta.dirname, 'together.ts')
+  preload(await joinLibraries(ROOT))
+  preload(await joinServices(ROOT, plan.whole))
   const temporary = mkdtempSync(path.join(os.tmpdir(), 'plat-tests-'))
   const times = path.join(temporary, 'cpu')
   if (plan.slowest > 0) recordCpuTimes(times)
+  const groups = [...(plan.shared.length > 0 ? [plan.shared] : []), ...groupsOf(plan.live)]
   const executed = await executeTests({
-    files: [...(plan.shared.length > 0 ? [together] : []), ...plan.isolated],
+    files: groups.map((files, at) => writeGroup(temporary, `group-${at}`, files)),
     concurrency: CONCURRENCY,
     timeoutMs: FILE_TIMEOUT_MS,
     names: plan.names,
@@ -43,6 +44,11 @@ async function main(args: readonly string[]): Promise<number> {
   const unshown = plan.whole ? rowsOfWholeRun(executed.results) : 0
   executed.printCounts()
   return executed.failed > 0 || unshown > 0 ? 1 : 0
+}
+
+/** Loads a module first in every process of the tests. */
+function preload(url: string | null): void {
+  if (url !== null) process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --import=${url}`.trim()
 }
 
 /** Keeps the results of a whole run and prints the requirements that it was to show and did not. Returns how many those are. */
