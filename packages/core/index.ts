@@ -49,5 +49,5 @@ export { isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName,
 export { closest } from './text/closest.ts'
 export { glob } from './text/glob.ts'
 export { GlobTable } from './text/glob-table.ts'
-export { pathOfTarget, withoutTrailing } from './text/trim.ts'
+export { pathOfTarget, withoutTrailing, withoutTrailingSlash } from './text/trim.ts'
 export { whenAllReady, whenReady } from './when-ready.ts'

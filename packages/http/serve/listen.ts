@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type Bagged, type Clock, type Ids, NOWHERE, SwapRemoveSet } from '@plat/core'
+import { type Bagged, type Clock, type Ids, NOWHERE, SwapRemoveSet, withoutTrailingSlash } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from './address.ts'
@@ -29,7 +29,7 @@ export interface Exchange {
 
 /** Routes requests whose path begins with `prefix` directly to `handle`, bypassing the API framework. The longest prefix wins. */
 export interface RawRoute {
-  /** Such as `/mcp/`. Compared with the path as sent: percent-encoding and dots are not resolved. */
+  /** Such as `/mcp/`. Compared with the path as sent, less one trailing slash: percent-encoding and dots are not resolved. */
   readonly prefix: string
   /** Optional filter. Requests for which it returns false are routed as if this route did not exist. */
   takes?(request: IncomingMessage): boolean
@@ -253,6 +253,8 @@ class HttpFront {
       return
     }
     if (request.headers.expect !== undefined) response.writeContinue()
+    // The only place that decides it: routes, records and metrics see one form.
+    request.url = withoutTrailingSlash(request.url ?? '')
     try {
       this.#route(visit)
     } catch (error) {

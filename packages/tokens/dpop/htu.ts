@@ -1,13 +1,15 @@
+import { withoutTrailingSlash } from '@plat/core'
+
 /**
  * Normalizes an `htu` for comparison (RFC 9449, section 4.3, item 9; RFC 3986, sections 6.2.2 and 6.2.3): scheme and host in lower case, no default
- * port, percent-encoding in upper case and only where needed, no dot segments, an empty path as `/`, and neither query nor fragment. Returns null
- * for a URL that is not http or https.
+ * port, percent-encoding in upper case and only where needed, no dot segments, an empty path as `/`, and neither query nor fragment. One trailing
+ * slash is removed, because listeners serve both forms as one endpoint. Returns null for a URL that is not http or https.
  */
 export function normalHtu(text: string): string | null {
   if (!/^https?:\/\//i.test(text) || text.length > MAX_HTU_CHARS || UNSAFE.test(text)) return null
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || url.username !== '' || url.password !== '') return null
-  return url.origin + url.pathname.replace(/%[0-9a-f]{2}/gi, normalEscape)
+  return url.origin + withoutTrailingSlash(url.pathname).replace(/%[0-9a-f]{2}/gi, normalEscape)
 }
 
 /** Longest `htu` that is read, in characters. */

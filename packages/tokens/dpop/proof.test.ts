@@ -131,7 +131,7 @@ test('a proof for another request is refused', () => {
     '',
     7,
     'https://id.example/v1/exchange',
-    'https://id.example/v1/token/bind/',
+    'https://id.example/v1/token/bind//',
     'https://evil.example/v1/token/bind',
     'http://id.example/v1/token/bind',
     'https://id.example:444/v1/token/bind',
@@ -153,12 +153,15 @@ test('other spellings of the same URL match', () => {
     'https://id.example/v1/token/bind#part',
     'https://id.example/v1/./token/x/../bind',
     'https://id.example/v1/%74oken/bind',
+    'https://id.example/v1/token/bind/',
   ]) {
     assertProof(checkChanged({ claims: { htu } }))
   }
   assert.equal(normalHtu('http://h'), normalHtu('http://H:80/'))
   assert.equal(normalHtu('http://h/a%2fb'), normalHtu('http://h/a%2Fb'))
   assert.notEqual(normalHtu('http://h/a%2fb'), normalHtu('http://h/a/b'))
+  assert.equal(normalHtu('http://h/a/'), normalHtu('http://h/a'))
+  assert.notEqual(normalHtu('http://h/a//'), normalHtu('http://h/a'))
 })
 
 test('normalization is idempotent for any text', () => {
