@@ -19,7 +19,7 @@ function linesOf(page: string): readonly string[] {
 
 /** The problem of a command line. Returns null if the command and its flags exist. */
 function wrongIn(line: string): string | null {
-  const words = doubleDashes(partAtDashes(line.match(/"[^"]*"|\S+/g) ?? []).own)
+  const words = doubleDashes(partAtDashes(line.match(/"[^"]*"|'[^']*'|\S+/g) ?? []).own)
   let command: Command = program()
   let at = 0
   for (; at < words.length; at++) {
@@ -43,7 +43,7 @@ function wrongIn(line: string): string | null {
   return given <= command.registeredArguments.length ? null : 'too many arguments'
 }
 
-for (const page of ['runbooks.md', 'kubernetes.md', 'cli.md', 'import.md']) {
+for (const page of ['runbooks.md', 'kubernetes.md', 'cli.md', 'import.md', 'simulation.md']) {
   test(`every command line of plat in docs/${page} is one that is there`, () => {
     const lines = linesOf(page)
     assert.ok(lines.length >= 4)

@@ -46,4 +46,5 @@ Add a limit in money with:  budget: { perDayUSD: 5 }`
 
 const POLICY_COMMENT = `A policy: what no rule allows is denied; deny wins over require_approval, and that over allow.
 Narrow the first rule to the tools that are needed with:  tools: [read_file, list_*]
-A rule with action: require_approval waits for a decision: plat approvals watch`
+A rule with action: require_approval waits for a decision: plat approvals watch
+Try a call without making it: plat policy test <agent> <server>/<tool> '<arguments as JSON>'`

@@ -1,10 +1,12 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
 /** How `plat policy` is written. */
 export function addPolicy(plat: Command): void {
-  const policy = plat.command('policy').summary('simulate policies').description('Simulates policies.')
+  const policy = plat.command('policy').summary('try policies').description('Tries policies without effect.')
+  addTest(policy)
+  addExplain(policy)
   policy
     .command('simulate')
     .summary('evaluate recorded calls with other policies')
@@ -13,8 +15,8 @@ export function addPolicy(plat: Command): void {
         'does it, without any effect on it.\nExit codes: 0 no change, 3 some decisions change, or depend on arguments that were not captured.',
     )
     .requiredOption(
-      '-f, --file <policies.json>',
-      'the policies to try: a rendered file, such as a changed copy of .plat/rendered/policies.json',
+      '-f, --file <path>',
+      'the policies to try: a directory with resources/, or a rendered policies.json',
     )
     .option('--since <time>', 'calls of the last such time (24h), or since a time (RFC 3339)', '24h')
     .option('--agent <name>', 'only calls of this agent: a name of namespace default, or <namespace>/<agent>')
@@ -23,5 +25,54 @@ export function addPolicy(plat: Command): void {
     .action(async (options) => {
       const { policySimulate } = await import('./simulate.ts')
       await exitWith(policySimulate(options, terminal))
+    })
+}
+
+function addTest(policy: Command): void {
+  policy
+    .command('test')
+    .argument('[agent]', 'an agent of namespace default, or <namespace>/<agent>')
+    .argument('[call]', '<server>/<tool>, or llm/<route>/<model>')
+    .argument('[arguments]', 'arguments of the call as JSON; without them the verdict names what is possible')
+    .summary('show what the policies of a directory decide about a call')
+    .description(
+      'Decides about a call by the resources of a directory, with the code of the gateway, and names the rule with its file and line. Nothing runs, ' +
+        'and nothing is called. With -file it runs tests: a YAML file with a list tests.\n' +
+        'Exit codes: 0 allowed (or as -expect says, or all tests passed), 3 otherwise.',
+    )
+    .option('-f, --file <tests.yaml>', 'run the tests of a file')
+    .option('--user <name>', 'the user of the session')
+    .option('--group <name...>', 'groups of the user')
+    .option('--taint <label...>', 'labels of the session')
+    .option('--time <time>', 'the time of the call (RFC 3339); default now')
+    .addOption(new Option('--expect <verdict>', 'the expected verdict').choices(['allow', 'deny', 'require_approval']))
+    .option('--dir <dir>', 'the directory with resources/', '.')
+    .addOption(format())
+    .action(async (agent, call, args, { file, group, taint, ...options }) => {
+      if (file !== undefined) {
+        const { policyTestFile } = await import('./test-file.ts')
+        await exitWith(policyTestFile({ ...options, file }, terminal))
+        return
+      }
+      const { policyTest, requireCall } = await import('./test.ts')
+      const written = { ...requireCall(agent, call), args, groups: group, taints: taint }
+      await exitWith(policyTest({ ...options, ...written }, terminal))
+    })
+}
+
+function addExplain(policy: Command): void {
+  policy
+    .command('explain')
+    .argument('<decisionId>', 'the decisionId of a refusal, or the ID of a call')
+    .summary('compare a recorded decision with what the policies of the folder decide now')
+    .description(
+      'Prints how a call was decided, and what the policies of the folder decide about it now, with the file and line of the rule. ' +
+        'Exit codes: 0 the same, 3 another decision, or one that depends on arguments, which records do not have.',
+    )
+    .addOption(dir())
+    .addOption(format())
+    .action(async (id: string, options) => {
+      const { policyExplain } = await import('./explain.ts')
+      await exitWith(policyExplain({ ...options, id }, terminal))
     })
 }

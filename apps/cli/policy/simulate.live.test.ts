@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
@@ -9,7 +9,8 @@ import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testki
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { homeOf, writeHomeEnv } from '../shared/home.ts'
-import { printed } from '../testing/commands.ts'
+import { printed, putResource } from '../testing/commands.ts'
+import { policyExplain } from './explain.ts'
 import { policySimulate } from './simulate.ts'
 
 const TOKEN = 'the-admin-token-of-this-test-1234567890'
@@ -86,4 +87,32 @@ test('plat policy simulate says what is wrong with a file, a time, or the polici
     /the gateway refused: policies: policies\[0\]\.rules\[0\]\.action/,
   )
   await assert.rejects(simulated([allow], { file: join(dir, 'none.json') }), /none\.json cannot be read as policies/)
+})
+
+test('plat policy simulate and explain read the resources of a folder', async () => {
+  const resources = join(dir, 'resources')
+  await rm(resources, { recursive: true, force: true })
+  await putResource(dir, 'mcpservers/default/notes.yaml', 'MCPServer', { url: 'http://127.0.0.1:1/mcp' })
+  await putResource(dir, 'agents/default/assistant.yaml', 'Agent', { policyRef: 'p', tools: [{ name: 'notes' }] })
+  await putResource(dir, 'toolpolicies/default/p.yaml', 'ToolPolicy', { rules: [allow, deny] })
+  const options = { dir, file: dir, since: '24h', output: 'table' as const }
+  const { text } = await printed((output) => policySimulate(options, output))
+  assert.match(text, /2 calls: 1 same, 1 changed/)
+
+  const records = (await gateway.ledger()).map((line) => JSON.parse(line).rec)
+  const call = (tool: string) => records.find(({ kind, tool: name }) => kind === 'outcome' && name === tool)?.call
+  const explained = (id: string) => printed((output) => policyExplain({ dir, id, output: 'json' }, output))
+  const write = await explained(call('write'))
+  const { recorded, now, 'now rule': rule, 'now file': file } = JSON.parse(write.text)
+  assert.deepEqual([write.code, recorded, now, rule], [3, 'allow', 'deny', 'no'])
+  assert.equal(file, 'toolpolicies/default/p.yaml:1')
+  const read = await explained(call('read'))
+  assert.deepEqual([read.code, JSON.parse(read.text).now], [0, 'allow'])
+  await assert.rejects(explained('0190c0de-7b1e-7c3a-9a52-6d1f2c3b4a59'), /the ledger has no finished call/)
+
+  await putResource(dir, 'toolpolicies/default/p.yaml', 'ToolPolicy', { rules: [{ ...deny, when: 'args.' }] })
+  await assert.rejects(
+    printed((output) => policySimulate(options, output)),
+    /toolpolicies\/default\/p\.yaml:1: spec\.rules\[0\]\.when: /,
+  )
 })

@@ -1,10 +1,14 @@
-import { readFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Clock, parseDuration, parseStrict, reasonOf, rfc3339, systemClock } from '@plat/core'
 import { isSimulation, type SimulatedCall, type Simulation } from '@plat/gateway/simulation'
 import { admin } from '../shared/admin-api.ts'
-import { findHome } from '../shared/home.ts'
+import { findHome, homeOf } from '../shared/home.ts'
 import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
+import { locateRefused } from '../validate/locate.ts'
+import { withRendered } from '../validate/rendered.ts'
 
 export interface PolicySimulateOptions {
   readonly dir?: string | undefined
@@ -91,12 +95,25 @@ function sum(one: Counts, other: Counts): Counts {
   }
 }
 
+/** The policies of a rendered file, or of the resources of a directory. */
 async function readPolicies(file: string): Promise<unknown> {
+  if ((await stat(file).catch(() => null))?.isDirectory() === true) return renderPolicies(file)
   try {
     return parseStrict(await readFile(file))
   } catch (error) {
     throw new CommandError(`${file} cannot be read as policies: ${reasonOf(error)}`)
   }
+}
+
+/** @throws CommandError with every resource that is refused: its agents would be denied, which is not what is to be tried */
+async function renderPolicies(dir: string): Promise<unknown> {
+  const home = homeOf(dir)
+  if (!existsSync(join(home.dir, 'resources'))) throw new CommandError(`${home.dir} has no resources/ folder`)
+  return withRendered(home, async ({ rendered, store, render }) => {
+    const refused = await locateRefused(store, render.refused())
+    if (refused.length > 0) throw new CommandError(refused.join('\n'))
+    return parseStrict(await readFile(join(rendered, 'policies.json')))
+  })
 }
 
 /** Milliseconds since the epoch. */

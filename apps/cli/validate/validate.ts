@@ -1,17 +1,9 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '@plat/core'
-import { budgetCurrencyOf } from '@plat/gateway'
-import { startRender } from '@plat/operator'
-import { silentLog } from '@plat/process'
-import { createFileStore } from '@plat/resources'
 import { homeOf, type PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output } from '../shared/output.ts'
-import { gatewayKeys } from '../up/up-config.ts'
-import { checkGatewayKeys } from './gateway-file.ts'
 import { locateProblems, locateRefused, locateWarnings } from './locate.ts'
+import { withRendered } from './rendered.ts'
 import { readSurroundings } from './warnings/surroundings.ts'
 import { findWarnings } from './warnings/warnings.ts'
 
@@ -45,35 +37,11 @@ export async function validateResources(
 }
 
 /** Finds what is refused and what is probably not meant, without a running plat. */
-export async function findingsOf(home: PlatFolder): Promise<Findings> {
-  const keys = await gatewayKeys(home, { listen: '127.0.0.1:8080', identityURL: 'http://127.0.0.1:8081' })
-  const scratch = await mkdtemp(join(tmpdir(), 'plat-validate-'))
-  const using = { clock: systemClock, log: silentLog }
-  const store = createFileStore({ dir: join(home.dir, 'resources'), stateDir: join(scratch, 'state'), ...using })
-  try {
-    const rendered = join(scratch, 'rendered')
-    const render = await startRender({
-      store,
-      outDir: rendered,
-      credentialsDir: join(scratch, 'credentials'),
-      secretsDir: home.secrets,
-      configMapsDir: home.configMaps,
-      currency: await budgetCurrencyOf(keys),
-      ...using,
-    })
-    await render.stop()
-    const gateway = checkGatewayKeys({ home, keys, rendered, env: process.env })
-    const found =
-      gateway.config === null
-        ? []
-        : await findWarnings(
-            await readSurroundings({
-              declared: render.declared(),
-              config: gateway.config,
-              secretsDir: home.secrets,
-              env: process.env,
-            }),
-          )
+export function findingsOf(home: PlatFolder): Promise<Findings> {
+  return withRendered(home, async ({ store, render, gateway }) => {
+    const { config } = gateway
+    const surroundings = { declared: render.declared(), secretsDir: home.secrets, env: process.env }
+    const found = config === null ? [] : await findWarnings(await readSurroundings({ ...surroundings, config }))
     return {
       errors: [...(await locateProblems(home.dir, gateway.errors)), ...(await locateRefused(store, render.refused()))],
       warnings: [
@@ -82,8 +50,5 @@ export async function findingsOf(home: PlatFolder): Promise<Findings> {
         ...render.outgrown(),
       ],
     }
-  } finally {
-    store.close()
-    await rm(scratch, { recursive: true, force: true })
-  }
+  })
 }

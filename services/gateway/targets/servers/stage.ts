@@ -21,7 +21,8 @@ export const registrySlot: Slot<Registry> = { name: 'servers', initial: buildReg
 /** Returns null if the caller has the scopes, else all required ones, separated by spaces, as its issuer writes them. */
 export type MissingScopes = (identity: Identity, server: string, tool: string | null) => string | null
 
-const toolsScope: MissingScopes = ({ scopes }, server) => (scopes.has(`tools:${server}`) ? null : `tools:${server}`)
+export const toolsScope: MissingScopes = ({ scopes }, server) =>
+  scopes.has(`tools:${server}`) ? null : `tools:${server}`
 
 /** Credentials of servers, as far as their stage needs them. */
 export interface ServerCredentials {
@@ -95,7 +96,7 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
 }
 
 /** Policies match the name that the caller used; `key` identifies the server. Only calls name a tool, and responses to input requests. */
-function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
+export function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
   const tool = toolOf(call)
   const describes = call.operation === 'mcp.list' || call.operation === 'mcp.control'
   return {

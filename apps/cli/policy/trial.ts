@@ -1,0 +1,111 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemClock } from '@plat/core'
+import { openPolicyTrial, type PolicyTrial, type TrialCall, type Verdict } from '@plat/gateway/policy-trial'
+import { readAgent } from '../shared/agent.ts'
+import { homeOf, type PlatFolder } from '../shared/home.ts'
+import { CommandError, type Output, plain } from '../shared/output.ts'
+import { locateProblems } from '../validate/locate.ts'
+import { type RenderedFolder, withRendered } from '../validate/rendered.ts'
+
+/** The policies of a directory, and where its rules are. */
+export interface FolderTrial {
+  readonly home: PlatFolder
+  readonly trial: PolicyTrial
+  /** An external engine is not called; this is its address, or empty. */
+  readonly externalEngine: string
+  /** `toolpolicies/default/p.yaml:12` of the rule that decided; null: no rule of a file. */
+  locate(verdict: Verdict): Promise<string | null>
+}
+
+/**
+ * Opens the policies of a directory with the gateway's own code while `use` runs. Resources that are refused deny, as in the gateway.
+ * @throws CommandError if gateway.json or the policies have errors
+ */
+export async function withTrial<T>(dir: string, use: (folder: FolderTrial) => Promise<T>): Promise<T> {
+  const home = homeOf(dir)
+  if (!existsSync(join(home.dir, 'resources'))) throw new CommandError(`${home.dir} has no resources/ folder`)
+  return withRendered(home, async (folder) => {
+    const { config, errors } = folder.gateway
+    if (config === null) throw new CommandError((await locateProblems(home.dir, errors)).join('\n'))
+    const trial = await openPolicyTrial({
+      policies: await readFile(join(folder.rendered, 'policies.json')),
+      upstreams: await readFile(join(folder.rendered, 'upstreams.json')),
+      statics: config.upstreams,
+      judgesModels: config.modelPolicy === 'policy',
+    })
+    if ('problems' in trial) throw new CommandError(trial.problems.join('\n'))
+    const { url: externalEngine } = config.policy.rego
+    return use({ home, trial, externalEngine, locate: (verdict) => locateRule(folder, verdict) })
+  })
+}
+
+async function locateRule({ store, render }: RenderedFolder, { policy, rule }: Verdict): Promise<string | null> {
+  const [namespace = '', name = ''] = policy?.split('/') ?? []
+  const declared = render
+    .declared()
+    .policies.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
+  if (declared === undefined) return null
+  const index = (declared.spec.rules ?? []).findIndex((one) => one.name === rule)
+  const field = index === -1 ? 'spec' : `spec.rules[${index}]`
+  const [place] = await store.locate('ToolPolicy', { namespace, name }, [field])
+  return place ?? null
+}
+
+/** A call as a person writes it. */
+export interface WrittenCall {
+  /** `assistant` or `default/assistant`. */
+  readonly agent: string
+  /** `<server>/<tool>`, or `llm/<route>/<model>`. */
+  readonly call: string
+  /** JSON text; null: not known. */
+  readonly args: string | null
+  readonly user?: string | undefined
+  readonly groups?: readonly string[] | undefined
+  readonly taints?: readonly string[] | undefined
+  /** RFC 3339. */
+  readonly time?: string | undefined
+}
+
+/**
+ * Reads a call, with tier and scopes of its agent.
+ * @throws CommandError with exit code 2 if it is not written as above, or names no agent
+ */
+export async function readCall(dir: string, written: WrittenCall): Promise<TrialCall> {
+  const agent = await readAgent(dir, written.agent)
+  const { namespace, name, tier, scopes } = agent
+  const now = written.time === undefined ? systemClock.now() : Date.parse(written.time)
+  if (Number.isNaN(now))
+    throw new CommandError(`${plain(written.time ?? '')} is no time such as 2026-11-20T12:00:00Z`, 2)
+  return {
+    ...{ namespace, agent: name, tier, scopes, ...targetOf(written.call), args: argumentsOf(written.args), now },
+    ...{ user: written.user ?? null, groups: written.groups ?? [], taints: written.taints ?? [] },
+  }
+}
+
+/** Models may have slashes in their names, MCP servers not. */
+function targetOf(call: string): { readonly server: string; readonly tool: string } {
+  const parts = call.split('/')
+  const server = parts.splice(0, parts[0] === 'llm' ? 2 : 1).join('/')
+  const tool = parts.join('/')
+  if (server !== '' && tool !== '' && server !== 'llm') return { server, tool }
+  throw new CommandError(`${JSON.stringify(plain(call))} is no call: write <server>/<tool>, or llm/<route>/<model>`, 2)
+}
+
+function argumentsOf(text: string | null): string | null {
+  if (text === null) return null
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    value = null
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text
+  throw new CommandError(`the arguments are no JSON object; write them as '{"name": "value"}'`, 2)
+}
+
+/** Says that the verdict is incomplete where an external engine would be called as well. */
+export function warnOfEngine({ externalEngine }: FolderTrial, output: Output): void {
+  if (externalEngine !== '') output.err('warning: policy.rego is configured: the external engine is not called here')
+}
