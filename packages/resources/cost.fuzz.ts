@@ -28,11 +28,11 @@ const rows: readonly Row[] = [
     families: manifests,
     run: (input) => readManifestAside('ToolPolicy', input),
   },
-  // One read.
+  // Read without the thread.
   {
     parser: 'resources as text',
     part: 'short',
-    limit: 8 * KIB,
+    limit: 4 * KIB,
     families: manifests,
     run: (input) => readManifest('ToolPolicy', input),
   },

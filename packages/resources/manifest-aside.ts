@@ -3,8 +3,8 @@ import { systemClock } from '@plat/core'
 import type { Kind } from './kinds/kinds.ts'
 import { linesOf, MANIFEST_MAX_BYTES, type ManifestResult, readAnyManifest, readManifest } from './manifest.ts'
 
-/** Longest text parsed synchronously, in characters; each thousand may take a millisecond. */
-const AT_ONCE_MAX_CHARS = 8 * 1024
+/** Longest text parsed synchronously, in characters; each thousand may take several milliseconds. */
+const AT_ONCE_MAX_CHARS = 4 * 1024
 /** Deadline of the thread for one text, and its idle time, in milliseconds. */
 const READ_MS = 30_000
 const IDLE_MS = 10_000

@@ -11,6 +11,7 @@ const DOT = 0x2e
 const ZERO = 0x30
 const NINE = 0x39
 const COLON = 0x3a
+const COMMA = 0x2c
 const LOWER_E = 0x65
 const BACKSLASH = 0x5c
 /** Turns letters of ASCII into lower case. */
@@ -56,6 +57,11 @@ class MarkScan {
       const byte = bytes[at] ?? 0
       if (byte === QUOTE) at = this.#string(at)
       else if (isDigit(byte)) {
+        // One digit, as in a list of small numbers.
+        if (bytes[at + 1] === COMMA) {
+          at += 2
+          continue
+        }
         const end = digitsFrom(bytes, at)
         // Most numbers are short and whole.
         at = end - at <= SAFE_DIGITS && !goesOn(bytes[end]) ? end : this.#number(at)

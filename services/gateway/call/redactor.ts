@@ -1,3 +1,4 @@
+import type { Steps } from '@plat/core'
 import type { Denial } from './denial.ts'
 
 /** The parts of a JSON message that are redacted. Paths are member names of nested objects. */
@@ -14,9 +15,9 @@ export interface RedactionScope {
 
 /** Redacts one message. */
 export interface Redactor {
-  /** Returns the redacted message, the input itself when nothing was found, or a denial when the message must not pass. */
-  json(json: Uint8Array, where: RedactionScope): Uint8Array | Denial
-  /** The same for a whole message: a long one is redacted in slices. */
+  /** Results in the redacted message, the input itself when nothing was found, or a denial when the message must not pass. */
+  steps(json: Uint8Array, where: RedactionScope): Steps<Uint8Array | Denial>
+  /** The same, in slices if the message is long. */
   message(json: Uint8Array, where: RedactionScope): Uint8Array | Denial | Promise<Uint8Array | Denial>
   /** Returns a redactor for a text that arrives in pieces. Pass true as `isJson` if it is JSON. */
   pieces(isJson: boolean): TextRedactor
@@ -24,8 +25,8 @@ export interface Redactor {
 
 /** Redacts a text that arrives in pieces. */
 export interface TextRedactor {
-  /** Returns the redacted text that may be sent now, from this piece and text held back before; may be empty. */
-  push(piece: string): string | Denial
+  /** Results in the redacted text that may be sent now, from this piece and text held back before; may be empty. */
+  push(piece: string): Steps<string | Denial>
   /** Returns the text held back, at the end of the text. */
   end(): string | Denial
 }

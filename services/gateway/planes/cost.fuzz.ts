@@ -1,8 +1,9 @@
 import { crc32 } from 'node:zlib'
-import { withoutMembers } from '@plat/core'
+import { runInSlices, withoutMembers } from '@plat/core'
 import { costTarget, type Families, type Row } from '../../../test/fuzz/cost.ts'
 import { json, text } from '../../../test/fuzz/families.ts'
 import { isDenial, type TextRedactor } from '../call/index.ts'
+import { stepless } from '../call/testing/steps.ts'
 import { A2aFrame } from './a2a/frame.ts'
 import { ownTasks } from './a2a/list.ts'
 import { readParams } from './a2a/message.ts'
@@ -91,9 +92,9 @@ function classified(bytes: Uint8Array): void {
 }
 
 /** Passes every piece on. */
-const plainPieces = (): TextRedactor => ({ push: (piece) => piece, end: () => '' })
+const plainPieces = (): TextRedactor => ({ push: stepless, end: () => '' })
 const unchanged = (bytes: Uint8Array) => bytes
-const redactor = { json: unchanged, message: unchanged, pieces: plainPieces }
+const redactor = { steps: stepless, message: unchanged, pieces: plainPieces }
 
 const mcpRows: readonly Row[] = [
   { parser: 'messages of MCP', limit: BODY, families: calls, run: (input) => classified(Buffer.from(input)) },
@@ -166,7 +167,7 @@ const agentRows: readonly Row[] = [
     families: agentParts,
     prepare: (input) => {
       const value: unknown = JSON.parse(input)
-      return () => joinedParts(value, plainPieces)
+      return () => runInSlices(joinedParts(value, plainPieces))
     },
   },
   {
@@ -257,9 +258,9 @@ const modelRows: readonly Row[] = [
     families: chunks,
     prepare: (input) => {
       const value = JSON.parse(input)
-      return () => {
+      return async () => {
         const texts = new ChunkTexts(redactor)
-        texts.take(value)
+        await runInSlices(texts.take(value))
         texts.end()
       }
     },
@@ -274,7 +275,10 @@ const modelRows: readonly Row[] = [
     prepare: (input) => {
       const value = JSON.parse(input)
       const bytes = Buffer.from(input)
-      return () => EventTexts.of('messages', redactor)?.take(value, bytes)
+      return () => {
+        const texts = EventTexts.of('messages', redactor)
+        return texts === null ? null : runInSlices(texts.take(value, bytes))
+      }
     },
   },
   {

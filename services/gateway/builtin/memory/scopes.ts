@@ -4,9 +4,12 @@ import { type Store, storesSlot } from './stores.ts'
 
 /** Redacts JSON before it is stored or returned. */
 export interface Screen {
-  stored(json: Uint8Array, where?: { readonly fixed: readonly (readonly string[])[] }): Uint8Array | Denial
-  given(json: Uint8Array, where?: { readonly left: readonly string[] }): Uint8Array | Denial
+  stored(json: Uint8Array, where?: { readonly fixed: readonly (readonly string[])[] }): Redacted
+  given(json: Uint8Array, where?: { readonly left: readonly string[] }): Redacted
 }
+
+/** A promise if the text is long. */
+type Redacted = Uint8Array | Denial | Promise<Uint8Array | Denial>
 
 export interface PlacesParts {
   readonly trusted: TrustedIssuers

@@ -170,7 +170,7 @@ class MemoryTools {
     const { memory, labelsOf, clock } = this.#parts
     const given = { key: args.key, text: args.text.toWellFormed() }
     const bytes = Buffer.from(JSON.stringify(given))
-    const screened = screen?.stored(bytes, { fixed: [['key']] }) ?? bytes
+    const screened = (await screen?.stored(bytes, { fixed: [['key']] })) ?? bytes
     if (isDenial(screened)) return screened
     const text = screened === bytes ? given.text : textIn(screened)
     if (Buffer.byteLength(text) > store.maxItemBytes) {
@@ -226,9 +226,9 @@ class MemoryTools {
   }
 
   /** Returns a response with items: redacted by the store's profile, with the labels of all of them. */
-  #respond(items: readonly Item[], answer: object, { place, call }: At): ToolResult | Denial {
+  async #respond(items: readonly Item[], answer: object, { place, call }: At): Promise<ToolResult | Denial> {
     const bytes = Buffer.from(JSON.stringify(answer))
-    const given = place.screen?.given(bytes, { left: ['writtenAt'] }) ?? bytes
+    const given = (await place.screen?.given(bytes, { left: ['writtenAt'] })) ?? bytes
     if (isDenial(given)) return given
     if (items.length > 0) {
       const labels = items.flatMap(({ taints }) => taints)

@@ -17,7 +17,7 @@ export interface CapturesOptions {
   readonly cipher: Cipher
   readonly retentionDays: number
   /** Redacts arguments. Returns null if nothing may be kept. */
-  readonly redact: (args: Uint8Array) => Uint8Array | null
+  readonly redact: (args: Uint8Array) => Uint8Array | null | Promise<Uint8Array | null>
   readonly clock: Clock
   readonly ids: Ids
   readonly onOutcome: (outcome: CaptureOutcome) => void
@@ -88,7 +88,7 @@ export class Captures {
     const file = capturePath(dir, capture)
     if (file === null) throw new Error('the namespace of a capture is not a folder name')
     if (await isThereAgain(file, clock.now())) return 'written'
-    const args = redact(capture.args)
+    const args = await redact(capture.args)
     if (args === null) return 'dropped'
     const text = await sealCapture({ ...capture, args }, { cipher, random: (bytes) => ids.random(bytes) })
     await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })

@@ -5,7 +5,7 @@ import { capturePath, openCapture } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
-import { Captures } from './captures.ts'
+import { Captures, type CapturesOptions } from './captures.ts'
 import type { CaptureArgsConfig } from './config.ts'
 
 export { REDACT_ALL } from './config.ts'
@@ -16,7 +16,7 @@ export interface CapturesParts {
     readonly captureArgs: CaptureArgsConfig
   }
   /** Redacts by `captureArgs.dlpProfile`. */
-  readonly redact: (args: Uint8Array) => Uint8Array | null
+  readonly redact: CapturesOptions['redact']
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log

@@ -1,9 +1,12 @@
-import { runAtOnce } from '@plat/core'
-import { costTarget, type Row } from '../../../../test/fuzz/cost.ts'
+import { runAtOnce, runInSlices } from '@plat/core'
+import { costTarget, type Families, type Row } from '../../../../test/fuzz/cost.ts'
 import { json, text } from '../../../../test/fuzz/families.ts'
+import { testMetrics } from '../../testing/metrics.ts'
+import { createEraser } from './eraser.ts'
 import { findInJson } from './json/strings.ts'
 import { compileProfile } from './profile.ts'
 import { Redaction } from './redaction.ts'
+import { createScreens } from './screens.ts'
 import { TextStream } from './stream.ts'
 import { DEFAULTS } from './testing/profiles.ts'
 
@@ -11,14 +14,37 @@ const KIB = 1024
 const MIB = 1024 * KIB
 
 const profile = compileProfile('cost', DEFAULTS)
-const custom = compileProfile('custom', {
+const customConfig = {
   ...DEFAULTS,
   custom: [{ id: 'x', regex: '(?:[a-z0-9]+[.@-])+[a-z]{2,8}x|123456789012', secret: false }],
-})
+}
+const custom = compileProfile('custom', customConfig)
 const { response: customResponse } = custom
 const scanner = profile.response?.scanner
 if (scanner === undefined || customResponse === null) throw new Error('the profile scans nothing')
 const customScanner = customResponse.scanner
+
+/** Expressions that read on after what they match, and those that begin a match at every character. */
+const far = compileProfile('far', {
+  ...DEFAULTS,
+  custom: [
+    { id: 'a', regex: 'a[^b]*b|a', secret: false },
+    { id: 'b', regex: '[a-z0-9 ]{1,40}!', secret: true },
+  ],
+})
+if (far.response === null) throw new Error('the profile scans nothing')
+const farScanner = far.response.scanner
+
+const erase = createEraser({ custom: customConfig }, 'custom')
+const screen = createScreens({ custom: customConfig }, testMetrics())('custom')
+if (screen === null) throw new Error('there is no screen')
+
+/** Matches at the end of long texts, of which each character could begin one. */
+const gaps: Families = {
+  'a hit after a gap': (n) => `"${' '.repeat(n)}ab.cdx"`,
+  'a long hit': (n) => `"${'a1'.repeat(n / 2)}.abx"`,
+  'hits after gaps': (n) => `"${`${'a1'.repeat(1000)}.abx `.repeat(n / 2005)}"`,
+}
 
 const rows: readonly Row[] = [
   {
@@ -33,7 +59,44 @@ const rows: readonly Row[] = [
     part: 'expressions of people',
     limit: MIB,
     families: { ...json, ...text },
+    run: (input) => runInSlices(findInJson(Buffer.from(input), customScanner, MIB)),
+  },
+  {
+    // Longer messages are redacted in slices.
+    parser: 'redaction',
+    part: 'short messages',
+    limit: 32 * KIB,
+    families: { ...json, ...gaps },
     run: (input) => runAtOnce(findInJson(Buffer.from(input), customScanner, MIB)),
+  },
+  {
+    parser: 'redaction',
+    part: 'expressions that look far',
+    limit: MIB,
+    families: { ...text, ...gaps },
+    run: (input) => runInSlices(findInJson(Buffer.from(JSON.stringify(input)), farScanner, MIB)),
+  },
+  {
+    parser: 'redaction',
+    part: 'arguments for people',
+    limit: MIB,
+    families: { ...json, ...gaps },
+    run: (input) => erase(Buffer.from(input)),
+  },
+  {
+    parser: 'redaction',
+    part: 'stored items',
+    limit: MIB,
+    families: { ...json, ...gaps },
+    run: (input) => screen.stored(Buffer.from(input)),
+  },
+  {
+    // One event of a model.
+    parser: 'redaction',
+    part: 'a long piece of a text',
+    limit: MIB,
+    families: { ...json, ...text, ...gaps },
+    run: (input) => runInSlices(new Redaction(custom, customResponse, 'response', () => {}).pieces(true).push(input)),
   },
   {
     parser: 'redaction',
@@ -60,7 +123,7 @@ const rows: readonly Row[] = [
     families: { ...json, ...text },
     run: (input) => {
       const stream = new TextStream({ scanner, carry: 256, isRedacted: () => true, isJson: true })
-      for (let at = 0; at < input.length; at += 16) stream.push(input.slice(at, at + 16))
+      for (let at = 0; at < input.length; at += 16) runAtOnce(stream.push(input.slice(at, at + 16)))
       stream.end()
     },
   },

@@ -1,4 +1,4 @@
-import { isDenial } from '../../call/index.ts'
+import { type Denial, isDenial } from '../../call/index.ts'
 import { DETECTOR_IDS } from './detectors/table.ts'
 import { compileProfile, type ProfileConfig } from './profile.ts'
 import { Redaction } from './redaction.ts'
@@ -15,20 +15,24 @@ const EVERYTHING: ProfileConfig = {
   entropyThreshold: 4.3,
 }
 
+/** Redacts arguments. Results in null if they are too long, or not strict JSON; in a promise if they are long: then it works in slices. */
+export type Eraser = (args: Uint8Array) => Uint8Array | null | Promise<Uint8Array | null>
+
 /**
  * Redacts all hits of a profile in arguments, whatever its actions. Without a profile of that name all detectors
- * are used. Returns null if the text is too long, or not strict JSON.
+ * are used.
  */
-export function createEraser(
-  profiles: Readonly<Record<string, ProfileConfig>>,
-  name: string,
-): (args: Uint8Array) => Uint8Array | null {
+export function createEraser(profiles: Readonly<Record<string, ProfileConfig>>, name: string): Eraser {
   const { onSecret: _, ...named } = (Object.hasOwn(profiles, name) ? profiles[name] : undefined) ?? EVERYTHING
   const profile = compileProfile(name, { ...named, requestAction: 'redact', onOversize: 'deny' })
   const direction = profile.arguments
   return (args) => {
     if (direction === null) return null
-    const judged = new Redaction(profile, direction, 'arguments', () => {}).judge(args, {})
-    return isDenial(judged) ? null : judged.bytes
+    const redacted = new Redaction(profile, direction, 'arguments', () => {}).message(args, {})
+    return redacted instanceof Promise ? redacted.then(allowed) : allowed(redacted)
   }
+}
+
+function allowed(redacted: Uint8Array | Denial): Uint8Array | null {
+  return isDenial(redacted) ? null : redacted
 }

@@ -17,8 +17,9 @@ export const OVERSIZE = 'oversize'
 /** Longest message that is redacted in one stretch of the event loop. */
 const AT_ONCE_BYTES = 32 * 1024
 
-/** Hits that are counted in one step. */
+/** Hits that are counted in one step, and texts that are filtered. */
 const HITS_OF_STEP = 1024
+const FOUND_OF_STEP = 1024
 
 const WORDS = { arguments: 'the arguments hold', response: 'the answer holds' } as const
 
@@ -48,8 +49,8 @@ export class Redaction implements Redactor {
     this.#left = profile.maxScanBytes
   }
 
-  json(json: Uint8Array, where: RedactionScope): Uint8Array | Denial {
-    return bytesOf(this.judge(json, where))
+  *steps(json: Uint8Array, where: RedactionScope): Steps<Uint8Array | Denial> {
+    return bytesOf(yield* this.#judging(json, where))
   }
 
   message(json: Uint8Array, where: RedactionScope): Uint8Array | Denial | Promise<Uint8Array | Denial> {
@@ -75,7 +76,7 @@ export class Redaction implements Redactor {
       // Equal member names would make the message ambiguous.
       checkJson(json)
       yield
-      return yield* this.#judgingFound(json, found.filter(allowedBy(json, where)), where)
+      return yield* this.#judgingFound(json, yield* filtered(found, allowedBy(json, where)), where)
     } catch (error) {
       if (!(error instanceof JsonError)) throw error
       return deny('upstream_error', 'the server sent what is not strict JSON')
@@ -88,16 +89,19 @@ export class Redaction implements Redactor {
     where: RedactionScope,
   ): Steps<RedactedMessage | Denial> {
     const hits = found.flatMap((one) => one.hits)
+    yield
     const fixed = spansOf(json, where.fixed)
     const inName = found.some((one) => fixed.some((span) => isWithin(one, span)))
     yield
     const denial = yield* this.#counting(hits)
     if (denial !== null) return inName ? unnamed(denial) : denial
     yield
-    const enforced = found.flatMap((one) => {
+    const enforced: ScannedText[] = []
+    for (const [at, one] of found.entries()) {
       const replaced = one.hits.filter(this.isRedacted)
-      return replaced.length === 0 ? [] : [{ ...one, hits: replaced }]
-    })
+      if (replaced.length > 0) enforced.push({ ...one, hits: replaced })
+      if (at % FOUND_OF_STEP === FOUND_OF_STEP - 1) yield
+    }
     yield
     const unchangeable = enforced.filter((one) => fixed.some((span) => isWithin(one, span)))
     if (unchangeable.length > 0) return unnamed(this.#refuse(unchangeable.flatMap((one) => one.hits)))
@@ -185,10 +189,10 @@ class RedactedPieces implements TextRedactor {
     this.#stream = stream
   }
 
-  push(piece: string): string | Denial {
+  *push(piece: string): Steps<string | Denial> {
     const takes = this.#redaction.takes(piece.length)
     if (isDenial(takes)) return takes
-    if (takes === 'scanned') return this.#redaction.released(this.#stream.push(piece))
+    if (takes === 'scanned') return this.#redaction.released(yield* this.#stream.push(piece))
     const held = this.end()
     return isDenial(held) ? held : held + piece
   }
@@ -196,6 +200,15 @@ class RedactedPieces implements TextRedactor {
   end(): string | Denial {
     return this.#redaction.released(this.#stream.end())
   }
+}
+
+function* filtered<T>(all: readonly T[], isKept: (one: T) => boolean): Steps<readonly T[]> {
+  const kept: T[] = []
+  for (const [at, one] of all.entries()) {
+    if (isKept(one)) kept.push(one)
+    if (at % FOUND_OF_STEP === FOUND_OF_STEP - 1) yield
+  }
+  return kept
 }
 
 function allowedBy(json: Uint8Array, { within, except, left }: RedactionScope): (found: ScannedText) => boolean {

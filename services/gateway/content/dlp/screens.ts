@@ -1,4 +1,4 @@
-import type { Denial, RedactionScope } from '../../call/index.ts'
+import type { RedactionScope } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { NO_PROFILE } from './config.ts'
 import { createHitCounter } from './metrics.ts'
@@ -8,10 +8,13 @@ import { type CountHit, type DirectionName, Redaction } from './redaction.ts'
 /** Applies one profile to stored JSON; returns the same bytes if nothing is replaced. */
 export interface Screen {
   /** Applies the settings for arguments, before JSON is stored. */
-  stored(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
+  stored(json: Uint8Array, where?: RedactionScope): Redacted
   /** Applies the settings for responses, before JSON is returned. */
-  given(json: Uint8Array, where?: RedactionScope): Uint8Array | Denial
+  given(json: Uint8Array, where?: RedactionScope): Redacted
 }
+
+/** Of a long text a promise: it is redacted in slices. */
+type Redacted = ReturnType<Redaction['message']>
 
 const OPEN: Screen = { stored: (json) => json, given: (json) => json }
 
@@ -37,6 +40,6 @@ function screenOf(profile: Profile, count: CountHit): Screen {
   const through =
     (direction: Direction | null, name: DirectionName) =>
     (json: Uint8Array, where: RedactionScope = {}) =>
-      direction === null ? json : new Redaction(profile, direction, name, count).json(json, where)
+      direction === null ? json : new Redaction(profile, direction, name, count).message(json, where)
   return { stored: through(profile.arguments, 'arguments'), given: through(profile.response, 'response') }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runAtOnce } from '@plat/core'
 import fc from 'fast-check'
 import { detectorRows } from './detectors/table.ts'
 import { redacted } from './json/strings.ts'
@@ -17,7 +18,7 @@ function streamed(scanner: Scanner, pieces: readonly string[], carry = 256) {
   const stream = new TextStream({ scanner, carry, isRedacted: always, isJson: false })
   let text = ''
   const ids: string[] = []
-  for (const released of [...pieces.map((piece) => () => stream.push(piece)), () => stream.end()]) {
+  for (const released of [...pieces.map((piece) => () => runAtOnce(stream.push(piece))), () => stream.end()]) {
     const { text: piece, hits } = released()
     text += piece
     ids.push(...hits.map(({ detector }) => detector.id))
@@ -96,7 +97,7 @@ test('any split into pieces yields the result of the whole text', () => {
 test('text that cannot become a hit is not held back', () => {
   const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: false })
   const released = ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'].map(
-    (piece) => stream.push(piece).text,
+    (piece) => runAtOnce(stream.push(piece)).text,
   )
   assert.deepEqual(released, ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'])
 })
@@ -106,7 +107,7 @@ test('a key of any length is held in little memory, and no part of it passes', (
   const text = `here: ${PEM.replace(/\n[^-]+\n/, `\n${lines}`)} end`
   const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: false })
   let released = ''
-  for (let at = 0; at < text.length; at += 997) released += stream.push(text.slice(at, at + 997)).text
+  for (let at = 0; at < text.length; at += 997) released += runAtOnce(stream.push(text.slice(at, at + 997))).text
   released += stream.end().text
   assert.equal(released, 'here: [REDACTED:private_key] end')
   assert.ok(validated.looked < 40 * text.length, String(validated.looked))
@@ -145,7 +146,7 @@ test('audited hits of any length pass unchanged, and are counted', () => {
     let sent = ''
     const ids = new Set<string>()
     for (let at = 0; at <= text.length; at += size) {
-      const released = at < text.length ? stream.push(text.slice(at, at + size)) : stream.end()
+      const released = at < text.length ? runAtOnce(stream.push(text.slice(at, at + size))) : stream.end()
       sent += released.text
       for (const { detector } of released.hits) ids.add(detector.id)
     }
@@ -163,7 +164,7 @@ test('without carry each piece is scanned alone; a small carry limits the held t
   })
   assert.equal(streamed(validated, [token.slice(0, 10), token.slice(10)], -1).text, token)
   const stream = new TextStream({ scanner: validated, carry: 16, isRedacted: always, isJson: false })
-  assert.equal(stream.push(token.slice(0, 30)).text.length, 14)
+  assert.equal(runAtOnce(stream.push(token.slice(0, 30))).text.length, 14)
   assert.equal(streamed(validated, [`a ${token} b`], 16).text, 'a [REDACTED:github_token] b')
 })
 
@@ -191,7 +192,7 @@ test('pieces of JSON stay JSON: outside of strings a replacement is quoted', () 
     const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: true })
     const released =
       cutAt(given, [at])
-        .map((piece) => stream.push(piece).text)
+        .map((piece) => runAtOnce(stream.push(piece)).text)
         .join('') + stream.end().text
     const mark = '[REDACTED:credit_card]'
     assert.deepEqual(JSON.parse(released), { a: mark, b: `x"${mark}`, c: [mark] })

@@ -1,5 +1,6 @@
+import { runAtOnce, type Steps } from '@plat/core'
 import { EscapeDecoder } from './json/escapes.ts'
-import { marker, redacted } from './json/strings.ts'
+import { marker, redacting } from './json/strings.ts'
 import { type Hit, LOOK_BACK_CHARS, type OpenHit } from './scan/scan-state.ts'
 import type { Piece, Scanner } from './scan/scanner.ts'
 
@@ -52,22 +53,27 @@ export class TextStream {
     this.#escapes = isJson ? new EscapeDecoder() : null
   }
 
-  push(piece: string): Released {
+  *push(piece: string): Steps<Released> {
     this.#held += this.#escapes === null ? piece : this.#escapes.push(piece)
-    if (this.#carry < 0) return this.end()
-    const { hits, decidedTo, openHits } = this.#scanner.begun(this.#piece, this.#carry)
+    yield
+    if (this.#carry < 0) return yield* this.#endPiece()
+    const { hits, decidedTo, openHits } = yield* this.#scanner.begun(this.#piece, this.#carry)
     const crossing = hits.find((hit) => hit.start < decidedTo && hit.end > decidedTo)
     const limit = crossing?.start ?? decidedTo
     // Certain hits are held for overlaps and are not undecided.
     const isLittle = this.#held.length - decidedTo <= this.#carry && this.#held.length - limit <= MAX_HELD_CHARS
-    if (isLittle) return this.#release(hits, limit)
-    return this.#force(openHits)
+    if (isLittle) return yield* this.#release(hits, limit)
+    return yield* this.#force(openHits)
   }
 
   /** Releases the held text, since no more follows. */
   end(): Released {
+    return runAtOnce(this.#endPiece())
+  }
+
+  *#endPiece(): Steps<Released> {
     if (this.#escapes !== null) this.#held += this.#escapes.end()
-    return this.#release(this.#scanner.ended(this.#piece), this.#held.length)
+    return yield* this.#release(yield* this.#scanner.ended(this.#piece), this.#held.length)
   }
 
   get #piece(): Piece {
@@ -78,23 +84,25 @@ export class TextStream {
    * Too much is undecided. Decides everything but the last `carry` characters as if no text followed, up to the first
    * open hit that will be replaced: from there on the text stays, without its middle.
    */
-  #force(openHits: readonly OpenHit[]): Released {
-    const hits = this.#scanner.ended(this.#piece)
+  *#force(openHits: readonly OpenHit[]): Steps<Released> {
+    const hits = yield* this.#scanner.ended(this.#piece)
     const from = this.#held.length - this.#carry
     const limit = endOfCrossing(hits, from) ?? from
     const open = openHits.find((hit) => hit.start < limit && this.#isRedacted(hit))
-    if (open === undefined) return this.#release(hits, limit)
+    if (open === undefined) return yield* this.#release(hits, limit)
     const start = hits.find((hit) => hit.start <= open.start && hit.end > open.start)?.start ?? open.start
-    const released = this.#release(hits, start)
+    const released = yield* this.#release(hits, start)
     this.#shorten(open.certainAt - start)
     return released
   }
 
-  #release(hits: readonly Hit[], limit: number): Released {
+  *#release(hits: readonly Hit[], limit: number): Steps<Released> {
+    yield
     const gone = hits.filter((hit) => hit.end <= limit)
     const original = this.#held.slice(0, limit)
     const replaced = gone.filter(this.#isRedacted)
-    const text = replaced.length === 0 ? original : redacted(original, replaced, this.#marks(original))
+    const text = replaced.length === 0 ? original : yield* redacting(original, replaced, this.#marks(original))
+    yield
     this.#quotes?.take(original)
     this.#before = (this.#before + original).slice(-LOOK_BACK_CHARS)
     const boundary = gone.findLast((hit) => hit.boundary !== undefined)?.boundary
@@ -126,16 +134,20 @@ function endOfCrossing(hits: readonly Hit[], at: number): number | undefined {
   return hits.find((hit) => hit.start < at && hit.end > at)?.end
 }
 
+const BACKSLASH = 0x5c
+const QUOTE = 0x22
+
 /** Tracks whether a JSON text in pieces is within a string. */
 class Quotes {
   #isOpen = false
   #isEscaped = false
 
   take(text: string): void {
-    for (const char of text) {
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at)
       if (this.#isEscaped) this.#isEscaped = false
-      else if (char === '\\') this.#isEscaped = this.#isOpen
-      else if (char === '"') this.#isOpen = !this.#isOpen
+      else if (code === BACKSLASH) this.#isEscaped = this.#isOpen
+      else if (code === QUOTE) this.#isOpen = !this.#isOpen
     }
   }
 

@@ -265,10 +265,10 @@ export class Approvals {
     }
     const quorum = this.#quorumOf(call)
     if (typeof quorum === 'string') return deny('policy_denied', quorum)
-    const question = questionOf(call, { digest, quorum }, this.#options)
     const { promise: done, resolve: written } = Promise.withResolvers<void>()
     this.#creating.set(digest, { session, done })
     try {
+      const question = await questionOf(call, { digest, quorum }, this.#options)
       return (await this.#log.create(question, call.id)) ? this.#wait(call, question.id) : 'changed'
     } finally {
       this.#creating.delete(digest)

@@ -1,8 +1,8 @@
 import type { Prompt } from './models.ts'
 import type { Attributes } from './spans/span.ts'
 
-/** Redacts the findings of a profile. Returns null if the content cannot be read and must not be exported. */
-export type Erase = (json: Uint8Array) => Uint8Array | null
+/** Redacts the findings of a profile. Results in null if the content cannot be read and must not be exported. */
+export type Erase = (json: Uint8Array) => Uint8Array | null | Promise<Uint8Array | null>
 
 export interface CallContent {
   readonly prompt: Prompt | null
@@ -11,32 +11,32 @@ export interface CallContent {
 }
 
 /**
- * Returns the redacted content of a model call as attributes of the conventions. Content that is larger than `maxBytes`, or cannot be
+ * Results in the redacted content of a model call as attributes of the conventions. Content that is larger than `maxBytes`, or cannot be
  * redacted, is dropped as a whole and counted.
  */
-export function contentOf(
+export async function contentOf(
   { prompt, messages }: CallContent,
   { erase, maxBytes }: { readonly erase: Erase; readonly maxBytes: number },
-): { readonly attributes: Attributes; readonly dropped: number } {
+): Promise<{ readonly attributes: Attributes; readonly dropped: number }> {
   const attributes: Record<string, string> = {}
   let dropped = 0
-  const add = (name: string, messages: readonly object[] | null) => {
+  const add = async (name: string, messages: readonly object[] | null) => {
     if (messages?.length === 0) return
-    const text = messages === null ? null : redacted(messages, erase, maxBytes)
+    const text = messages === null ? null : await redacted(messages, erase, maxBytes)
     if (text === null) dropped++
     else attributes[name] = text
   }
   if (prompt !== null) {
-    add('gen_ai.system_instructions', prompt.instructions)
-    add('gen_ai.input.messages', prompt.messages)
+    await add('gen_ai.system_instructions', prompt.instructions)
+    await add('gen_ai.input.messages', prompt.messages)
   }
-  add('gen_ai.output.messages', messages)
+  await add('gen_ai.output.messages', messages)
   return { attributes, dropped }
 }
 
-function redacted(messages: readonly object[], erase: Erase, maxBytes: number): string | null {
+async function redacted(messages: readonly object[], erase: Erase, maxBytes: number): Promise<string | null> {
   const json = Buffer.from(JSON.stringify(messages))
   if (json.byteLength > maxBytes) return null
-  const erased = erase(json)
+  const erased = await erase(json)
   return erased === null || erased.byteLength > maxBytes ? null : Buffer.from(erased).toString('utf8')
 }

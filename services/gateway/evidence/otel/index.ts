@@ -79,6 +79,9 @@ function exporting(parts: OtelParts): OtelFeature {
     plane: (inner) => new TracedPlane(inner, tracer),
     reviews: [createNotesReview(models, { maxLength: captureContent ? maxContentBytes : 0 })],
     observers: [tracer],
-    close: () => exporter.close(),
+    async close() {
+      await tracer.settled()
+      await exporter.close()
+    },
   }
 }

@@ -56,6 +56,8 @@ export interface TracerOptions {
 /** Starts the trace of each call, and creates its spans at its end. */
 export class Tracer implements Tracing {
   readonly #options: TracerOptions
+  /** Spans whose content is being redacted. */
+  readonly #redacting = new Set<Promise<void>>()
 
   constructor(options: TracerOptions) {
     this.#options = options
@@ -97,9 +99,25 @@ export class Tracer implements Tracing {
     const agent = agentOf(call.facts.identity)
     this.#add(serverSpan(ended, config), agent)
     if (trace.forwardedMs === null) return
-    const content = model === null || !config.genAI.captureContent ? null : this.#content(ended, model)
-    const complete = model === null ? null : { ...model, content: content?.attributes ?? {} }
-    this.#add({ ...clientSpan(ended, trace.forwardedMs, complete, config), dropped: content?.dropped ?? 0 }, agent)
+    if (model === null || !config.genAI.captureContent) {
+      this.#add(clientSpan(ended, trace.forwardedMs, model, config), agent)
+      return
+    }
+    const adding = this.#addWithContent(ended, trace.forwardedMs, model).catch((error) => this.#failed(error))
+    this.#redacting.add(adding)
+    void adding.finally(() => this.#redacting.delete(adding))
+  }
+
+  async #addWithContent(ended: EndedCall, forwardedMs: number, model: ModelCall): Promise<void> {
+    const agent = agentOf(ended.call.facts.identity)
+    const { attributes, dropped } = await this.#content(ended, model)
+    const span = clientSpan(ended, forwardedMs, { ...model, content: attributes }, this.#options.config)
+    this.#add({ ...span, dropped }, agent)
+  }
+
+  /** Resolves once all spans of ended calls are added. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#redacting)
   }
 
   /** Returns null if no model generated anything. */
@@ -144,8 +162,12 @@ export class Tracer implements Tracing {
     try {
       work()
     } catch (error) {
-      this.#options.log.error({ error: reasonOf(error) }, 'spans of a call could not be created')
+      this.#failed(error)
     }
+  }
+
+  #failed(error: unknown): void {
+    this.#options.log.error({ error: reasonOf(error) }, 'spans of a call could not be created')
   }
 }
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { isObject } from '@plat/core'
+import { isObject, runAtOnce, type Steps } from '@plat/core'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial, type TextRedactor } from '../../call/index.ts'
+import { stepless } from '../../call/testing/steps.ts'
 import { parsedOrUndefined } from '../wire/json.ts'
 import { A2aFrame } from './frame.ts'
 import { ownTasks } from './list.ts'
@@ -56,10 +57,10 @@ function lenientIds(message: Readonly<Record<string, unknown>>): readonly string
 class Late implements TextRedactor {
   #held = ''
 
-  push(piece: string): string {
+  push(piece: string): Steps<string> {
     const all = this.#held + piece
     this.#held = all.slice(-2)
-    return all.slice(0, -2)
+    return stepless(all.slice(0, -2))
   }
 
   end(): string {
@@ -116,7 +117,7 @@ export const target = fuzzTarget('a2a', {
   'texts in parts stay what they are when nothing is taken out': fc.property(
     fc.array(fc.record({ text: fc.string() }), { maxLength: 5 }),
     (parts) => {
-      const joined = joinedParts({ a: [{ parts }] }, () => new Late())
+      const joined = runAtOnce(joinedParts({ a: [{ parts }] }, () => new Late()))
       const textsIn = (value: unknown) => JSON.stringify(value).replaceAll('"},{"text":"', '')
       assert.equal(textsIn(joined), textsIn({ a: [{ parts }] }))
     },

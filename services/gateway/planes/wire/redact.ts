@@ -1,3 +1,4 @@
+import { runAtOnce, runInSlices, type Steps } from '@plat/core'
 import {
   type Call,
   type Denial,
@@ -29,6 +30,14 @@ export function createRedactReview(
       return redactor === null ? null : open(redactor, call)
     },
   }
+}
+
+/** Longest message that is redacted in one stretch of the event loop, in bytes. */
+const AT_ONCE_BYTES = 32 * 1024
+
+/** Runs steps over a message of `bytes` bytes, of a long one in slices. */
+export function inSteps<T>(steps: Steps<T>, bytes: number): T | Promise<T> {
+  return bytes <= AT_ONCE_BYTES ? runAtOnce(steps) : runInSlices(steps)
 }
 
 /** Redacts a whole message, a long one in slices. `pass` returns the frames of the redacted one. */

@@ -1,5 +1,5 @@
 import { isAscii } from 'node:buffer'
-import type { Steps } from '@plat/core'
+import { runAtOnce, type Steps } from '@plat/core'
 import type { Hit } from '../scan/scan-state.ts'
 import { type Scanner, SHORTEST_CHARS } from '../scan/scanner.ts'
 
@@ -52,11 +52,11 @@ class Strings {
   readonly #text: string
   readonly #isAscii: boolean
   /** No expression of the profile's own matches anywhere in the message. */
-  readonly #isOwnAbsent: boolean
+  #isOwnAbsent = false
   readonly #scanner: Scanner
   readonly #found: ScannedText[] = []
   /** Strings of fewer characters are not scanned: expressions of a profile's own may match a single one. */
-  readonly #shortest: number
+  #shortest: number
   #left: number
   #isCut = false
   #backslash = -1
@@ -68,27 +68,33 @@ class Strings {
     this.#text = this.#bytes.toString('latin1')
     this.#isAscii = isAscii(this.#bytes)
     this.#scanner = scanner
-    // Mostly an expression matches nowhere: one search of the message shows that, if its strings are not escaped. What
-    // is between strings is not counted by `maxChars`.
-    const isRead = scanner.needsText && this.#text.length <= 2 * maxChars && this.#isAscii
-    this.#isOwnAbsent = isRead && this.#backslashAfter(0) >= this.#text.length && scanner.isOwnAbsentFrom(this.#text)
-    this.#shortest = this.#isOwnAbsent ? SHORTEST_CHARS : Math.min(SHORTEST_CHARS, scanner.shortestOwn)
+    this.#shortest = Math.min(SHORTEST_CHARS, scanner.shortestOwn)
     this.#left = maxChars
+  }
+
+  /** Mostly an expression matches nowhere: one search of the message shows that, if its strings are not escaped. */
+  *#searchOwn(): Steps<void> {
+    // What is between strings is not counted by `#left`.
+    const isRead = this.#scanner.needsText && this.#text.length <= 2 * this.#left && this.#isAscii
+    if (!isRead || this.#backslashAfter(0) < this.#text.length) return
+    this.#isOwnAbsent = yield* this.#scanner.ownAbsentFrom(this.#text)
+    if (this.#isOwnAbsent) this.#shortest = SHORTEST_CHARS
   }
 
   *find(): Steps<Findings> {
     const text = this.#text
+    yield* this.#searchOwn()
     let at = 0
     while (at < text.length && !this.#isCut) {
       const quote = text.indexOf('"', at)
       const open = quote === -1 ? text.length : quote
       if (open - at >= this.#shortest) {
         if (this.#scanner.needsText) yield* this.#literals(at, open)
-        else this.#gap(at, open)
+        else yield* this.#gap(at, open)
       }
       if (quote === -1) break
       const close = this.#endOfString(open + 1)
-      if (close - open > LONG_CHARS && this.#looksForOwn) yield* this.#longString(open + 1, close)
+      if (close - open > LONG_CHARS) yield* this.#longString(open + 1, close)
       else if (close - open - 1 >= this.#shortest) this.#string(open + 1, close)
       at = close + 1
       if (this.#isStep(at)) yield
@@ -107,8 +113,11 @@ class Strings {
     return text.length
   }
 
-  #gap(start: number, end: number): void {
-    if (end - start > SHORTEST_CHARS && LONG_NUMBER.test(this.#text.slice(start, end))) this.#scanGap(start, end)
+  *#gap(start: number, end: number): Steps<void> {
+    if (end - start <= SHORTEST_CHARS || !LONG_NUMBER.test(this.#text.slice(start, end))) return
+    if (end - start <= LONG_CHARS) this.#scanGap(start, end)
+    else if (this.#takes(end - start))
+      this.#addGap(start, end, yield* this.#scanner.scanning(this.#text, start, end, {}))
   }
 
   /** Each literal by itself: an expression of a profile's own must not match the punctuation, which cannot be replaced. */
@@ -124,7 +133,10 @@ class Strings {
 
   #scanGap(start: number, end: number): void {
     if (!this.#takes(end - start)) return
-    const hits = this.#scanner.scan(this.#text, start, end, { isOwnAbsent: this.#isOwnAbsent })
+    this.#addGap(start, end, this.#scanner.scan(this.#text, start, end, { isOwnAbsent: this.#isOwnAbsent }))
+  }
+
+  #addGap(start: number, end: number, hits: readonly Hit[]): void {
     if (hits.length > 0) this.#found.push({ start, end, hits, text: null, kind: 'gap' })
   }
 
@@ -133,10 +145,6 @@ class Strings {
     if (at - this.#step < LONG_CHARS) return false
     this.#step = at
     return true
-  }
-
-  get #looksForOwn(): boolean {
-    return this.#scanner.needsText && !this.#isOwnAbsent
   }
 
   #string(start: number, end: number): void {
@@ -153,9 +161,13 @@ class Strings {
 
   *#longString(start: number, end: number): Steps<void> {
     if (!this.#takes(end - start)) return
-    const text = this.#decoded(start, end, this.#backslashAfter(start) < end)
-    const context = { text: this.#text, end: start - 1 }
-    const hits = yield* this.#scanner.scanning(text, 0, text.length, { context })
+    const hasEscape = this.#backslashAfter(start) < end
+    const text = hasEscape || this.#scanner.needsText ? this.#decoded(start, end, hasEscape) : null
+    const manner = { context: { text: this.#text, end: start - 1 }, isOwnAbsent: this.#isOwnAbsent }
+    const hits =
+      text === null
+        ? yield* this.#scanner.scanning(this.#text, start, end, manner)
+        : yield* this.#scanner.scanning(text, 0, text.length, manner)
     this.#add({ start, end, hits, text })
   }
 
@@ -208,15 +220,24 @@ export function marker({ detector }: Hit): string {
 }
 
 /** A text with its hits replaced; they are in order and do not overlap. */
-export function redacted(text: string, hits: readonly Hit[], mark: (hit: Hit) => string = marker): string {
+export function redacted(text: string, hits: readonly Hit[]): string {
+  return runAtOnce(redacting(text, hits))
+}
+
+/** The same in steps. */
+export function* redacting(text: string, hits: readonly Hit[], mark: (hit: Hit) => string = marker): Steps<string> {
   let out = ''
   let at = 0
-  for (const hit of hits) {
+  for (const [count, hit] of hits.entries()) {
     out += text.slice(at, hit.start) + mark(hit)
     at = hit.end
+    if (count % HITS_OF_STEP === HITS_OF_STEP - 1) yield
   }
   return out + text.slice(at)
 }
+
+/** Hits that are replaced in one step. */
+const HITS_OF_STEP = 1024
 
 /**
  * The same JSON with the hits replaced. Every byte outside the strings and numbers that hold one stays as it was. A step after
@@ -228,7 +249,7 @@ export function* redactedJson(bytes: Uint8Array, found: readonly ScannedText[]):
   let parts: Buffer[] = []
   let at = 0
   for (const one of found) {
-    for (const { start, end, json } of replacements(buffer, one)) {
+    for (const { start, end, json } of yield* replacements(buffer, one)) {
       // Two hits in one number.
       if (start < at) continue
       parts.push(buffer.subarray(at, start), Buffer.from(json))
@@ -251,8 +272,12 @@ interface Replacement {
   readonly json: string
 }
 
-function replacements(bytes: Buffer, { start, end, hits, text, kind }: ScannedText): readonly Replacement[] {
-  if (text !== null) return [{ start, end, json: JSON.stringify(redacted(text, hits)).slice(1, -1) }]
+function* replacements(bytes: Buffer, { start, end, hits, text, kind }: ScannedText): Steps<readonly Replacement[]> {
+  if (text !== null) {
+    const clean = yield* redacting(text, hits)
+    yield
+    return [{ start, end, json: JSON.stringify(clean).slice(1, -1) }]
+  }
   if (kind !== 'gap') return hits.map((hit) => ({ start: hit.start, end: hit.end, json: marker(hit) }))
   return hits.map((hit) => ({ ...literalAround(bytes, hit), json: `"${marker(hit)}"` }))
 }

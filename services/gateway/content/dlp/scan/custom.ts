@@ -1,15 +1,18 @@
 import { createRequire } from 'node:module'
 import type { Steps } from '@plat/core'
 import type { Detector } from '../detectors/detector.ts'
+import { OPS, type Program, readProgram } from './program.ts'
 import type { Hit } from './scan-state.ts'
+import { States } from './states.ts'
+import { ThreadList } from './threads.ts'
 
 /** A detector of a profile's own. */
 export interface Custom {
   /** It matches nothing shorter, in characters; at least 1. */
   readonly shortest: number
-  /** Whether it is certain that no part of the text matches. */
-  isAbsentFrom(text: string): boolean
-  /** Adds what begins between `start` and `end` of a text; a step after each hit. */
+  /** Whether it is certain that no part of the text matches, in steps. */
+  absentFrom(text: string): Steps<boolean>
+  /** Adds what begins between `start` and `end` of a text, in steps. */
   find(text: string, start: number, end: number, hits: Hit[]): Steps<void>
 }
 
@@ -35,70 +38,69 @@ export function expressionFault(regex: string): string | null {
   }
 }
 
-/** Throws where `expressionFault` has a word. */
+/**
+ * How often an expression may read a text, in the most work that reading it once can be. One that reads on after its match, such as
+ * `a[^b]*b|a`, could otherwise read the rest of the text for each match.
+ */
+const MOST_READS = 8
+/** Work on a short text that is not limited, in threads moved by a character. */
+const MIN_MOVES = 1_000_000
+
+/**
+ * Throws if `expressionFault` returns a fault. Finds what the library finds, which cannot be interrupted. If that is too much work for a text,
+ * the rest of the text is one hit.
+ */
 export function createCustom(detector: Detector, regex: string): Custom {
-  const pattern = expressions().RE2JS.compile(regex)
-  const program = pattern.re2()
-  const shortest = shortestMatch(program.prog)
-  const isFree = isContextFree(program.prog)
-  // The automaton of the library reports whether there is a match ten times as fast as where it is.
-  const isAnywhere = (text: string, start: number) =>
-    program.matchWithGroup(text, start, text.length, UNANCHORED, 0)[0] !== false
+  const program = readProgram(expressions().RE2JS.compile(regex).re2().prog)
+  const shortest = shortestMatch(program)
+  const states = new States(program)
   return {
     shortest,
-    isAbsentFrom: (text) => isFree && !isAnywhere(text, 0),
+    *absentFrom(text) {
+      return program.isContextFree && (yield* states.find(text, 0)) === null
+    },
     *find(text, start, end, hits) {
       if (end - start < shortest) return
       const read = end === text.length ? text : text.slice(0, end)
-      if (!isAnywhere(read, start)) return
-      const matcher = pattern.matcher(read)
-      for (let found = matcher.find(start); found; found = matcher.find()) {
+      let threads: ThreadList | null = null
+      const maxMoves = MIN_MOVES + MOST_READS * program.instructions.length * (end - start)
+      for (let at = start; at <= end; ) {
+        const region = yield* states.find(read, at)
+        if (region === null) return
+        threads ??= new ThreadList(program)
+        const match = (yield* threads.find(read, region.from, maxMoves)) ?? { start: region.from, end }
         // An expression may match nothing at some places only.
-        if (matcher.end() > matcher.start()) hits.push({ detector, start: matcher.start(), end: matcher.end() })
+        const isEmpty = match.end === match.start
+        if (!isEmpty) hits.push({ detector, ...match })
+        at = isEmpty ? match.end + charsAt(read, match.end) : match.end
         yield
       }
     },
   }
 }
 
-/** A match may begin anywhere. */
-const UNANCHORED = 0
-
-/** Instructions of the library's programs: two ways to go on, and those that take a character. */
-const FORKS: ReadonlySet<number> = new Set([1, 2])
-const TAKES: ReadonlySet<number> = new Set([8, 9, 10, 11])
-/** Other instructions that look at nothing around them: ends of groups, matches, failures. */
-const PLAIN: ReadonlySet<number> = new Set([3, 5, 6, 7])
-const MATCH = 6
-const FAIL = 5
-
-type Program = ReturnType<InstanceType<Library['RE2JS']>['re2']>['prog']
+/** UTF-16 units of the character at a position. */
+function charsAt(text: string, at: number): number {
+  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1
+}
 
 /** Characters on the shortest way through a program; 1 where there is a shorter one: an empty match is no hit. */
-function shortestMatch(program: Program): number {
+function shortestMatch({ start, instructions }: Program): number {
   const seen = new Set<number>()
-  let level: number[] = [program.start]
+  let level: number[] = [start]
   for (let length = 0; level.length > 0; length++) {
     const next: number[] = []
     for (const at of level) {
-      if (seen.has(at)) continue
+      const one = instructions[at]
+      if (one === undefined || seen.has(at)) continue
       seen.add(at)
-      const { op, out, arg } = program.getInst(at)
-      if (op === MATCH) return Math.max(1, length)
-      if (op === FAIL) continue
-      if (TAKES.has(op)) next.push(out)
-      else level.push(...(FORKS.has(op) ? [out, arg] : [out]))
+      const { op, out, arg } = one
+      if (op === OPS.match) return Math.max(1, length)
+      if (op === OPS.fail) continue
+      if (op >= OPS.rune) next.push(out)
+      else level.push(...(op === OPS.alt || op === OPS.altMatch ? [out, arg] : [out]))
     }
     level = next
   }
   return 1
-}
-
-/** Whether an expression matches a part of a text only where it matches in the whole: it depends on nothing around its match. */
-function isContextFree(program: Program): boolean {
-  for (let at = 0; at < program.numInst(); at++) {
-    const { op } = program.getInst(at)
-    if (!FORKS.has(op) && !TAKES.has(op) && !PLAIN.has(op)) return false
-  }
-  return true
 }

@@ -101,6 +101,9 @@ export class ScanState {
   readonly hits: Hit[] = []
   /** Positions from here on are undecided. */
   openAt = NOWHERE
+  /** Where the first pass is in its automaton, and whether the last character was a digit. */
+  state = 0
+  inDigits = false
   /** After the first pass hits add no boundaries. */
   isSweeping = false
   /** Certain hits that extend beyond the end of the text. */
@@ -122,6 +125,8 @@ export class ScanState {
     this.end = end
     this.isOpen = manner.isOpen === true
     this.hits.length = 0
+    this.state = 0
+    this.inDigits = false
     this.openAt = NOWHERE
     this.openHits.length = 0
     this.#floor = manner.floor ?? start

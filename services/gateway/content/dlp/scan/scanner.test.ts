@@ -171,6 +171,11 @@ test('an expression finds in any part of a text what the library finds, however 
     '(?s)..😀',
     'x*',
     'a|(bx|1)+x',
+    'a[^b]*b|a',
+    '(?:a|ab)(?:x|bx1)|b{2,}?',
+    '(?m)^a|1$',
+    '\\b',
+    '(?i)AAB|é',
   ]
   const own = regexes.map((regex) => ({
     regex,
@@ -192,10 +197,30 @@ test('an expression finds in any part of a text what the library finds, however 
         expected,
       )
       assert.ok(hits.every((hit) => hit.end - hit.start >= custom.shortest))
-      if (custom.isAbsentFrom(text)) assert.deepEqual(expected, [])
+      if (runAtOnce(custom.absentFrom(text))) assert.deepEqual(expected, [])
     }),
     { numRuns: 5000 },
   )
+})
+
+test('a long text has the same hits in steps, between which others are scanned, as at once', () => {
+  const long = samples.map(({ near = '', after = '', finds }) => `${near}${finds}${after} ; `).join('')
+  const text = long.repeat(Math.ceil(200_000 / long.length))
+  const steps = everything.scanning(text, 0, text.length, {})
+  let step = steps.next()
+  let count = 0
+  for (; step.done !== true; step = steps.next(), count++) everything.scan('card 4111 1111 1111 1111')
+  assert.ok(count > 5, `${count} steps`)
+  assert.deepEqual(step.value, everything.scan(text))
+})
+
+test('an expression that would read the rest of a text for each match finds the rest as one hit', () => {
+  const custom = createCustom({ ...NAMELESS, id: 'own', place: 0, finder: {} }, 'a[^b]*b|a')
+  const hits: Hit[] = []
+  runAtOnce(custom.find('a'.repeat(100_000), 0, 100_000, hits))
+  assert.ok(hits.length < 1000, `${hits.length} hits`)
+  assert.equal(hits.at(-1)?.end, 100_000)
+  for (const [at, { start }] of hits.entries()) assert.equal(start, hits[at - 1]?.end ?? 0)
 })
 
 test('what is not a linear expression is refused in words', () => {

@@ -16,6 +16,8 @@ const UPPER = classOf('A-Z')
 const DIGITS = classOf('0-9')
 const WORD = classOf('A-Za-z0-9_')
 const WIDTH_BITS = 7
+/** Longer texts are read in steps of so many characters. */
+const STEP_CHARS = 32 * 1024
 const LAST_ASCII = 0x7f
 const ZERO = 0x30
 const NINE = 0x39
@@ -27,6 +29,11 @@ export interface Begun {
   readonly decidedTo: number
   /** Hits that begin at `decidedTo` or later and are certain whatever follows. */
   readonly openHits: readonly OpenHit[]
+}
+
+/** What the built-in detectors found, with the state of the scan at the end. */
+interface BuiltInHits extends Pick<ScanState, 'openAt' | 'openHits'> {
+  readonly hits: readonly Hit[]
 }
 
 /** Where in a text that comes in pieces a scanner is. */
@@ -81,9 +88,10 @@ export class Scanner {
     return Math.min(...this.#customs.map(({ shortest }) => shortest))
   }
 
-  /** Whether it is certain that no expression of a profile's own matches a part of the text. */
-  isOwnAbsentFrom(text: string): boolean {
-    return this.#customs.every((custom) => custom.isAbsentFrom(text))
+  /** Whether it is certain that no expression of a profile's own matches a part of the text, in steps. */
+  *ownAbsentFrom(text: string): Steps<boolean> {
+    for (const custom of this.#customs) if (!(yield* custom.absentFrom(text))) return false
+    return true
   }
 
   /** Characters that were looked at beyond the first pass, since the scanner was made. */
@@ -105,29 +113,56 @@ export class Scanner {
 
   /** The same in steps, between which other texts may be scanned: expressions of a profile's own may take long. */
   *scanning(text: string, start: number, end: number, manner: ScanOptions): Steps<readonly Hit[]> {
-    const hits = [...this.scan(text, start, end, { ...manner, isOwnAbsent: true })]
+    const { hits } = yield* this.#scanningBuiltIn(text, start, end, manner)
+    return manner.isOwnAbsent === true ? hits : yield* this.#withOwn(hits, { text, start: manner.floor ?? start, end })
+  }
+
+  *#scanningBuiltIn(text: string, start: number, end: number, manner: ScanOptions): Steps<BuiltInHits> {
+    const isLong = end - start > STEP_CHARS
+    // Other texts are scanned between steps.
+    const look = isLong ? new ScanState() : this.#look
+    look.begin(text, start, end, manner)
+    if (isLong) yield* this.#passing(look)
+    else this.#pass(look)
+    const { openAt, hits } = look
+    const found = { hits: hits.length === 0 ? NO_HITS : inOrder(hits), openAt, openHits: [...look.openHits] }
+    look.forget()
+    return found
+  }
+
+  /** Adds hits of a profile's own expressions. */
+  *#withOwn(
+    found: readonly Hit[],
+    { text, start, end }: { readonly text: string; readonly start: number; readonly end: number },
+  ): Steps<readonly Hit[]> {
+    let all = found
     for (const custom of this.#customs) {
       yield
-      yield* custom.find(text, manner.floor ?? start, end, hits)
+      const hits: Hit[] = []
+      yield* custom.find(text, start, end, hits)
+      if (hits.length > 0) all = yield* merged(all, hits)
     }
-    return hits.length === 0 ? NO_HITS : inOrder(hits)
+    return all
   }
 
   /** The last piece of a text. */
-  ended({ before, text, sinceHit }: Piece): readonly Hit[] {
+  *ended({ before, text, sinceHit }: Piece): Steps<readonly Hit[]> {
     const past = before.slice(-LOOK_BACK_CHARS)
     const whole = past + text
-    return this.scan(whole, 0, whole.length, { floor: past.length, sinceHit }).map((hit) => moved(hit, past.length))
+    const found = yield* this.scanning(whole, 0, whole.length, { floor: past.length, sinceHit })
+    return found.map((hit) => moved(hit, past.length))
   }
 
   /** A text that goes on. `keep`: how many characters at its end stay undecided where a custom detector looks. */
-  begun({ before, text, sinceHit }: Piece, keep: number): Begun {
+  *begun({ before, text, sinceHit }: Piece, keep: number): Steps<Begun> {
     const past = before.slice(-LOOK_BACK_CHARS)
     const whole = past + text
-    const found = this.scan(whole, 0, whole.length, { floor: past.length, sinceHit, isOpen: true })
+    const manner = { floor: past.length, sinceHit, isOpen: true }
+    const first = yield* this.#scanningBuiltIn(whole, 0, whole.length, manner)
+    const { openAt, openHits: open } = first
+    const found = yield* this.#withOwn(first.hits, { text: whole, start: past.length, end: whole.length })
     const hits = found.map((hit) => moved(hit, past.length))
-    const { openAt } = this.#look
-    const openHits = this.#look.openHits.map(({ detector, start, certainAt }) => ({
+    const openHits = open.map(({ detector, start, certainAt }) => ({
       detector,
       start: start - past.length,
       certainAt: certainAt - past.length,
@@ -137,13 +172,33 @@ export class Scanner {
     return { hits, decidedTo: Math.min(boundary, decidedTo), openHits }
   }
 
-  /** One step a character; what an anchor or a number begins is looked at by those whose it is. */
   #pass(look: ScanState): void {
-    const { text, start, end } = look
+    this.#read(look, look.start, look.end)
+    look.isSweeping = true
+    for (const detector of this.#sweeping) detector.finder.sweep?.(look, detector)
+    if (look.isOpen) this.#leaveOpen(look)
+  }
+
+  /** The same in steps. */
+  *#passing(look: ScanState): Steps<void> {
+    for (let at = look.start; at < look.end; at += STEP_CHARS) {
+      this.#read(look, at, Math.min(look.end, at + STEP_CHARS))
+      yield
+    }
+    look.isSweeping = true
+    for (const detector of this.#sweeping) {
+      detector.finder.sweep?.(look, detector)
+      yield
+    }
+    if (look.isOpen) this.#leaveOpen(look)
+  }
+
+  /** Reads characters once; what an anchor or a number begins is looked at by those whose it is. */
+  #read(look: ScanState, from: number, to: number): void {
+    const { text } = look
     const { next, marks } = this.#automaton
-    let state = 0
-    let inDigits = false
-    for (let at = start; at < end; at++) {
+    let { state, inDigits } = look
+    for (let at = from; at < to; at++) {
       const code = text.charCodeAt(at)
       if (code > LAST_ASCII) {
         state = 0
@@ -157,9 +212,8 @@ export class Scanner {
       } else inDigits = false
       if (marks[state] === 1) this.#anchors(look, state, at + 1)
     }
-    look.isSweeping = true
-    for (const detector of this.#sweeping) detector.finder.sweep?.(look, detector)
-    if (look.isOpen) this.#leaveOpen(look, state)
+    look.state = state
+    look.inDigits = inDigits
   }
 
   #anchors(look: ScanState, state: number, end: number): void {
@@ -185,8 +239,8 @@ export class Scanner {
   }
 
   /** The end of the text may be the beginning of an anchor, or the letters of a code. */
-  #leaveOpen(look: ScanState, state: number): void {
-    for (const length of this.#automaton.begun(state)) {
+  #leaveOpen(look: ScanState): void {
+    for (const length of this.#automaton.begun(look.state)) {
       const at = look.end - length
       if (isIn(WORD, look.code(at)) && !look.begins(at) && !this.#inWords.has(look.slice(at, look.end))) continue
       look.open(at)
@@ -216,19 +270,42 @@ function moved({ detector, start, end, boundary }: Hit, by: number): Hit {
   return { detector, start: start - by, end: end - by, boundary: boundary === undefined ? undefined : boundary - by }
 }
 
+/** Hits that are merged in one step. */
+const HITS_OF_STEP = 1024
+
+/** Both lists, each in the order of the text, in that order; hits that overlap become one. */
+function* merged(one: readonly Hit[], other: readonly Hit[]): Steps<readonly Hit[]> {
+  const out: Hit[] = []
+  let [at, next] = [0, 0]
+  while (at < one.length || next < other.length) {
+    const [left, right] = [one[at], other[next]]
+    const isLeft = right === undefined || (left !== undefined && byPlace(left, right) <= 0)
+    const hit = isLeft ? left : right
+    if (isLeft) at++
+    else next++
+    if (hit !== undefined) add(out, hit)
+    if ((at + next) % HITS_OF_STEP === 0) yield
+  }
+  return out
+}
+
 /** In the order of the text; hits that overlap become one, which is a secret if one of them is. */
 function inOrder(hits: readonly Hit[]): readonly Hit[] {
   if (hits.length === 1) return [...hits]
-  const sorted = hits.toSorted(
-    (one, other) => one.start - other.start || other.end - one.end || one.detector.place - other.detector.place,
-  )
   const out: Hit[] = []
-  for (const hit of sorted) {
-    const last = out.at(-1)
-    if (last === undefined || hit.start >= last.end) out.push(hit)
-    else out[out.length - 1] = joined(last, hit)
-  }
+  for (const hit of hits.toSorted(byPlace)) add(out, hit)
   return out
+}
+
+function byPlace(one: Hit, other: Hit): number {
+  return one.start - other.start || other.end - one.end || one.detector.place - other.detector.place
+}
+
+/** Adds the next hit in the order of the text. */
+function add(out: Hit[], hit: Hit): void {
+  const last = out.at(-1)
+  if (last === undefined || hit.start >= last.end) out.push(hit)
+  else out[out.length - 1] = joined(last, hit)
 }
 
 function joined(one: Hit, other: Hit): Hit {

@@ -30,16 +30,17 @@ const LONG_BYTES = 64 * 1024
 function boundValue(call: Bound, ruleSha256: string | null): unknown {
   const { identity, target, pin } = call.facts
   const { namespace, agent, session } = identity
+  // In the order of the canonical form: the engine writes what is in order many times faster.
   return {
-    tenant: identity.tenant,
-    session: `${namespace}/${agent}/${session}`,
-    target: target.key,
-    tool: target.tool,
-    definition: pin?.digest ?? null,
     arguments: boundArguments(call),
     // Undefined, and so absent, if only the arguments are forwarded.
     beside: call.body?.beside,
+    definition: pin?.digest ?? null,
     rule: ruleSha256,
+    session: `${namespace}/${agent}/${session}`,
+    target: target.key,
+    tenant: identity.tenant,
+    tool: target.tool,
   }
 }
 

@@ -9,26 +9,25 @@ export interface PreviewOptions {
   readonly maxBytes: number
 }
 
-/** Removes from arguments everything that any detector finds. Returns null if they are too long or not strict JSON. */
-export type RedactAll = (args: Uint8Array) => Uint8Array | null
+/** Removes from arguments everything that any detector finds. Results in null if they are too long or not strict JSON. */
+export type RedactAll = (args: Uint8Array) => Uint8Array | null | Promise<Uint8Array | null>
 
 /**
  * Returns the arguments as approvers see them. Mode `redacted` shows the output of data-loss prevention; if that did not inspect them
- * (`view` null), the arguments redacted by all detectors; if those cannot parse them, their shape, marked as truncated. Only mode `full`
+ * (`redacted` null), the arguments redacted by all detectors; if those cannot parse them, their shape, marked as truncated. Only mode `full`
  * shows raw arguments.
  */
 export function previewOf(
   args: Uint8Array | null,
   { mode, maxBytes }: PreviewOptions,
   redacted: RedactedView | null = null,
-  redactAll: RedactAll = () => null,
+  allRedacted: Uint8Array | null = null,
 ): Preview {
   if (mode === 'none' || args === null) return null
   if (mode === 'hash') return { mode, text: `sha256:${hash('sha256', args, 'hex')}`, truncated: false }
   if (mode === 'full') return { mode, ...cut(args, maxBytes) }
   if (redacted !== null) return { mode, ...cut(Buffer.from(redacted.text), maxBytes) }
-  const left = redactAll(args)
-  if (left !== null) return { mode, ...cut(left, maxBytes) }
+  if (allRedacted !== null) return { mode, ...cut(allRedacted, maxBytes) }
   const shape = new Shape(maxBytes)
   shape.add(parseLossless(args))
   return { mode, ...cut(Buffer.from(shape.text), maxBytes), truncated: true }

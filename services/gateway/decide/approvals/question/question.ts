@@ -8,7 +8,7 @@ import { type PreviewOptions, previewOf, type RedactAll } from './preview.ts'
 const CHANGED = 'the definition of the tool is not the one that was pinned'
 
 /** Builds the question that approvers see for a call. */
-export function questionOf(
+export async function questionOf(
   call: Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>,
   { digest, quorum }: Pick<Question, 'digest' | 'quorum'>,
   using: {
@@ -18,10 +18,12 @@ export function questionOf(
     readonly preview: PreviewOptions
     readonly redactAll?: RedactAll | undefined
   },
-): Question {
+): Promise<Question> {
   const { identity, target, decision, redacted } = call.facts
   const now = using.clock.now()
   const args = call.body?.args ?? null
+  const view = redacted ?? redactedViewOf(target)
+  const isUnseen = args !== null && view === null && using.preview.mode === 'redacted'
   return {
     id: using.ids.uuid(),
     digest,
@@ -36,7 +38,7 @@ export function questionOf(
     method: call.method,
     argsSha256: args === null ? null : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength ?? 0,
-    preview: previewOf(args, using.preview, redacted ?? redactedViewOf(target), using.redactAll),
+    preview: previewOf(args, using.preview, view, isUnseen ? await using.redactAll?.(args) : null),
     policy: decision.policy,
     rule: decision.rule,
     reason: reasonOf(call),

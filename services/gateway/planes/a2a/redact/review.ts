@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseLossless } from '@plat/core'
+import { isObject, type JsonObject, parseLossless, type Steps } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -11,7 +11,7 @@ import {
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { member } from '../../wire/json.ts'
-import { createRedactReview, type RedactorOf, redactMessage } from '../../wire/redact.ts'
+import { createRedactReview, inSteps, type RedactorOf } from '../../wire/redact.ts'
 import { A2aFrame, eventOf } from '../frame.ts'
 import { joinedParts, redactedParts } from './parts.ts'
 import { RESPONSE } from './texts.ts'
@@ -58,38 +58,42 @@ class ResponseReview implements RunningReview {
   frame(frame: Frame): FrameVerdict {
     if (!(frame instanceof A2aFrame)) return deny('internal', 'a response has a form that cannot be redacted')
     if (frame.json === null) return [frame]
-    const response = parseLossless(frame.json)
-    const joined = isObject(response) ? this.#joined(response) : response
+    return inSteps(this.#redacted(frame, frame.json), frame.json.length)
+  }
+
+  *#redacted(frame: A2aFrame, bytes: Uint8Array): Steps<readonly Frame[] | Denial> {
+    const response = parseLossless(bytes)
+    const joined = isObject(response) ? yield* this.#joined(response) : response
     if (isDenial(joined)) return joined
-    const json = joined === response ? frame.json : Buffer.from(JSON.stringify(joined))
-    return redactMessage(this.#redactor, json, RESPONSE, (redacted) => {
-      const passed = redacted === frame.json ? frame : frame.withJson(redacted)
-      const state = member(member(member(member(response, 'result'), 'statusUpdate'), 'status'), 'state')
-      const rest = TERMINAL.has(state) ? this.#rest() : []
-      return isDenial(rest) ? rest : [...rest, passed]
-    })
+    const json = joined === response ? bytes : Buffer.from(JSON.stringify(joined))
+    const redacted = yield* this.#redactor.steps(json, RESPONSE)
+    if (isDenial(redacted)) return redacted
+    const passed = redacted === bytes ? frame : frame.withJson(redacted)
+    const state = member(member(member(member(response, 'result'), 'statusUpdate'), 'status'), 'state')
+    const rest = TERMINAL.has(state) ? this.#rest() : []
+    return isDenial(rest) ? rest : [...rest, passed]
   }
 
   end(how: Ending): FrameVerdict {
     return how === 'complete' ? this.#rest() : []
   }
 
-  #joined(response: JsonObject): unknown {
+  *#joined(response: JsonObject): Steps<unknown> {
     this.#id = response.id
     const update = member(response.result, 'artifactUpdate')
     const artifact = member(update, 'artifact')
     const parts = member(artifact, 'parts')
     const isChunk = isObject(update) && (update.append === true || update.lastChunk !== true)
     if (!isChunk || !isObject(artifact) || !Array.isArray(parts))
-      return joinedParts(response, () => this.#redactor.pieces(false))
-    const redacted = this.#chunk(update, String(artifact.artifactId), parts)
+      return yield* joinedParts(response, () => this.#redactor.pieces(false))
+    const redacted = yield* this.#chunk(update, String(artifact.artifactId), parts)
     return isDenial(redacted)
       ? redacted
       : { ...response, result: { artifactUpdate: { ...update, artifact: { ...artifact, parts: redacted } } } }
   }
 
   /** Redacts an update of an artifact. Without `append` the artifact is replaced, so text held back before is discarded. */
-  #chunk(update: JsonObject, artifact: string, parts: readonly unknown[]): readonly unknown[] | Denial {
+  *#chunk(update: JsonObject, artifact: string, parts: readonly unknown[]): Steps<readonly unknown[] | Denial> {
     const known = update.append === true ? this.#open.get(artifact) : undefined
     const pieces = known?.pieces ?? this.#redactor.pieces(false)
     const ends = update.lastChunk === true
@@ -97,7 +101,7 @@ class ResponseReview implements RunningReview {
     else this.#open.set(artifact, { pieces, update })
     if (this.#open.size > MAX_OPEN_ARTIFACTS)
       return deny('upstream_error', 'too many artifacts are streamed at the same time')
-    return redactedParts(parts, pieces, ends)
+    return yield* redactedParts(parts, pieces, ends)
   }
 
   /** Returns the text held back of all artifacts, as one last update of each. */

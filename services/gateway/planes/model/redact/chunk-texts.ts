@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, type Steps } from '@plat/core'
 import { type Denial, isDenial, type Redactor, type TextRedactor } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 
@@ -20,6 +20,8 @@ const PLAIN: ReadonlySet<string> = new Set([
   'logprobs',
   'thought_signature',
 ])
+/** Elements of a list that are redacted in one step. */
+const ELEMENTS_OF_STEP = 256
 /** Members whose pieces are JSON. */
 const JSON_MEMBERS: ReadonlySet<string> = new Set(['arguments'])
 /** Texts of one answer that may be open at a time: choices with their contents and tool calls. */
@@ -90,13 +92,14 @@ export class ChunkTexts {
   }
 
   /** Null: the chunk goes on as it came. */
-  take(chunk: JsonObject): RedactedChunk | Denial | null {
+  *take(chunk: JsonObject): Steps<RedactedChunk | Denial | null> {
     const { choices } = chunk
     if (!Array.isArray(choices) || choices.length === 0) return null
     this.#same = Object.fromEntries(SAME.flatMap((name) => (chunk[name] === undefined ? [] : [[name, chunk[name]]])))
     this.#isChanged = false
     const before: JsonObject[] = []
-    const redacted = choices.map((choice: unknown, place) => this.#choice(choice, place, before))
+    const redacted: unknown[] = []
+    for (const [place, choice] of choices.entries()) redacted.push(yield* this.#choice(choice, place, before))
     if (this.#denial !== null) return this.#denial
     return this.#isChanged || before.length > 0 ? { before, chunk: { ...chunk, choices: redacted } } : null
   }
@@ -108,35 +111,38 @@ export class ChunkTexts {
     return this.#denial ?? held
   }
 
-  #choice(choice: unknown, place: number, before: JsonObject[]): unknown {
+  *#choice(choice: unknown, at: number, before: JsonObject[]): Steps<unknown> {
     if (!isObject(choice)) return choice
-    const index = typeof choice.index === 'number' ? choice.index : place
+    const index = typeof choice.index === 'number' ? choice.index : at
     this.#isLast = typeof choice.finish_reason === 'string'
     const unchanged = this.#isChanged
     this.#isChanged = false
     this.#index = index
-    const redacted = this.#members(choice, { parent: null, step: index, place: this.#choices.get(index)?.root ?? null })
+    const place = this.#choices.get(index)?.root ?? null
+    const redacted = yield* this.#members(choice, { parent: null, step: index, place })
     if (this.#isLast) this.#flush(index, before)
     const isTold = this.#isChanged && isObject(redacted.logprobs)
     this.#isChanged ||= unchanged
     return isTold ? { ...redacted, logprobs: null } : redacted
   }
 
-  #value(value: unknown, step: Step, parent: At): unknown {
-    if (typeof value === 'string') return this.#text(value, step, parent)
+  *#value(value: unknown, step: Step, parent: At): Steps<unknown> {
+    if (typeof value === 'string') return yield* this.#text(value, step, parent)
     if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value
     const at: At = { parent, step, place: parent.place?.places.get(step) ?? null }
-    if (Array.isArray(value)) return this.#elements(value, at)
-    return isObject(value) ? this.#members(value, at) : value
+    if (Array.isArray(value)) return yield* this.#elements(value, at)
+    return isObject(value) ? yield* this.#members(value, at) : value
   }
 
   /** The list itself where nothing in it is changed. */
-  #elements(list: readonly unknown[], at: At): readonly unknown[] {
+  *#elements(list: readonly unknown[], at: At): Steps<readonly unknown[]> {
     let redacted: unknown[] | null = null
     for (let place = 0; place < list.length; place++) {
+      if (place % ELEMENTS_OF_STEP === ELEMENTS_OF_STEP - 1) yield
       const one = list[place]
+      if (isWithoutText(one)) continue
       const index = typeof one === 'object' ? member(one, 'index') : undefined
-      const next = this.#value(one, typeof index === 'number' ? index : place, at)
+      const next = yield* this.#value(one, typeof index === 'number' ? index : place, at)
       if (next === one) continue
       redacted ??= [...list]
       redacted[place] = next
@@ -144,12 +150,12 @@ export class ChunkTexts {
     return redacted ?? list
   }
 
-  #members(object: JsonObject, at: At): JsonObject {
+  *#members(object: JsonObject, at: At): Steps<JsonObject> {
     let redacted: Record<string, unknown> | null = null
     for (const name of Object.keys(object)) {
-      if (PLAIN.has(name)) continue
       const one = object[name]
-      const next = this.#value(one, name, at)
+      if (PLAIN.has(name) || isWithoutText(one)) continue
+      const next = yield* this.#value(one, name, at)
       if (next === one) continue
       redacted ??= { ...object }
       Object.defineProperty(redacted, name, { value: next })
@@ -157,9 +163,9 @@ export class ChunkTexts {
     return redacted ?? object
   }
 
-  #text(piece: string, step: Step, at: At): string {
+  *#text(piece: string, step: Step, at: At): Steps<string> {
     const text = at.place?.texts.get(step) ?? this.#opened(step, at)
-    let redacted = this.#checked(text.pieces.push(piece))
+    let redacted = this.#checked(yield* text.pieces.push(piece))
     if (this.#isLast || text.place === null) redacted += this.#checked(text.pieces.end())
     if (this.#isLast && text.place !== null) this.#close(text, text.place)
     if (redacted !== piece) this.#isChanged = true
@@ -228,6 +234,11 @@ export class ChunkTexts {
     this.#denial ??= redacted
     return ''
   }
+}
+
+/** Whether a value is neither a text nor a container. */
+function isWithoutText(value: unknown): boolean {
+  return typeof value !== 'string' && (typeof value !== 'object' || value === null)
 }
 
 /** The steps from the choice to a place in it. */

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, runAtOnce } from '@plat/core'
 import fc from 'fast-check'
 import { deny, isDenial, type Redactor } from '../../../call/index.ts'
+import { stepless } from '../../../call/testing/steps.ts'
 import { EventTexts } from './event-texts.ts'
 import { Pen } from './testing.ts'
 
-const redacted: Redactor['json'] = (json) => {
+const redacted = (json: Uint8Array) => {
   const text = Buffer.from(json).toString()
   if (text.includes('FORBIDDEN')) return deny('dlp_denied', 'no')
   return text.includes('secret') ? Buffer.from(text.replaceAll('secret', '[X]')) : json
 }
-const redactor: Redactor = { json: redacted, message: redacted, pieces: () => new Pen() }
+const redactor: Redactor = { steps: (json) => stepless(redacted(json)), message: redacted, pieces: () => new Pen() }
 
 function opened(method: string): EventTexts {
   const texts = EventTexts.of(method, redactor)
@@ -22,7 +23,7 @@ function opened(method: string): EventTexts {
 /** The events that are forwarded for an event. */
 function eventsOf(texts: EventTexts, event: JsonObject): readonly JsonObject[] {
   const json = Buffer.from(JSON.stringify(event))
-  const result = texts.take(event, json)
+  const result = runAtOnce(texts.take(event, json))
   assert.ok(!isDenial(result))
   const next: unknown = result.json === null ? event : JSON.parse(Buffer.from(result.json).toString())
   assert.ok(isObject(next))
@@ -116,7 +117,7 @@ test('events without pieces are looked at as a whole, and are the same where not
   assert.match(JSON.stringify(eventsOf(running, whole)), /a \[X\]/)
   const plain = { type: 'response.created', response: { id: 'r' } }
   const json = Buffer.from(JSON.stringify(plain))
-  assert.deepEqual(running.take(plain, json), { before: [], json: null })
+  assert.deepEqual(runAtOnce(running.take(plain, json)), { before: [], json: null })
   const signature = { type: 'content_block_delta', index: 0, delta: { type: 'signature_delta', signature: 'abc' } }
   assert.deepEqual(eventsOf(opened('messages'), signature), [signature])
 })
@@ -124,9 +125,9 @@ test('events without pieces are looked at as a whole, and are the same where not
 test('what must not pass refuses the stream, in a piece and in a whole event', () => {
   const running = opened('messages')
   const piece = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'FORBIDDEN things' } }
-  assert.ok(isDenial(running.take(piece, Buffer.from(JSON.stringify(piece)))))
+  assert.ok(isDenial(runAtOnce(running.take(piece, Buffer.from(JSON.stringify(piece))))))
   const whole = { type: 'message_start', message: { content: 'FORBIDDEN' } }
-  assert.ok(isDenial(running.take(whole, Buffer.from(JSON.stringify(whole)))))
+  assert.ok(isDenial(runAtOnce(running.take(whole, Buffer.from(JSON.stringify(whole))))))
 })
 
 test('streams of other endpoints are not supported', () => {

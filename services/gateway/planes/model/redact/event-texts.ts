@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, type Steps } from '@plat/core'
 import { type Denial, isDenial, type RedactionScope, type Redactor, type TextRedactor } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 
@@ -108,13 +108,13 @@ export class EventTexts {
     return carrier === undefined ? null : new EventTexts(redactor, carrier)
   }
 
-  take(event: JsonObject, json: Uint8Array): RedactedEvent | Denial {
+  *take(event: JsonObject, json: Uint8Array): Steps<RedactedEvent | Denial> {
     const piece = this.#carrier.piece(event)
-    if (piece !== null) return this.#piece(piece)
+    if (piece !== null) return yield* this.#piece(piece)
     const ended = this.#carrier.ends(event)
     const before = ended === null ? [] : this.#flush((key) => key.startsWith(ended))
     if (isDenial(before)) return before
-    const redacted = this.#redactor.json(json, EVENT)
+    const redacted = yield* this.#redactor.steps(json, EVENT)
     if (isDenial(redacted)) return redacted
     return { before, json: redacted === json ? null : redacted }
   }
@@ -124,12 +124,12 @@ export class EventTexts {
     return this.#flush(() => true)
   }
 
-  #piece(piece: Piece): RedactedEvent | Denial {
+  *#piece(piece: Piece): Steps<RedactedEvent | Denial> {
     const before = this.#texts.size >= MAX_TEXTS ? this.end() : []
     if (isDenial(before)) return before
     const open = this.#texts.get(piece.key) ?? this.#opened(piece)
     open.last = piece
-    const redacted = open.pieces.push(piece.text)
+    const redacted = yield* open.pieces.push(piece.text)
     if (isDenial(redacted)) return redacted
     return { before, json: redacted === piece.text ? null : Buffer.from(JSON.stringify(piece.with(redacted))) }
   }

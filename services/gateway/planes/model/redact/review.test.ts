@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { type Frame, type FrameVerdict, isDenial, type Redactor, unresolved } from '../../../call/index.ts'
 import { testCall } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
+import { stepless } from '../../../call/testing/steps.ts'
 import type { RunningReview } from '../../../pipeline/stage.ts'
 import { chat } from '../dialects/chat.ts'
 import { ModelFrame } from '../frame.ts'
@@ -11,7 +12,7 @@ import { createAnswerRedactReview } from './review.ts'
 import { Pen } from './testing.ts'
 
 const redacted = (json: Uint8Array) => Buffer.from(Buffer.from(json).toString().replaceAll('secret', '[X]'))
-const redactor: Redactor = { json: redacted, message: redacted, pieces: () => new Pen() }
+const redactor: Redactor = { steps: (json) => stepless(redacted(json)), message: redacted, pieces: () => new Pen() }
 
 function opened(): RunningReview {
   const facts = { identity: testIdentity, target: { ...unresolved, kind: 'model' as const } }
@@ -146,12 +147,13 @@ test('a whole answer loses the logprobs that would spell out what was taken', ()
   assert.equal(text, '{"choices":[{"message":{"content":"[X]"},"logprobs":null}],"n":1.0}')
 })
 
-test('a text is found again by its place, after others have ended, and beyond the limit each piece is a text', () => {
+test('a text is found again by its place, after others have ended, and beyond the limit each piece is a text', async () => {
   const choices = (...all: readonly object[]) => event({ id: 'c1', choices: all })
   const at = (index: number, delta: object, finish: string | null = null) => ({ index, delta, finish_reason: finish })
   const call = (text: string) => ({ tool_calls: [{ index: 3, function: { arguments: text } }, { list: [[text]] }] })
   const running = opened()
-  const frames = [
+  const frames: Frame[] = []
+  for (const frame of [
     choices(at(0, { content: 'se', ...call('sec') }), at(1, { content: 'sec' })),
     choices(at(1, { content: 'ret' }, 'stop'), at(0, call('r'))),
     choices(at(1, { content: 'sec' }), at(0, { content: 'cret', ...call('et') })),
@@ -159,7 +161,8 @@ test('a text is found again by its place, after others have ended, and beyond th
     choices(...Array.from({ length: 1030 }, (_, index) => at(index, { content: 'sec' }))),
     choices(at(1028, { content: 'ret secret' }), at(7, { content: 'ret' })),
     DONE,
-  ].flatMap((frame) => framesOf(running.frame(frame)))
+  ])
+    frames.push(...framesOf(await running.frame(frame)))
   const texts = assembled([...frames, ...framesOf(running.end('complete'))])
   assert.equal(texts['0.content'], '[X].sec')
   assert.equal(texts['0.tool_calls[3].function.arguments'], '[X].')

@@ -1,4 +1,4 @@
-import { hasPlainNumbers, isObject, type JsonObject, parseLossless } from '@plat/core'
+import { hasPlainNumbers, isObject, type JsonObject, parseLossless, type Steps } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -10,7 +10,7 @@ import {
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { member } from '../../wire/json.ts'
-import { createRedactReview, type RedactorOf, redactMessage } from '../../wire/redact.ts'
+import { createRedactReview, inSteps, type RedactorOf, redactMessage } from '../../wire/redact.ts'
 import { withEventData } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -76,8 +76,12 @@ class ResponseReview implements RunningReview {
   }
 
   #chunk(frame: ModelFrame): FrameVerdict {
+    return inSteps(this.#chunkSteps(frame), frame.raw.length)
+  }
+
+  *#chunkSteps(frame: ModelFrame): Steps<readonly Frame[] | Denial> {
     const chunk = losslessOf(frame)
-    const redacted = isObject(chunk) ? (this.#chunks?.take(chunk) ?? null) : null
+    const redacted = isObject(chunk) && this.#chunks !== null ? yield* this.#chunks.take(chunk) : null
     if (redacted === null) return [frame]
     if (isDenial(redacted)) return redacted
     const next = this.#dialect.events.frame(withEventData(frame.raw, jsonOf(redacted.chunk)))
@@ -109,10 +113,14 @@ class EventReview implements RunningReview {
 
   frame(frame: Frame): FrameVerdict {
     if (!(frame instanceof ModelFrame) || !frame.isEvent) return this.#whole.frame(frame)
+    return inSteps(this.#event(frame), frame.raw.length)
+  }
+
+  *#event(frame: ModelFrame): Steps<readonly Frame[] | Denial> {
     const { raw, json } = frame
     const event = losslessOf(frame)
     if (json === null || !isObject(event)) return [frame]
-    const redacted = this.#texts.take(event, json)
+    const redacted = yield* this.#texts.take(event, json)
     if (isDenial(redacted)) return redacted
     const held = frame.role === 'final' ? this.#texts.end() : []
     if (isDenial(held)) return held
