@@ -202,13 +202,13 @@ class RedactedPieces implements TextRedactor {
   }
 }
 
-function* filtered<T>(all: readonly T[], isKept: (one: T) => boolean): Steps<readonly T[]> {
-  const kept: T[] = []
+function* filtered<T>(all: readonly T[], fits: (one: T) => boolean): Steps<readonly T[]> {
+  const out: T[] = []
   for (const [at, one] of all.entries()) {
-    if (isKept(one)) kept.push(one)
+    if (fits(one)) out.push(one)
     if (at % FOUND_OF_STEP === FOUND_OF_STEP - 1) yield
   }
-  return kept
+  return out
 }
 
 function allowedBy(json: Uint8Array, { within, except, left }: RedactionScope): (found: ScannedText) => boolean {

@@ -1,4 +1,5 @@
 import { type Denial, errorTable, type Head, type RequestContext, statusOf } from '../../call/index.ts'
+import { OWN_DOMAIN } from '../wire/forged.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { A2aFrame, eventOf } from './frame.ts'
 import { type A2aRequest, noted } from './request.ts'
@@ -14,8 +15,6 @@ const PROTOCOL_REASONS: Readonly<Record<number, string>> = {
 }
 
 const PROTOCOL_DOMAIN = 'a2a-protocol.org'
-/** Domain of reasons that the gateway defines. */
-const OWN_DOMAIN = 'plat.dev'
 const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo'
 
 /** Renders a refusal before the head was sent. */

@@ -3,6 +3,7 @@ import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } fr
 import { type Call, callerOf, type Denial, deny, type Identity, type Reply, UpstreamError } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../wire/exchange.ts'
+import { withoutForgedRefusal } from '../wire/forged.ts'
 import { header, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { member } from '../wire/json.ts'
 import { failure, unusable } from '../wire/refusal.ts'
@@ -122,7 +123,8 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       if (bytes === 'too_large') return this.#invalid('an answer that is too large')
       const frame = this.#whole(head, bytes)
       if (!(frame instanceof A2aFrame)) return frame
-      const frames = [sent ? A2aFrame.event(eventOf(frame.raw)) : frame]
+      const relayed = genuine(frame)
+      const frames = [sent ? A2aFrame.event(eventOf(relayed.raw)) : relayed]
       return { kind: 'frames', head: { status: head.status, headers: JSON_HEADERS }, attempts, frames }
     } catch (error) {
       if (this.#late) return this.#giveUp(deny('upstream_timeout', `${agent.server} did not answer in time`))
@@ -163,7 +165,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       throw new AbandonedError('the agent sent an event that is not valid in A2A')
     this.#checkTask(named.tasks)
     this.#progress.took(response)
-    return frame
+    return genuine(frame)
   }
 
   /** Called when the call is aborted. */
@@ -263,6 +265,13 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     if (!tasks.every((task) => named.tasks.includes(task)))
       throw new AbandonedError('the agent sent an event of another task')
   }
+}
+
+/** Returns a response without refusals that only the gateway may state. */
+function genuine(frame: A2aFrame): A2aFrame {
+  if (frame.json === null) return frame
+  const own = withoutForgedRefusal(frame.json, frame.value)
+  return own === frame.json ? frame : frame.withJson(own)
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json' }

@@ -1,5 +1,5 @@
-import { findSpan, isObject, type Span, withoutMembers } from '@plat/core'
-import { errorTable } from '../../call/index.ts'
+import { findSpan, isObject, withoutMembers } from '@plat/core'
+import { keepElements } from '../wire/elements.ts'
 import { member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
@@ -103,22 +103,6 @@ export function trimAnnouncement(json: Uint8Array, message: unknown, revisions: 
   return span === null ? trimmed : keepElements(trimmed, span, (index) => revisions.includes(String(versions[index])))
 }
 
-/** Member of a result's `_meta` with the refusal for programs. */
-export const DENIAL_MEMBER = 'plat.dev/denial'
-
-/**
- * Returns the response of a server without a member by which the gateway states its refusals: only the gateway may. Otherwise a server could, for
- * instance, send a user to a page that it controls to connect an account. `value` is the parsed response; the same bytes when there is none.
- */
-export function withoutForgedRefusal(json: Uint8Array, value: unknown): Uint8Array {
-  if (member(member(member(value, 'result'), '_meta'), DENIAL_MEMBER) !== undefined)
-    return withoutMembers(json, [['result', '_meta', DENIAL_MEMBER]])
-  const code = member(member(member(value, 'error'), 'data'), 'error')
-  return typeof code === 'string' && Object.hasOwn(errorTable, code)
-    ? withoutMembers(json, [['error', 'data', 'error']])
-    : json
-}
-
 /** Returns the revisions that may be used with a server: those of its resource that the gateway supports. */
 export function spokenRevisions(protocolVersions: readonly string[] | null | undefined): readonly string[] {
   if (!protocolVersions || protocolVersions.length === 0) return KNOWN_REVISIONS
@@ -155,33 +139,3 @@ function isOffered(method: unknown, capabilities: unknown): boolean {
   const name = typeof method === 'string' && Object.hasOwn(ASKS, method) ? ASKS[method] : undefined
   return name !== undefined && member(capabilities, name) !== undefined
 }
-
-/** Returns the bytes with only those elements of the array at `span` for which `keep` is true. */
-export function keepElements(bytes: Uint8Array, span: Span, keep: (index: number) => boolean): Uint8Array {
-  const elements = elementSpans(bytes, span)
-  const remaining = elements.filter((_, index) => keep(index))
-  if (remaining.length === elements.length) return bytes
-  const comma = Buffer.from(',')
-  const parts = remaining.flatMap(([start, end], index) => {
-    const element = bytes.subarray(start, end)
-    return index === 0 ? [element] : [comma, element]
-  })
-  return Buffer.concat([bytes.subarray(0, span[0] + 1), ...parts, bytes.subarray(span[1] - 1)])
-}
-
-/** Returns the span of each element of an array. The bytes must have passed the strict JSON scanner. */
-function elementSpans(bytes: Uint8Array, [start, end]: Span): Span[] {
-  const found: Span[] = []
-  let at = start + 1
-  while (at < end - 1) {
-    const span = findSpan(bytes.subarray(at, end - 1), [])
-    if (span === null || span[0] >= end - 1 - at) break
-    found.push([at + span[0], at + span[1]])
-    const comma = bytes.indexOf(COMMA, at + span[1])
-    if (comma === -1 || comma >= end) break
-    at = comma + 1
-  }
-  return found
-}
-
-const COMMA = 0x2c

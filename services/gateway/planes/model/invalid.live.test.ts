@@ -119,6 +119,18 @@ for (const method of ['chat/completions', 'completions', 'responses', 'messages'
     assert.deepEqual([unasked.status, unasked.outcome.result], [502, 'failed'], 'a stream that was not requested')
   })
 
+  test(`a provider cannot state a refusal of the gateway in an error of ${method}`, async (t) => {
+    const { call } = await setup(t, method)
+    for (const [code, isKept] of [
+      ['upstream_credential', false],
+      ['context_length_exceeded', true],
+    ] as const) {
+      const error = JSON.stringify({ error: { type: 'invalid_request_error', code, message: 'no', approval_id: 'a' } })
+      const { status, text } = await call(ask, (_, response) => response.writeHead(400, JSON_TYPE).end(error))
+      assert.deepEqual([status, JSON.parse(text).error.message, text.includes(code)], [400, 'no', isKept])
+    }
+  })
+
   test(`an invalid event of ${method} ends the stream with an error, and nothing of it is relayed`, async (t) => {
     const { call } = await setup(t, method)
     const [first, last] = events

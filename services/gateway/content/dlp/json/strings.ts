@@ -72,7 +72,7 @@ class Strings {
     this.#left = maxChars
   }
 
-  /** Mostly an expression matches nowhere: one search of the message shows that, if its strings are not escaped. */
+  /** Searches the whole message once, unless its strings are escaped: mostly an expression matches nowhere. */
   *#searchOwn(): Steps<void> {
     // What is between strings is not counted by `#left`.
     const isRead = this.#scanner.needsText && this.#text.length <= 2 * this.#left && this.#isAscii

@@ -78,7 +78,7 @@ export function accepts(one: Instruction, rune: number): boolean {
 
 const NEWLINE = 0x0a
 
-/** What the character before a position is, as far as conditions see it. */
+/** Kind of the character before a position, as far as conditions distinguish it. */
 export type Before = 0 | 1 | 2 | 3
 const NOTHING = 0
 const LINE_END = 1

@@ -31,7 +31,7 @@ export interface Begun {
   readonly openHits: readonly OpenHit[]
 }
 
-/** What the built-in detectors found, with the state of the scan at the end. */
+/** Hits of the built-in detectors, with the state of the scan at the end. */
 interface BuiltInHits extends Pick<ScanState, 'openAt' | 'openHits'> {
   readonly hits: readonly Hit[]
 }

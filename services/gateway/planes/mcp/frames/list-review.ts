@@ -9,8 +9,8 @@ import {
   type Target,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
+import { keepElements } from '../../wire/elements.ts'
 import { member } from '../../wire/json.ts'
-import { keepElements } from '../capabilities.ts'
 import { McpFrame } from './frame.ts'
 import { privately } from './seals.ts'
 

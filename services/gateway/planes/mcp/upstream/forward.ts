@@ -22,11 +22,12 @@ import {
   type WholeBodyLimits,
   wholeBodyDenial,
 } from '../../wire/exchange.ts'
+import { withoutForgedRefusal } from '../../wire/forged.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
 import { failure, unusable } from '../../wire/refusal.ts'
 import { errorMessage } from '../answer.ts'
-import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement, withoutForgedRefusal } from '../capabilities.ts'
+import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from '../capabilities.ts'
 import type { McpFrame } from '../frames/frame.ts'
 import { InvalidResponseError, McpResponse } from '../frames/response.ts'
 import { ReplySeals } from '../frames/seals.ts'

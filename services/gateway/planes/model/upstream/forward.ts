@@ -13,6 +13,7 @@ import {
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
+import { withoutForgedRefusal } from '../../wire/forged.ts'
 import { copyHeader, header, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
 import { failure } from '../../wire/refusal.ts'
@@ -335,7 +336,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       return sent ? ModelFrame.errorEvent(asEvent(error, this.#dialect)) : ModelFrame.error(error)
     }
     if (sent || this.#wantsStream) throw new InvalidResponseError('no stream')
-    const frame = ModelFrame.body(translated === null ? bytes : translated.answer(bytes, this.#now))
+    const answer = translated === null ? bytes : translated.answer(bytes, this.#now)
+    const frame = genuine(ModelFrame.body(answer), answer)
     const fault = call.body === null ? modelsFault(frame.value) : this.#answerFault(frame.value)
     if (fault !== null) throw new InvalidResponseError(fault)
     return frame
@@ -350,11 +352,17 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     const { value } = ModelFrame.body(bytes)
     const isOwnDialect =
       this.#context.translated === null && typeof member(member(value, 'error'), 'message') === 'string'
-    if (isOwnDialect) return bytes
+    if (isOwnDialect) return withoutForgedRefusal(bytes, value)
     const message = refusalOf(value)
     const error = { denial: deny('upstream_error', message), status, message, decisionId: null }
     return Buffer.from(JSON.stringify(this.#dialect.errorBody(error)))
   }
+}
+
+/** Returns a response without refusals that only the gateway may state. */
+function genuine(frame: ModelFrame, json: Uint8Array): ModelFrame {
+  const own = withoutForgedRefusal(json, frame.value)
+  return own === json ? frame : ModelFrame.body(own)
 }
 
 /** Returns an error in JSON as an event. */

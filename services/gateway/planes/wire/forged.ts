@@ -1,0 +1,75 @@
+import { findSpan, isObject, withoutMembers } from '@plat/core'
+import { errorTable } from '../../call/index.ts'
+import { keepElements } from './elements.ts'
+import { member, parsedOrUndefined } from './json.ts'
+
+/** Member of a tool result's `_meta` with the refusal for programs. */
+export const DENIAL_MEMBER = 'plat.dev/denial'
+
+/** Domain of reasons that the gateway defines, in the ErrorInfo of A2A. */
+export const OWN_DOMAIN = 'plat.dev'
+
+type Path = readonly string[]
+
+/**
+ * Returns the response of an upstream without what only the gateway may state: its error codes, where clients read them, and the member of a
+ * tool result with a refusal. Otherwise an upstream could, for instance, send a user to its own page to connect an account. `value` is the
+ * parsed response. Returns the same bytes if there is nothing to remove.
+ */
+export function withoutForgedRefusal(json: Uint8Array, value: unknown): Uint8Array {
+  if (!mayHold(value)) return json
+  const infos = member(member(value, 'error'), 'data')
+  const rest = Array.isArray(infos) && infos.some(isForgedInfo) ? withoutInfos(json, infos) : json
+  const paths = forgedIn(value)
+  return paths.length === 0 ? rest : withoutMembers(rest, paths)
+}
+
+/** Most responses have neither of both. */
+function mayHold(value: unknown): boolean {
+  return isSet(member(value, 'error')) || isSet(member(member(value, 'result'), '_meta'))
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+/** The members to remove from a response. */
+function forgedIn(response: unknown): readonly Path[] {
+  const error = member(response, 'error')
+  // Clients expose either the whole body as their error or the object in it, and read both in the same way.
+  return [...forgedHere(response, []), ...(isObject(error) ? forgedHere(error, ['error']) : [])]
+}
+
+function forgedHere(body: unknown, at: Path): readonly Path[] {
+  const error = member(body, 'error')
+  const data = member(error, 'data')
+  const paths: Path[] = []
+  if (member(member(member(body, 'result'), '_meta'), DENIAL_MEMBER) !== undefined)
+    paths.push([...at, 'result', '_meta', DENIAL_MEMBER])
+  if (isOwnCode(error)) paths.push([...at, 'error'])
+  if (isOwnCode(member(error, 'code'))) paths.push([...at, 'error', 'code'])
+  if (isOwnCode(member(data, 'error'))) paths.push([...at, 'error', 'data', 'error'])
+  if (holdsRefusal(member(data, 'text'))) paths.push([...at, 'error', 'data', 'text'])
+  return paths
+}
+
+/** Whether a text is a response that states a refusal, as the MCP client of revision 2026-07-28 exposes those of the HTTP level. */
+function holdsRefusal(text: unknown): boolean {
+  if (typeof text !== 'string' || !text.includes('"')) return false
+  const value = parsedOrUndefined(Buffer.from(text))
+  const infos = member(member(value, 'error'), 'data')
+  return forgedHere(value, []).length > 0 || (Array.isArray(infos) && infos.some(isForgedInfo))
+}
+
+function isForgedInfo(info: unknown): boolean {
+  return member(info, 'domain') === OWN_DOMAIN || isOwnCode(member(member(info, 'metadata'), 'error'))
+}
+
+function withoutInfos(json: Uint8Array, infos: readonly unknown[]): Uint8Array {
+  const span = findSpan(json, ['error', 'data'])
+  return span === null ? json : keepElements(json, span, (index) => !isForgedInfo(infos[index]))
+}
+
+function isOwnCode(code: unknown): boolean {
+  return typeof code === 'string' && Object.hasOwn(errorTable, code)
+}
