@@ -74,7 +74,7 @@ class Strings {
 
   /** Searches the whole message once, unless its strings are escaped: mostly an expression matches nowhere. */
   *#searchOwn(): Steps<void> {
-    // What is between strings is not counted by `#left`.
+  /** Searches a message whose strings are not escaped once as a whole: mostly an expression matches nowhere. */
     const isRead = this.#scanner.needsText && this.#text.length <= 2 * this.#left && this.#isAscii
     if (!isRead || this.#backslashAfter(0) < this.#text.length) return
     this.#isOwnAbsent = yield* this.#scanner.ownAbsentFrom(this.#text)
