@@ -72,9 +72,9 @@ class Strings {
     this.#left = maxChars
   }
 
-  /** Searches the whole message once, unless its strings are escaped: mostly an expression matches nowhere. */
+  /** Searches a message once as a whole if its strings are not escaped: mostly an expression matches nowhere. */
   *#searchOwn(): Steps<void> {
-  /** Searches a message whose strings are not escaped once as a whole: mostly an expression matches nowhere. */
+    // Members between strings are not counted by `#left`.
     const isRead = this.#scanner.needsText && this.#text.length <= 2 * this.#left && this.#isAscii
     if (!isRead || this.#backslashAfter(0) < this.#text.length) return
     this.#isOwnAbsent = yield* this.#scanner.ownAbsentFrom(this.#text)
