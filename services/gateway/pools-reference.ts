@@ -4,13 +4,14 @@ const INTRODUCTION = `# Pools
 
 Written from the table of pools by \`node services/gateway/reference.ts\`; do not edit. [limits.md](../limits.md) explains what a pool and a share
 are. The column "pool" is the value of the label \`pool\` of the series \`plat_gateway_pool_…\` and \`plat_attest_pool_…\`, and of the field \`pool\` in
-the broker's log.
+the logs of the broker and of the bridge.
 `
 
 const SERVICES = [
   ['gateway', 'Gateway'],
   ['broker', 'Identity broker'],
   ['attestation', 'Attestation service'],
+  ['stdio', 'Stdio bridge of `plat up`'],
 ] as const
 
 const MIB = 1024 * 1024

@@ -9,6 +9,7 @@ const FOLDER: Readonly<Record<PoolService, string>> = {
   gateway: 'services/gateway',
   broker: 'services/identity',
   attestation: 'services/attestation',
+  stdio: 'apps/cli/stdio',
 }
 
 function sourcesOf(folder: string): readonly string[] {

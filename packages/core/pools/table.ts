@@ -1,7 +1,7 @@
 /** The pools that callers share: the one place of their totals and shares. docs/reference/pools.md is written from it. @table */
 
 /** A service that has pools. */
-export type PoolService = 'gateway' | 'broker' | 'attestation'
+export type PoolService = 'gateway' | 'broker' | 'attestation' | 'stdio'
 
 /** Share of one caller in a pool. */
 export interface PoolShare {
@@ -369,6 +369,17 @@ export const poolTable = {
     shares: [{ of: 'namespace', max: 2_500 }],
     age: 'the life of the token that is revoked',
     refused: 'it is left out, and logged',
+  },
+  stdio_processes: {
+    services: ['stdio'],
+    counts: 'processes of MCP servers that `plat up` runs; a shared process counts for its server',
+    total: 64,
+    shares: [
+      { of: 'agent', max: 32 },
+      { of: 'session', max: 16 },
+    ],
+    age: '`stdio.idleSeconds` without a call; an unused process of the same caller is stopped earlier if its place is needed',
+    refused: '`upstream_error`',
   },
   recorded_refusals: {
     services: ['broker'],

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
+import { test } from 'node:test'
+import type { Log } from '@plat/process'
+import { until } from '@plat/testkit/until'
+import { childSpec, testBridge, textIn } from './testing/bridge.ts'
+
+const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+test('each session has its own process, and nobody else can use it', async (t) => {
+  const { client, socket, events } = await testBridge(t, [childSpec()])
+  assert.equal(statSync(socket).mode & 0o777, 0o600)
+  const [one, other] = [client('one'), client('other')]
+  const [first, second] = [await one.open(), await other.open()]
+  assert.deepEqual(
+    [await one.call('count', first), await one.call('count', first), await other.call('count', second)],
+    ['1', '2', '1'],
+  )
+  assert.equal(await other.call('count', first), '404 ')
+  assert.equal((await one.send(null, { session: first, method: 'DELETE' })).status, 204)
+  assert.equal(await one.call('count', first), '404 ')
+  await until(() => events.some(({ event }) => event === 'ended'), 'the process of the ended session to be stopped')
+  assert.deepEqual(
+    events.map((event) => [event.event, 'isExpected' in event && event.isExpected]),
+    [
+      ['started', false],
+      ['started', false],
+      ['ended', true],
+    ],
+  )
+})
+
+test('without sessions of the protocol a process belongs to the session of plat', async (t) => {
+  const { client } = await testBridge(t, [childSpec()])
+  const counts = [await client('one').call('count'), await client('one').call('count'), await client('two').call('count')]
+  assert.deepEqual(counts, ['1', '2', '1'])
+})
+
+test('a shared process has one handshake, and answers each caller alone', async (t) => {
+  const { client } = await testBridge(t, [childSpec({ perSession: false })])
+  const [one, other] = [client('one'), client('other')]
+  const [first, second] = await Promise.all([one.open(), other.open()])
+  const pids = await Promise.all([one.call('pid', first), other.call('pid', second)])
+  assert.equal(pids[0], pids[1])
+  assert.equal(await other.call('handshakes', second), '1 1')
+  // The same id at the same time, and progress under the same token.
+  const call = (name: string) => ({
+    jsonrpc: '2.0',
+    id: 'x',
+    method: 'tools/call',
+    params: { name, arguments: {}, _meta: { progressToken: 't' } },
+  })
+  const [counted, progressed] = await Promise.all([
+    one.send(call('count'), { session: first }),
+    other.send(call('progress'), { session: second }),
+  ])
+  assert.deepEqual([counted.messages.length, counted.messages[0]?.id, textIn(counted)], [1, 'x', '1'])
+  assert.deepEqual(
+    progressed.messages.map(({ id, method, params }) => [id, method, Object(params).progressToken]),
+    [
+      [undefined, 'notifications/progress', 't'],
+      ['x', undefined, undefined],
+    ],
+    'the log line could be about another session',
+  )
+  const asked = await one.call('ask', first)
+  assert.match(asked, /not offered/, 'a request could be for any session')
+  const level = await one.send({ jsonrpc: '2.0', id: 1, method: 'logging/setLevel' }, { session: first })
+  assert.deepEqual(Object(level.messages[0]?.error).code, -32601)
+})
+
+test('a process of one session sends its requests, log lines and changes to its client', async (t) => {
+  const { client } = await testBridge(t, [childSpec()])
+  const one = client()
+  const session = await one.open()
+  const stream: unknown[] = []
+  void one.send(null, { session, method: 'GET', seen: ({ method }) => void stream.push(method) }).catch(() => {})
+  await until(async () => {
+    await one.send({ jsonrpc: '2.0', method: 'notifications/changed' }, { session })
+    return stream.includes('notifications/tools/list_changed')
+  }, 'the change on the stream')
+  const message = { jsonrpc: '2.0', id: 5, method: 'tools/call', params: { name: 'ask' } }
+  const answered = await one.send(message, {
+    session,
+    seen(request) {
+      if (request.method !== 'sampling/createMessage') return
+      const answer = { jsonrpc: '2.0', id: request.id, result: { model: 'm' } }
+      void one.send(answer, { session }).then(() => one.send(answer, { session }))
+    },
+  })
+  assert.equal(textIn(answered), '{"model":"m"}')
+})
+
+test('a subscription gets its own events, under the id that its client chose', async (t) => {
+  const { client } = await testBridge(t, [childSpec({ perSession: false })])
+  const events: unknown[] = []
+  const abort = new AbortController()
+  const listening = client().send(
+    { jsonrpc: '2.0', id: 'mine', method: 'subscriptions/listen' },
+    { modern: true, signal: abort.signal, seen: ({ params }) => void events.push(Object(params)._meta) },
+  )
+  await until(() => events.length === 1, 'the event')
+  assert.deepEqual(events, [{ 'io.modelcontextprotocol/subscriptionId': 'mine' }])
+  abort.abort()
+  await assert.rejects(listening)
+})
+
+test('a broken message ends the calls that could have waited for it, and no process', async (t) => {
+  const { client } = await testBridge(t, [childSpec({ env: { GREETING: 'Server is running' } })])
+  const one = client()
+  const session = await one.open()
+  const pid = await one.call('pid', session)
+  assert.equal(await one.call('broken', session), '502 it wrote a line that is not a JSON-RPC message')
+  assert.equal(await one.call('utf8', session), '502 it wrote a line that is not a JSON-RPC message')
+  assert.equal(await one.call('huge', session), '502 it wrote a message that is too long')
+  assert.equal(await one.call('wrong', session), 'right')
+  assert.equal(await one.call('chatter', session), 'done')
+  assert.equal(await one.call('pid', session), pid)
+})
+
+test('a server that dies ends its calls, and is started again for the same session with its handshake', async (t) => {
+  const { client, events, bridge } = await testBridge(t, [childSpec()])
+  const one = client()
+  const session = await one.open()
+  assert.equal(await one.call('die', session), '502 the process ended: exit code 7')
+  assert.match(await one.call('count', session), /^503 it failed and is started again later/)
+  assert.equal(await client('other').call('count'), '1', 'another session does not wait')
+  await until(async () => (await one.call('handshakes', session)) === '1 1', 'the restart')
+  const ended = events.find((event) => event.event === 'ended')
+  assert.ok(ended?.event === 'ended' && !ended.isExpected && ended.restartsAfterMs > 0)
+  const [status] = bridge.status().servers
+  assert.deepEqual([status?.failures, status?.lastFailure, status?.pids.length], [1, 'exit code 7', 2])
+})
+
+test('a command that does not exist is a failure with its reason', async (t) => {
+  const { client, events } = await testBridge(t, [childSpec({ argv: ['/does/not/exist'] })])
+  const answer = await client().call('count')
+  assert.match(answer, /^502 the process ended: .*ENOENT/)
+  assert.deepEqual(events.map(({ event }) => event), ['failed'])
+})
+
+test('a client that leaves cancels its call, and a flood waits for its reader', async (t) => {
+  const { client } = await testBridge(t, [childSpec()])
+  const one = client()
+  const session = await one.open()
+  const abort = new AbortController()
+  const message = { jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'hang' } }
+  const hanging = one.send(message, { session, signal: abort.signal })
+  await until(async () => (await one.call('cancelled', session)) === 'true', 'the call to wait')
+  abort.abort()
+  await assert.rejects(hanging)
+  await until(async () => (await one.call('cancelled', session)) === 'cancelled', 'the cancellation')
+  const flood = await one.send({ ...message, params: { name: 'flood' } }, { session })
+  assert.deepEqual([flood.messages.length, textIn(flood)], [401, 'flooded'])
+})
+
+test('stderr is logged line by line, bounded, without control characters and secrets', async (t) => {
+  const lines: string[] = []
+  const warnings: object[] = []
+  const log: Log = {
+    debug() {},
+    info: (fields) => void ('stderr' in fields && lines.push(String(fields.stderr))),
+    warn: (fields) => void warnings.push(fields),
+    error() {},
+    child: () => log,
+  }
+  const secret = 'hunter2-hunter2'
+  const { client, bridge } = await testBridge(t, [childSpec({ env: { KEY: secret }, secrets: ['KEY'] })], log)
+  assert.equal(await client().call('secrets'), 'written')
+  await bridge.stop()
+  assert.deepEqual(lines.slice(0, 2), ['key=[removed]', '\\u001b[2Jcleared\\u0007'])
+  assert.ok(lines[2]?.startsWith('xxxx') && lines[2].length < 4200)
+  assert.ok(lines.length <= 100 && warnings.length > 0)
+})
+
+test('a server that ignores SIGTERM is killed, and an unused one is stopped', async (t) => {
+  const { client, bridge } = await testBridge(t, [
+    childSpec({ env: { STUBBORN: '1' } }),
+    childSpec({ key: 'default/idle', idleMs: 1 }),
+  ])
+  const pid = Number(await client().call('pid'))
+  bridge.serve([childSpec({ env: { STUBBORN: '1' }, idleMs: 1 })])
+  await until(() => !isAlive(pid), 'the stubborn process to be killed')
+})
+
+test('a session can run only so many processes, and unused ones make room', async (t) => {
+  const { client, bridge } = await testBridge(t, [childSpec()])
+  const one = client()
+  const sessions: string[] = []
+  for (let count = 0; count < 17; count++) sessions.push(await one.open())
+  assert.equal(bridge.status().servers[0]?.pids.length, 16)
+  assert.equal(await one.call('handshakes', sessions[0]), '1 1', 'the first session goes on with a new process')
+})
+
+test('an edit takes effect at the next call of the same session', async (t) => {
+  const { client, bridge } = await testBridge(t, [childSpec()])
+  const one = client()
+  const session = await one.open()
+  assert.equal(await one.call('env', session, { name: 'MODE' }), 'null')
+  bridge.serve([childSpec({ env: { MODE: 'new' } })])
+  assert.equal(await one.call('env', session, { name: 'MODE' }), '"new"')
+  bridge.serve([])
+  assert.equal(await one.call('count', session), '404 no such server')
+})

@@ -1,0 +1,89 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { readBody, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import { readMessage } from '../message.ts'
+import { STATUS_PATH } from '../protocol.ts'
+import type { ServerRequest, StdioServer } from '../sessions/server.ts'
+import { Reply } from './reply.ts'
+
+/** Headers by which the gateway names the caller. Their values are opaque. */
+const AGENT_HEADER = 'plat-stdio-agent'
+const SESSION_HEADER = 'plat-stdio-session'
+/** The first revision without sessions. */
+const FIRST_MODERN_REVISION = '2026-07-28'
+/** Largest body, and bodies that are being read, in bytes. The gateway has smaller limits. */
+const BODY_MAX_BYTES = 64 * 1024 * 1024
+const BODIES_MAX_BYTES = 256 * 1024 * 1024
+
+export interface FrontOptions {
+  readonly log: Log
+  /** Returns a server by `<namespace>/<name>`. */
+  serverOf(key: string): StdioServer | null
+  status(): object
+}
+
+/** The HTTP side of the bridge: `/<namespace>/<name>` is a server, `/status` the status. */
+export function createFront(options: FrontOptions): Server {
+  const front = new Front(options)
+  const server = createServer((request, response) => {
+    front.handle(request, response).catch((error: unknown) => {
+      options.log.error({ error: reasonOf(error) }, 'a request failed')
+      response.destroy()
+    })
+  })
+  // Calls last as long as the gateway lets them.
+  server.requestTimeout = 0
+  return server
+}
+
+class Front {
+  readonly #options: FrontOptions
+  #readingBytes = 0
+
+  constructor(options: FrontOptions) {
+    this.#options = options
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', () => {})
+    const path = (request.url ?? '').split('?', 1)[0] ?? ''
+    if (path === STATUS_PATH) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(this.#options.status()))
+      return
+    }
+    const server = this.#options.serverOf(path.slice(1))
+    if (server === null) return new Reply(response, false).fail({ status: 404, reason: 'no such server' })
+    const { headers } = request
+    const acceptsEvents = (headers.accept ?? '').includes('text/event-stream')
+    const asked: ServerRequest = {
+      caller: { agent: textIn(headers[AGENT_HEADER]), session: textIn(headers[SESSION_HEADER]) },
+      isModern: textIn(headers['mcp-protocol-version']) >= FIRST_MODERN_REVISION,
+      session: textIn(headers['mcp-session-id']) || null,
+      message: null,
+      reply: (own) => new Reply(response, acceptsEvents, own),
+    }
+    if (request.method === 'GET') await server.listen(asked)
+    else if (request.method === 'DELETE') server.end(asked)
+    else if (request.method === 'POST') await this.#post(server, asked, request)
+    else asked.reply().empty(405)
+  }
+
+  async #post(server: StdioServer, asked: ServerRequest, request: IncomingMessage): Promise<void> {
+    const length = Number(request.headers['content-length'] ?? BODY_MAX_BYTES)
+    if (length > BODY_MAX_BYTES || this.#readingBytes + length > BODIES_MAX_BYTES)
+      return asked.reply().fail({ status: 503, reason: 'the request is too large' })
+    this.#readingBytes += length
+    try {
+      const bytes = await readBody(request, length)
+      const message = bytes === null ? null : readMessage(bytes)
+      if (message === null) return asked.reply().empty(400)
+      await server.post(asked, message)
+    } finally {
+      this.#readingBytes -= length
+    }
+  }
+}
+
+function textIn(value: string | string[] | undefined): string {
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,68 @@
+import { withoutMembers } from '@plat/core'
+import type { Failure } from '../http/reply.ts'
+import { type Message, readMessage } from '../message.ts'
+import type { Link } from './link.ts'
+
+/** The revision that a shared process speaks with its clients: the last one with a handshake. */
+const SHARED_REVISION = '2025-11-25'
+
+/** The handshake of a shared process offers no capabilities: none of its requests could be attributed to a session. */
+export const SHARED_HANDSHAKE = Buffer.from(
+  JSON.stringify({
+    jsonrpc: '2.0',
+    id: 0,
+    method: 'initialize',
+    params: {
+      protocolVersion: SHARED_REVISION,
+      capabilities: {},
+      clientInfo: { name: 'plat-stdio', version: '1' },
+    },
+  }),
+)
+
+const INITIALIZED = Buffer.from('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+/** Capabilities that would change or reveal what other sessions of a shared process do. */
+const NOT_SHARED = [
+  ['result', 'capabilities', 'logging'],
+  ['result', 'capabilities', 'resources', 'subscribe'],
+  ['result', 'capabilities', 'tasks'],
+]
+
+/** Methods of these capabilities. */
+export const NOT_SHARED_METHODS: ReadonlySet<string> = new Set([
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+])
+
+/** Returns the response to the handshake of a shared process, as its clients get it. */
+export function sharedHandshakeResponse({ bytes }: Message): Uint8Array {
+  return withoutMembers(bytes, NOT_SHARED)
+}
+
+/** Sends `initialize`, and after its response `notifications/initialized`. Resolves with the response, or why there is none. */
+export function shakeHands(link: Link, initialize: Uint8Array, completes: boolean): Promise<Message | Failure> {
+  const message = readMessage(initialize)
+  if (message === null) return Promise.resolve({ status: 502, reason: 'the handshake cannot be repeated' })
+  return new Promise((resolve) => {
+    const open = {
+      owner: '',
+      method: 'initialize',
+      reply: null,
+      id: Buffer.from('0'),
+      token: null,
+      failed: resolve,
+      done(response: Message) {
+        if (response.value.error !== undefined) {
+          resolve({ status: 502, reason: 'it refused the handshake' })
+          return
+        }
+        const initialized = completes ? readMessage(INITIALIZED) : null
+        if (initialized !== null) link.forward(initialized, '')
+        resolve(response)
+      },
+    }
+    link.send(message, open)
+  })
+}
