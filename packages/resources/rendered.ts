@@ -137,6 +137,8 @@ const toolLabelsSchema = Type.Object(
 const serverSchema = Type.Object(
   {
     url: Type.String({ pattern: '^https?://[^/@\\s]+' }),
+    /** A server that `plat up` runs: reached over the socket of its stdio bridge, never by the host of `url`, which does not exist. */
+    stdio: Type.Optional(Type.Literal(true)),
     namespaces: Type.Array(Type.String({ minLength: 1, maxLength: 63 })),
     implicit: Type.Boolean(),
     trust: Type.Enum(['trusted', 'untrusted'], { type: 'string' }),

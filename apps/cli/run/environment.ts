@@ -70,7 +70,7 @@ function modelAddress(url: string, { namespace, name, scopes }: Pick<AgentGrant,
  * npm puts its `.bin` folders first on the PATH, and one of them holds the Node that plat brings along. They go to the end: the program
  * runs on the Node that it was written for, and still finds the other commands of those folders.
  */
-function withoutPinnedNode(path: string): string {
+export function withoutPinnedNode(path: string): string {
   const folders = path.split(':')
   const pinned = folders.filter((folder) => holdsThisNode(folder))
   return [...folders.filter((folder) => !pinned.includes(folder)), ...pinned].join(':')

@@ -83,13 +83,13 @@ function sandboxOptions(home: PlatFolder, folder: string): string[] {
 }
 
 /** The folder and all folders above it, the highest first, without the root. */
-function ancestors(path: string): string[] {
+export function ancestors(path: string): string[] {
   const above = dirname(path)
   return above === path ? [] : [...ancestors(above), path]
 }
 
 /** The files and folders outside `.plat` that decide what the program may do: resources, `gateway.json` and every file it names. */
-function governingPaths(home: PlatFolder): string[] {
+export function governingPaths(home: PlatFolder): string[] {
   const own = [join(home.dir, 'resources'), join(home.dir, 'gateway.json')]
   const plat = `${dirname(home.env)}/`
   const named = stringsOf(readJson(home.gatewayConfig)).filter(
@@ -112,7 +112,7 @@ function stringsOf(value: unknown): string[] {
 }
 
 /** Returns why bubblewrap cannot be used on this machine, or null. Some kernels forbid the namespaces it needs. */
-function tryOut(bwrap: string, options: readonly string[]): string | null {
+export function tryOut(bwrap: string, options: readonly string[]): string | null {
   const command = ['--', 'env', '--default-signal=INT', 'true']
   const trial = spawnSync(bwrap, [...options, ...command], { encoding: 'utf8', timeout: TRIAL_MS })
   if (trial.status === 0) return null
@@ -120,7 +120,7 @@ function tryOut(bwrap: string, options: readonly string[]): string | null {
   return `bubblewrap does not work on this machine (${line || `exit code ${trial.status}`})`
 }
 
-function findOnPath(program: string): string | null {
+export function findOnPath(program: string): string | null {
   if (process.platform !== 'linux') return null
   const folders = (process.env.PATH ?? '').split(':').filter((folder) => folder.startsWith('/'))
   return folders.map((folder) => join(folder, program)).find((path) => existsSync(path)) ?? null

@@ -50,6 +50,8 @@ export interface PlatFolder {
   readonly state: string
   readonly logs: string
   readonly runs: string
+  /** Where the stdio bridge listens. */
+  readonly stdioSocket: string
   readonly lock: string
 }
 
@@ -73,6 +75,7 @@ export function homeOf(dir: string): PlatFolder {
     state: at('state'),
     logs: at('logs'),
     runs: at('run'),
+    stdioSocket: at('stdio.sock'),
     lock: at('lock'),
   }
 }

@@ -3,8 +3,11 @@ import { isApprovalView } from '@plat/gateway/approvals'
 import { isRevocationView } from '@plat/gateway/revocations'
 import { API_VERSION, kinds } from '@plat/resources'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { findHome, type HomeEnv } from '../shared/home.ts'
+import { findHome, type HomeEnv, type PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output, plain, printData, printObject, type WideFormat } from '../shared/output.ts'
+import { usableSocketPath } from '../stdio/launch/socket.ts'
+import { readStdioStatus } from '../stdio/launch/status.ts'
+import type { ServerStatus } from '../stdio/protocol.ts'
 import { findingsOf } from '../validate/validate.ts'
 
 export interface StatusOptions {
@@ -32,6 +35,8 @@ interface Status {
   readonly ledger: { readonly seq: number; readonly hash: string; readonly checkpointUpTo: number | null }
   readonly pendingApprovals: number
   readonly revocations: number
+  /** Servers that plat up runs; absent if there are none. */
+  readonly stdioServers?: readonly ServerStatus[]
 }
 
 interface Service {
@@ -65,10 +70,27 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
     ledger,
     pendingApprovals: (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).length,
     revocations: (await adminList(env, '/v1/revocations', isRevocationView)).length,
+    ...(await stdioServersOf(home)),
   }
   if (format === 'json' || format === 'yaml') printData(output, format, found)
   else printStatus(output, found, format === 'wide')
   return refused.length > 0 ? REFUSED : 0
+}
+
+async function stdioServersOf({ stdioSocket }: PlatFolder): Promise<Pick<Status, 'stdioServers'>> {
+  const status = await readStdioStatus(usableSocketPath(stdioSocket))
+  return status === null || status.servers.length === 0 ? {} : { stdioServers: status.servers }
+}
+
+/** `2 processes, 1 session, failed 3 times, last: exit code 1` */
+function stdioLine({ pids, sessions, failures, lastFailure, problem }: ServerStatus): string {
+  const parts = [
+    problem === null ? null : `cannot be started: ${problem}`,
+    `${pids.length} ${pids.length === 1 ? 'process' : 'processes'}`,
+    sessions === 0 ? null : `${sessions} ${sessions === 1 ? 'session' : 'sessions'}`,
+    failures === 0 ? null : `failed ${failures} ${failures === 1 ? 'time' : 'times'}, last: ${lastFailure}`,
+  ]
+  return plain(parts.filter((part) => part !== null).join(', '))
 }
 
 async function serviceAt(url: string): Promise<Service> {
@@ -128,6 +150,7 @@ function printStatus(output: Output, found: Status, wide: boolean): void {
     checkpoint: ledger.checkpointUpTo === null ? 'none yet' : `up to record ${ledger.checkpointUpTo}`,
     approvals: `${found.pendingApprovals} pending${found.pendingApprovals === 0 ? '' : '; decide with plat approvals watch'}`,
     revocations: `${found.revocations}${found.revocations === 0 ? '' : '; see plat revocations list'}`,
+    ...Object.fromEntries((found.stdioServers ?? []).map((one) => [`server ${one.key}`, stdioLine(one)])),
   })
   const lines = [
     ...found.refused.map((line) => `refused: ${line}`),

@@ -14,7 +14,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-test('each session has its own process, and nobody else can use it', async (t) => {
+test('each session has its own process, and no other session can use it', async (t) => {
   const { client, socket, events } = await testBridge(t, [childSpec()])
   assert.equal(statSync(socket).mode & 0o777, 0o600)
   const [one, other] = [client('one'), client('other')]
@@ -39,7 +39,11 @@ test('each session has its own process, and nobody else can use it', async (t) =
 
 test('without sessions of the protocol a process belongs to the session of plat', async (t) => {
   const { client } = await testBridge(t, [childSpec()])
-  const counts = [await client('one').call('count'), await client('one').call('count'), await client('two').call('count')]
+  const counts = [
+    await client('one').call('count'),
+    await client('one').call('count'),
+    await client('two').call('count'),
+  ]
   assert.deepEqual(counts, ['1', '2', '1'])
 })
 
@@ -143,7 +147,10 @@ test('a command that does not exist is a failure with its reason', async (t) => 
   const { client, events } = await testBridge(t, [childSpec({ argv: ['/does/not/exist'] })])
   const answer = await client().call('count')
   assert.match(answer, /^502 the process ended: .*ENOENT/)
-  assert.deepEqual(events.map(({ event }) => event), ['failed'])
+  assert.deepEqual(
+    events.map(({ event }) => event),
+    ['failed'],
+  )
 })
 
 test('a client that leaves cancels its call, and a flood waits for its reader', async (t) => {

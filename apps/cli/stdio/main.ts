@@ -13,11 +13,11 @@ const CONFIG_MAX_BYTES = 16 * 1024 * 1024
  */
 export async function main(): Promise<number> {
   const ended = Promise.withResolvers<number>()
-  let bridge: Promise<Bridge> | null = null
+  const bridges: Promise<Bridge>[] = []
   const report = (event: BridgeEvent) => void process.stdout.write(`${JSON.stringify(event)}\n`)
   const configure = async (config: BridgeConfig) => {
-    bridge ??= open(config, report)
-    ;(await bridge).serve(config.servers)
+    if (bridges.length === 0) bridges.push(open(config, report))
+    for (const bridge of bridges) (await bridge).serve(config.servers)
   }
   const fail = (error: unknown) => {
     process.stderr.write(`plat-stdio: ${error instanceof Error ? error.message : String(error)}\n`)
@@ -43,7 +43,7 @@ export async function main(): Promise<number> {
     .on('end', finish)
     .on('error', finish)
   const status = await ended.promise
-  await (await (bridge as Promise<Bridge> | null)?.catch(() => null))?.stop()
+  for (const bridge of bridges) await (await bridge.catch(() => null))?.stop()
   return status
 }
 

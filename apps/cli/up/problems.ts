@@ -6,7 +6,7 @@ import type { FileStore } from '@plat/resources'
 import type { PlatFolder } from '../shared/home.ts'
 import type { Output } from '../shared/output.ts'
 import { locateRefused, locateWarnings } from '../validate/locate.ts'
-import { modelKeyFiles } from '../validate/warnings/agents.ts'
+import { modelKeyFiles, stdioFiles } from '../validate/warnings/agents.ts'
 import { readSurroundings } from '../validate/warnings/surroundings.ts'
 import { findWarnings } from '../validate/warnings/warnings.ts'
 
@@ -35,12 +35,12 @@ export function createProblemFinder(parts: {
     const declared = render.declared()
     const lines = render.refused()
     const refused = lines.join('\n')
-    const keys = modelKeyFiles(declared.agents, home.secrets)
+    const keys = [...modelKeyFiles(declared.agents, home.secrets), ...stdioFiles(declared.servers, home)]
     const files = await stamps([config.pinStorePath, config.pricingFile, config.modelsFile, ...keys])
     if (last?.declared === declared && last.files === files && last.refused === refused) return last.found
     const { agents, servers, policies, budgets } = declared
     const isLarge = agents.length + servers.length + policies.length + budgets.length > OBJECTS_MAX
-    const surroundings = { declared, config, secretsDir: home.secrets, env: process.env }
+    const surroundings = { declared, config, dir: home.dir, secretsDir: home.secrets, env: process.env }
     const warnings = isLarge ? [] : await findWarnings(await readSurroundings(surroundings))
     const found = {
       refused: await locateRefused(store, lines),

@@ -5,7 +5,7 @@ import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/c
 import { budgetCurrencyOf, type Gateway, type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
-import { startRender, startStatus } from '@plat/operator'
+import { type Render, startRender, startStatus } from '@plat/operator'
 import { createLog, giveBackStartMemory, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
 import { writeSchemas } from '../schema/schema.ts'
@@ -20,6 +20,7 @@ import {
   writePrivate,
 } from '../shared/home.ts'
 import { CommandError, type Output } from '../shared/output.ts'
+import { type StdioOptions, StdioSupervisor } from '../stdio/launch/supervisor.ts'
 import { openKubectl } from './kubectl.ts'
 import { createProblemFinder, type Problems, reportProblems } from './problems.ts'
 import { gatewayKeys } from './up-config.ts'
@@ -47,7 +48,7 @@ export interface Up {
 const TOKEN_BYTES = 32
 
 /** Starts everything in order: state, broker, rendered files, gateway. If a step fails, the earlier ones are stopped again. */
-export async function startUp(options: UpOptions): Promise<Up> {
+export async function startUp(options: UpOptions, announce: (line: string) => void = () => {}): Promise<Up> {
   const home = homeOf(options.dir)
   if (!existsSync(resourcesOf(home))) {
     throw new CommandError(`${home.dir} has no resources/ folder; name a directory that has one: plat up <dir>`)
@@ -59,7 +60,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
     for (const step of undo.splice(0).reverse()) await step()
   }
   try {
-    return await startParts({ home, options, undo, stop })
+    return await startParts({ home, options, announce, undo, stop })
   } catch (error) {
     await stop()
     throw portTaken(error, options)
@@ -69,10 +70,11 @@ export async function startUp(options: UpOptions): Promise<Up> {
 async function startParts(context: {
   readonly home: PlatFolder
   readonly options: UpOptions
+  readonly announce: (line: string) => void
   readonly undo: (() => Promise<void> | void)[]
   readonly stop: () => Promise<void>
 }): Promise<Up> {
-  const { home, options, undo, stop } = context
+  const { home, options, announce, undo, stop } = context
   const clock = systemClock
   const ids = systemIds(clock)
   const logTo = (service: string) =>
@@ -102,7 +104,10 @@ async function startParts(context: {
 
   await writePrivate(home.gatewayConfig, `${JSON.stringify(keys, null, 2)}\n`)
   const config = loadedConfig(home)
-  const using = { clock, ids, log: logTo('gateway') }
+  const stdio = stdioServers({ home, options, render, clock, ids, log: operatorLog, announce })
+  undo.push(() => stdio.stop())
+  await stdio.start()
+  const using = { clock, ids, log: logTo('gateway'), stdioSocket: stdio.socket }
   const gateway = await startServing({ home, config, options, store, undo, ...using, ...tokens })
 
   const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
@@ -119,6 +124,23 @@ async function startParts(context: {
   return { home, env, store, problems: createProblemFinder({ home, store, render, config }), stop }
 }
 
+/** Runs the servers that speak on stdin and stdout. */
+function stdioServers({
+  options,
+  render,
+  ...using
+}: Pick<StdioOptions, 'home' | 'clock' | 'ids' | 'log' | 'announce'> & {
+  readonly options: UpOptions
+  readonly render: Pick<Render, 'declared'>
+}): StdioSupervisor {
+  return new StdioSupervisor({
+    ...using,
+    servers: () => render.declared().servers,
+    logFile: options.log === 'file' ? join(using.home.logs, 'stdio.jsonl') : null,
+    env: process.env,
+  })
+}
+
 /** Starts the gateway, and serves its resource API a second time for kubectl. */
 async function startServing(given: {
   readonly home: PlatFolder
@@ -129,9 +151,10 @@ async function startServing(given: {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  readonly stdioSocket: string
   readonly PLAT_ADMIN_TOKEN: string
 }): Promise<Gateway> {
-  const { home, config, options, store, undo, clock, ids, log, PLAT_ADMIN_TOKEN } = given
+  const { home, config, options, store, undo, clock, ids, log, stdioSocket, PLAT_ADMIN_TOKEN } = given
   const gateway = await startGateway({
     config,
     env: { PLAT_ADMIN_TOKEN },
@@ -140,6 +163,7 @@ async function startServing(given: {
     clock,
     ids,
     resources: { dir: resourcesOf(home), store },
+    stdioSocket,
   })
   undo.push(() => gateway.drain())
   const listen = options.resourcesListen ?? '127.0.0.1:0'
@@ -200,7 +224,7 @@ function portTaken(error: unknown, options: UpOptions): unknown {
 
 /** `plat up`: starts, prints the screen, and drains on a signal. */
 export async function up(options: UpOptions, output: Output): Promise<number> {
-  const running = await startUp(options)
+  const running = await startUp(options, (line) => output.err(line))
   for (const line of await screen(running)) output.out(line)
   const still = reportProblems(running, output)
   return new Promise((resolve) => {

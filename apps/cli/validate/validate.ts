@@ -40,7 +40,7 @@ export async function validateResources(
 export function findingsOf(home: PlatFolder): Promise<Findings> {
   return withRendered(home, async ({ store, render, gateway }) => {
     const { config } = gateway
-    const surroundings = { declared: render.declared(), secretsDir: home.secrets, env: process.env }
+    const surroundings = { declared: render.declared(), dir: home.dir, secretsDir: home.secrets, env: process.env }
     const found = config === null ? [] : await findWarnings(await readSurroundings({ ...surroundings, config }))
     return {
       errors: [...(await locateProblems(home.dir, gateway.errors)), ...(await locateRefused(store, render.refused()))],

@@ -32,6 +32,8 @@ const shared = Buffer.allocUnsafeSlow(READ_BYTES)
 /** Returns a function that opens connections to `origin`. */
 export function opener(origin: URL, options: SocketOptions): OpenSocket {
   const host = hostOf(origin)
+  const { socketPath } = options
+  if (socketPath !== undefined) return localOpener(socketPath)
   const isTls = origin.protocol === 'https:'
   const port = Number(origin.port || (isTls ? 443 : 80))
   const open = isTls ? tlsOpener(host, options) : connect
@@ -50,6 +52,13 @@ export function opener(origin: URL, options: SocketOptions): OpenSocket {
     })
   }
   return Object.assign(openSocket, { ready: isTls ? 'secureConnect' : 'connect' } as const)
+}
+
+/** There is no address to check: the path comes from the program itself. */
+function localOpener(path: string): OpenSocket {
+  const open = (read: (bytes: Buffer) => void): Socket =>
+    connect({ path, onread: { buffer: shared, callback: (size) => sliced(size, read) } })
+  return Object.assign(open, { ready: 'connect' } as const)
 }
 
 /** Opens a connection to `tcp://host:port` or `tls://host:port`. Each side can be closed separately. Throws when the address is forbidden. */

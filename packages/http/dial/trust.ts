@@ -7,6 +7,11 @@ export interface TrustOptions {
   readonly clientCert?: { readonly certPEM: string; readonly keyPEM: string }
   /** Name in the server certificate, if different from the host. */
   readonly serverName?: string
+  /**
+   * Path of a Unix socket to connect to, whatever the host of the URL is. Never from a resource, a configuration file or a response:
+   * its author could then reach every socket of this machine.
+   */
+  readonly socketPath?: string
 }
 
 /** Joins CA bundles; returns null when there are none. */
@@ -24,7 +29,8 @@ export class TrustMarks {
   readonly #withKey = new WeakMap<TrustOptions, string>()
 
   of(options: TrustOptions): string {
-    const { caPEM, clientCert, serverName } = options
+    const { caPEM, clientCert, serverName, socketPath } = options
+    if (socketPath !== undefined) return hashOf([caPEM, serverName, socketPath])
     if (clientCert !== undefined) return this.#keyed(options, clientCert)
     if (serverName !== undefined) return hashOf([caPEM, serverName])
     if (caPEM === undefined) return ''

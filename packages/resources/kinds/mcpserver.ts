@@ -7,6 +7,7 @@ import {
   dlpProfile,
   flag,
   jurisdiction,
+  listMap,
   longCount,
   oneOf,
   secretKeyRef,
@@ -129,10 +130,70 @@ const authSchema = Type.Object(
   },
 )
 
+const paths = (description: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), { maxItems: 64, description })
+
+const stdioSchema = Type.Object(
+  {
+    command: text('Program: a path, or a name on the PATH.', { minLength: 1 }),
+    args: Optional(Type.Array(Type.String({ maxLength: 4096 }), { maxItems: 256, description: 'Its arguments.' })),
+    env: Optional(
+      listMap(
+        Type.Object(
+          {
+            name: text('Name of the variable.', { minLength: 1, maxLength: 256, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
+            value: Optional(text('Its value.', { maxLength: 32_768 })),
+            valueFrom: Optional(
+              Type.Object(
+                { secretKeyRef: secretKeyRef('Secret with the value.') },
+                { ...closed, description: 'Where the value comes from.' },
+              ),
+            ),
+          },
+          {
+            ...closed,
+            'x-kubernetes-validations': [
+              { rule: 'has(self.value) != has(self.valueFrom)', message: 'exactly one of value and valueFrom' },
+            ],
+          },
+        ),
+        ['name'],
+        { maxItems: 128, description: 'Variables beside PATH, HOME and LANG.' },
+      ),
+    ),
+    cwd: Optional(
+      text('Working directory; relative to the directory of `plat up`, which is the default.', { minLength: 1 }),
+    ),
+    perSession: Optional(
+      Type.Boolean({ default: true, description: 'A process for each session; otherwise all sessions share one.' }),
+    ),
+    idleSeconds: Optional(
+      count('An unused process is stopped after this time.', { minimum: 1, maximum: 86_400, default: 600 }),
+    ),
+    isolation: Optional(
+      Type.Object(
+        {
+          mode: Optional(
+            oneOf(['auto', 'on', 'off'], 'Whether bubblewrap hides `.plat`; auto: where it works.', {
+              default: 'auto',
+            }),
+          ),
+          network: Optional(Type.Boolean({ default: true, description: 'Access to the network.' })),
+          writable: Optional(paths('The only paths that it can write; everything else is read-only.')),
+          hidden: Optional(paths('Paths that it cannot see.')),
+        },
+        { ...closed, description: 'Rules that bubblewrap enforces; with any but `mode` it is required.' },
+      ),
+    ),
+  },
+  { ...closed, description: 'A server that `plat up` runs and that speaks on stdin and stdout. Not on a cluster.' },
+)
+
 /** `MCPServer.spec` (docs/spec/crds.md). */
 export const mcpServerSpecSchema = Type.Object(
   {
-    url: text('Streamable HTTP endpoint; only the gateway talks to it.', { pattern: '^https?://[^/@\\s]+' }),
+    url: Optional(text('Streamable HTTP endpoint; only the gateway talks to it.', { pattern: '^https?://[^/@\\s]+' })),
+    stdio: Optional(stdioSchema),
     transport: Optional(oneOf(['streamable-http'], 'The only transport.', { default: 'streamable-http' })),
     protocolVersions: Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
@@ -162,7 +223,17 @@ export const mcpServerSpecSchema = Type.Object(
     toolPins: Optional(toolPinsSchema),
     auth: Optional(authSchema),
   },
-  closed,
+  {
+    ...closed,
+    'x-kubernetes-validations': [
+      {
+        rule: 'has(self.url) != has(self.stdio)',
+        message: 'exactly one of url and stdio is required',
+        fieldPath: '.url',
+        reason: 'FieldValueRequired',
+      },
+    ],
+  },
 )
 
 /** `MCPServer.status` (docs/spec/crds.md). */

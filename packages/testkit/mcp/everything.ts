@@ -8,11 +8,13 @@ import type { McpFixture } from './fixture.ts'
 const START_MS = 60_000
 const ASK_EVERY_MS = 50
 
+/** The program of the server; its argument names the transport. */
+export const EVERYTHING = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'))
+
 /** Starts `@modelcontextprotocol/server-everything` (Streamable HTTP, revisions with sessions) as a separate process. */
 export async function startEverything(): Promise<McpFixture> {
   const port = await freePort()
-  const entry = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'))
-  const child = spawn(process.execPath, [entry, 'streamableHttp'], {
+  const child = spawn(process.execPath, [EVERYTHING, 'streamableHttp'], {
     env: { PATH: process.env.PATH, PORT: String(port) },
     stdio: 'ignore',
   })

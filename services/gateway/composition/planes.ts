@@ -39,6 +39,7 @@ export async function mcpPlane(shared: Shared, { servers, credentials }: Feature
       return { refusals, answerAfterMs: answerAfterSeconds * 1000 }
     },
     ...limitsOf(shared),
+    stdioSocket: shared.stdioSocket ?? null,
     credentials,
     sealer,
     log,

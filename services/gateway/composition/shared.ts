@@ -39,6 +39,11 @@ export interface GatewayOptions {
   readonly log: Log
   /** The store of `resourceAPI.dir`, where this process has one already. */
   readonly resources?: HeldResources
+  /**
+   * Socket of the stdio bridge that runs servers for this gateway. Only the process that starts both can name it, never a file. Absent: servers that
+   * need it are unknown.
+   */
+  readonly stdioSocket?: string
   /** Absent: one that reads the load of this process. */
   readonly overload?: OverloadState
 }

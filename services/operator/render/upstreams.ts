@@ -34,6 +34,7 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
     const problems = [
       ...shareProblems(server, declared),
       ...serverProblems(server),
+      ...placeProblems(server, declared),
       ...bundleProblems(server, declared.bundles),
     ]
     rendering.refused.push(...problems.map((problem) => problemLine(server, problem)))
@@ -105,7 +106,7 @@ function serverEntry(
   const versions = spec.protocolVersions ?? []
   const caPEM = bundles.texts.get(bundleOf(server) ?? '')
   return {
-    url: spec.url,
+    ...addressOf(server),
     namespaces: usersOf(server).filter((namespace) => !hidden.has(`${namespace}/${metadata.name}`)),
     implicit: false,
     trust: spec.trust ?? 'untrusted',
@@ -119,6 +120,20 @@ function serverEntry(
     ...(pins !== null && { pins }),
     ...(toolLabels !== undefined && Object.keys(toolLabels).length > 0 && { toolLabels }),
   }
+}
+
+/** A server that `plat up` runs has a host that no resolver knows: it names the server in records, and leads nowhere. */
+function addressOf({ metadata: { namespace, name }, spec: { url } }: Manifest<'MCPServer'>) {
+  return url === undefined
+    ? { url: `http://${name}.${namespace}.stdio.invalid/${namespace}/${name}`, stdio: true as const }
+    : { url }
+}
+
+/** Processes of servers are run by `plat up` alone. */
+function placeProblems({ spec }: Manifest<'MCPServer'>, { home }: Declared): Problem[] {
+  if (spec.stdio === undefined || home === null) return []
+  const why = 'runs with plat up only: on a cluster run the server in a Deployment with Streamable HTTP, and set url'
+  return [{ path: 'stdio', why }]
 }
 
 /** Without its bundle a server could not be verified or reached. */

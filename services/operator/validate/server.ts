@@ -10,9 +10,10 @@ export function serverProblems(server: Manifest<'MCPServer'>): Problem[] {
 function problemsOfServer({ metadata, spec }: Manifest<'MCPServer'>): Problem[] {
   const problems: Problem[] = []
   if (metadata.name.startsWith(RESERVED_PREFIX)) problems.push(reservedName('metadata.name'))
-  const url = urlProblem('url', spec.url)
+  const url = spec.url === undefined ? null : urlProblem('url', spec.url)
   if (url !== null) problems.push(url)
-  if (spec.auth !== undefined) problems.push(...authProblems(spec.auth, spec.url))
+  if (spec.auth !== undefined) problems.push(...authProblems(spec.auth, spec.url ?? ''))
+  if (spec.stdio !== undefined) problems.push(...stdioProblems(spec, spec.stdio))
   if (spec.caBundleRef !== undefined) problems.push(...fileNames('caBundleRef', spec.caBundleRef))
   if (spec.toolPins !== undefined) problems.push(...pinProblems('toolPins', spec.toolPins))
   problems.push(...labelProblems(spec.toolLabels ?? {}))
@@ -22,6 +23,30 @@ function problemsOfServer({ metadata, spec }: Manifest<'MCPServer'>): Problem[] 
   }
   return problems
 }
+
+type Spec = Manifest<'MCPServer'>['spec']
+
+/** Problems of `stdio`: what only a server with a URL can have, and texts that no system accepts. */
+function stdioProblems(
+  { auth, caBundleRef }: Spec,
+  { command, args = [], env = [], cwd = '' }: NonNullable<Spec['stdio']>,
+) {
+  const problems: Problem[] = []
+  if ((auth?.type ?? 'none') !== 'none' || auth?.perUser === true)
+    problems.push({ path: 'auth.type', why: 'needs a url; a server that plat up runs gets its secrets by stdio.env' })
+  if (caBundleRef !== undefined) problems.push({ path: 'caBundleRef', why: 'needs a url' })
+  const texts = { command, cwd, ...Object.fromEntries(args.map((arg, index) => [`args[${index}]`, arg])) }
+  for (const [name, text] of Object.entries(texts))
+    if (text.includes('\0')) problems.push({ path: `stdio.${name}`, why: NO_NUL })
+  for (const [index, { value = '', valueFrom }] of env.entries()) {
+    const at = `stdio.env[${index}]`
+    if (value.includes('\0')) problems.push({ path: `${at}.value`, why: NO_NUL })
+    if (valueFrom !== undefined) problems.push(...fileNames(`${at}.valueFrom.secretKeyRef`, valueFrom.secretKeyRef))
+  }
+  return problems
+}
+
+const NO_NUL = 'must not contain the character NUL'
 
 const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
 

@@ -58,7 +58,7 @@ export class ServerProcess {
     })
     this.#child.once('exit', (code, signal) => {
       how = signal === null ? `exit code ${code}` : `signal ${signal}`
-      // What the process left behind in its group.
+      // Ends processes that it left behind in its group.
       this.#signal('SIGKILL')
       clock.after(REST_OF_OUTPUT_MS, finish)
     })

@@ -55,29 +55,29 @@ class Front {
     if (server === null) return new Reply(response, false).fail({ status: 404, reason: 'no such server' })
     const { headers } = request
     const acceptsEvents = (headers.accept ?? '').includes('text/event-stream')
-    const asked: ServerRequest = {
+    const incoming: ServerRequest = {
       caller: { agent: textIn(headers[AGENT_HEADER]), session: textIn(headers[SESSION_HEADER]) },
       isModern: textIn(headers['mcp-protocol-version']) >= FIRST_MODERN_REVISION,
       session: textIn(headers['mcp-session-id']) || null,
       message: null,
       reply: (own) => new Reply(response, acceptsEvents, own),
     }
-    if (request.method === 'GET') await server.listen(asked)
-    else if (request.method === 'DELETE') server.end(asked)
-    else if (request.method === 'POST') await this.#post(server, asked, request)
-    else asked.reply().empty(405)
+    if (request.method === 'GET') await server.listen(incoming)
+    else if (request.method === 'DELETE') server.end(incoming)
+    else if (request.method === 'POST') await this.#post(server, incoming, request)
+    else incoming.reply().empty(405)
   }
 
-  async #post(server: StdioServer, asked: ServerRequest, request: IncomingMessage): Promise<void> {
+  async #post(server: StdioServer, incoming: ServerRequest, request: IncomingMessage): Promise<void> {
     const length = Number(request.headers['content-length'] ?? BODY_MAX_BYTES)
     if (length > BODY_MAX_BYTES || this.#readingBytes + length > BODIES_MAX_BYTES)
-      return asked.reply().fail({ status: 503, reason: 'the request is too large' })
+      return incoming.reply().fail({ status: 503, reason: 'the request is too large' })
     this.#readingBytes += length
     try {
       const bytes = await readBody(request, length)
       const message = bytes === null ? null : readMessage(bytes)
-      if (message === null) return asked.reply().empty(400)
-      await server.post(asked, message)
+      if (message === null) return incoming.reply().empty(400)
+      await server.post(incoming, message)
     } finally {
       this.#readingBytes -= length
     }

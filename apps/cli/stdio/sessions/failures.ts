@@ -13,7 +13,7 @@ interface Failed {
   readonly until: number
 }
 
-/** Exponential backoff of starts, separately for each caller: whoever makes a server crash delays only the own next start. */
+/** Exponential backoff of starts, separately for each caller: one that makes a server crash delays only its next start. */
 export class Failures {
   readonly #clock: Clock
   readonly #backoff: Backoff

@@ -15,7 +15,7 @@ import {
   textOf,
 } from '../message.ts'
 import type { ServerSpec } from '../protocol.ts'
-import { type Routing, routeNotification } from './routing.ts'
+import { type Open, type Routing, routeNotification } from './routing.ts'
 import { ServerRequests } from './server-requests.ts'
 
 /** Calls of one process that wait for a response, and those of one session among them. */
@@ -25,25 +25,8 @@ const OPEN_OF_OWNER_MAX = 128
 const BACKLOG_MAX_BYTES = 8 * 1024 * 1024
 /** How long a cancelled call may still be answered, in milliseconds. */
 const AFTER_CANCEL_MS = 5_000
-/** Messages that are dropped without a log line of their own, after the first ones. */
+/** Dropped messages that are logged; further ones are not. */
 const LOGGED_DROPS_MAX = 20
-
-/** A call that waits for its response. */
-export interface Open {
-  /** The session that made it. */
-  readonly owner: string
-  readonly method: string
-  /** Null for a request of the bridge itself. */
-  readonly reply: Reply | null
-  /** Its id as the client wrote it. */
-  readonly id: Uint8Array
-  /** The client's progress token; null: it wants no progress. */
-  readonly token: Uint8Array | null
-  /** Called instead of `reply.finish`. */
-  readonly done?: (response: Message) => void
-  /** Called instead of `reply.fail`. */
-  readonly failed?: (failure: Failure) => void
-}
 
 export interface LinkOptions {
   readonly spec: ServerSpec

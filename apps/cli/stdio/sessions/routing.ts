@@ -1,6 +1,22 @@
-import type { Reply } from '../http/reply.ts'
+import type { Failure, Reply } from '../http/reply.ts'
 import { type Message, PROGRESS_PATH, replaced, SUBSCRIPTION_PATH, valueAt } from '../message.ts'
-import type { Open } from './link.ts'
+
+/** A call that waits for its response. */
+export interface Open {
+  /** The session that made it. */
+  readonly owner: string
+  readonly method: string
+  /** Null for a request of the bridge itself. */
+  readonly reply: Reply | null
+  /** Its id as the client wrote it. */
+  readonly id: Uint8Array
+  /** The client's progress token; null: it wants no progress. */
+  readonly token: Uint8Array | null
+  /** Called instead of `reply.finish`. */
+  readonly done?: (response: Message) => void
+  /** Called instead of `reply.fail`. */
+  readonly failed?: (failure: Failure) => void
+}
 
 /** The calls and streams of a process, as far as routing needs them. */
 export interface Routing {

@@ -66,7 +66,7 @@ export class Running implements Holder {
   }
 
   async stop(): Promise<void> {
-    await this.ready
+    if (this.#link === null) await this.ready
     await this.#link?.stop()
   }
 

@@ -82,7 +82,7 @@ export class StdioServer {
     if (request.isModern) return await this.#modern(request, message)
     if (message.method === 'initialize') return await this.#initialize(request, message)
     const session = this.#sessionOf(request)
-    if (session === null) return request.reply().empty(404)
+    if (session === null) return request.reply().empty(request.session === null ? 400 : 404)
     if (message.kind !== 'request') return this.#notify(request, message, session)
     if (!this.#spec.perSession && NOT_SHARED_METHODS.has(message.method)) return refuseMethod(request.reply(), message)
     const reply = request.reply()

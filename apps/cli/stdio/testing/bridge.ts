@@ -53,8 +53,6 @@ export interface SendOptions {
   readonly signal?: AbortSignal
 }
 
-export type BridgeUnderTest = Awaited<ReturnType<typeof testBridge>>
-
 /** Starts a bridge with these servers. */
 export async function testBridge(t: TestContext, specs: readonly ServerSpec[], log: Log = silentLog) {
   const socket = join(tempFolder(), 's')

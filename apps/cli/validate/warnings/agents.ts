@@ -1,5 +1,8 @@
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import type { Manifest } from '@plat/resources'
+import { commandProblem } from '../../stdio/launch/programs.ts'
+import { workingFolder } from '../../stdio/launch/specs.ts'
 import { Names } from './names.ts'
 import { calleesOf, routesOf, serversOf } from './reach.ts'
 import type { Surroundings, Warning } from './surroundings.ts'
@@ -51,8 +54,10 @@ export function modelKeyFiles(agents: readonly Agent[], secretsDir: string): rea
   )
 }
 
-/** Labels of tools that a server does not have. */
-export function* serverWarnings(server: Manifest<'MCPServer'>, { tools }: Surroundings): Generator<Warning> {
+/** Programs and Secrets that a server of `plat up` lacks, and labels of tools that a server does not have. */
+export function* serverWarnings(server: Manifest<'MCPServer'>, surroundings: Surroundings): Generator<Warning> {
+  const { tools } = surroundings
+  if (server.spec.stdio !== undefined) yield* stdioWarnings(server, server.spec.stdio, surroundings)
   const known = tools.get(`${server.metadata.namespace}/${server.metadata.name}`)
   if (known === undefined) return
   const names = new Names('known tool of this server', known)
@@ -60,4 +65,37 @@ export function* serverWarnings(server: Manifest<'MCPServer'>, { tools }: Surrou
     const text = names.problem(tool)
     if (text !== null) yield { object: server, field: `spec.toolLabels[${tool}]`, text }
   }
+}
+
+type Stdio = NonNullable<Manifest<'MCPServer'>['spec']['stdio']>
+
+function* stdioWarnings(server: Manifest<'MCPServer'>, stdio: Stdio, surroundings: Surroundings): Generator<Warning> {
+  const { dir, env } = surroundings
+  const { namespace } = server.metadata
+  const folder = workingFolder({ dir }, stdio)
+  if (!existsSync(folder))
+    yield { object: server, field: 'spec.stdio.cwd', text: `${folder} does not exist: the server cannot be started` }
+  const problem = commandProblem(stdio.command, folder, env.PATH ?? '')
+  if (problem !== null) yield { object: server, field: 'spec.stdio.command', text: problem }
+  for (const [index, { valueFrom }] of (stdio.env ?? []).entries()) {
+    const ref = valueFrom?.secretKeyRef
+    if (ref === undefined || surroundings.hasSecret(namespace, ref)) continue
+    const path = `${namespace}/${ref.name}/${ref.key}`
+    const text = `no Secret ${path}: the server cannot be started; write the value into .plat/secrets/${path}`
+    yield { object: server, field: `spec.stdio.env[${index}].valueFrom.secretKeyRef`, text }
+  }
+}
+
+/** The files on which warnings about servers of `plat up` depend. */
+export function stdioFiles(
+  servers: readonly Manifest<'MCPServer'>[],
+  { dir, secrets }: { readonly dir: string; readonly secrets: string },
+): readonly string[] {
+  return servers.flatMap(({ metadata, spec: { stdio } }) => {
+    if (stdio === undefined) return []
+    const folder = workingFolder({ dir }, stdio)
+    const refs = (stdio.env ?? []).flatMap(({ valueFrom }) => (valueFrom ? [valueFrom.secretKeyRef] : []))
+    const files = refs.map(({ name, key }) => join(secrets, metadata.namespace, name, key))
+    return [folder, resolve(folder, stdio.command), ...files]
+  })
 }

@@ -16,6 +16,8 @@ export interface Surroundings {
   /** Tools by `<namespace>/<name>` of their server, as far as they are known. */
   readonly tools: ReadonlyMap<string, ReadonlySet<string>>
   readonly env: NodeJS.ProcessEnv
+  /** The governed directory. */
+  readonly dir: string
   hasSecret(namespace: string, ref: { readonly name: string; readonly key: string }): boolean
 }
 
@@ -32,6 +34,7 @@ export interface Warning {
 export interface SurroundingsOptions {
   readonly declared: Declared
   readonly config: GatewayConfig
+  readonly dir: string
   /** Where Secrets are as files: `<namespace>/<name>/<key>`. */
   readonly secretsDir: string
   readonly env: NodeJS.ProcessEnv
@@ -39,11 +42,12 @@ export interface SurroundingsOptions {
 
 /** Reads what warnings depend on besides the resources. */
 export async function readSurroundings(options: SurroundingsOptions): Promise<Surroundings> {
-  const { declared, config, secretsDir, env } = options
+  const { declared, config, dir, secretsDir, env } = options
   return {
     declared,
     config,
     env,
+    dir,
     prices: checkPrices(config, env),
     tools: withPinned(declared, await readObservedTools(config.pinStorePath)),
     hasSecret: (namespace, { name, key }) => existsSync(join(secretsDir, namespace, name, key)),

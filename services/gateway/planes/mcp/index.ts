@@ -83,6 +83,8 @@ export interface McpPlaneOptions {
   readonly upstreamTimeoutMs: number
   /** docs/spec/gateway.md: the PEM of `upstreamCAFile`; null when empty. Trusted for every server, in addition to its own bundle. */
   readonly extraCA: string | null
+  /** Socket of the stdio bridge; null: there is none. */
+  readonly stdioSocket: string | null
   /** docs/spec/gateway.md: `corsOrigins`. A request with any other `Origin` is refused. */
   readonly origins: ReadonlySet<string>
   /** docs/spec/gateway.md: `identity.resourceBaseURL`; null when empty. */
@@ -112,6 +114,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
   readonly bodyReadTimeoutMs: number
   readonly upstreamTimeoutMs: number
   readonly extraCA: string | null
+  readonly stdioSocket: string | null
   readonly origins: ReadonlySet<string>
   readonly #upstreams: Upstreams
   readonly #resourceBaseURL: string | null
@@ -129,6 +132,7 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.upstreamTimeoutMs = options.upstreamTimeoutMs
     this.extraCA = options.extraCA
+    this.stdioSocket = options.stdioSocket
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL
@@ -167,11 +171,11 @@ class McpPlane implements RequestingPlane, Reader, Forwarder {
     const { identity } = call.facts
     const credential = await this.credentials.of(upstream, identity)
     if (isDenial(credential)) return credential
-    const listed = await listTools(this, { call, request, upstream, credential })
+    const listed = await listTools(this, { call, request, upstream, credential, identity })
     if (!isDenial(listed) || listed.code !== 'upstream_credential') return listed
     const renewed = await this.credentials.renewed(upstream, identity, credential)
     if (renewed === null || isDenial(renewed)) return renewed ?? listed
-    return listTools(this, { call, request, upstream, credential: renewed })
+    return listTools(this, { call, request, upstream, credential: renewed, identity })
   }
 
   endsWork({ wire: { method, headers } }: RequestContext, parsed: Parsed | null): boolean {

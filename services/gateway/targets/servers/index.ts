@@ -1,6 +1,7 @@
 import { followFile, missingFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
+import type { UpstreamsFile } from '@plat/resources/rendered'
 import type { BuiltinServer, Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
@@ -22,6 +23,8 @@ export interface ServersOptions {
   /** Default: only `tools:<name>`. */
   readonly missingScopes?: MissingScopes
   readonly credentials: ServerCredentials
+  /** Socket of the stdio bridge; absent: servers that need it are unknown. */
+  readonly stdioSocket?: string
   /** Built-in servers; default: none. */
   readonly builtins?: readonly BuiltinServer[]
   readonly clock: Clock
@@ -61,7 +64,8 @@ export function createServers(options: ServersOptions): Servers {
           everySeconds: config.policyReloadSeconds,
           clock,
           decode: (bytes) => (bytes === null ? missingFile : decodeUpstreams(bytes)),
-          async publish({ file }) {
+          async publish({ file: whole }) {
+            const file = options.stdioSocket === undefined ? withoutStdio(whole, log) : whole
             const registry = buildRegistry(file, config.upstreams, builtins)
             // Credentials first: a server is served only once its credential was read.
             await credentials.follow(registry.auths)
@@ -78,4 +82,14 @@ export function createServers(options: ServersOptions): Servers {
     check: async () => watch?.check(),
     close: () => watch?.stop(),
   }
+}
+
+/** Removes servers that only a gateway of `plat up` can reach. */
+function withoutStdio(file: UpstreamsFile, log: Log): UpstreamsFile {
+  const entries = Object.entries(file.servers)
+  const servers = entries.filter(([, { stdio }]) => stdio !== true)
+  if (servers.length === entries.length) return file
+  const names = entries.filter(([, { stdio }]) => stdio === true).map(([key]) => key)
+  log.error({ servers: names }, 'stdio servers run with plat up only: they are unknown to this gateway')
+  return { ...file, servers: Object.fromEntries(servers) }
 }

@@ -15,6 +15,8 @@ export interface Upstream {
   /** `<ns>/<name>`; for a static upstream of gateway.json its bare name. */
   readonly key: string
   readonly url: string
+  /** Run by `plat up`, and reached over the socket of its stdio bridge. */
+  readonly stdio: boolean
   /** Timeout of response headers; null for `upstreamTimeoutSeconds`. */
   readonly timeoutSeconds: number | null
   /** Additional CA bundle in PEM. */
@@ -226,6 +228,7 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
   return {
     key,
     url: entry.url,
+    stdio: entry.stdio === true,
     timeoutSeconds: entry.timeoutSeconds ?? null,
     caPEM: entry.caPEM ?? null,
     protocolVersions: entry.protocolVersions ?? null,
@@ -248,6 +251,7 @@ const UNTRUSTED = taintRules('untrusted')
 
 /** Defaults for static servers, as for an MCPServer without these members. */
 const unsaid = {
+  stdio: false,
   timeoutSeconds: null,
   caPEM: null,
   protocolVersions: null,

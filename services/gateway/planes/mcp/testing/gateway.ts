@@ -53,7 +53,7 @@ export async function startPlane({
     maxBodyBytes: 1024 * 1024,
     bodyReadTimeoutMs: 60_000,
     upstreamTimeoutMs: 60_000,
-    extraCA: null,
+    ...{ extraCA: null, stdioSocket: null },
     origins: new Set(['http://console.example']),
     resourceBaseURL: null,
     metrics: testMetrics(),

@@ -34,7 +34,7 @@ import { ReplySeals } from '../frames/seals.ts'
 import { upstreamHeaders } from '../headers.ts'
 import { awaitedIdOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
 import { bindingOf } from '../seal/seal.ts'
-import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, timeoutOf } from './open.ts'
+import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, stdioFailure, timeoutOf } from './open.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
 export const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -104,7 +104,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
         return await this.run()
       }
       const attempts = this.#refused === null ? [attempt] : [this.#refused, attempt]
-      const refusal = unusable(call.server, head)
+      const refusal = stdioFailure(call.server, this.#context.upstream, head) ?? unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head)) {
         if (!mayStream(this.#context.request)) return this.#giveUp(unusableAnswer(call.server))
@@ -231,7 +231,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame>, Who
 
   #open(method: string, headers: RequestHeaders, body: Uint8Array | null): UpstreamExchange {
     const { upstream, call } = this.#context
-    const way = { upstream, credential: this.#credential, caller: callerOf(call.facts.identity) }
+    const { identity } = call.facts
+    const way = { upstream, credential: this.#credential, identity, caller: callerOf(identity) }
     return openExchange(this.#forwarder, way, { method, headers, body })
   }
 

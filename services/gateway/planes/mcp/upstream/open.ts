@@ -1,8 +1,18 @@
+import { createHash } from 'node:crypto'
 import type { Clock } from '@plat/core'
 import { type ClientRequest, type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { BuiltinServer, Credential, Denial, Identity, UpstreamAuth } from '../../../call/index.ts'
-import { UpstreamExchange } from '../../wire/exchange.ts'
+import {
+  type BuiltinServer,
+  type Credential,
+  callerOf,
+  callingAgentOf,
+  type Denial,
+  deny,
+  type Identity,
+  type UpstreamAuth,
+} from '../../../call/index.ts'
+import { UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
 import type { Sealer } from '../seal/seal.ts'
 import type { AbandonedCalls } from './abandoned.ts'
 
@@ -11,6 +21,8 @@ export interface McpUpstream {
   /** `<ns>/<name>`; a static upstream has its bare name. */
   readonly key: string
   readonly url: string
+  /** If true, it is reached over the socket of the stdio bridge. */
+  readonly stdio?: boolean
   /** Time limit for the response head, and then for the whole JSON body; null: the gateway's default. */
   readonly timeoutSeconds: number | null
   /** PEM bundle trusted in addition to the system roots. */
@@ -42,6 +54,42 @@ export interface Forwarder {
   /** CA bundle for every server; null: none. */
   readonly extraCA: string | null
   readonly abandoned: AbandonedCalls
+  /** Socket of the stdio bridge; null: there is none. */
+  readonly stdioSocket: string | null
+}
+
+/** Header by which the stdio bridge states why a call failed, percent-encoded. */
+const STDIO_REASON = 'plat-stdio-reason'
+const STDIO_REASON_MAX_CHARS = 512
+
+/** Returns why the stdio bridge could not make a call; null if it made it. Another server cannot state a reason. */
+export function stdioFailure(server: string, upstream: McpUpstream, { status, headers }: UpstreamHead): Denial | null {
+  const encoded = headers[STDIO_REASON]
+  if (upstream.stdio !== true || status < 500 || typeof encoded !== 'string') return null
+  const seconds = Number(headers['retry-after'] ?? Number.NaN)
+  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null
+  const reason = decoded(encoded).slice(0, STDIO_REASON_MAX_CHARS)
+  return deny('upstream_error', `${server}: ${reason}`, retryAfterMs === null ? {} : { retryAfterMs })
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return 'the call failed'
+  }
+}
+
+/** The caller as the stdio bridge knows it, which gives each session a separate process: opaque, and the same for each call of a session. */
+function callerHeaders(identity: Identity): RequestHeaders {
+  return {
+    'plat-stdio-agent': digestOf(callingAgentOf(identity)),
+    'plat-stdio-session': digestOf(callerOf(identity)),
+  }
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }
 
 /** Parts of a URL for requests, with the TLS trust roots of its connections. */
@@ -60,14 +108,19 @@ const addresses = new WeakMap<McpUpstream, UpstreamAddress>()
 function addressOf(
   upstream: McpUpstream,
   clientCert: Credential['clientCert'],
-  extraCA: string | null,
+  { extraCA, stdioSocket }: Pick<Forwarder, 'extraCA' | 'stdioSocket'>,
 ): UpstreamAddress {
   const known = addresses.get(upstream)
   if (known !== undefined && known.clientCert === clientCert) return known
   const { protocol, host, pathname, search } = new URL(upstream.url)
   const caPEM = joinedBundles([upstream.caPEM, extraCA])
-  const trusts = caPEM !== null || clientCert !== null
-  const trust = { ...(caPEM !== null && { caPEM }), ...(clientCert !== null && { clientCert }) }
+  const socketPath = upstream.stdio === true ? stdioSocket : null
+  const trusts = caPEM !== null || clientCert !== null || socketPath !== null
+  const trust = {
+    ...(caPEM !== null && { caPEM }),
+    ...(clientCert !== null && { clientCert }),
+    ...(socketPath !== null && { socketPath }),
+  }
   // Every record contains the origin: `join` makes a flat string, whereas that of a URL is a rope, which is slower to serialize.
   const origin = [protocol, host].join('//')
   const address = { origin, path: pathname + search, trust: trusts ? trust : undefined, clientCert }
@@ -81,11 +134,16 @@ export interface UpstreamRoute {
   readonly credential: Credential
   /** The caller whose share of the connections is used; absent: counted for no caller. */
   readonly caller?: string
+  /** A stdio server may run for this caller alone. */
+  readonly identity: Identity
 }
 
 /** Returns the scheme, host and port of a server, as in records. */
-export function originOfUpstream({ extraCA }: Forwarder, { upstream, credential }: UpstreamRoute): string {
-  return addressOf(upstream, credential.clientCert, extraCA).origin
+export function originOfUpstream(
+  forwarder: Forwarder,
+  { upstream, credential }: Pick<UpstreamRoute, 'upstream' | 'credential'>,
+): string {
+  return addressOf(upstream, credential.clientCert, forwarder).origin
 }
 
 /** Returns the time limit for a response head, and then for a whole JSON body, in milliseconds. */
@@ -95,13 +153,15 @@ export function timeoutOf({ timeoutSeconds }: McpUpstream, defaultMs: number): n
 
 /** Sends one request to a server. Adds the credential to `headers`. */
 export function openExchange(
-  { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
-  { upstream, credential, caller }: UpstreamRoute,
+  forwarder: Forwarder,
+  { upstream, credential, caller, identity }: UpstreamRoute,
   { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: RequestHeaders },
 ): UpstreamExchange {
-  const { origin, path, trust } = addressOf(upstream, credential.clientCert, extraCA)
+  const { dialer, upstreamTimeoutMs } = forwarder
+  const { origin, path, trust } = addressOf(upstream, credential.clientCert, forwarder)
   const client = dialer.client(origin, 'mcp', trust)
   Object.assign(headers, credential.headers)
+  if (upstream.stdio === true) Object.assign(headers, callerHeaders(identity))
   const headersTimeoutMs = timeoutOf(upstream, upstreamTimeoutMs)
   return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0, caller })
 }

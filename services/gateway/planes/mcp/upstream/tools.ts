@@ -1,6 +1,6 @@
 import { isObject, parseLossless } from '@plat/core'
 import type { RequestHeaders } from '@plat/http'
-import { type Call, type Credential, type Denial, deny, isDenial } from '../../../call/index.ts'
+import { type Call, type Credential, type Denial, deny, type Identity, isDenial } from '../../../call/index.ts'
 import { EventFrames } from '../../wire/events.ts'
 import { type UpstreamExchange, wholeBodyDenial } from '../../wire/exchange.ts'
 import { isJsonType } from '../../wire/headers.ts'
@@ -11,7 +11,7 @@ import { McpResponse } from '../frames/response.ts'
 import { upstreamHeaders } from '../headers.ts'
 import { type McpRequest, parsedId } from '../message.ts'
 import { faultOf, isStream, MAX_ANSWER_BYTES, unusableAnswer } from './forward.ts'
-import { type Forwarder, type McpUpstream, openExchange } from './open.ts'
+import { type Forwarder, type McpUpstream, openExchange, stdioFailure } from './open.ts'
 
 /** Maximum number of pages of one list; a longer list is refused. */
 const MAX_PAGES = 64
@@ -31,6 +31,7 @@ export interface ListRequester {
   readonly request: McpRequest
   readonly upstream: McpUpstream
   readonly credential: Credential
+  readonly identity: Identity
 }
 
 /**
@@ -82,7 +83,7 @@ async function pageOf(forwarder: Forwarder, asker: ListRequester, { cursor, maxB
       body: listRequest(asker, cursor),
     })
     const head = await exchange.head
-    const refusal = unusable(server, head)
+    const refusal = stdioFailure(server, asker.upstream, head) ?? unusable(server, head)
     if (refusal !== null) return refusal
     const { era } = asker.request
     const response = new McpResponse({ id: LIST_ID_AWAITED, method: 'tools/list', era })
