@@ -30,6 +30,7 @@ const strings = { type: 'array' } as const
 const required = { required: true } as const
 const count32 = { type: 'integer', format: 'int32', minimum: 0 } as const
 const count64 = { type: 'integer', format: 'int64', minimum: 0 } as const
+const filled = { ...string, minLength: 1 } as const
 const named = { ...string, ...required, minLength: 1 } as const
 
 /** Fields of an object, below the path of the object. */
@@ -218,7 +219,30 @@ const auth: Fields = {
 }
 
 export const serverFields: Fields = {
-  url: { ...string, ...required, pattern: '^https?://[^/@\\s]+' },
+  url: { ...string, pattern: '^https?://[^/@\\s]+' },
+  stdio: object,
+  ...below('stdio', {
+    command: named,
+    args: strings,
+    'args[]': string,
+    env: strings,
+    'env[]': object,
+    'env[].name': { ...named, pattern: '^[A-Za-z_][A-Za-z0-9_]*$' },
+    'env[].value': string,
+    'env[].valueFrom': object,
+    'env[].valueFrom.secretKeyRef': { ...object, ...required },
+    ...below('env[].valueFrom.secretKeyRef', secretKey),
+    cwd: filled,
+    perSession: { ...boolean, default: true },
+    idleSeconds: { type: 'integer', format: 'int32', minimum: 1, maximum: 86_400, default: 600 },
+    isolation: object,
+    'isolation.mode': { ...string, enum: ['auto', 'on', 'off'], default: 'auto' },
+    'isolation.network': { ...boolean, default: true },
+    'isolation.writable': strings,
+    'isolation.writable[]': filled,
+    'isolation.hidden': strings,
+    'isolation.hidden[]': filled,
+  }),
   transport: { ...string, enum: ['streamable-http'], default: 'streamable-http' },
   protocolVersions: strings,
   'protocolVersions[]': string,

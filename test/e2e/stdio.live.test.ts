@@ -125,6 +125,7 @@ test('a server on stdin and stdout is called, denied and recorded like any other
 })
 
 test('each session has a separate process, and a shared server one for all', async () => {
+  // Shows D2.server.stdio.perSession.
   const [a, b] = await Promise.all([client('own', 'x', 'legacy'), client('own', 'y', 'legacy')])
   assert.deepEqual([await call(a, 'count'), await call(a, 'count'), await call(b, 'count')], ['1', '2', '1'])
   const [c, d] = await Promise.all([client('shared', 'x', 'legacy'), client('shared', 'y', 'legacy')])

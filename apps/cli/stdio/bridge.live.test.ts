@@ -5,15 +5,6 @@ import type { Log } from '@plat/process'
 import { until } from '@plat/testkit/until'
 import { childSpec, testBridge, textIn } from './testing/bridge.ts'
 
-const isAlive = (pid: number) => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
-
 test('each session has its own process, and no other session can use it', async (t) => {
   const { client, socket, events } = await testBridge(t, [childSpec()])
   assert.equal(statSync(socket).mode & 0o777, 0o600)
@@ -185,25 +176,6 @@ test('stderr is logged line by line, bounded, without control characters and sec
   assert.deepEqual(lines.slice(0, 2), ['key=[removed]', '\\u001b[2Jcleared\\u0007'])
   assert.ok(lines[2]?.startsWith('xxxx') && lines[2].length < 4200)
   assert.ok(lines.length <= 100 && warnings.length > 0)
-})
-
-test('a server that ignores SIGTERM is killed, and an unused one is stopped', async (t) => {
-  const { client, bridge } = await testBridge(t, [
-    childSpec({ env: { STUBBORN: '1' } }),
-    childSpec({ key: 'default/idle', idleMs: 1 }),
-  ])
-  const pid = Number(await client().call('pid'))
-  bridge.serve([childSpec({ env: { STUBBORN: '1' }, idleMs: 1 })])
-  await until(() => !isAlive(pid), 'the stubborn process to be killed')
-})
-
-test('a session can run only so many processes, and unused ones make room', async (t) => {
-  const { client, bridge } = await testBridge(t, [childSpec()])
-  const one = client()
-  const sessions: string[] = []
-  for (let count = 0; count < 17; count++) sessions.push(await one.open())
-  assert.equal(bridge.status().servers[0]?.pids.length, 16)
-  assert.equal(await one.call('handshakes', sessions[0]), '1 1', 'the first session goes on with a new process')
 })
 
 test('an edit takes effect at the next call of the same session', async (t) => {

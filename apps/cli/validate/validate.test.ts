@@ -206,3 +206,22 @@ test('static routes of gateway.json that name no agent or an unset variable are 
     'warning: gateway.json:14: models.small.auth.tokenEnv: the variable PLAT_TEST_NOT_SET is not set; set it where plat up is started',
   ])
 })
+
+test('a server of plat up needs its program, its folder and its Secrets', async () => {
+  await put('mcpservers/default/files.yaml', 'MCPServer', {
+    stdio: {
+      command: 'no-such-program',
+      cwd: 'missing',
+      env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'files', key: 'token' } } }],
+    },
+  })
+  await put('mcpservers/default/other.yaml', 'MCPServer', { stdio: { command: './data.txt' } })
+  await write('data.txt', 'no program')
+  const at = (file: string) => `warning: mcpservers/default/${file}.yaml:`
+  assert.deepEqual((await lines()).lines.map((line) => line.replace(/yaml:\d+:/, 'yaml:')).toSorted(), [
+    `${at('files')} spec.stdio.command: no program "no-such-program" is on the PATH; install it, or write its path`,
+    `${at('files')} spec.stdio.cwd: ${join(dir, 'missing')} does not exist: the server cannot be started`,
+    `${at('files')} spec.stdio.env[0].valueFrom.secretKeyRef: no Secret default/files/token: the server cannot be started; write the value into .plat/secrets/default/files/token`,
+    `${at('other')} spec.stdio.command: ${join(dir, 'data.txt')} cannot be executed; make it executable`,
+  ])
+})

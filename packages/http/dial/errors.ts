@@ -88,6 +88,8 @@ const FAULTS: Readonly<Record<string, DialFault>> = {
   ENOTFOUND: 'name',
   EAI_AGAIN: 'name',
   ECONNREFUSED: 'refused',
+  // Of a Unix socket.
+  ENOENT: 'refused',
   EHOSTUNREACH: 'refused',
   ENETUNREACH: 'refused',
   ETIMEDOUT: 'timeout',

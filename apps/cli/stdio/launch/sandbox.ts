@@ -69,10 +69,7 @@ export class Sandbox {
     const rw = (path: string) => ['--dev-bind', path, path]
     const open = writable?.map((path) => realpathSync(this.#resolved(path))).toSorted() ?? ['/']
     const within = (path: string) => open.some((one) => one === '/' || path === one || path.startsWith(`${one}/`))
-    const base =
-      writable === undefined
-        ? rw('/')
-        : ['--ro-bind', '/', '/', '--dev', '/dev', '--tmpfs', '/tmp', ...open.flatMap(rw)]
+    const base = writable === undefined ? rw('/') : [...READ_ONLY, ...inScratch([dir, cwd]), ...open.flatMap(rw)]
     return [
       ...base,
       ...['--unshare-user-try', '--unshare-pid', '--unshare-ipc', '--cap-drop', 'ALL', '--die-with-parent'],
@@ -84,6 +81,14 @@ export class Sandbox {
       ...['--proc', '/proc', '--chdir', cwd],
     ]
   }
+}
+
+/** Everything is read-only, and the folder for temporary files is empty, private and writable. */
+const READ_ONLY = ['--ro-bind', '/', '/', '--dev', '/dev', '--tmpfs', '/tmp']
+
+/** Folders that the private folder for temporary files would cover. */
+function inScratch(folders: readonly string[]): string[] {
+  return folders.filter((folder) => folder.startsWith('/tmp/')).flatMap((folder) => ['--ro-bind', folder, folder])
 }
 
 /** A path that does not exist hides nothing. */

@@ -20,6 +20,8 @@ const LOOK_EVERY_MS = 1000
 const EVENT_MAX_BYTES = 64 * 1024
 /** How long the bridge may take to stop its servers, in milliseconds: longer than the most stubborn one takes. */
 const STOP_MS = 10_000
+/** How long `plat up` waits for the bridge, in milliseconds; afterwards calls fail until it listens. */
+const START_MS = 10_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
 
@@ -47,6 +49,7 @@ export class StdioSupervisor {
   readonly #backoff: Backoff
   /** Process groups of servers: they are killed if the bridge dies before it could. */
   readonly #pids = new Set<number>()
+  readonly #ready = Promise.withResolvers<void>()
   #bridge: ChildProcess | null = null
   #sent = ''
   #failures = 0
@@ -63,10 +66,18 @@ export class StdioSupervisor {
     this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: LONGEST_PAUSE_MS, ids: options.ids })
   }
 
-  /** Looks at the resources now, and again every second. Throws CommandError if the socket has no private folder. */
+  /**
+   * Looks at the resources now, and again every second. Resolves when the bridge listens, if it is needed. Throws CommandError if the socket has no
+   * private folder.
+   */
   async start(): Promise<void> {
     makeSocketFolder(this.socket)
     await this.#look()
+    if (this.#bridge !== null) {
+      const cancel = this.#options.clock.after(START_MS, this.#ready.resolve)
+      await this.#ready.promise
+      cancel()
+    }
     this.#stopLooking = this.#options.clock.every(LOOK_EVERY_MS, () => {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = null
@@ -145,6 +156,7 @@ export class StdioSupervisor {
       this.#options.log.error({}, 'the stdio bridge wrote something that is no event')
       return
     }
+    if (event.event === 'ready') this.#ready.resolve()
     if (event.event === 'started') this.#pids.add(event.pid)
     if (event.event === 'ended') this.#pids.delete(event.pid)
     this.#announcements.happened(event)
@@ -154,6 +166,7 @@ export class StdioSupervisor {
     if (this.#bridge !== bridge) return
     this.#bridge = null
     this.#sent = ''
+    this.#ready.resolve()
     // An orderly stop would have ended them.
     for (const pid of this.#pids) killGroup(pid)
     this.#pids.clear()

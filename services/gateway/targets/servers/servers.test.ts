@@ -118,6 +118,7 @@ test('a target resolves to its server by key, with the settings of the file', ()
   assert.deepEqual(notes, {
     key: 'default/notes',
     url: 'http://own/mcp',
+    stdio: false,
     timeoutSeconds: 5,
     caPEM: 'a bundle',
     protocolVersions: ['2025-06-18'],

@@ -196,3 +196,40 @@ test('the registry is read at start and on change; a missing or bad file keeps t
     await rm(dir, { recursive: true })
   }
 })
+
+test('a server of plat up is known only to a gateway that was started with its socket', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  const upstreamsFile = join(dir, 'upstreams.json')
+  const notes = {
+    url: 'http://notes/mcp',
+    namespaces: [],
+    implicit: false,
+    trust: 'trusted',
+    dataClass: 'internal',
+    auth: { type: 'none' },
+  }
+  const files = { ...notes, url: 'http://files.default.stdio.invalid/default/files', stdio: true }
+  const servers = { 'default/files': files, 'default/notes': notes }
+  await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
+  const known = async (socket: { readonly stdioSocket?: string }) => {
+    const snapshots = new Snapshots()
+    const loaded = createServers({
+      config: { upstreamsFile, upstreams: {}, policyReloadSeconds: 2 },
+      snapshots,
+      credentials: { missing: () => null, follow: async () => {} },
+      clock,
+      log: silentLog,
+      metrics: recordedMetrics().metrics,
+      ...socket,
+    })
+    await loaded.check()
+    loaded.close()
+    return Object.keys(servers).filter((key) => loaded.upstream(snapshots.current, key) !== null)
+  }
+  try {
+    assert.deepEqual(await known({}), ['default/notes'])
+    assert.deepEqual(await known({ stdioSocket: '/s' }), ['default/files', 'default/notes'])
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+})
