@@ -82,15 +82,17 @@ test('a process of one session sends its requests, log lines and changes to its 
     return stream.includes('notifications/tools/list_changed')
   }, 'the change on the stream')
   const message = { jsonrpc: '2.0', id: 5, method: 'tools/call', params: { name: 'ask' } }
+  const sent: Promise<unknown>[] = []
   const answered = await one.send(message, {
     session,
     seen(request) {
       if (request.method !== 'sampling/createMessage') return
       const answer = { jsonrpc: '2.0', id: request.id, result: { model: 'm' } }
-      void one.send(answer, { session }).then(() => one.send(answer, { session }))
+      sent.push(one.send(answer, { session }).then(() => one.send(answer, { session })))
     },
   })
   assert.equal(textIn(answered), '{"model":"m"}')
+  await Promise.all(sent)
 })
 
 test('a subscription gets its own events, under the id that its client chose', async (t) => {
