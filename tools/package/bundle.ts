@@ -9,8 +9,8 @@ const REQUIRE = "import { createRequire } from 'node:module'; const require = cr
 /** Folders of plat's sources; everything else in a bundle is a library. */
 const SOURCES = ['packages', 'services', 'apps', 'examples']
 
-/** A thread is started from a file, which the bundler does not find by itself. */
-const THREAD = /new Worker\(\s*new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g
+/** A thread, or a process of a program, is started from a file, which the bundler does not find by itself. */
+const THREAD = /(?:new Worker\(\s*|_PROGRAM = )new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g
 
 export interface BundleOptions {
   /** The repository. */

@@ -13,7 +13,7 @@ import { Sandbox } from './sandbox.ts'
 import { makeSocketFolder, usableSocketPath } from './socket.ts'
 import { specsOf } from './specs.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../bin/plat-stdio.mjs', import.meta.url))
+const BRIDGE_PROGRAM = new URL('../program.ts', import.meta.url)
 /** How often resources and Secrets are looked at, in milliseconds. */
 const LOOK_EVERY_MS = 1000
 /** Longest event, in bytes. */
@@ -124,11 +124,8 @@ export class StdioSupervisor {
   #open(): ChildProcess {
     const { env, log, announce } = this.#options
     const own = { PATH: env.PATH ?? '', ...(env.HOME !== undefined && { HOME: env.HOME }) }
-    const bridge = spawn(process.execPath, [PROGRAM], {
-      env: own,
-      cwd: dirname(PROGRAM),
-      stdio: ['pipe', 'pipe', 'pipe'],
-    })
+    const file = fileURLToPath(BRIDGE_PROGRAM)
+    const bridge = spawn(process.execPath, [file], { env: own, cwd: dirname(file), stdio: ['pipe', 'pipe', 'pipe'] })
     this.#bridge = bridge
     const { obstacle } = this.#sandbox
     const keys = dirname(this.#options.home.env)
