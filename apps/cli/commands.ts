@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import { addApprovals } from './approvals/command.ts'
 import { addAudit } from './audit/command.ts'
+import { addCompletion } from './completion/command.ts'
+import { addContext } from './context/command.ts'
 import { addCosts } from './costs/command.ts'
 import { addEvidence } from './evidence/command.ts'
 import { addKeys } from './keys/command.ts'
@@ -33,5 +35,7 @@ export function addCommands(plat: Command, child: readonly string[]): void {
   addKeys(plat)
   addLicense(plat)
   addState(plat)
+  addContext(plat)
+  addCompletion(plat)
   addVersion(plat)
 }

@@ -2,7 +2,8 @@ import { buildInfo } from '@plat/core'
 import { Command, CommanderError } from 'commander'
 import { doubleDashes, partAtDashes } from './arguments.ts'
 import { addCommands } from './commands.ts'
-import { ExitError } from './shared/options.ts'
+import { useFlags } from './shared/gateway.ts'
+import { addGatewayFlags, ExitError } from './shared/options.ts'
 import { CommandError, terminal } from './shared/output.ts'
 
 /** The whole command line in one table; what a command needs is loaded when it runs. */
@@ -33,6 +34,10 @@ Start here:
   $ plat audit tail -f                            watch what agents do`,
     )
   addCommands(plat, child)
+  addGatewayFlags(plat)
+  plat.hook('preAction', (_plat, command) => {
+    if (command.options.some(({ long }) => long === '--context')) useFlags(command.opts(), process.env)
+  })
   return plat
 }
 

@@ -1,8 +1,19 @@
 import { systemClock } from '@plat/core'
 import { type ApprovalView, isApprovalView } from '@plat/gateway/approvals'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { findHome, type HomeEnv } from '../shared/home.ts'
-import { CommandError, type Format, type Output, plain, printData, printList, printObject } from '../shared/output.ts'
+import { findGateway } from '../shared/gateway.ts'
+import type { HomeEnv } from '../shared/home.ts'
+import {
+  CommandError,
+  type Format,
+  isForPeople,
+  type Output,
+  plain,
+  printData,
+  printList,
+  printObject,
+  type WideFormat,
+} from '../shared/output.ts'
 
 export type { ApprovalView } from '@plat/gateway/approvals'
 
@@ -13,12 +24,12 @@ export interface ApprovalsOptions {
 
 /** `plat approvals list`: pending approvals, or with `all` all approvals of the last day. */
 export async function approvalsList(
-  options: ApprovalsOptions & { readonly all?: boolean },
+  options: { readonly dir?: string | undefined; readonly output: WideFormat; readonly all?: boolean },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   const approvals = options.all === true ? await adminList(env, '/v1/approvals', isApprovalView) : await pending(env)
-  if (approvals.length === 0 && options.output === 'table') {
+  if (approvals.length === 0 && isForPeople(options.output)) {
     output.out(options.all === true ? 'no approvals' : 'no pending approvals')
     return 0
   }
@@ -40,7 +51,7 @@ export async function approvalsShow(
   options: ApprovalsOptions & { readonly id: string },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   printApproval(output, options.output, await one(env, 'GET', pathOf(options.id)))
   return 0
 }
@@ -50,7 +61,7 @@ export async function approvalsDecide(
   options: ApprovalsOptions & { readonly id: string; readonly verdict: Verdict; readonly reason?: string | undefined },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   printApproval(output, options.output, await decide(env, options))
   return 0
 }
@@ -67,6 +78,10 @@ export async function decide(
   { id, verdict, reason }: { readonly id: string; readonly verdict: Verdict; readonly reason?: string | undefined },
 ): Promise<ApprovalView> {
   return one(env, 'POST', `${pathOf(id)}/${verdict}`, reason === undefined ? {} : { reason })
+}
+
+export async function getApproval(env: HomeEnv, id: string): Promise<ApprovalView> {
+  return one(env, 'GET', pathOf(id))
 }
 
 function pathOf(id: string): string {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { dir, exitWith, format } from '../shared/options.ts'
+import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
 /** Declares `plat approvals`. */
@@ -11,7 +11,7 @@ export function addApprovals(plat: Command): void {
     .summary('list pending approvals')
     .addOption(dir())
     .option('--all', 'include decided, used and expired approvals of the last day')
-    .addOption(format())
+    .addOption(wideFormat())
     .action(async (options) => exitWith((await load()).approvalsList(options, terminal)))
   approvals
     .command('show')
@@ -36,7 +36,7 @@ export function addApprovals(plat: Command): void {
     .command('watch')
     .summary('show pending approvals as they arrive, and decide each with one key')
     .description(
-      'Shows each pending approval. Keys: a approve, d deny, s skip, q quit. Without a terminal: one line each.',
+      'Shows each pending approval. Keys: a approve, d deny (then a reason, and Enter), s skip, q quit. Without a terminal: one line each.',
     )
     .addOption(dir())
     .addOption(format())

@@ -39,12 +39,23 @@ class Gateway implements Source {
     return this.waiting
   }
 
-  async decide(id: string, verdict: 'approve' | 'deny'): Promise<ApprovalView> {
+  async decide(id: string, { verdict, reason }: Parameters<Source['decide']>[1]): Promise<ApprovalView> {
     if (this.fails !== null) throw this.fails
-    this.decided.push(`${verdict} ${id}`)
+    this.decided.push([verdict, id, reason].filter(Boolean).join(' '))
     this.waiting = this.waiting.filter((one) => one.id !== id)
     return approval(id, { state: verdict === 'approve' ? 'approved' : 'denied' })
   }
+
+  async get(id: string): Promise<ApprovalView> {
+    const vote = { verdict: 'deny' as const, by: 'eve', reason: 'too late', at: '2026-01-01T00:00:00Z', groups: [] }
+    return approval(id, { state: 'denied', quorum: { ...approval(id).quorum, votes: [vote] } })
+  }
+}
+
+/** A key, and Enter for no reason. */
+async function press(cards: Cards, key: string): Promise<void> {
+  await cards.press(key)
+  await cards.press('\r')
 }
 
 function watching() {
@@ -63,7 +74,7 @@ test('a question that needs several says so, and leaves when this person has don
   await cards.refresh()
   assert.match(seen(), /quorum +0 of 2 approvals of leads/)
   await clock.advance(1_000)
-  await cards.press('a')
+  await press(cards, 'a')
   assert.match(seen(), /approved by you; 1 of 2 approvals of leads/)
 })
 
@@ -82,10 +93,10 @@ test('one question at a time, with everything one must know; one key decides it 
     assert.ok(lines.includes(expected), expected)
   assert.ok(!lines.includes('"two"'))
   await clock.advance(1000)
-  assert.equal(await cards.press('a'), true)
+  await press(cards, 'a')
   assert.match(seen(), /approved.*"two"/s)
   await clock.advance(1000)
-  await cards.press('d')
+  await press(cards, 'd')
   assert.deepEqual(gateway.decided, ['approve one', 'deny two'])
   await cards.refresh()
   assert.match(seen(), /no pending approvals/s)
@@ -95,12 +106,12 @@ test('a key that comes before the question could be read decides nothing', async
   const { clock, gateway, cards } = watching()
   gateway.waiting = [approval('one')]
   await cards.refresh()
-  await cards.press('a')
+  await press(cards, 'a')
   assert.deepEqual(gateway.decided, [])
   await clock.advance(500)
   await cards.press('x')
   assert.deepEqual(gateway.decided, [])
-  await cards.press('a')
+  await press(cards, 'a')
   assert.deepEqual(gateway.decided, ['approve one'])
 })
 
@@ -113,7 +124,7 @@ test('s skips, what somebody else decided goes away, and q and Ctrl-C end', asyn
   assert.match(seen(), /skipped.*"two"/s)
   gateway.waiting = [approval('one')]
   await cards.refresh()
-  assert.match(seen(), /no longer waiting.*no pending approvals/s)
+  assert.match(seen(), /no longer waiting: denied; deny by eve \(too late\).*no pending approvals/s)
   assert.deepEqual(gateway.decided, [])
   assert.equal(await cards.press('q'), false)
   assert.equal(await cards.press('\u0003'), false)
@@ -130,7 +141,7 @@ test('the watch waits for an unreachable gateway; a refusal is shown and the nex
   assert.match(seen(), /"one"/)
   await clock.advance(1000)
   gateway.fails = new AdminRefusalError('conflict', 'the gateway refused: it is denied already')
-  await cards.press('a')
+  await press(cards, 'a')
   assert.match(seen(), /it is denied already/)
   gateway.fails = new Error('a bug')
   await assert.rejects(cards.refresh(), /a bug/)
@@ -164,13 +175,13 @@ test('arguments are shown whole, and what is cut is not approved by a key', asyn
   await cards.refresh()
   assert.ok(seen().includes(long.text))
   await clock.advance(1_000)
-  await cards.press('a')
+  await press(cards, 'a')
   assert.match(seen(), /approved.*\[cut: not all of 12 bytes are shown/s)
   await clock.advance(1_000)
-  await cards.press('a')
+  await press(cards, 'a')
   assert.match(seen(), /not approved: its arguments are cut; .*plat approvals approve two/)
   assert.deepEqual(gateway.decided, ['approve one'])
-  await cards.press('d')
+  await press(cards, 'd')
   assert.deepEqual(gateway.decided, ['approve one', 'deny two'])
 })
 
@@ -181,4 +192,17 @@ test('what an agent sent cannot move the cursor, reverse the text or hide behind
   assert.equal(previewText(approval('x', { preview: null }), 10), '12 bytes, not shown')
   assert.equal(secondsLeft(approval('x'), Date.UTC(2026, 0, 1, 0, 4, 59, 500)), 1)
   assert.equal(secondsLeft(approval('x'), Date.UTC(2026, 0, 1, 0, 6)), 0)
+})
+
+test('a decision has a reason, which Escape takes back', async () => {
+  const { clock, gateway, cards, seen } = watching()
+  gateway.waiting = [approval('one')]
+  await cards.refresh()
+  await clock.advance(1000)
+  for (const key of ['a', 'n', 'o', '\u001b']) await cards.press(key)
+  assert.deepEqual(gateway.decided, [])
+  for (const key of ['d', 'q', 'x', '\u007f', 'uestion\u0007able']) await cards.press(key)
+  assert.match(seen(), /deny, because \(Enter decides, Escape goes back\): question\?able/)
+  await cards.press('\r')
+  assert.deepEqual(gateway.decided, ['deny one question?able'])
 })

@@ -1,11 +1,13 @@
 import { type Clock, LruCache, systemClock } from '@plat/core'
 import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
-import { findHome, type HomeEnv, type PlatFolder, readHomeEnv } from '../shared/home.ts'
+import { type FoundGateway, findGateway } from '../shared/gateway.ts'
+import { type HomeEnv, readHomeEnv } from '../shared/home.ts'
 import { type Format, type Output, plain } from '../shared/output.ts'
 import {
   type ApprovalsOptions,
   type ApprovalView,
   decide,
+  getApproval,
   isCut,
   missing,
   pending,
@@ -25,10 +27,11 @@ const SEEN_MAX = 10_000
 
 /** `plat approvals watch`: until `q` or Ctrl-C. */
 export async function approvalsWatch(options: ApprovalsOptions, output: Output): Promise<number> {
-  const { home } = await findHome(options.dir)
+  const gateway = await findGateway(options.dir)
   const source: Source = {
-    list: () => fromHome(home, pending),
-    decide: (id, verdict) => fromHome(home, (env) => decide(env, { id, verdict })),
+    list: () => fromGateway(gateway, pending),
+    decide: (id, { verdict, reason }) => fromGateway(gateway, (env) => decide(env, { id, verdict, reason })),
+    get: (id) => fromGateway(gateway, (env) => getApproval(env, id)),
   }
   const interactive = process.stdin.isTTY && process.stdout.isTTY && options.output === 'table'
   const ended = Promise.withResolvers<void>()
@@ -77,7 +80,9 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
 }
 
 /** A restarted gateway may have another address, so its env file is read each time. */
-async function fromHome<T>(home: PlatFolder, job: (env: HomeEnv) => Promise<T>): Promise<T> {
+async function fromGateway<T>(gateway: FoundGateway, job: (env: HomeEnv) => Promise<T>): Promise<T> {
+  const { home } = gateway
+  if (home === null) return job(gateway.env)
   const env = await readHomeEnv(home)
   if (env === null) throw new GatewayUnreachableError(`${home.env} is gone; start plat up again`)
   return job(env)
@@ -87,7 +92,9 @@ async function fromHome<T>(home: PlatFolder, job: (env: HomeEnv) => Promise<T>):
 export interface Source {
   /** Oldest first. */
   list(): Promise<readonly ApprovalView[]>
-  decide(id: string, verdict: Verdict): Promise<ApprovalView>
+  decide(id: string, given: { readonly verdict: Verdict; readonly reason: string | undefined }): Promise<ApprovalView>
+  /** The state of an approval that no longer waits. */
+  get(id: string): Promise<ApprovalView>
 }
 
 const KEYS: ReadonlyMap<string, Verdict> = new Map([
@@ -95,6 +102,16 @@ const KEYS: ReadonlyMap<string, Verdict> = new Map([
   ['d', 'deny'],
 ])
 const CTRL_C = '\u0003'
+const ESCAPE = '\u001b'
+const BACKSPACE = '\u007f'
+/** Longest reason, in characters. */
+const REASON_MAX_CHARS = 500
+
+/** A decision whose reason is being typed. */
+interface Draft {
+  readonly verdict: Verdict
+  readonly reason: string
+}
 
 /** Shows one approval at a time, for a person at a terminal. */
 export class Cards {
@@ -106,6 +123,7 @@ export class Cards {
   #current: ApprovalView | null = null
   #shownAt = 0
   #busy = false
+  #draft: Draft | null = null
 
   /** `line` writes over the last line; a line break at its end keeps it. */
   constructor(source: Source, screen: { readonly line: (text: string) => void; readonly clock: Clock }) {
@@ -121,33 +139,68 @@ export class Cards {
       this.#line(failureOf(error))
       return
     }
+    await this.#dropDecided()
     this.#draw()
+  }
+
+  /** Leaves an approval that no longer waits, with how it ended and who decided. */
+  async #dropDecided(): Promise<void> {
+    const current = this.#current
+    if (current === null || this.#busy || this.#waiting.some(({ id }) => id === current.id)) return
+    const ended = await this.#source.get(current.id).catch(() => null)
+    if (this.#current !== current) return
+    this.#draft = null
+    this.#line(`  no longer waiting${ended === null ? '' : `: ${outcomeOf(ended)}`}\n\n`)
+    this.#current = null
   }
 
   /** Returns false if the person quits. */
   async press(key: string): Promise<boolean> {
-    if (key === 'q' || key === CTRL_C) {
+    if ((key === 'q' && this.#draft === null) || key === CTRL_C) {
       this.#line('\n')
       return false
     }
     const current = this.#current
     if (current === null || this.#busy || this.#clock.now() - this.#shownAt < READ_FIRST_MS) return true
+    if (this.#draft !== null) {
+      await this.#type(current, this.#draft, key)
+      return true
+    }
     const verdict = KEYS.get(key)
     if (verdict === 'approve' && isCut(current)) {
       this.#line(
         `  not approved: its arguments are cut; to approve all the same: plat approvals approve ${current.id}\n`,
       )
       this.#draw()
-    } else if (verdict !== undefined) await this.#decide(current, verdict)
-    else if (key === 's') this.#leave(current, 'skipped')
+    } else if (verdict !== undefined) {
+      this.#draft = { verdict, reason: '' }
+      this.#draw()
+    } else if (key === 's') this.#leave(current, 'skipped')
     return true
   }
 
-  async #decide(approval: ApprovalView, verdict: Verdict): Promise<void> {
+  /** Adds to the reason; Enter decides, Escape goes back. */
+  async #type(approval: ApprovalView, draft: Draft, key: string): Promise<void> {
+    if (key.startsWith(ESCAPE)) this.#draft = null
+    else if (key === BACKSPACE) this.#draft = { ...draft, reason: draft.reason.slice(0, -1) }
+    else {
+      const [typed = '', ...lines] = key.split(/[\r\n]/)
+      const reason = `${draft.reason}${plain(typed)}`.slice(0, REASON_MAX_CHARS)
+      this.#draft = { ...draft, reason }
+      if (lines.length > 0) {
+        this.#draft = null
+        await this.#decide(approval, { verdict: draft.verdict, reason: reason.trim() || undefined })
+        return
+      }
+    }
+    this.#draw()
+  }
+
+  async #decide(approval: ApprovalView, given: Parameters<Source['decide']>[1]): Promise<void> {
     this.#busy = true
     try {
-      const decided = await this.#source.decide(approval.id, verdict)
-      this.#leave(approval, decided.state === 'pending' ? `approved by you; ${missing(decided)}` : decided.state)
+      const decided = await this.#source.decide(approval.id, given)
+      this.#leave(approval, decided.state === 'pending' ? `approved by you; ${missing(decided)}` : outcomeOf(decided))
     } catch (error) {
       if (error instanceof AdminRefusalError) this.#leave(approval, error.message)
       else this.#line(failureOf(error))
@@ -165,11 +218,6 @@ export class Cards {
 
   #draw(): void {
     const open = this.#waiting.filter(({ id }) => !this.#skipped.has(id))
-    const current = this.#current
-    if (current !== null && !open.some(({ id }) => id === current.id) && !this.#busy) {
-      this.#line('  no longer waiting\n\n')
-      this.#current = null
-    }
     const [first] = open
     if (this.#current === null && first !== undefined) {
       this.#current = first
@@ -180,6 +228,8 @@ export class Cards {
   }
 
   #prompt(approval: ApprovalView, more: number): string {
+    const draft = this.#draft
+    if (draft !== null) return `  ${draft.verdict}, because (Enter decides, Escape goes back): ${draft.reason}`
     const rest = more > 0 ? `, ${more} more ${more === 1 ? 'waits' : 'wait'}` : ''
     return `  a approve   d deny   s skip   q quit   ${secondsLeft(approval, this.#clock.now())} s left${rest}`
   }
@@ -225,6 +275,12 @@ class RecentIds {
   add(id: string): void {
     this.#ids.set(id, true)
   }
+}
+
+/** How an approval ended: its state, who voted, and why. */
+function outcomeOf({ state, quorum: { votes } }: ApprovalView): string {
+  const by = votes.map((vote) => `${vote.verdict} by ${vote.by}${vote.reason === '' ? '' : ` (${vote.reason})`}`)
+  return plain([state, ...by].join('; '))
 }
 
 function failureOf(error: unknown): string {

@@ -1,18 +1,18 @@
 import { type BudgetAmount, type BudgetView, isBudgetView } from '@plat/gateway/budgets'
 import { adminList } from '../shared/admin-api.ts'
-import { findHome } from '../shared/home.ts'
-import { type Format, type Output, plain, printList } from '../shared/output.ts'
+import { findGateway } from '../shared/gateway.ts'
+import { isForPeople, type Output, plain, printList, type WideFormat } from '../shared/output.ts'
 
 export interface BudgetsOptions {
   readonly dir?: string | undefined
-  readonly output: Format
+  readonly output: WideFormat
 }
 
 /** `plat budgets`: what is spent and left of every budget in the window that runs now. */
 export async function budgets({ dir, output: format }: BudgetsOptions, output: Output): Promise<number> {
-  const { env } = await findHome(dir)
+  const { env } = await findGateway(dir)
   const found = (await adminList(env, '/v1/budgets', isBudgetView)).reverse()
-  if (found.length === 0 && format === 'table') {
+  if (found.length === 0 && isForPeople(format)) {
     output.out('no budgets: write a BudgetPolicy, or spec.budget of an Agent')
     return 0
   }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { dir, exitWith, format } from '../shared/options.ts'
+import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
 /** How `plat costs` and `plat budgets` are written. */
@@ -26,7 +26,7 @@ export function addCosts(plat: Command): void {
         'For budgets per session, lists the sessions that have used it.',
     )
     .addOption(dir())
-    .addOption(format())
+    .addOption(wideFormat())
     .action(async (options) => {
       const { budgets } = await import('./budgets.ts')
       await exitWith(budgets(options, terminal))

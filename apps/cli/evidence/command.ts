@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { dir, exitWith, format } from '../shared/options.ts'
+import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
 /** How `plat evidence` is written. */
@@ -28,7 +28,7 @@ export function addEvidence(plat: Command): void {
     .command('list')
     .summary('list objects, newest first')
     .addOption(dir())
-    .addOption(format())
+    .addOption(wideFormat())
     .action(async (options) => {
       const { evidenceList } = await import('./evidence.ts')
       await exitWith(evidenceList(options, terminal))

@@ -1,8 +1,17 @@
 import { writeFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
 import { adminBytes, adminList, adminLong } from '../shared/admin-api.ts'
-import { findHome } from '../shared/home.ts'
-import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
+import { findGateway } from '../shared/gateway.ts'
+import {
+  CommandError,
+  type Format,
+  isForPeople,
+  type Output,
+  plain,
+  printData,
+  printList,
+  type WideFormat,
+} from '../shared/output.ts'
 
 /** An object as listed by the admin API. */
 interface EvidenceView {
@@ -27,7 +36,7 @@ export type CreateOptions = Options & { readonly [Wish in (typeof WISHES)[number
 
 /** `plat evidence create`: has the gateway seal records. */
 export async function evidenceCreate(options: CreateOptions, output: Output): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   const wish = Object.fromEntries(
     WISHES.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]] as const])),
   )
@@ -45,10 +54,13 @@ export async function evidenceCreate(options: CreateOptions, output: Output): Pr
 }
 
 /** `plat evidence list`. */
-export async function evidenceList({ dir, output: format }: Options, output: Output): Promise<number> {
-  const { env } = await findHome(dir)
+export async function evidenceList(
+  { dir, output: format }: { readonly dir?: string | undefined; readonly output: WideFormat },
+  output: Output,
+): Promise<number> {
+  const { env } = await findGateway(dir)
   const found = await adminList(env, '/v1/evidence', isView)
-  if (found.length === 0 && format === 'table') output.out('no evidence objects: make one with plat evidence create')
+  if (found.length === 0 && isForPeople(format)) output.out('no evidence objects: make one with plat evidence create')
   else printList(output, format, found, columns)
   return 0
 }
@@ -75,7 +87,7 @@ export interface GetOptions {
 
 /** `plat evidence get`: never over a file that is there. */
 export async function evidenceGet({ dir, id, file }: GetOptions, output: Output): Promise<number> {
-  const { env } = await findHome(dir)
+  const { env } = await findGateway(dir)
   const bytes = await adminBytes(env, `/v1/evidence/${encodeURIComponent(id)}/object`)
   await writeFile(file, bytes, { flag: 'wx' }).catch((error: unknown) => {
     throw new CommandError(`${file} cannot be written: ${reasonOf(error)}`)

@@ -62,6 +62,32 @@ test('servers of a client become resources, secrets go into .plat/secrets, and t
   assert.equal(valid, 0, said)
 })
 
+test('servers on stdin and stdout are converted, their variables are secrets, and secret arguments are not converted', async () => {
+  const server = (args: readonly string[], more: object = {}) => ({ command: 'npx', args, ...more })
+  const mcpServers = {
+    files: server(['-y', 'files', '/tmp'], { env: { TOKEN: 'in-a-variable', HOST: '${HOST:-here}' }, cwd: '/srv' }),
+    plain: server(['-y', 'plain']),
+    flag: server(['--api-key', 'in-an-argument']),
+    equals: server(['--token=in-an-argument']),
+    docker: server(['run', '-e', 'API_KEY=in-an-argument', 'image']),
+    header: server(['mcp-remote', 'https://x', '--header', 'Authorization: Bearer in-an-argument']),
+    address: server(['postgres://user:in-an-argument@host/db']),
+  }
+  const { code, lines } = await imported('claude-desktop', JSON.stringify({ mcpServers }, null, 1))
+  assert.equal(code, 3)
+  const refused = notes(lines).map((line) => /mcpServers\["(\w+)"\].*args\[(\d)\] may hold a secret/.exec(line)?.slice(1))
+  const expected = { flag: 1, equals: 0, docker: 2, header: 3, address: 0 }
+  assert.deepEqual(Object.fromEntries(refused.map(([name = '', at] = []) => [name, Number(at)])), expected)
+  const files = await text('resources/mcpservers/default/files.yaml')
+  assert.match(files, /stdio:\n {4}command: npx\n/)
+  assert.match(files, /- name: TOKEN\n {8}valueFrom:\n {10}secretKeyRef:\n {12}name: files\n {12}key: TOKEN\n/)
+  assert.equal(await text('.plat/secrets/default/files/TOKEN'), 'in-a-variable')
+  assert.equal(await text('.plat/secrets/default/files/HOST'), 'here')
+  assert.doesNotMatch(files + lines.join('\n'), /in-a-variable|in-an-argument/)
+  const { code: valid, text: said } = await printed((output) => validateResources({ dir, strict: true }, output))
+  assert.equal(valid, 0, said)
+})
+
 test('what exists is kept, and the steps that are left are printed', async () => {
   await imported('mcp-json', '{"mcpServers": {"notes": {"url": "http://127.0.0.1:1/mcp"}}}')
   const before = await text('resources/agents/default/assistant.yaml')

@@ -1,5 +1,4 @@
 import { isObject, parseStrict, reasonOf } from '@plat/core'
-import { kinds } from '@plat/resources'
 import type { Draft } from '../shared/draft.ts'
 import { CommandError } from '../shared/output.ts'
 import { withoutComments } from './jsonc.ts'
@@ -143,8 +142,6 @@ function stdioSpec(
   { args, env: variables, cwd }: FoundServer['entry'],
   { draft, env }: ConvertOptions,
 ): object | string {
-  if (!('stdio' in kinds.MCPServer.spec.properties))
-    return 'it speaks on stdin and stdout: start it with Streamable HTTP, and write an MCPServer with its url'
   const list = Array.isArray(args) ? args.map(String) : []
   const texts = [command, ...list, ...(typeof cwd === 'string' ? [cwd] : [])].map((one) => expand(one, env))
   if (texts.some((one) => one === null)) return `a variable is not set: ${unknownIn([command, ...list].join(' '))}`

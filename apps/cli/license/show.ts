@@ -10,8 +10,8 @@ import {
   type Standing,
   standingOf,
 } from '@plat/license'
+import { findFolder } from '../shared/gateway.ts'
 import { gatewayConfig } from '../shared/gateway-config.ts'
-import { findHome } from '../shared/home.ts'
 import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
 
 export interface LicenseShowOptions {
@@ -30,7 +30,7 @@ const DOES_NOT_COUNT = 3
 /** `plat license show`. @returns 0 none, valid or in its grace, 3 invalid or expired */
 export async function licenseShow(options: LicenseShowOptions, output: Output): Promise<number> {
   const { path, dir, key, output: format, clock = systemClock } = options
-  const file = path ?? gatewayConfig((await findHome(dir)).home.gatewayConfig).licenseFile
+  const file = path ?? gatewayConfig((await findFolder(dir)).home.gatewayConfig).licenseFile
   const standing = file === '' ? NO_LICENSE : await standingIn(file, await authorityOf(key), clock)
   printObject(output, format, { file: file || 'none', ...rowsOf(standing) })
   return standing.state === 'invalid' || standing.state === 'expired' ? DOES_NOT_COUNT : 0

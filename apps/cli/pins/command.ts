@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { dir, exitWith, format } from '../shared/options.ts'
+import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
 /** Declares `plat pins`. */
@@ -26,7 +26,7 @@ Examples:
     .command('list')
     .summary('list servers with their changed tools')
     .addOption(dir())
-    .addOption(format())
+    .addOption(wideFormat())
     .action(async (options) => exitWith((await load()).pinsList(options, terminal)))
   pins
     .command('show')

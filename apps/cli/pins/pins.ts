@@ -7,8 +7,18 @@ import {
   type ToolPinView,
 } from '@plat/gateway/pins'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { findHome, type HomeEnv } from '../shared/home.ts'
-import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
+import { findGateway } from '../shared/gateway.ts'
+import type { HomeEnv } from '../shared/home.ts'
+import {
+  CommandError,
+  type Format,
+  isForPeople,
+  type Output,
+  plain,
+  printData,
+  printList,
+  type WideFormat,
+} from '../shared/output.ts'
 import { differingLines } from './words.ts'
 
 export interface PinsOptions {
@@ -17,10 +27,13 @@ export interface PinsOptions {
 }
 
 /** `plat pins list`: one line for each server whose tools are pinned. */
-export async function pinsList(options: PinsOptions, output: Output): Promise<number> {
-  const { env } = await findHome(options.dir)
+export async function pinsList(
+  options: { readonly dir?: string | undefined; readonly output: WideFormat },
+  output: Output,
+): Promise<number> {
+  const { env } = await findGateway(options.dir)
   const servers = (await adminList(env, '/v1/pins', isServerPins)).reverse()
-  if (servers.length === 0 && options.output === 'table') {
+  if (servers.length === 0 && isForPeople(options.output)) {
     output.out('no tools are known yet: they are learned when an agent lists or calls them')
     return 0
   }
@@ -40,7 +53,7 @@ export async function pinsShow(
   options: PinsOptions & { readonly server: string; readonly tool?: string | undefined },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   if (options.tool !== undefined) return showTool(env, { ...options, tool: options.tool }, output)
   const found = await detail(env, options.server)
   if (options.output !== 'table') {
@@ -90,7 +103,7 @@ export async function pinsAccept(
   options: PinsOptions & { readonly server: string; readonly tools: readonly string[] },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   const before = await detail(env, options.server)
   const chosen =
     options.tools.length === 0 ? before.tools.filter(isOpen) : options.tools.map((tool) => named(before, tool))

@@ -1,5 +1,5 @@
 import { adminList } from '../shared/admin-api.ts'
-import { findHome } from '../shared/home.ts'
+import { findFolder } from '../shared/gateway.ts'
 import { CommandError, type Format, type Output, plain, printObject } from '../shared/output.ts'
 import { isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 import { rowsOf } from './test.ts'
@@ -23,7 +23,7 @@ export async function policyExplain(
   { dir, id, output: format }: PolicyExplainOptions,
   output: Output,
 ): Promise<number> {
-  const { home, env } = await findHome(dir)
+  const { home, env } = await findFolder(dir)
   const records = await adminList(env, `/v1/audit/records?call=${encodeURIComponent(id)}`, isLedgerRecord)
   const last = records.findLast(({ rec }) => rec.kind === 'outcome' || rec.kind === 'decision')
   if (last === undefined)

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { type Clock, parseDuration, parseStrict, reasonOf, rfc3339, systemClock } from '@plat/core'
 import { isSimulation, type SimulatedCall, type Simulation } from '@plat/gateway/simulation'
 import { admin } from '../shared/admin-api.ts'
-import { findHome, homeOf } from '../shared/home.ts'
+import { findGateway } from '../shared/gateway.ts'
+import { homeOf } from '../shared/home.ts'
 import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
 import { type ProgressScreen, progressBar } from '../shared/progress.ts'
 import { locateRefused } from '../validate/locate.ts'
@@ -33,7 +34,7 @@ export async function policySimulate(
   output: Output,
   { screen = process.stderr, clock = systemClock }: { readonly screen?: ProgressScreen; readonly clock?: Clock } = {},
 ): Promise<number> {
-  const { env } = await findHome(dir)
+  const { env } = await findGateway(dir)
   const policies = await readPolicies(file)
   const now = clock.now()
   const from = sinceOf(since, now)

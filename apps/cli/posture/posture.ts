@@ -1,6 +1,6 @@
 import { type Check, findings, idleAccepts } from '@plat/gateway/posture'
+import { findFolder } from '../shared/gateway.ts'
 import { gatewayConfig } from '../shared/gateway-config.ts'
-import { findHome } from '../shared/home.ts'
 import { type Format, type Output, printList } from '../shared/output.ts'
 
 export interface PostureOptions {
@@ -15,7 +15,7 @@ const RISKY = 3
 
 /** `plat posture`: the risks that a gateway logs at startup, for a file. @returns 0 for no risk, 3 for some or an invalid file */
 export async function posture({ path, dir, output: format }: PostureOptions, output: Output): Promise<number> {
-  const file = path ?? (await findHome(dir)).home.gatewayConfig
+  const file = path ?? (await findFolder(dir)).home.gatewayConfig
   const typed = gatewayConfig(file)
   for (const id of idleAccepts(typed)) output.err(`posture.accept: ${id} is not a risk of this file any more`)
   const found = findings(typed)

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { dir, exitWith, format } from '../shared/options.ts'
+import { dir, exitWith, format, wideFormat } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
 /** How `plat revoke` and `plat revocations` is written. */
@@ -27,7 +27,7 @@ export function addRevoke(plat: Command): void {
     .command('list')
     .summary('list revocations in force')
     .addOption(dir())
-    .addOption(format())
+    .addOption(wideFormat())
     .action(async (options) => exitWith((await load()).revocationsList(options, terminal)))
   revocations
     .command('lift')

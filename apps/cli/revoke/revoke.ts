@@ -1,9 +1,19 @@
 import { closest, parseDuration, rfc3339, systemClock } from '@plat/core'
 import { isRevocationView, type RevocationView } from '@plat/gateway/revocations'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { readAgent } from '../shared/agent.ts'
-import { findHome, type HomeEnv } from '../shared/home.ts'
-import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
+import { fetchAgent, readAgent } from '../shared/agent.ts'
+import { type FoundGateway, findGateway } from '../shared/gateway.ts'
+import type { HomeEnv } from '../shared/home.ts'
+import {
+  CommandError,
+  type Format,
+  isForPeople,
+  type Output,
+  plain,
+  printData,
+  printList,
+  type WideFormat,
+} from '../shared/output.ts'
 
 export interface RevokeOptions {
   readonly dir?: string | undefined
@@ -34,7 +44,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
     ...(reason !== undefined && { reason }),
     ...(options.for !== undefined && { expiresAt: endAfter(options.for) }),
   }
-  const { home, env } = await findHome(options.dir)
+  const { home, env } = await findGateway(options.dir)
   const made = await askToRevoke(env, request)
   if (options.output !== 'table') {
     printData(output, options.output, made)
@@ -44,19 +54,19 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   const until = made.expiresAt === null ? 'until it is lifted' : `until ${made.expiresAt}`
   output.out(`${what} ${options.target} ${until}; ended ${made.cut ?? 0} live calls`)
   output.out(`lift it with: plat revocations lift ${made.id}`)
-  const unknown = await unknownAgent(home.dir, request.target)
+  const unknown = await unknownAgent({ home, env }, request.target)
   if (unknown !== null) output.err(`check the name: ${unknown}`)
   return 0
 }
 
 /** `plat revocations list`: revocations in force, newest first. */
 export async function revocationsList(
-  options: { readonly dir?: string | undefined; readonly output: Format },
+  options: { readonly dir?: string | undefined; readonly output: WideFormat },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   const revocations = await adminList(env, '/v1/revocations', isRevocationView)
-  if (revocations.length === 0 && options.output === 'table') {
+  if (revocations.length === 0 && isForPeople(options.output)) {
     output.out('no revocations')
     return 0
   }
@@ -76,7 +86,7 @@ export async function revocationsLift(
   options: { readonly dir?: string | undefined; readonly id: string },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(options.dir)
+  const { env } = await findGateway(options.dir)
   await admin(env, 'DELETE', `/v1/revocations/${encodeURIComponent(options.id)}`)
   output.out(`lifted ${options.id}`)
   return 0
@@ -111,9 +121,13 @@ export function parseTarget(text: string): RevocationRequest['target'] {
 }
 
 /** A misspelled name is revoked all the same while the intended agent continues, so the user must get a warning. */
-async function unknownAgent(dir: string, { agent }: RevocationRequest['target']): Promise<string | null> {
+async function unknownAgent(
+  { home, env }: FoundGateway,
+  { agent }: RevocationRequest['target'],
+): Promise<string | null> {
   if (typeof agent !== 'string') return null
-  return readAgent(dir, agent).then(
+  const found = home === null ? fetchAgent(env, agent) : readAgent(home.dir, agent)
+  return found.then(
     () => null,
     (error: unknown) => (error instanceof CommandError && error.message.startsWith('no agent') ? error.message : null),
   )

@@ -5,7 +5,8 @@ import { base32, reasonOf, rfc3339, systemClock, systemIds } from '@plat/core'
 import { askToRevoke } from '../revoke/revoke.ts'
 import { type AgentGrant, readAgent } from '../shared/agent.ts'
 import { mint } from '../shared/broker.ts'
-import { findHome, type HomeEnv, writePrivate } from '../shared/home.ts'
+import { findFolder } from '../shared/gateway.ts'
+import { type HomeEnv, writePrivate } from '../shared/home.ts'
 import { CommandError, type Output } from '../shared/output.ts'
 import { programEnvironment } from './environment.ts'
 import { startForwarder } from './forwarder.ts'
@@ -31,7 +32,7 @@ const SECRET_BYTES = 32
  */
 export async function run(options: RunOptions, output: Output): Promise<number> {
   if (options.command.length === 0) throw new CommandError('say what to run: plat run <agent> -- <command>', 2)
-  const { home, env } = await findHome(options.dir)
+  const { home, env } = await findFolder(options.dir)
   const agent = await readAgent(home.dir, options.agent)
   const ids = systemIds(systemClock)
   const session = `run-${base32(ids.random(SESSION_RANDOM_BYTES)).slice(0, 13)}`

@@ -1,8 +1,8 @@
 import { formatDuration, systemClock } from '@plat/core'
 import { isSessionView } from '@plat/gateway/sessions'
 import { adminList } from '../shared/admin-api.ts'
-import { findHome } from '../shared/home.ts'
-import { CommandError, type Output, plain, printWideList, type WideFormat } from '../shared/output.ts'
+import { findGateway } from '../shared/gateway.ts'
+import { CommandError, isForPeople, type Output, plain, printWideList, type WideFormat } from '../shared/output.ts'
 import { eventOf, groundsOf, isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 
 export interface SessionsOptions {
@@ -12,9 +12,9 @@ export interface SessionsOptions {
 
 /** `plat sessions`: the sessions that have called, the most recent first. */
 export async function sessionsList({ dir, output: format }: SessionsOptions, output: Output): Promise<number> {
-  const { env } = await findHome(dir)
+  const { env } = await findGateway(dir)
   const sessions = await adminList(env, '/v1/sessions', isSessionView)
-  if (sessions.length === 0 && (format === 'table' || format === 'wide')) {
+  if (sessions.length === 0 && isForPeople(format)) {
     output.out('no sessions: no agent has called; start one with plat run <agent> -- <program>')
     return 0
   }
@@ -53,7 +53,7 @@ export async function sessionTimeline(
   { dir, id, output: format }: SessionsOptions & { readonly id: string },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(dir)
+  const { env } = await findGateway(dir)
   const records = await adminList(env, `/v1/sessions/${encodeURIComponent(id)}/timeline`, isLedgerRecord)
   if (records.length === 0) throw new CommandError(`the ledger has no session ${plain(id)}; see plat sessions`)
   printWideList(output, format, records, timelineColumns)

@@ -1,5 +1,5 @@
 import { adminList } from '../shared/admin-api.ts'
-import { findHome } from '../shared/home.ts'
+import { findGateway } from '../shared/gateway.ts'
 import { CommandError, type Output, plain, printData, printObject } from '../shared/output.ts'
 import { eventOf, isLedgerRecord, type LedgerRecord, targetOf, textOf } from '../shared/record.ts'
 import type { SessionsOptions } from './sessions.ts'
@@ -12,13 +12,14 @@ export async function showCall(
   { dir, id, output: format }: SessionsOptions & { readonly id: string },
   output: Output,
 ): Promise<number> {
-  const { env } = await findHome(dir)
+  const { env } = await findGateway(dir)
   const records = await adminList(env, `/v1/audit/records?call=${encodeURIComponent(id)}`, isLedgerRecord)
   if (records.length === 0)
     throw new CommandError(
       `the ledger has no call ${plain(id)}; plat session <id> -o wide lists the calls of a session`,
     )
-  if (format === 'json' || format === 'yaml') printData(output, format, records)
+  if (format === 'name') output.out(plain(id))
+  else if (format === 'json' || format === 'yaml') printData(output, format, records)
   else printObject(output, 'table', rowsOf(records, format === 'wide'))
   return 0
 }

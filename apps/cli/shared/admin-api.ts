@@ -59,6 +59,10 @@ interface AdminRequest {
 }
 
 async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: AdminRequest): Promise<Response> {
+  if (env.PLAT_ADMIN_URL === '' || env.PLAT_ADMIN_TOKEN === '')
+    throw new CommandError(
+      'the admin API is not known; set PLAT_ADMIN_URL and PLAT_ADMIN_TOKEN, or use a context that has both',
+    )
   const response = await fetch(`${env.PLAT_ADMIN_URL}${path}`, {
     method,
     headers: {
@@ -68,7 +72,9 @@ async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: 
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(answerMs),
   }).catch(() => {
-    throw new GatewayUnreachableError(`the gateway at ${env.PLAT_ADMIN_URL} does not respond; start it with plat up`)
+    throw new GatewayUnreachableError(
+      `the gateway at ${env.PLAT_ADMIN_URL} does not respond; start it with plat up, or choose another one with plat context use`,
+    )
   })
   if (response.ok) return response
   const answer = await jsonOf(response)

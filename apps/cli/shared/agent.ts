@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { closest, parseDuration } from '@plat/core'
-import { grantsOf, type Manifest, parseResource, readTree, tierOfAgent } from '@plat/resources'
-import { CommandError } from './output.ts'
+import { closest, isObject, parseDuration } from '@plat/core'
+import { API_VERSION, grantsOf, type Manifest, parseResource, readTree, tierOfAgent } from '@plat/resources'
+import { AdminRefusalError, admin } from './admin-api.ts'
+import type { HomeEnv } from './home.ts'
+import { CommandError, plain } from './output.ts'
 
 /** Grants of a session, from the Agent resource (docs/spec/crds.md). */
 export interface AgentGrant {
@@ -26,7 +28,32 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
   const text = await readFile(path, 'utf8').catch(() => '')
   const own = parseResource('Agent', text)
   const isNamed = own.object?.metadata.namespace === namespace && own.object.metadata.name === name
-  const agent = isNamed ? own.object : await findAgent(dir, { namespace, name, path })
+  return grantOf(isNamed ? own.object : await findAgent(dir, { namespace, name, path }))
+}
+
+/**
+ * Reads an agent of the resource API of a gateway.
+ * @throws CommandError if it does not exist, or the gateway serves no resources
+ */
+export async function fetchAgent(env: HomeEnv, reference: string): Promise<AgentGrant> {
+  const [namespace, name] = reference.includes('/') ? splitOnce(reference) : ['default', reference]
+  const at = `/apis/${API_VERSION}/namespaces/${encodeURIComponent(namespace)}/agents/${encodeURIComponent(name)}`
+  const answer = await admin(env, 'GET', at).catch((error: unknown) => {
+    if (!(error instanceof AdminRefusalError)) throw error
+    const why = plain(error.message)
+    throw new CommandError(
+      `agent ${namespace}/${name} cannot be read from the gateway (${why}); name the directory with -dir`,
+    )
+  })
+  const spec = isObject(answer) ? answer.spec : undefined
+  const text = JSON.stringify({ apiVersion: API_VERSION, kind: 'Agent', metadata: { name, namespace }, spec })
+  const { object, problems } = parseResource('Agent', text)
+  if (object === null) throw new CommandError(`the gateway has another kind of agent: ${plain(problems.join('; '))}`)
+  return grantOf(object)
+}
+
+function grantOf(agent: Manifest<'Agent'>): AgentGrant {
+  const { namespace, name } = agent.metadata
   const { scopes, tools } = grantsOf({ namespace, name }, agent.spec)
   return {
     namespace,

@@ -28,6 +28,10 @@ export interface Minted {
  * @throws CommandError with the broker's message, or with how to start it if it does not respond.
  */
 export async function mint(identityURL: string, brokerToken: string, request: MintRequest): Promise<Minted> {
+  if (identityURL === '' || brokerToken === '')
+    throw new CommandError(
+      'the identity broker is not known; set PLAT_IDENTITY_URL and PLAT_BROKER_TOKEN, or use a context that has both',
+    )
   const response = await fetch(`${identityURL}/v1/token`, {
     method: 'POST',
     headers: { authorization: `Bearer ${brokerToken}`, 'content-type': 'application/json' },

@@ -7,10 +7,15 @@ export type Format = 'table' | 'json' | 'yaml'
 
 export const formats: readonly Format[] = ['table', 'json', 'yaml']
 
-/** Also a table with more columns, whose cells are whole. */
-export type WideFormat = Format | 'wide'
+/** Also a table with more columns, whose cells are whole, and names alone, one a line. */
+export type WideFormat = Format | 'wide' | 'name'
 
-export const wideFormats: readonly WideFormat[] = ['table', 'wide', 'json', 'yaml']
+export const wideFormats: readonly WideFormat[] = ['table', 'wide', 'name', 'json', 'yaml']
+
+/** Whether a person reads the output: then an empty list is a sentence. */
+export function isForPeople(format: WideFormat): boolean {
+  return format === 'table' || format === 'wide'
+}
 
 /** Width of a terminal that a table fits into, in characters. */
 const TABLE_WIDTH = 80
@@ -61,14 +66,19 @@ export function printObject(output: Output, format: Format, value: Readonly<Reco
   output.out(withoutPadding(table))
 }
 
-/** Prints a list: the items as JSON or YAML, or the given columns as a table. */
+/** Prints a list: the items as JSON or YAML, the given columns as a table, or the first of them alone (`name`). */
 export function printList<T extends object>(
   output: Output,
-  format: Format,
+  format: WideFormat,
   items: readonly T[],
   columns: Readonly<Record<string, (item: T) => string>>,
 ): void {
-  if (format !== 'table') {
+  if (format === 'name') {
+    const [name] = Object.values(columns)
+    for (const item of items) output.out(name?.(item) ?? '')
+    return
+  }
+  if (format !== 'table' && format !== 'wide') {
     printData(output, format, items)
     return
   }

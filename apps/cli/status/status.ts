@@ -3,7 +3,8 @@ import { isApprovalView } from '@plat/gateway/approvals'
 import { isRevocationView } from '@plat/gateway/revocations'
 import { API_VERSION, kinds } from '@plat/resources'
 import { admin, adminList } from '../shared/admin-api.ts'
-import { findHome, type HomeEnv, type PlatFolder } from '../shared/home.ts'
+import { findGateway } from '../shared/gateway.ts'
+import type { HomeEnv, PlatFolder } from '../shared/home.ts'
 import { CommandError, type Output, plain, printData, printObject, type WideFormat } from '../shared/output.ts'
 import { usableSocketPath } from '../stdio/launch/socket.ts'
 import { readStdioStatus } from '../stdio/launch/status.ts'
@@ -24,10 +25,12 @@ const SHOWN_MAX = 5
 
 /** Printed by `plat status -o json`. */
 interface Status {
-  readonly dir: string
+  /** Null: only the addresses of the gateway are known. */
+  readonly dir: string | null
   readonly gateway: Service
   readonly admin: Service
-  readonly identity: Service
+  /** Null: its address is not known. */
+  readonly identity: Service | null
   /** Number of objects by plural, and of those in force. */
   readonly resources: Readonly<Record<string, { readonly declared: number; readonly inForce: number }>>
   readonly refused: readonly string[]
@@ -50,17 +53,17 @@ interface Service {
  * @throws CommandError if nothing runs
  */
 export async function status({ dir, output: format }: StatusOptions, output: Output): Promise<number> {
-  const { home, env } = await findHome(dir)
+  const { home, env } = await findGateway(dir)
   const ledger = headOf(await admin(env, 'GET', '/v1/audit/head'))
-  const { errors: refused, warnings } = await findingsOf(home)
+  const { errors: refused, warnings } = home === null ? NO_FOLDER : await findingsOf(home)
   const { PLAT_GATEWAY_URL, PLAT_ADMIN_URL, PLAT_IDENTITY_URL } = env
   const [gateway, api, identity] = await Promise.all([
     serviceAt(PLAT_GATEWAY_URL),
     serviceAt(PLAT_ADMIN_URL),
-    serviceAt(PLAT_IDENTITY_URL),
+    PLAT_IDENTITY_URL === '' ? null : serviceAt(PLAT_IDENTITY_URL),
   ])
   const found: Status = {
-    dir: home.dir,
+    dir: home?.dir ?? null,
     gateway,
     admin: api,
     identity,
@@ -70,9 +73,10 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
     ledger,
     pendingApprovals: (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).length,
     revocations: (await adminList(env, '/v1/revocations', isRevocationView)).length,
-    ...(await stdioServersOf(home)),
+    ...(home !== null && (await stdioServersOf(home))),
   }
-  if (format === 'json' || format === 'yaml') printData(output, format, found)
+  if (format === 'name') output.out(found.gateway.url)
+  else if (format === 'json' || format === 'yaml') printData(output, format, found)
   else printStatus(output, found, format === 'wide')
   return refused.length > 0 ? REFUSED : 0
 }
@@ -92,6 +96,8 @@ function stdioLine({ pids, sessions, failures, lastFailure, problem }: ServerSta
   ]
   return plain(parts.filter((part) => part !== null).join(', '))
 }
+
+const NO_FOLDER = { errors: [], warnings: [] } as const
 
 async function serviceAt(url: string): Promise<Service> {
   const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(READY_MS) }).catch(() => null)
@@ -141,10 +147,10 @@ function printStatus(output: Output, found: Status, wide: boolean): void {
     inForce === declared ? `${declared} ${plural}` : `${inForce} of ${declared} ${plural}`,
   )
   printObject(output, 'table', {
-    directory: plain(found.dir),
+    ...(found.dir !== null && { directory: plain(found.dir) }),
     gateway: service(gateway),
     ...(api.url !== gateway.url && { admin: service(api) }),
-    identity: service(identity),
+    ...(identity !== null && { identity: service(identity) }),
     'in force': counts.join(', ') || 'no resources',
     ledger: `record ${ledger.seq}, ${wide ? ledger.hash : ledger.hash.slice(0, 16)}`,
     checkpoint: ledger.checkpointUpTo === null ? 'none yet' : `up to record ${ledger.checkpointUpTo}`,
@@ -158,5 +164,6 @@ function printStatus(output: Output, found: Status, wide: boolean): void {
   ].map(plain)
   const displayed = wide ? lines : lines.slice(0, SHOWN_MAX)
   for (const line of displayed) output.out(line)
-  if (displayed.length < lines.length) output.out(`${lines.length - displayed.length} more: plat validate ${found.dir}`)
+  if (displayed.length < lines.length)
+    output.out(`${lines.length - displayed.length} more: plat validate ${found.dir ?? ''}`)
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
-import { dir, exitWith, format } from '../shared/options.ts'
-import { type Format, terminal } from '../shared/output.ts'
+import { dir, exitWith } from '../shared/options.ts'
+import { type Format, formats, terminal } from '../shared/output.ts'
 
 /** Declares `plat token`. */
 export function addToken(plat: Command): void {
@@ -16,9 +16,15 @@ export function addToken(plat: Command): void {
     .option('--user <name>', 'the user it acts for (default: you)')
     .addOption(new Option('--scope <scope...>', 'such as tools:notes').default([], 'those of the agent'))
     .option('--ttl <duration>', 'lifetime, such as 15m')
-    .addOption(format())
-    .action(async (agent: string, { output, ...options }: { output: Format; session: string; scope: string[] }) => {
-      const { tokenMint } = await import('./mint.ts')
-      await exitWith(tokenMint({ ...options, agent, format: output }, terminal))
-    })
+    .addOption(
+      new Option('-o, --output <format>', 'how to print: for people (table), for programs, or the token alone')
+        .choices([...formats, 'token'])
+        .default('table'),
+    )
+    .action(
+      async (agent: string, { output, ...options }: { output: Format | 'token'; session: string; scope: string[] }) => {
+        const { tokenMint } = await import('./mint.ts')
+        await exitWith(tokenMint({ ...options, agent, format: output }, terminal))
+      },
+    )
 }

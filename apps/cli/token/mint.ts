@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os'
 import { parseDuration, systemClock } from '@plat/core'
-import { readAgent } from '../shared/agent.ts'
+import { fetchAgent, readAgent } from '../shared/agent.ts'
 import { mint } from '../shared/broker.ts'
-import { findHome } from '../shared/home.ts'
+import { findGateway } from '../shared/gateway.ts'
 import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
 
 export interface TokenMintOptions {
@@ -12,7 +12,7 @@ export interface TokenMintOptions {
   readonly user?: string | undefined
   readonly scope: readonly string[]
   readonly ttl?: string | undefined
-  readonly format: Format
+  readonly format: Format | 'token'
 }
 
 /** Tolerance of expiresAt for rounding to seconds and clock skew, in milliseconds. */
@@ -20,8 +20,8 @@ const CLOCKS_MS = 5000
 
 /** Mints a session token for an agent of the running plat, with the scopes of the agent unless others are given. */
 export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
-  const { home, env } = await findHome(options.dir)
-  const agent = await readAgent(home.dir, options.agent)
+  const { home, env } = await findGateway(options.dir)
+  const agent = home === null ? await fetchAgent(env, options.agent) : await readAgent(home.dir, options.agent)
   const requestedAt = systemClock.now()
   const minted = await mint(env.PLAT_IDENTITY_URL, env.PLAT_BROKER_TOKEN, {
     namespace: agent.namespace,
@@ -36,7 +36,8 @@ export async function tokenMint(options: TokenMintOptions, output: Output): Prom
   const shorterMs = options.ttl === undefined ? 0 : requestedAt + ttlSeconds(options.ttl) * 1000 - Date.parse(expiresAt)
   if (shorterMs > CLOCKS_MS)
     output.err(`-ttl: ${options.ttl} exceeds the limit of the broker; the token expires sooner`)
-  printObject(output, options.format, { token, expiresAt, spiffeId, jti })
+  if (options.format === 'token') output.out(token)
+  else printObject(output, options.format, { token, expiresAt, spiffeId, jti })
   return 0
 }
 
