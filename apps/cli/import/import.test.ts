@@ -65,7 +65,7 @@ test('servers of a client become resources, secrets go into .plat/secrets, and t
 test('servers on stdin and stdout are converted, their variables are secrets, and secret arguments are not converted', async () => {
   const server = (args: readonly string[], more: object = {}) => ({ command: 'npx', args, ...more })
   const mcpServers = {
-    files: server(['-y', 'files', '/tmp'], { env: { TOKEN: 'in-a-variable', HOST: '${HOST:-here}' }, cwd: '/srv' }),
+    files: server(['-y', 'files', '/tmp'], { env: { TOKEN: 'in-a-variable', HOST: `\${HOST:-here}` }, cwd: '/srv' }),
     plain: server(['-y', 'plain']),
     flag: server(['--api-key', 'in-an-argument']),
     equals: server(['--token=in-an-argument']),
@@ -75,7 +75,9 @@ test('servers on stdin and stdout are converted, their variables are secrets, an
   }
   const { code, lines } = await imported('claude-desktop', JSON.stringify({ mcpServers }, null, 1))
   assert.equal(code, 3)
-  const refused = notes(lines).map((line) => /mcpServers\["(\w+)"\].*args\[(\d)\] may hold a secret/.exec(line)?.slice(1))
+  const refused = notes(lines).map((line) =>
+    /mcpServers\["(\w+)"\].*args\[(\d)\] may hold a secret/.exec(line)?.slice(1),
+  )
   const expected = { flag: 1, equals: 0, docker: 2, header: 3, address: 0 }
   assert.deepEqual(Object.fromEntries(refused.map(([name = '', at] = []) => [name, Number(at)])), expected)
   const files = await text('resources/mcpservers/default/files.yaml')
