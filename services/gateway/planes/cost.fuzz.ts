@@ -19,11 +19,16 @@ import { classify, parseMessage } from './mcp/read.ts'
 import { chat } from './model/dialects/chat.ts'
 import { messages } from './model/dialects/messages.ts'
 import { responses } from './model/dialects/responses.ts'
+import { InvalidResponseError } from './model/invalid.ts'
 import { ChunkTexts } from './model/redact/chunk-texts.ts'
 import { EventTexts } from './model/redact/event-texts.ts'
 import { readModelBody } from './model/request.ts'
+import { translatorOf } from './model/translate/all.ts'
 import { AwsStreamSplitter } from './model/translate/aws-stream.ts'
+import { readClaude } from './model/translate/claude-request.ts'
 import { readMessages } from './model/translate/messages.ts'
+import { UntranslatableError } from './model/translate/prompt.ts'
+import { readResponses } from './model/translate/responses-request.ts'
 import { keepElements } from './wire/elements.ts'
 import { eventData, eventId, SseSplitter, withEventData } from './wire/sse.ts'
 
@@ -234,6 +239,14 @@ const chunks: Families = {
   'nested lists': (n) => chunk(`{"index":0,"delta":${'['.repeat(60)}${'"a",'.repeat(n / 4)}"b"${']'.repeat(60)}},`),
 }
 
+function orRefused(work: () => unknown): void {
+  try {
+    work()
+  } catch (error) {
+    if (!(error instanceof UntranslatableError)) throw error
+  }
+}
+
 const modelRows: readonly Row[] = [
   ...Object.entries({ chat, messages, responses }).map(
     ([part, dialect]): Row => ({
@@ -251,6 +264,58 @@ const modelRows: readonly Row[] = [
     prepare: (input) => {
       const { messages: all }: { readonly messages: unknown } = JSON.parse(input)
       return () => readMessages(all)
+    },
+  },
+  {
+    parser: 'translation for models',
+    part: 'messages',
+    limit: BODY,
+    families: {
+      ...requests,
+      results: (n) =>
+        `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"a","input":{}}]},{"role":"user","content":[${'{"type":"tool_result","tool_use_id":"c","content":"a"},'.repeat(n / 55)}{}]}]}`,
+    },
+    prepare: (input) => {
+      const value = JSON.parse(input)
+      return () => orRefused(() => readClaude(value, []))
+    },
+  },
+  {
+    parser: 'translation for models',
+    part: 'responses',
+    limit: BODY,
+    families: {
+      ...within('{"input":"a","x":', '}'),
+      items: (n) => `{"input":[${'{"role":"system","content":"a"},'.repeat(n / 32)}{"role":"user","content":"a"}]}`,
+      calls: (n) =>
+        `{"input":[${'{"type":"function_call","call_id":"c","name":"a","arguments":"{}"},'.repeat(n / 66)}{"role":"user","content":"a"}]}`,
+      images: (n) =>
+        `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,${'A'.repeat(n)}"}]}]}`,
+    },
+    prepare: (input) => {
+      const value = JSON.parse(input)
+      return () => orRefused(() => readResponses(value, []))
+    },
+  },
+  {
+    parser: 'translation for models',
+    part: 'answers',
+    limit: BODY,
+    families: {
+      'long text': (n) => `{"choices":[{"message":{"content":"${'a'.repeat(n)}"},"finish_reason":"stop"}]}`,
+      calls: (n) =>
+        `{"choices":[{"message":{"tool_calls":[${many(n, 52, (at) => `{"id":"${at}","function":{"name":"a","arguments":"{}"}}`)}]},"finish_reason":"stop"}]}`,
+    },
+    prepare: (input) => {
+      const bytes = Buffer.from(input)
+      const facts = { id: 'a', model: 'a', created: 1 }
+      return () => {
+        try {
+          translatorOf('openai', 'messages')?.answer(bytes, facts, {})
+        } catch (error) {
+          if (!(error instanceof InvalidResponseError)) throw error
+        }
+      }
     },
   },
   {

@@ -152,11 +152,11 @@ test('what the upstream refuses reaches the client as it was said, but never its
   assert.equal((await failure(wrong.client().messages.create(asked))).status, 502)
 })
 
-test('a route of another provider does not speak the dialect, and says so', async (t) => {
+test('a route of another provider counts no tokens in this API, and says so', async (t) => {
   const { client } = await setUp(t, { provider: 'openai' })
-  const error = await failure(client().messages.create(asked))
+  const error = await failure(client().messages.countTokens(asked))
   assert.equal(error.status, 501)
-  assert.match(error.message, /messages is not built yet in this version for the provider openai/)
+  assert.match(error.message, /messages\/count_tokens is not built yet in this version for the provider openai/)
 })
 
 async function failure(work: Promise<unknown>): Promise<InstanceType<typeof Anthropic.APIError>> {

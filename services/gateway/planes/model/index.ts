@@ -168,7 +168,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
 
   /** Returns a denial when the request cannot be translated for the provider. */
   #contextFor({ call, endpoint, sent, spare }: Turn, model: string | null): EndpointForward | Denial {
-    const translated = endpoint.wire.speaks === 'openai' ? null : translatedFor(call, endpoint, model)
+    const translated = translatedFor(call, endpoint, model)
     if (isDenial(translated)) return translated
     const address = this.#addresses.of(endpoint, call, model)
     const clampedTo = call.body?.maxTokens ?? null

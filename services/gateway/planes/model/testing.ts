@@ -10,6 +10,7 @@ import type { Circuits } from './upstream/forward.ts'
 /** A provider with OpenAI's API. */
 export const openaiWire: EndpointWire = {
   methods: new Set(['chat/completions', 'models']),
+  native: new Set(['chat/completions', 'models']),
   speaks: 'openai',
   headers: {},
   defaults: {},
@@ -29,6 +30,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     requestsPerMinute: null,
     wire: openaiWire,
     region: null,
+    isReasoning: () => false,
     modelFor: (name) => name,
     jurisdictionFor: () => null,
   }

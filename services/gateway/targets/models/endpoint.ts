@@ -31,6 +31,8 @@ export interface RouteEndpoint {
   readonly jurisdiction: string | null
   /** Region of its provider, or null. */
   readonly region: string | null
+  /** Returns true for models that take `max_completion_tokens` in OpenAI's API. */
+  isReasoning(model: string): boolean
   /** Maps a requested model (null for none) to the provider's; null if none is defined. */
   modelFor(requested: string | null): string | null
   /** Jurisdiction of a request for this model: with Bedrock the model determines the routing. */
@@ -42,8 +44,13 @@ interface EndpointContext {
   readonly route: string
   readonly aliases: ReadonlyMap<string, string>
   readonly isFallback: boolean
+  /** As set in the route; undefined: detected by the model's name. */
+  readonly reasoning: boolean | undefined
   readonly clouds: Clouds
 }
+
+/** OpenAI families that use `max_completion_tokens`, with or without a vendor prefix. */
+const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
 
 /** Length of the digest in a key, in hex digits. */
 const DIGEST_CHARACTERS = 32
@@ -77,7 +84,7 @@ function priceScopes(route: string, upstream: string): readonly string[] {
  * a translated one.
  */
 export function endpointOf(
-  { route, aliases, isFallback, clouds }: EndpointContext,
+  { route, aliases, isFallback, reasoning, clouds }: EndpointContext,
   entry: ModelEndpointEntry,
 ): RouteEndpoint {
   const upstream = baseOf(entry, clouds)
@@ -101,6 +108,7 @@ export function endpointOf(
     wire,
     jurisdiction: jurisdictionOf(model),
     region: region || null,
+    isReasoning: (name) => reasoning ?? REASONING.test(name),
     modelFor,
     jurisdictionFor: (name) => jurisdictionOf(modelFor(name)),
   }

@@ -34,8 +34,9 @@ test('probes request the models of each endpoint with its key, open the circuit 
   }
   const circuits = new Circuits({ clock, failureThreshold: 2, cooldownMs: 60_000, open: respond, failed() {} })
   const entry = { upstream: `http://127.0.0.1:${port}/v1`, apiKeyFile: '/key' }
+  const clouds = { awsRegion: '', awsSuffix: '' }
   const endpoint = endpointOf(
-    { route: 'r', aliases: new Map(), isFallback: false, clouds: { awsRegion: '', awsSuffix: '' } },
+    { route: 'r', aliases: new Map(), isFallback: false, reasoning: undefined, clouds },
     entry,
   )
   const endpoints = () => [endpoint]

@@ -4,14 +4,23 @@ import { placeContradictions } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { authTypeOf } from './credentials/source.ts'
 
-/** Wire format of an endpoint; `openai` stands for the format of the caller. */
-export type Speaks = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
+/** Wire format of an endpoint. */
+export type Speaks =
+  | 'openai'
+  | 'anthropic'
+  | 'anthropic-bedrock'
+  | 'anthropic-vertex'
+  | 'converse'
+  | 'gemini'
+  | 'gemini-vertex'
 
 /** One API of a provider. */
 interface Variant {
   readonly speaks: Speaks
-  /** Endpoints of OpenAI's or Anthropic's API that it supports. */
-  readonly methods: ReadonlySet<string>
+  /** Endpoints of OpenAI's or Anthropic's API that it supports itself. */
+  readonly native: ReadonlySet<string>
+  /** Endpoints that it supports by translation. */
+  readonly translated: readonly string[]
   /** Header of the key, and its prefix. */
   readonly keyHeader: readonly [name: string, prefix: string]
   /** Cloud of its credentials and base URLs, or null. */
@@ -21,30 +30,47 @@ interface Variant {
 const BEARER = ['authorization', 'Bearer '] as const
 const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddings', 'models'])
 const CHAT = new Set(['chat/completions'])
-const CHAT_AND_RESPONSES = new Set(['chat/completions', 'responses'])
-const ANTHROPIC = new Set(['messages', 'messages/count_tokens', 'models', 'chat/completions'])
-const ANTHROPIC_IN_CLOUD = new Set(['messages', 'chat/completions'])
+const NONE: ReadonlySet<string> = new Set()
+/** Endpoints of chats, each of which can be translated to every other one. */
+const CHATS = ['chat/completions', 'responses', 'messages']
 
-const plain: Variant = { speaks: 'openai', methods: OPENAI, keyHeader: BEARER, cloud: null }
+const plain: Variant = { speaks: 'openai', native: OPENAI, translated: CHATS, keyHeader: BEARER, cloud: null }
 const azure: Variant = { ...plain, keyHeader: ['api-key', ''] }
-const gemini: Variant = { speaks: 'gemini', methods: CHAT, keyHeader: ['x-goog-api-key', ''], cloud: null }
+const gemini: Variant = {
+  speaks: 'gemini',
+  native: NONE,
+  translated: [...CHATS, 'embeddings'],
+  keyHeader: ['x-goog-api-key', ''],
+  cloud: null,
+}
+const anthropic: Variant = {
+  speaks: 'anthropic',
+  native: new Set(['messages', 'messages/count_tokens', 'models']),
+  translated: CHATS,
+  keyHeader: ['x-api-key', ''],
+  cloud: null,
+}
+const inCloud = { native: NONE, keyHeader: BEARER }
 
 /** All providers with their modes (docs/spec/gateway.md, `provider` and `mode`), the default first; `''` if there are none. */
 const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
   openai: { '': plain },
   'azure-openai': { v1: azure, deployments: azure },
   anthropic: {
-    direct: { speaks: 'anthropic', methods: ANTHROPIC, keyHeader: ['x-api-key', ''], cloud: null },
-    vertex: { speaks: 'anthropic-vertex', methods: ANTHROPIC_IN_CLOUD, keyHeader: BEARER, cloud: 'gcp' },
-    bedrock: { speaks: 'anthropic-bedrock', methods: ANTHROPIC_IN_CLOUD, keyHeader: BEARER, cloud: 'aws' },
+    direct: anthropic,
+    vertex: { ...anthropic, ...inCloud, speaks: 'anthropic-vertex', cloud: 'gcp' },
+    bedrock: { ...anthropic, ...inCloud, speaks: 'anthropic-bedrock', cloud: 'aws' },
   },
   bedrock: {
-    converse: { speaks: 'converse', methods: CHAT, keyHeader: BEARER, cloud: 'aws' },
-    openai: { ...plain, methods: CHAT, cloud: 'aws' },
+    converse: { ...inCloud, speaks: 'converse', translated: [...CHATS, 'embeddings'], cloud: 'aws' },
+    openai: { ...plain, native: CHAT, cloud: 'aws' },
   },
-  vertex: { native: { ...gemini, keyHeader: BEARER, cloud: 'gcp' }, openai: { ...plain, methods: CHAT, cloud: 'gcp' } },
+  vertex: {
+    native: { ...gemini, speaks: 'gemini-vertex', keyHeader: BEARER, cloud: 'gcp' },
+    openai: { ...plain, native: CHAT, cloud: 'gcp' },
+  },
   gemini: { '': gemini },
-  'oci-genai': { '': { ...plain, methods: CHAT_AND_RESPONSES, cloud: 'oci' } },
+  'oci-genai': { '': { ...plain, native: new Set(['chat/completions', 'responses']), cloud: 'oci' } },
 }
 
 /** Names of all providers. */
@@ -58,6 +84,8 @@ export interface Wire {
   readonly provider: string
   readonly speaks: Speaks
   readonly methods: ReadonlySet<string>
+  /** The methods that need no translation. */
+  readonly native: ReadonlySet<string>
   readonly keyHeader: readonly [name: string, prefix: string]
   /** Sent with every request; overrides headers of the caller. */
   readonly headers: Readonly<Record<string, string>>
@@ -133,19 +161,22 @@ export function wireOf(entry: ModelEndpointEntry): Wire {
   const { provider = 'openai', mode, apiVersion, auth } = entry
   const variant = variantOf(entry)
   if (variant === undefined) throw new Error(`the provider ${provider} has no mode ${mode}`)
-  const { speaks, methods, keyHeader } = variant
+  const { speaks, native, translated, keyHeader } = variant
   const version = apiVersion || API_VERSIONS[provider] || ''
   const isAnthropic = speaks === 'anthropic'
   const ofModel = provider === 'azure-openai' && mode === 'deployments' ? inDeployment(version) : MODEL_PATHS[speaks]
+  const isTranslated = (method: string) => CHATS.includes(method) && !native.has(method)
+  const chatMethod = isAnthropic ? 'messages' : 'chat/completions'
   return {
     provider,
     speaks,
-    methods,
+    methods: new Set([...native, ...translated]),
+    native,
     keyHeader: auth?.type === 'bearer' ? BEARER : keyHeader,
     headers: isAnthropic && apiVersion ? { 'anthropic-version': apiVersion } : {},
     defaults: isAnthropic ? { 'anthropic-version': version } : {},
     perModel: ofModel !== undefined,
-    pathOf: ofModel ?? ((method) => (isAnthropic && method === 'chat/completions' ? '/messages' : `/${method}`)),
+    pathOf: ofModel ?? ((method) => `/${isTranslated(method) ? chatMethod : method}`),
   }
 }
 
@@ -153,17 +184,29 @@ function inDeployment(version: string): Wire['pathOf'] {
   return (method, model) =>
     method.startsWith('models')
       ? `/openai/${method}?api-version=${version}`
-      : `/openai/deployments/${encodeURIComponent(model ?? '')}/${method}?api-version=${version}`
+      : `/openai/deployments/${encodeURIComponent(model ?? '')}/${ofOpenAI(method)}?api-version=${version}`
+}
+
+/** Requests of Anthropic's API are translated to chat completions. */
+function ofOpenAI(method: string): string {
+  return method === 'messages' ? 'chat/completions' : method
 }
 
 /** Paths that contain the model, and whether it streams. */
 const MODEL_PATHS: Readonly<Partial<Record<Speaks, Wire['pathOf']>>> = {
-  converse: (_, model, stream) => `/model/${named(model)}/${stream ? 'converse-stream' : 'converse'}`,
+  converse: (method, model, stream) =>
+    `/model/${named(model)}/${method === 'embeddings' ? 'invoke' : stream ? 'converse-stream' : 'converse'}`,
   'anthropic-bedrock': (_, model, stream) =>
     `/model/${named(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`,
-  gemini: (_, model, stream) =>
-    `/models/${named(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+  gemini: (method, model, stream) =>
+    `/models/${named(model)}:${method === 'embeddings' ? 'batchEmbedContents' : generation(stream)}`,
+  'gemini-vertex': (method, model, stream) =>
+    `/models/${named(model)}:${method === 'embeddings' ? 'predict' : generation(stream)}`,
   'anthropic-vertex': (_, model, stream) => `/models/${named(model)}:${stream ? 'streamRawPredict' : 'rawPredict'}`,
+}
+
+function generation(stream: boolean): string {
+  return stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
 }
 
 /** Encodes a caller's model name as one path segment. `@` separates versions at Google. */

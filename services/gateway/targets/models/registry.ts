@@ -66,9 +66,6 @@ export class Routes {
   }
 }
 
-/** OpenAI families that use `max_completion_tokens`, with or without a vendor prefix. */
-const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
-
 /** No default region of AWS and no custom domain. */
 const NOWHERE: Clouds = { awsRegion: '', awsSuffix: '' }
 
@@ -89,10 +86,9 @@ export function buildRoutes(
 function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
   const owner = entry.agent === undefined ? [] : [entry.agent]
   const aliases = new Map(Object.entries(entry.aliases ?? {}))
-  const first = endpointOf({ route: name, aliases, isFallback: false, clouds }, entry)
-  const others = (entry.fallbacks ?? []).map((one) =>
-    endpointOf({ route: name, aliases, isFallback: true, clouds }, one),
-  )
+  const context = { route: name, aliases, reasoning: entry.reasoning, clouds }
+  const first = endpointOf({ ...context, isFallback: false }, entry)
+  const others = (entry.fallbacks ?? []).map((one) => endpointOf({ ...context, isFallback: true }, one))
   return {
     name,
     // Flat strings, built once: each call looks them up and records them.
@@ -108,6 +104,6 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
     dlpProfile: entry.dlpProfile || null,
     tokensPerMinute: entry.tokensPerMinute || null,
-    takesCompletionTokens: (model) => entry.reasoning ?? REASONING.test(model),
+    takesCompletionTokens: first.isReasoning,
   }
 }

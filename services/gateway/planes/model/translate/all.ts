@@ -4,60 +4,124 @@ import { member } from '../../wire/json.ts'
 import { withMember } from '../members.ts'
 import type { ModelBody } from '../request.ts'
 import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } from './anthropic.ts'
+import { readChat } from './chat.ts'
+import { readClaude } from './claude-request.ts'
+import { MessageStream, messageOf } from './claude-response.ts'
 import { ConverseReader, converseAnswer, converseRequest } from './converse.ts'
+import {
+  bedrockEmbeddings,
+  type EmbeddingProvider,
+  embeddingsOf,
+  geminiEmbeddings,
+  readEmbeddings,
+  vectorsIn,
+  vertexEmbeddings,
+} from './embeddings.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
-import { UntranslatableError } from './prompt.ts'
-import { completionOf, type ResponseFacts, type ResponsePart } from './response-parts.ts'
+import { ChatReader, chatAnswer, chatRequest } from './openai.ts'
+import { type Option, type Prompt, type ReadPrompt, UntranslatableError } from './prompt.ts'
+import { ChatStream, completionOf, type PartWriter, type ResponseFacts, type ResponsePart } from './response-parts.ts'
+import { readResponses } from './responses-request.ts'
+import { ResponseStream, responseOf } from './responses-response.ts'
 import {
   AWS_STREAM_TYPE,
   AwsParts,
   AwsToMessages,
   objectOf,
+  type ProviderStream,
   SSE_TYPE,
   SseParts,
   type StreamTranslator,
-  ToChat,
+  WrittenStream,
   wrapped,
 } from './streams.ts'
 
 /** The languages of providers (a wire's `speaks`) that are not the caller's own, with what is translated into them. */
-export type Speech = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
+export type Speech =
+  | 'openai'
+  | 'anthropic'
+  | 'anthropic-bedrock'
+  | 'anthropic-vertex'
+  | 'converse'
+  | 'gemini'
+  | 'gemini-vertex'
 
 /** A request to translate for a provider with another API. */
 export interface TranslatableRequest {
   readonly body: ModelBody
   readonly model: string
+  /** The model takes `max_completion_tokens` in OpenAI's API. */
+  readonly reasoning: boolean
   /** `anthropic-beta` of the caller; null: none. */
   readonly betas: string | null
 }
 
-/** Translates requests to a provider's API, and its responses to the caller's dialect. */
+/** Translates requests to a provider's API, and its responses to the caller's API. */
 export interface Translator {
   /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
   request(request: TranslatableRequest): Uint8Array | Denial
   /** A whole answer in the caller's dialect. Throws `InvalidResponseError`. */
-  answer(json: Uint8Array, facts: ResponseFacts): Uint8Array
+  answer(json: Uint8Array, facts: ResponseFacts, request: JsonObject): Uint8Array
   /** The translator of one streamed answer; null: the stream is in the caller's dialect as it comes. */
   stream(facts: ResponseFacts): StreamTranslator | null
   /** Media type of the provider's streams. */
   readonly streamType: string
+  /** The provider reads the headers of the caller's API as well. */
+  readonly sameHeaders: boolean
 }
 
-/** Translation of chat completions for one provider. */
+/** Translation of chats in one API of callers. */
+interface Caller {
+  /** Throws `UntranslatableError`. */
+  read(value: JsonObject, options: readonly Option[]): Prompt
+  /** A whole response. Throws `InvalidResponseError`. */
+  whole(parts: readonly ResponsePart[], facts: ResponseFacts): JsonObject
+  stream(facts: ResponseFacts): PartWriter
+}
+
+const CALLERS: Readonly<Record<string, Caller>> = {
+  'chat/completions': { read: readChat, whole: completionOf, stream: (facts) => new ChatStream(facts) },
+  messages: { read: readClaude, whole: messageOf, stream: (facts) => new MessageStream(facts) },
+  responses: { read: readResponses, whole: responseOf, stream: (facts) => new ResponseStream(facts) },
+}
+
+/** Translation of chats for one provider. */
 interface ChatParts {
-  request(value: JsonObject, request: TranslatableRequest): JsonObject
+  request(read: ReadPrompt, request: TranslatableRequest): JsonObject
   answer(value: JsonObject, facts: ResponseFacts): readonly ResponsePart[]
-  stream(facts: ResponseFacts): StreamTranslator
+  stream(facts: ResponseFacts): ProviderStream
   readonly streamType: string
 }
 
-function chatTranslator(parts: ChatParts): Translator {
+function chatTranslator(caller: Caller, parts: ChatParts): Translator {
   return {
     streamType: parts.streamType,
-    request: (request) => translated(() => Buffer.from(JSON.stringify(parts.request(request.body.value, request)))),
-    answer: (json, facts) => Buffer.from(JSON.stringify(completionOf(parts.answer(objectOf(json), facts), facts))),
-    stream: (facts) => parts.stream(facts),
+    sameHeaders: false,
+    request: (request) =>
+      translated(() => {
+        const { value } = request.body
+        return bytesOf(parts.request((options) => caller.read(value, options), request))
+      }),
+    answer: (json, facts) => bytesOf(caller.whole(parts.answer(objectOf(json), facts), facts)),
+    stream: (facts) => new WrittenStream(caller.stream(facts), parts.stream(facts)),
   }
+}
+
+function embeddingTranslator(provider: EmbeddingProvider): Translator {
+  return {
+    streamType: SSE_TYPE,
+    sameHeaders: false,
+    request: ({ body, model }) => translated(() => bytesOf(provider.request(readEmbeddings(body.value), model))),
+    answer(json, { model }, request) {
+      const count = Array.isArray(request.input) ? request.input.length : 1
+      return bytesOf(embeddingsOf(provider.answer(vectorsIn(json)), { model, request, count }))
+    },
+    stream: () => null,
+  }
+}
+
+function bytesOf(value: JsonObject): Uint8Array {
+  return Buffer.from(JSON.stringify(value))
 }
 
 function translated(work: () => Uint8Array): Uint8Array | Denial {
@@ -69,59 +133,70 @@ function translated(work: () => Uint8Array): Uint8Array | Denial {
   }
 }
 
+const openai: ChatParts = {
+  streamType: SSE_TYPE,
+  request: chatRequest,
+  answer: (value) => chatAnswer(value),
+  stream: () => {
+    const reader = new ChatReader()
+    return { parts: new SseParts(), read: (value) => reader.partsOf(value) }
+  },
+}
+
 const converse: ChatParts = {
   streamType: AWS_STREAM_TYPE,
-  request: (value) => converseRequest(value),
+  request: (read) => converseRequest(read),
   answer: (value) => converseAnswer(value),
-  stream: (facts) => {
+  stream: () => {
     const reader = new ConverseReader()
-    return new ToChat(facts, new AwsParts(), (value, name) => reader.partsOf(name, value))
+    return { parts: new AwsParts(), read: (value, name) => reader.partsOf(name, value) }
   },
 }
 
 const gemini: ChatParts = {
   streamType: SSE_TYPE,
-  request: (value) => geminiRequest(value),
+  request: (read) => geminiRequest(read),
   answer: (value, { id }) => new GeminiReader(id).partsOf(value),
   stream: (facts) => {
     const reader = new GeminiReader(facts.id)
-    return new ToChat(facts, new SseParts(), (value) => reader.partsOf(value))
+    return { parts: new SseParts(), read: (value) => reader.partsOf(value) }
   },
 }
 
 const anthropic: ChatParts = {
   streamType: SSE_TYPE,
-  request: (value, { model }) => ({ model, ...anthropicRequest(value) }),
+  request: (read, { model }) => ({ model, ...anthropicRequest(read) }),
   answer: (value) => anthropicAnswer(value),
-  stream: (facts) => {
+  stream: () => {
     const reader = new AnthropicReader()
-    return new ToChat(facts, new SseParts(), (value) => reader.partsOf(value))
+    return { parts: new SseParts(), read: (value) => reader.partsOf(value) }
   },
 }
 
 /** Vertex AI has the model in the path, and the version in the body. */
 const anthropicOnVertex: ChatParts = {
   ...anthropic,
-  request: (value) => ({ anthropic_version: CLOUD_VERSIONS.vertex, ...anthropicRequest(value) }),
+  request: (read) => ({ anthropic_version: CLOUD_VERSIONS.vertex, ...anthropicRequest(read) }),
 }
 
 /** Bedrock has the wish for a stream in the path as well, and wraps each event of it. */
 const anthropicOnBedrock: ChatParts = {
   ...anthropic,
   streamType: AWS_STREAM_TYPE,
-  request(value) {
-    const { stream: _, ...request } = anthropicRequest(value)
+  request(read) {
+    const { stream: _, ...request } = anthropicRequest(read)
     return { anthropic_version: CLOUD_VERSIONS.bedrock, ...request }
   },
-  stream(facts) {
+  stream() {
     const reader = new AnthropicReader()
-    return new ToChat(facts, new AwsParts(), (value) => reader.partsOf(objectOf(wrapped(value))))
+    return { parts: new AwsParts(), read: (value) => reader.partsOf(objectOf(wrapped(value))) }
   },
 }
 
 /** `messages` on Vertex AI: the same request and the same answers, but for where the model and the version stand. */
 const messagesOnVertex: Translator = {
   streamType: SSE_TYPE,
+  sameHeaders: true,
   request: (request) => ofCloud(request, CLOUD_VERSIONS.vertex, ['model']).bytes,
   answer: (json) => json,
   stream: () => null,
@@ -129,6 +204,7 @@ const messagesOnVertex: Translator = {
 
 const messagesOnBedrock: Translator = {
   streamType: AWS_STREAM_TYPE,
+  sameHeaders: true,
   request({ body, betas }) {
     const converted = ofCloud({ body }, CLOUD_VERSIONS.bedrock, ['model', 'stream'])
     const list = betas === null ? [] : betas.split(',').map((one) => one.trim())
@@ -156,20 +232,33 @@ function added(written: Written, name: string, member: unknown): Written {
   return { bytes: withMember(written, name, JSON.stringify(member)), value: { ...written.value, [name]: member } }
 }
 
+const PROVIDERS: Readonly<Record<Speech, ChatParts>> = {
+  openai,
+  converse,
+  gemini,
+  'gemini-vertex': gemini,
+  anthropic,
+  'anthropic-vertex': anthropicOnVertex,
+  'anthropic-bedrock': anthropicOnBedrock,
+}
+
 const TRANSLATORS: ReadonlyMap<string, Translator> = new Map([
-  ['chat/completions converse', chatTranslator(converse)],
-  ['chat/completions gemini', chatTranslator(gemini)],
-  ['chat/completions anthropic', chatTranslator(anthropic)],
-  ['chat/completions anthropic-vertex', chatTranslator(anthropicOnVertex)],
-  ['chat/completions anthropic-bedrock', chatTranslator(anthropicOnBedrock)],
+  ...Object.entries(CALLERS).flatMap(([method, caller]) =>
+    Object.entries(PROVIDERS).map(([speaks, parts]): [string, Translator] => [
+      `${method} ${speaks}`,
+      chatTranslator(caller, parts),
+    ]),
+  ),
   ['messages anthropic-vertex', messagesOnVertex],
   ['messages anthropic-bedrock', messagesOnBedrock],
+  ['embeddings gemini', embeddingTranslator(geminiEmbeddings)],
+  ['embeddings gemini-vertex', embeddingTranslator(vertexEmbeddings)],
+  ['embeddings converse', embeddingTranslator(bedrockEmbeddings)],
 ])
 
-/** Null: the provider speaks the caller's dialect. */
+/** Returns the translator of a method for a provider that does not support it itself; null: there is none. */
 export function translatorOf(speaks: Speech, method: string): Translator | null {
-  // Most do, and need no search.
-  return speaks === 'openai' ? null : (TRANSLATORS.get(`${method} ${speaks}`) ?? null)
+  return TRANSLATORS.get(`${method} ${speaks}`) ?? null
 }
 
 /** Returns the message of a provider's error: most have a `message`, some in a member `error`. */

@@ -10,7 +10,7 @@ const of = (speaks: Speech, method = 'chat/completions') => translatorOf(speaks,
 const whole = (speaks: Speech, value: object | string) =>
   JSON.parse(
     Buffer.from(
-      of(speaks).answer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), facts),
+      of(speaks).answer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), facts, {}),
     ).toString(),
   )
 
@@ -359,6 +359,6 @@ test('a usage report that holds no counts is a fault', () => {
   ] as const
   for (const [speaks, answer] of answers) {
     const translator = translatorOf(speaks, 'chat/completions') ?? assert.fail(speaks)
-    assert.throws(() => translator.answer(Buffer.from(JSON.stringify(answer)), facts), InvalidResponseError)
+    assert.throws(() => translator.answer(Buffer.from(JSON.stringify(answer)), facts, {}), InvalidResponseError)
   }
 })

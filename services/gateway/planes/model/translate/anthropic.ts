@@ -4,29 +4,37 @@ import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
 import { InvalidResponseError } from '../invalid.ts'
-import { type Option, readChat } from './chat.ts'
-import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
+import { type Option, type Part, type Prompt, type ReadPrompt, type Tool, UntranslatableError } from './prompt.ts'
 import { callSaid, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
 
-const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
+const OPTIONS: readonly Option[] = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'stop',
+  'parallel_tool_calls',
+  'response_format',
+  'user',
+]
 
 /** Anthropic wants a limit in every request. What a call without one is held money for is the same. */
 export const USUAL_MAX_TOKENS = 4096
 
 /** A chat as `messages` of Anthropic reads it, without the name of the model. Throws `UntranslatableError`. */
-export function anthropicRequest(value: JsonObject): JsonObject {
-  const prompt = readChat(value, OPTIONS)
-  const { system, turns, maxTokens, temperature, topP, stop, user, stream } = prompt
+export function anthropicRequest(read: ReadPrompt): JsonObject {
+  const prompt = read(OPTIONS)
+  const { system, turns, maxTokens, temperature, topP, topK, stop, user, stream } = prompt
   return {
     max_tokens: maxTokens ?? USUAL_MAX_TOKENS,
     messages: turns.map(({ side, parts }) => ({ role: side, content: parts.map(blockOf) })),
     ...(system.length > 0 && { system: system.map((text) => ({ type: 'text', text })) }),
     ...(temperature !== null && { temperature }),
     ...(topP !== null && { top_p: topP }),
+    ...(topK !== null && { top_k: topK }),
     ...(stop.length > 0 && { stop_sequences: stop }),
     ...(user !== null && { metadata: { user_id: user } }),
     ...toolsOf(prompt),
-    ...outputOf(prompt.format),
+    ...outputOf(prompt),
     ...(stream && { stream }),
   }
 }
@@ -38,7 +46,7 @@ function blockOf(part: Part): JsonObject {
     case 'call':
       return { type: 'tool_use', id: part.id, name: part.name, input: part.args }
     case 'result':
-      return { type: 'tool_result', tool_use_id: part.id, content: part.text }
+      return { type: 'tool_result', tool_use_id: part.id, content: part.text, ...(part.failed && { is_error: true }) }
     case 'link':
       return { type: 'image', source: { type: 'url', url: part.url } }
     case 'data': {
@@ -70,10 +78,10 @@ function toolOf({ name, description, schema, strict, hosted, at }: Tool): JsonOb
   }
 }
 
-function outputOf(format: Format): JsonObject {
+function outputOf({ format, names }: Prompt): JsonObject {
   if (format.kind === 'text') return {}
   if (format.kind === 'json')
-    throw new UntranslatableError('response_format', 'must be json_schema: Anthropic wants to know which JSON')
+    throw new UntranslatableError(names.format, 'must be json_schema: Anthropic wants to know which JSON')
   return { output_config: { format: { type: 'json_schema', schema: format.schema } } }
 }
 

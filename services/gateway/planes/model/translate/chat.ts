@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { onlyMembers, readMessages } from './messages.ts'
-import { type Format, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
+import { type Format, type Option, type Prompt, type PromptNames, type Tool, UntranslatableError } from './prompt.ts'
 
 /** Members of a chat completion that can be translated for every provider, and those that do not affect the response. */
 const UNDERSTOOD = [
@@ -16,18 +16,12 @@ const UNDERSTOOD = [
   'tool_choice',
 ] as const
 
-/** Members that can be translated for some providers. */
-export type Option =
-  | 'temperature'
-  | 'top_p'
-  | 'stop'
-  | 'seed'
-  | 'frequency_penalty'
-  | 'presence_penalty'
-  | 'parallel_tool_calls'
-  | 'reasoning_effort'
-  | 'response_format'
-  | 'user'
+const NAMES: PromptNames = {
+  format: 'response_format',
+  choice: 'tool_choice',
+  effort: 'reasoning_effort',
+  parallel: 'parallel_tool_calls',
+}
 
 /** Values, as JSON, that are equivalent to leaving the member out. */
 const NEUTRAL: ReadonlyMap<string, readonly string[]> = new Map([
@@ -64,6 +58,7 @@ export function readChat(value: JsonObject, options: readonly Option[]): Prompt 
     maxTokens: number(value, 'max_completion_tokens', mostCompleted) ?? number(value, 'max_tokens', most),
     temperature: number(value, 'temperature'),
     topP: number(value, 'top_p'),
+    topK: number(value, 'top_k'),
     seed: number(value, 'seed'),
     frequencyPenalty: number(value, 'frequency_penalty'),
     presencePenalty: number(value, 'presence_penalty'),
@@ -72,23 +67,24 @@ export function readChat(value: JsonObject, options: readonly Option[]): Prompt 
     effort: text(value, 'reasoning_effort'),
     user: text(value, 'user'),
     stream: value.stream === true,
+    names: NAMES,
   }
 }
 
-function number(value: JsonObject, name: string, one: unknown = value[name]): number | null {
+export function number(value: JsonObject, name: string, one: unknown = value[name]): number | null {
   if (!isSet(one)) return null
   if (typeof one !== 'number') throw new UntranslatableError(name, 'must be a number')
   return one
 }
 
-function text(value: JsonObject, name: string): string | null {
+export function text(value: JsonObject, name: string): string | null {
   const one = value[name]
   if (!isSet(one)) return null
   if (typeof one !== 'string') throw new UntranslatableError(name, 'must be text')
   return one
 }
 
-function stopOf(stop: unknown): readonly string[] {
+export function stopOf(stop: unknown): readonly string[] {
   if (!isSet(stop)) return []
   const all: unknown[] = Array.isArray(stop) ? stop : [stop]
   return all.map((one) => {
@@ -144,10 +140,12 @@ function formatOf(format: unknown): Format {
   if (type !== 'json_schema' || !isObject(schema))
     throw new UntranslatableError('response_format', 'must be text, json_object or json_schema with a schema')
   const { name, description } = { name: member(declared, 'name'), description: member(declared, 'description') }
+  const strict = member(declared, 'strict')
   return {
     kind: 'schema',
     name: typeof name === 'string' ? name : 'answer',
     description: typeof description === 'string' ? description : null,
     schema,
+    strict: typeof strict === 'boolean' ? strict : null,
   }
 }

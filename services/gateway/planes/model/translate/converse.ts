@@ -2,15 +2,14 @@ import { isObject, type JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 import { InvalidResponseError } from '../invalid.ts'
-import { type Option, readChat } from './chat.ts'
-import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
+import { type Option, type Part, type Prompt, type ReadPrompt, type Tool, UntranslatableError } from './prompt.ts'
 import { callSaid, countOf, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
 /** A chat as `Converse` of Amazon Bedrock reads it. Throws `UntranslatableError`. */
-export function converseRequest(value: JsonObject): JsonObject {
-  const prompt = readChat(value, OPTIONS)
+export function converseRequest(read: ReadPrompt): JsonObject {
+  const prompt = read(OPTIONS)
   const { maxTokens, temperature, topP, stop } = prompt
   const limits = {
     ...(maxTokens !== null && { maxTokens }),
@@ -27,7 +26,7 @@ export function converseRequest(value: JsonObject): JsonObject {
     ...(prompt.system.length > 0 && { system: prompt.system.map((text) => ({ text })) }),
     ...(Object.keys(limits).length > 0 && { inferenceConfig: limits }),
     ...toolsOf(prompt),
-    ...outputOf(prompt.format),
+    ...outputOf(prompt),
   }
 }
 
@@ -54,7 +53,9 @@ function blockOf(part: Part, documents: { count: number }): JsonObject {
     case 'call':
       return { toolUse: { toolUseId: part.id, name: part.name, input: part.args } }
     case 'result':
-      return { toolResult: { toolUseId: part.id, content: [{ text: part.text }] } }
+      return {
+        toolResult: { toolUseId: part.id, content: [{ text: part.text }], ...(part.failed && { status: 'error' }) },
+      }
     case 'link':
       throw new UntranslatableError(part.at, 'must hold the image itself (data:), since Bedrock fetches none')
     case 'data': {
@@ -76,10 +77,10 @@ function nameOf(name: string, documents: { count: number }): string {
   return `${documents.count} ${name.replace(/[^A-Za-z0-9()[\]-]+/g, ' ').trim()}`.trim().slice(0, 200)
 }
 
-function toolsOf({ tools, choice, turns }: Prompt): JsonObject {
+function toolsOf({ tools, choice, turns, names }: Prompt): JsonObject {
   const isUsed = turns.some(({ parts }) => parts.some(({ kind }) => kind === 'call' || kind === 'result'))
   if (choice === 'none') {
-    if (isUsed) throw new UntranslatableError('tool_choice', 'cannot be none where messages hold tool calls')
+    if (isUsed) throw new UntranslatableError(names.choice, 'cannot be none where messages hold tool calls')
     return {}
   }
   if (tools.length === 0) return {}
@@ -104,10 +105,10 @@ function specOf({ name, description, schema, strict, hosted, at }: Tool): JsonOb
   }
 }
 
-function outputOf(format: Format): JsonObject {
+function outputOf({ format, names }: Prompt): JsonObject {
   if (format.kind === 'text') return {}
   if (format.kind === 'json')
-    throw new UntranslatableError('response_format', 'must be json_schema: Converse wants to know which JSON')
+    throw new UntranslatableError(names.format, 'must be json_schema: Converse wants to know which JSON')
   const { name, description, schema } = format
   // Converse wants the schema as a text.
   const jsonSchema = { name, schema: JSON.stringify(schema), ...(description !== null && { description }) }

@@ -3,13 +3,21 @@ import type { Usage } from '../../../call/index.ts'
 import { member, parsedOrUndefined } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
-import { type Option, readChat } from './chat.ts'
-import { type Format, type Part, type Prompt, type Tool, UntranslatableError } from './prompt.ts'
+import {
+  type Format,
+  type Option,
+  type Part,
+  type Prompt,
+  type ReadPrompt,
+  type Tool,
+  UntranslatableError,
+} from './prompt.ts'
 import { countOf, type FinishReason, finishOf, type ResponsePart } from './response-parts.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
   'top_p',
+  'top_k',
   'stop',
   'seed',
   'frequency_penalty',
@@ -19,9 +27,10 @@ const OPTIONS: readonly Option[] = [
 ]
 
 /** A chat as `generateContent` of Gemini and Vertex AI reads it. Throws `UntranslatableError`. */
-export function geminiRequest(value: JsonObject): JsonObject {
-  const prompt = readChat(value, OPTIONS)
-  if (!prompt.parallel) throw new UntranslatableError('parallel_tool_calls', 'cannot be false: Gemini decides itself')
+export function geminiRequest(read: ReadPrompt): JsonObject {
+  const prompt = read(OPTIONS)
+  if (!prompt.parallel)
+    throw new UntranslatableError(prompt.names.parallel, 'cannot limit tool calls to one: Gemini decides itself')
   const config = configOf(prompt)
   return {
     contents: prompt.turns.map(({ side, parts }) => ({
@@ -38,24 +47,24 @@ export function geminiRequest(value: JsonObject): JsonObject {
 const THOUGHTS: Readonly<Record<string, number>> = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 }
 
 function configOf(prompt: Prompt): JsonObject {
-  const { maxTokens, temperature, topP, seed, stop, frequencyPenalty, presencePenalty, effort } = prompt
+  const { maxTokens, temperature, topP, topK, seed, stop, frequencyPenalty, presencePenalty, effort } = prompt
   return {
     ...(maxTokens !== null && { maxOutputTokens: maxTokens }),
     ...(temperature !== null && { temperature }),
     ...(topP !== null && { topP }),
+    ...(topK !== null && { topK }),
     ...(seed !== null && { seed }),
     ...(stop.length > 0 && { stopSequences: stop }),
     ...(frequencyPenalty !== null && { frequencyPenalty }),
     ...(presencePenalty !== null && { presencePenalty }),
-    ...(effort !== null && { thinkingConfig: { thinkingBudget: budgetOf(effort) } }),
+    ...(effort !== null && { thinkingConfig: { thinkingBudget: budgetOf(effort, prompt.names.effort) } }),
     ...formatOf(prompt.format),
   }
 }
 
-function budgetOf(effort: string): number {
+function budgetOf(effort: string, name: string): number {
   const budget = Object.hasOwn(THOUGHTS, effort) ? THOUGHTS[effort] : undefined
-  if (budget === undefined)
-    throw new UntranslatableError('reasoning_effort', `must be one of ${Object.keys(THOUGHTS).join(', ')}`)
+  if (budget === undefined) throw new UntranslatableError(name, `must be one of ${Object.keys(THOUGHTS).join(', ')}`)
   return budget
 }
 
@@ -75,7 +84,9 @@ function partOf(part: Part): JsonObject {
       return { functionCall: { name, args }, ...(signature !== null && { thoughtSignature: signature }) }
     }
     case 'result':
-      return { functionResponse: { name: part.name, response: responseOf(part.text) } }
+      return {
+        functionResponse: { name: part.name, response: part.failed ? { error: part.text } : responseOf(part.text) },
+      }
     case 'link':
       throw new UntranslatableError(part.at, 'must hold the image itself (data:), since the gateway fetches none')
     case 'data':

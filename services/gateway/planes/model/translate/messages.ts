@@ -12,12 +12,32 @@ export interface Conversation {
 /** Members that clients give back as they got them, and that say nothing to a model. */
 const ECHOED: ReadonlySet<string> = new Set(['reasoning_content', 'annotations'])
 
+/** Most tool calls of a request that is translated: each is parsed, and the translation does not yield. */
+const MAX_CALLS = 10_000
+
+/** Names of the called tools, by the id of their calls. */
+export class CalledTools {
+  readonly #names = new Map<string, string>()
+  #count = 0
+
+  /** Throws `UntranslatableError` for too many calls. */
+  add(id: string, name: string, at: string): void {
+    this.#count++
+    if (this.#count > MAX_CALLS) throw new UntranslatableError(at, `is more than the ${MAX_CALLS}th tool call`)
+    this.#names.set(id, name)
+  }
+
+  get(id: string): string | undefined {
+    return this.#names.get(id)
+  }
+}
+
 /** Throws `UntranslatableError`. */
 export function readMessages(messages: unknown): Conversation {
   if (!Array.isArray(messages)) throw new UntranslatableError('messages', 'must be a list')
   const system: string[] = []
   const turns: { side: Turn['side']; parts: Part[] }[] = []
-  const names = new Map<string, string>()
+  const names = new CalledTools()
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
     if (!isObject(message)) throw new UntranslatableError(at, 'must be an object')
@@ -36,8 +56,8 @@ export function readMessages(messages: unknown): Conversation {
   return { system: system.filter((text) => text !== ''), turns }
 }
 
-/** `names`: what the tools are called whose results are awaited, by the id of the call. */
-function turnOf(message: JsonObject, at: string, names: Map<string, string>): readonly [Turn['side'], readonly Part[]] {
+/** `names`: the tools whose results are awaited. */
+function turnOf(message: JsonObject, at: string, names: CalledTools): readonly [Turn['side'], readonly Part[]] {
   switch (message.role) {
     case 'user':
       onlyMembers(message, ['role', 'content'], at)
@@ -51,7 +71,7 @@ function turnOf(message: JsonObject, at: string, names: Map<string, string>): re
       const name = typeof id === 'string' ? names.get(id) : undefined
       if (typeof id !== 'string' || name === undefined)
         throw new UntranslatableError(`${at}.tool_call_id`, 'names no tool call of a message before')
-      return ['user', [{ kind: 'result', id, name, text: textOf(message.content, `${at}.content`) }]]
+      return ['user', [{ kind: 'result', id, name, text: textOf(message.content, `${at}.content`), failed: false }]]
     }
     default:
       throw new UntranslatableError(`${at}.role`, 'must be system, developer, user, assistant or tool')
@@ -93,7 +113,7 @@ function partsOf(content: unknown, at: string): readonly Part[] {
 }
 
 /** No part for no text: providers refuse parts that are empty. */
-function texts(text: string): readonly Part[] {
+export function texts(text: string): readonly Part[] {
   return text === '' ? [] : [{ kind: 'text', text }]
 }
 
@@ -118,7 +138,7 @@ function partOf(part: unknown, at: string): readonly Part[] {
   }
 }
 
-const DATA_URL = /^data:([a-z]+\/[a-z0-9.+-]+);base64,([A-Za-z0-9+/]*={0,2})$/i
+export const DATA_URL = /^data:([a-z]+\/[a-z0-9.+-]+);base64,([A-Za-z0-9+/]*={0,2})$/i
 
 function imageOf(image: unknown, where: string): Part {
   const at = `${where}.url`
@@ -150,7 +170,7 @@ function fileOf(file: unknown, at: string): Part {
   return { kind: 'data', of: 'document', type, data, name: typeof name === 'string' ? name : '', at }
 }
 
-function callsOf(calls: unknown, at: string, names: Map<string, string>): readonly Part[] {
+function callsOf(calls: unknown, at: string, names: CalledTools): readonly Part[] {
   if (!isSet(calls)) return []
   if (!Array.isArray(calls)) throw new UntranslatableError(at, 'must be a list')
   return calls.map((call: unknown, index): Part => {
@@ -163,7 +183,7 @@ function callsOf(calls: unknown, at: string, names: Map<string, string>): readon
     }
     if (typeof id !== 'string' || typeof name !== 'string' || typeof text !== 'string')
       throw new UntranslatableError(here, 'must be a call of a function with id, name and arguments')
-    names.set(id, name)
+    names.add(id, name, here)
     const signature = member(member(member(call, 'extra_content'), 'google'), 'thought_signature')
     const args = argumentsOf(text, `${here}.function.arguments`)
     return { kind: 'call', id, name, args, signature: typeof signature === 'string' ? signature : null }
@@ -171,7 +191,7 @@ function callsOf(calls: unknown, at: string, names: Map<string, string>): readon
 }
 
 /** Numbers keep their literals: an id of twenty digits must not become another one. */
-function argumentsOf(text: string, at: string): JsonObject {
+export function argumentsOf(text: string, at: string): JsonObject {
   let args: unknown
   try {
     const json = Buffer.from(text === '' ? '{}' : text)

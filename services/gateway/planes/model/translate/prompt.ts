@@ -1,7 +1,7 @@
 import type { JsonObject } from '@plat/core'
 
 /**
- * A chat in a form that is independent of providers, between a request of OpenAI's API and that of another provider. Adjacent messages of
+ * A chat in a form that is independent of providers, between a request in the caller's API and that of another provider. Adjacent messages of
  * one role are one turn, since some providers require alternating roles.
  */
 export interface Prompt {
@@ -16,17 +16,45 @@ export interface Prompt {
   readonly maxTokens: number | null
   readonly temperature: number | null
   readonly topP: number | null
+  readonly topK: number | null
   readonly seed: number | null
   readonly frequencyPenalty: number | null
   readonly presencePenalty: number | null
   readonly stop: readonly string[]
   readonly format: Format
-  /** `reasoning_effort`; null: as the model does by itself. */
+  /** By the words of `reasoning_effort`; null: as the model does by itself. */
   readonly effort: string | null
   /** The end user of the request; null if the caller does not name one. */
   readonly user: string | null
   readonly stream: boolean
+  /** Members of the caller's request, for errors. */
+  readonly names: PromptNames
 }
+
+/** The members of the caller's API for what only some providers support. */
+export interface PromptNames {
+  readonly format: string
+  readonly choice: string
+  readonly effort: string
+  readonly parallel: string
+}
+
+/** Settings that only some providers support. */
+export type Option =
+  | 'temperature'
+  | 'top_p'
+  | 'top_k'
+  | 'stop'
+  | 'seed'
+  | 'frequency_penalty'
+  | 'presence_penalty'
+  | 'parallel_tool_calls'
+  | 'reasoning_effort'
+  | 'response_format'
+  | 'user'
+
+/** Returns the chat of a request for a provider that supports these settings. Throws `UntranslatableError`. */
+export type ReadPrompt = (options: readonly Option[]) => Prompt
 
 export interface Turn {
   readonly side: 'user' | 'assistant'
@@ -52,7 +80,14 @@ export type Part =
       readonly args: JsonObject
       readonly signature: string | null
     }
-  | { readonly kind: 'result'; readonly id: string; readonly name: string; readonly text: string }
+  /** `failed`: the tool failed. */
+  | {
+      readonly kind: 'result'
+      readonly id: string
+      readonly name: string
+      readonly text: string
+      readonly failed: boolean
+    }
 
 /** The content of a part with bytes (base64); its `type` is a media type. */
 export type DataKind = 'image' | 'audio' | 'document'
@@ -71,7 +106,13 @@ export interface Tool {
 export type Format =
   | { readonly kind: 'text' }
   | { readonly kind: 'json' }
-  | { readonly kind: 'schema'; readonly name: string; readonly description: string | null; readonly schema: JsonObject }
+  | {
+      readonly kind: 'schema'
+      readonly name: string
+      readonly description: string | null
+      readonly schema: JsonObject
+      readonly strict: boolean | null
+    }
 
 /** A part of a request that cannot be translated. Converted to a denial within this folder. */
 export class UntranslatableError extends Error {

@@ -149,7 +149,7 @@ test('a number of twenty digits in the arguments of a call stays that number', (
   for (const speaks of CHATS) {
     const body = readModelBody(Buffer.from(JSON.stringify(conversation)), messages)
     assert.ok(!isDenial(body))
-    const bytes = of(speaks).request({ body, model: 'm', betas: null })
+    const bytes = of(speaks).request({ body, model: 'm', reasoning: false, betas: null })
     assert.ok(!isDenial(bytes) && Buffer.from(bytes).includes('12345678901234567890'), speaks)
   }
 })
@@ -332,7 +332,7 @@ test('messages go to the clouds with the bytes that came, but for the model, the
   const body = readModelBody(Buffer.from(text), messages)
   assert.ok(!isDenial(body))
   const sent = (speaks: Speech, betas: string | null) => {
-    const bytes = of(speaks, 'messages').request({ body, model: 'x', betas })
+    const bytes = of(speaks, 'messages').request({ body, model: 'x', reasoning: false, betas })
     return isDenial(bytes) ? assert.fail(bytes.reason) : Buffer.from(bytes).toString()
   }
   assert.equal(
@@ -345,7 +345,7 @@ test('messages go to the clouds with the bytes that came, but for the model, the
   )
   const bare = readModelBody(Buffer.from('{"model":"claude"}'), messages)
   assert.ok(!isDenial(bare))
-  const least = of('anthropic-bedrock', 'messages').request({ body: bare, model: 'x', betas: null })
+  const least = of('anthropic-bedrock', 'messages').request({ body: bare, model: 'x', reasoning: false, betas: null })
   assert.deepEqual(JSON.parse(Buffer.from(isDenial(least) ? '' : least).toString()), {
     anthropic_version: 'bedrock-2023-05-31',
   })

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { checkJson, isObject, type JsonObject, parseLossless } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
@@ -47,29 +47,79 @@ export function callSaid(id: unknown, name: unknown, whom: string): ResponsePart
   return { kind: 'call', id, name, signature: null }
 }
 
-/** A whole `chat.completion` of OpenAI's API. */
-export function completionOf(all: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
+/** A piece of a whole response: adjacent texts are one, and a call has its arguments as JSON. */
+export type ContentPiece =
+  | { readonly kind: 'text' | 'reasoning'; readonly text: string }
+  | {
+      readonly kind: 'call'
+      readonly id: string
+      readonly name: string
+      readonly signature: string | null
+      readonly json: string
+    }
+
+/** Most texts and calls of a whole response: the arguments of each call are parsed. */
+const MAX_PIECES = 10_000
+
+/** Returns the pieces of a whole response, its end and its usage. Throws `InvalidResponseError` if it has no end. */
+export function summaryOf(parts: readonly ResponsePart[]) {
   let finish: FinishReason | null = null
   let usage: Usage | null = null
-  const texts = { text: '', reasoning: '' }
-  const calls: { call: JsonObject; text: string }[] = []
-  for (const one of all) {
-    if (one.kind === 'text' || one.kind === 'reasoning') texts[one.kind] += one.text
-    else if (one.kind === 'call') calls.push({ call: callOf(one), text: '' })
-    else if (one.kind === 'finish') finish = one.reason
-    else if (one.kind === 'usage') usage = one.usage
-    else {
-      const last = calls.at(-1)
-      if (last !== undefined) last.text += one.text
-    }
+  const groups: { first: Extract<ResponsePart, { kind: 'text' | 'reasoning' | 'call' }>; pieces: string[] }[] = []
+  for (const part of parts) {
+    const last = groups.at(-1)
+    if (part.kind === 'finish') finish = part.reason
+    else if (part.kind === 'usage') usage = part.usage
+    else if (groups.length > MAX_PIECES) throw new InvalidResponseError('an answer of too many parts')
+    else if (part.kind === 'arguments') last?.pieces.push(part.text)
+    else if (part.kind === 'call') groups.push({ first: part, pieces: [] })
+    else if (last?.first.kind === part.kind) last.pieces.push(part.text)
+    else groups.push({ first: part, pieces: [part.text] })
   }
   if (finish === null) throw new InvalidResponseError('an answer without an end')
+  const content = groups.map(({ first, pieces }): ContentPiece => {
+    const text = pieces.join('')
+    return first.kind === 'call' ? { ...first, json: text || '{}' } : { kind: first.kind, text }
+  })
+  return { content, finish, usage }
+}
+
+/** Writes the parts of a streamed response in the caller's API. */
+export interface PartWriter {
+  /** Returns the events for the parts; empty where nothing is to be sent. */
+  events(parts: readonly ResponsePart[]): string
+  /** Returns the end of the stream; empty without a finish reason of the provider, so that an incomplete response has no end. */
+  end(): string
+}
+
+/** Returns the arguments of a call as an object. Numbers keep their literals. Throws `InvalidResponseError`. */
+export function argumentsIn(json: string): JsonObject {
+  let args: unknown
+  try {
+    const bytes = Buffer.from(json)
+    checkJson(bytes)
+    args = parseLossless(bytes)
+  } catch {
+    throw new InvalidResponseError('a tool call whose arguments are not JSON')
+  }
+  if (!isObject(args) || JSON.isRawJSON(args))
+    throw new InvalidResponseError('a tool call whose arguments are no object')
+  return args
+}
+
+/** A whole `chat.completion` of OpenAI's API. */
+export function completionOf(all: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
+  const { content, finish, usage } = summaryOf(all)
+  const textOf = (kind: 'text' | 'reasoning') =>
+    content.flatMap((one) => (one.kind === 'call' || one.kind !== kind ? [] : [one.text])).join('')
+  const calls = content.flatMap((one) => (one.kind === 'call' ? [withArguments(callOf(one), one.json)] : []))
+  const [text, reasoning] = [textOf('text'), textOf('reasoning')]
   const message = {
     role: 'assistant',
-    content: texts.text === '' ? null : texts.text,
+    content: text === '' ? null : text,
     refusal: null,
-    ...(texts.reasoning !== '' && { reasoning_content: texts.reasoning }),
-    ...(calls.length > 0 && { tool_calls: calls.map(({ call, text }) => withArguments(call, text || '{}')) }),
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...(calls.length > 0 && { tool_calls: calls }),
   }
   return {
     ...facts,
@@ -80,7 +130,11 @@ export function completionOf(all: readonly ResponsePart[], facts: ResponseFacts)
 }
 
 /** A call of a tool without its arguments. */
-function callOf({ id, name, signature }: Extract<ResponsePart, { kind: 'call' }>): JsonObject {
+function callOf({
+  id,
+  name,
+  signature,
+}: Pick<Extract<ContentPiece, { kind: 'call' }>, 'id' | 'name' | 'signature'>): JsonObject {
   const extra = signature === null ? null : { extra_content: { google: { thought_signature: signature } } }
   return { id, type: 'function', function: { name }, ...extra }
 }
@@ -90,7 +144,7 @@ function withArguments(call: JsonObject, text: string): JsonObject {
 }
 
 /** Writes `chat.completion.chunk` events. The last chunk before the end always has the usage. */
-export class ChatStream {
+export class ChatStream implements PartWriter {
   readonly #facts: ResponseFacts
   #begun = false
   #calls = 0
@@ -103,12 +157,10 @@ export class ChatStream {
     this.#facts = facts
   }
 
-  /** The events for what was said; empty where nothing has to go on. */
   events(all: readonly ResponsePart[]): string {
     return all.map((one) => this.#event(one)).join('')
   }
 
-  /** Returns the end of the stream; empty without a finish reason of the provider, so that an incomplete response has no end. */
   end(): string {
     if (this.#finish === null) return ''
     const bare = this.#noArguments()

@@ -3,7 +3,7 @@ import { member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'
-import { ChatStream, type ResponseFacts, type ResponsePart } from './response-parts.ts'
+import type { PartWriter, ResponsePart } from './response-parts.ts'
 
 /** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
 export interface StreamTranslator {
@@ -15,6 +15,9 @@ export interface StreamTranslator {
 
 export const SSE_TYPE = 'text/event-stream'
 export const AWS_STREAM_TYPE = 'application/vnd.amazon.eventstream'
+
+/** Data of the event that ends streams of chat completions. */
+const DONE = Buffer.from('[DONE]')
 
 const NOTHING = new Uint8Array(0)
 
@@ -60,7 +63,7 @@ export class SseParts implements Parts {
 
 function partOf(event: Uint8Array): readonly StreamPart[] {
   const data = eventData(event)
-  return data === null || data.length === 0 ? [] : [[objectOf(data), '']]
+  return data === null || data.length === 0 || DONE.equals(data) ? [] : [[objectOf(data), '']]
 }
 
 /** An AWS event stream with one JSON object in each message. */
@@ -79,14 +82,14 @@ export class AwsParts implements Parts {
   }
 }
 
-/** The parts of a provider's answer as chunks of a chat completion. */
-export class ToChat implements StreamTranslator {
-  readonly #chat: ChatStream
+/** The parts of a provider's response as events of the caller's API. */
+export class WrittenStream implements StreamTranslator {
+  readonly #writer: PartWriter
   readonly #parts: Parts
   readonly #read: ReadPart
 
-  constructor(facts: ResponseFacts, parts: Parts, read: ReadPart) {
-    this.#chat = new ChatStream(facts)
+  constructor(writer: PartWriter, { parts, read }: ProviderStream) {
+    this.#writer = writer
     this.#parts = parts
     this.#read = read
   }
@@ -98,12 +101,18 @@ export class ToChat implements StreamTranslator {
   /** A part that was cut off is no end, whatever came before it. */
   end(): Uint8Array {
     const rest = this.#parts.rest()
-    return rest === null ? NOTHING : Buffer.from(this.#events(rest) + this.#chat.end())
+    return rest === null ? NOTHING : Buffer.from(this.#events(rest) + this.#writer.end())
   }
 
   #events(parts: readonly StreamPart[]): string {
-    return parts.map(([value, name]) => this.#chat.events(this.#read(value, name))).join('')
+    return parts.map(([value, name]) => this.#writer.events(this.#read(value, name))).join('')
   }
+}
+
+/** How the stream of a provider is read. */
+export interface ProviderStream {
+  readonly parts: Parts
+  readonly read: ReadPart
 }
 
 /** The events of Anthropic's `messages`, each wrapped in a message of an AWS event stream. */

@@ -42,7 +42,7 @@ export const facts: ResponseFacts = { id: 'chatcmpl-1', created: 1_700_000_000, 
 export function translated(translator: Translator, value: object, model = 'm'): unknown {
   const body = readModelBody(Buffer.from(JSON.stringify(value)), chat)
   assert.ok(!isDenial(body), 'the request is readable')
-  const bytes = translator.request({ body, model, betas: null })
+  const bytes = translator.request({ body, model, reasoning: false, betas: null })
   return isDenial(bytes) ? bytes.data?.param : JSON.parse(Buffer.from(bytes).toString())
 }
 

@@ -4,16 +4,22 @@ import { fuzzTarget, near } from '../../../../../test/fuzz/target.ts'
 import { isDenial } from '../../../call/index.ts'
 import { EventTooLargeError } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
+import { messages } from '../dialects/messages.ts'
+import { responses } from '../dialects/responses.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { readModelBody } from '../request.ts'
 import { refusalOf, type Speech, translatorOf } from './all.ts'
 import { awsEvent, chunksOf, facts, sseEvent, streamed } from './testing.ts'
 
 const speech = fc.constantFrom<Speech>('converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock')
+const callers = [chat, messages, responses]
+const caller = fc.constantFrom(...callers)
 const request = near([
   '{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}]}',
   '{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"x","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"y"}]}',
   '{"tools":[{"type":"function","function":{"name":"x","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"type":"function","function":{"name":"x"}}}',
+  '{"model":"m","max_tokens":5,"system":[{"type":"text","text":"a"}],"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"x","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"y","is_error":true}]}],"tools":[{"name":"x","input_schema":{}}],"tool_choice":{"type":"any"}}',
+  '{"model":"m","instructions":"a","input":[{"role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:image/png;base64,eA=="}]},{"type":"function_call","call_id":"c","name":"x","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"y"}],"text":{"format":{"type":"json_schema","name":"a","schema":{}}}}',
   '{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"stop":["a"],"__proto__":{"n":2},"constructor":1}',
 ])
 const answer = near([
@@ -63,21 +69,36 @@ function orGarbled(work: () => void): void {
 }
 
 export const target = fuzzTarget('model translation', {
-  'any request is translated or refused by the name of a member': fc.property(speech, request, (speaks, text) => {
-    const body = readModelBody(Buffer.from(text), chat)
-    if (isDenial(body)) return
-    const bytes = (translatorOf(speaks, chat.method) ?? assert.fail()).request({ body, model: 'm', betas: null })
-    if (isDenial(bytes)) assert.equal(typeof bytes.data?.param, 'string')
-    else assert.doesNotThrow(() => JSON.parse(Buffer.from(bytes).toString()))
-  }),
-  'any response is translated or is an error': fc.property(speech, answer, (speaks, text) => {
-    const translator = translatorOf(speaks, chat.method) ?? assert.fail()
-    orGarbled(() => JSON.parse(Buffer.from(translator.answer(Buffer.from(text), facts)).toString()))
+  'any request is translated or refused by the name of a member': fc.property(
+    speech,
+    caller,
+    request,
+    (speaks, dialect, text) => {
+      const body = readModelBody(Buffer.from(text), dialect)
+      if (isDenial(body)) return
+      const bytes = (translatorOf(speaks, dialect.method) ?? assert.fail()).request({
+        body,
+        model: 'm',
+        reasoning: false,
+        betas: null,
+      })
+      if (isDenial(bytes)) assert.equal(typeof bytes.data?.param, 'string')
+      else assert.doesNotThrow(() => JSON.parse(Buffer.from(bytes).toString()))
+    },
+  ),
+  'any response is translated or is an error': fc.property(speech, caller, answer, (speaks, { method }, text) => {
+    const translator = translatorOf(speaks, method) ?? assert.fail()
+    // Answers in the caller's API are relayed as they are, and parsed afterwards.
+    const isSame = translator.sameHeaders
+    orGarbled(() => {
+      const bytes = translator.answer(Buffer.from(text), facts, {})
+      return isSame ? bytes : JSON.parse(Buffer.from(bytes).toString())
+    })
     assert.equal(typeof refusalOf(Buffer.from(text)), 'string')
   }),
   'any stream is translated or is an error': fc.property(
     speech,
-    fc.constantFrom('chat/completions', 'messages'),
+    fc.constantFrom('chat/completions', 'messages', 'responses'),
     fc.array(piece),
     cuts,
     (speaks, method, parts, at) => {

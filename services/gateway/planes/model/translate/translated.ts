@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { JsonObject } from '@plat/core'
 import { type Call, type Denial, isDenial } from '../../../call/index.ts'
 import type { ByteSource } from '../../wire/events.ts'
 import { header, isStreamType } from '../../wire/headers.ts'
@@ -14,28 +15,47 @@ import { SSE_TYPE, type StreamTranslator } from './streams.ts'
  */
 export function translatedFor(
   call: Pick<Call, 'id' | 'method' | 'body' | 'wire'>,
-  { wire }: Pick<ModelEndpoint, 'wire'>,
+  { wire, isReasoning }: Pick<ModelEndpoint, 'wire' | 'isReasoning'>,
   model: string | null,
 ): Translated | Denial | null {
   const { body } = call
-  const translator = translatorOf(wire.speaks, call.method)
+  // Most providers support the method themselves, and need no search.
+  const translator = wire.native.has(call.method) ? null : translatorOf(wire.speaks, call.method)
   if (translator === null || !(body instanceof ModelBody)) return null
   const betas = header(call.wire.headers, 'anthropic-beta')
-  const bytes = translator.request({ body, model: model ?? '', betas })
+  const bytes = translator.request({ body, model: model ?? '', reasoning: isReasoning(model ?? ''), betas })
   if (isDenial(bytes)) return bytes
-  return new Translated(translator, bytes, { id: `chatcmpl-${call.id}`, model: body.request.model ?? model ?? '' })
+  const id = `${ID_PREFIXES[call.method] ?? ''}${call.id}`
+  return new Translated({ translator, bytes, request: body.value }, { id, model: body.request.model ?? model ?? '' })
+}
+
+/** Beginnings of the ids of responses. */
+const ID_PREFIXES: Readonly<Record<string, string>> = {
+  'chat/completions': 'chatcmpl-',
+  messages: 'msg_',
+  responses: 'resp_',
 }
 
 /** A translated request, and the translation of its response. */
 export class Translated {
   readonly bytes: Uint8Array
   readonly #translator: Translator
+  readonly #request: JsonObject
   readonly #facts: Omit<ResponseFacts, 'created'>
 
-  constructor(translator: Translator, bytes: Uint8Array, facts: Omit<ResponseFacts, 'created'>) {
+  constructor(
+    { translator, bytes, request }: { translator: Translator; bytes: Uint8Array; request: JsonObject },
+    facts: Omit<ResponseFacts, 'created'>,
+  ) {
     this.bytes = bytes
     this.#translator = translator
+    this.#request = request
     this.#facts = facts
+  }
+
+  /** The provider reads the headers of the caller's API as well. */
+  get sameHeaders(): boolean {
+    return this.#translator.sameHeaders
   }
 
   /** The requested format of the provider's response. */
@@ -50,7 +70,7 @@ export class Translated {
 
   /** A whole answer. Throws `InvalidResponseError`. `created`: seconds since the epoch. */
   answer(json: Uint8Array, created: number): Uint8Array {
-    return this.#translator.answer(json, { ...this.#facts, created })
+    return this.#translator.answer(json, { ...this.#facts, created }, this.#request)
   }
 
   /** Null: the stream comes in the caller's dialect. */

@@ -20,6 +20,8 @@ export interface ModelEndpoint {
   /** Region of its provider; null: it has none. */
   readonly region: string | null
   readonly wire: EndpointWire
+  /** Returns true for models that take `max_completion_tokens` in OpenAI's API. */
+  isReasoning(model: string): boolean
   /** Returns the model to request from it when the caller requested this one; null if neither names a model. */
   modelFor(requested: string | null): string | null
   /** Returns the jurisdiction in which it processes requests for this model; null when that is not known. */
@@ -46,7 +48,9 @@ export interface Credentials<E = ModelEndpoint> {
 export interface EndpointWire {
   /** Endpoints below `/v1/` that it serves. */
   readonly methods: ReadonlySet<string>
-  /** Its API; `openai` means that of the caller, without translation. */
+  /** Those that it supports itself; a request for another one is translated. */
+  readonly native: ReadonlySet<string>
+  /** Its API. */
   readonly speaks: Speech
   /** Sent with every request, replacing headers of the caller. */
   readonly headers: Readonly<Record<string, string>>

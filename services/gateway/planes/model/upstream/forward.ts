@@ -277,7 +277,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     for (const name in defaults) headers[name] = defaults[name] ?? ''
     for (const name of UP) copyHeader(call.wire.headers, headers, name)
     if (translated !== null) headers.accept = translated.accept
-    for (const name of this.#dialect.headers) copyHeader(call.wire.headers, headers, name)
+    if (translated === null || translated.sameHeaders)
+      for (const name of this.#dialect.headers) copyHeader(call.wire.headers, headers, name)
     for (const name in own) headers[name] = own[name] ?? ''
     const { clock, credentials } = this.#forwarder
     const { origin, path } = address
