@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -13,6 +14,7 @@ import { denialIn, denialOf } from '@plat/testkit/mcp/denial'
 import { EVERYTHING } from '@plat/testkit/mcp/everything'
 import { until } from '@plat/testkit/until'
 
+const PLAT = fileURLToPath(new URL('../../apps/cli/bin/plat.mjs', import.meta.url))
 const CHILD = fileURLToPath(new URL('../../apps/cli/stdio/fixtures/child.mjs', import.meta.url))
 
 const dir = tempFolder()
@@ -42,6 +44,7 @@ before(async () => {
     ],
   })
   for (const [name, spec] of Object.entries(SERVERS)) await server(name, spec)
+  await put('MCPServer/mcpservers', 'everything', { ...SERVERS.everything, toolPins: { mode: 'learn' } })
   await write('.plat/secrets/default/child/key', 'hunter2-hunter2\n')
   await write('gateway.json', JSON.stringify({ policyReloadSeconds: 1 }))
   const options = { dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' } as const
@@ -180,6 +183,13 @@ test('a failure of the server is a failure of the call, with its reason', async 
     'the restart',
   )
   await one.close()
+})
+
+test('plat status shows the servers that plat up runs', async () => {
+  const printed = await new Promise<string>((resolve) =>
+    execFile(process.execPath, [PLAT, 'status', '-dir', dir], (_, out, err) => resolve(out + err)),
+  )
+  assert.match(printed, /server default\/own +\d+ process(?:es)?, .*failed 1 time, last: exit code 7/)
 })
 
 test('neither a host nor a missing bridge leads anywhere', async () => {

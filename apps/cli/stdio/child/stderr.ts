@@ -4,9 +4,13 @@ import { LineReader } from './lines.ts'
 
 /** Longest logged line, in bytes; longer ones are cut. */
 const LINE_MAX_BYTES = 4096
-/** Lines of one process that are logged in a second; the rest is counted. */
-const LINES_PER_SECOND = 50
-const SECOND_MS = 1000
+/** Bytes of one process that are logged at once, and per second after that; the lines beyond are counted. */
+const BURST_BYTES = 128 * 1024
+const BYTES_PER_SECOND = 1024
+/** Added to each line, since short lines cost as well. */
+const LINE_OVERHEAD_BYTES = 128
+/** How often the number of dropped lines is logged at most, in milliseconds. */
+const REPORT_EVERY_MS = 10_000
 /** Shorter values of Secrets are not looked for: they would occur everywhere. */
 const SECRET_MIN_CHARS = 6
 
@@ -18,8 +22,9 @@ export class StderrLog {
   readonly #log: Log
   readonly #clock: Clock
   readonly #secrets: readonly string[]
-  #second = Number.NEGATIVE_INFINITY
-  #lines = 0
+  #allowance = BURST_BYTES
+  #countedAt: number
+  #reportedAt: number
   #dropped = 0
 
   constructor({
@@ -29,6 +34,8 @@ export class StderrLog {
   }: { readonly log: Log; readonly clock: Clock; readonly secrets: readonly string[] }) {
     this.#log = log
     this.#clock = clock
+    this.#countedAt = clock.monotonic()
+    this.#reportedAt = this.#countedAt
     // Lines are logged one by one, and the longest value first: one may begin another.
     const parts = secrets.flatMap((secret) => secret.split(/\r?\n/)).filter(({ length }) => length >= SECRET_MIN_CHARS)
     this.#secrets = parts.toSorted((a, b) => b.length - a.length)
@@ -48,14 +55,7 @@ export class StderrLog {
   }
 
   #write(bytes: Uint8Array, isCut: boolean): void {
-    const now = this.#clock.monotonic()
-    if (now - this.#second >= SECOND_MS) {
-      this.#reportDropped()
-      this.#second = now
-      this.#lines = 0
-    }
-    this.#lines++
-    if (this.#lines > LINES_PER_SECOND) {
+    if (!this.#isAllowed(bytes.length + LINE_OVERHEAD_BYTES)) {
       this.#dropped++
       return
     }
@@ -66,9 +66,21 @@ export class StderrLog {
     this.#log.info({ stderr: isCut ? `${clean}…` : clean }, 'the server wrote to stderr')
   }
 
+  #isAllowed(bytes: number): boolean {
+    const now = this.#clock.monotonic()
+    const refill = ((now - this.#countedAt) / 1000) * BYTES_PER_SECOND
+    this.#allowance = Math.min(BURST_BYTES, this.#allowance + refill)
+    this.#countedAt = now
+    if (now - this.#reportedAt >= REPORT_EVERY_MS) this.#reportDropped()
+    if (this.#allowance < bytes) return false
+    this.#allowance -= bytes
+    return true
+  }
+
   #reportDropped(): void {
+    this.#reportedAt = this.#clock.monotonic()
     if (this.#dropped === 0) return
-    this.#log.warn({ lines: this.#dropped }, 'lines of stderr were not logged: too many in a second')
+    this.#log.warn({ lines: this.#dropped }, 'lines of stderr were not logged: the server writes too much')
     this.#dropped = 0
   }
 

@@ -54,6 +54,8 @@ export class Link implements Routing {
   /** Standalone streams, by session. */
   readonly #streams = new Map<string, Reply>()
   readonly #requests: ServerRequests
+  /** The server has answered a request with a result. */
+  #hasAnswered = false
   #lastId = 0
   #drops = 0
   #isPaused = false
@@ -251,6 +253,7 @@ export class Link implements Routing {
       return
     }
     this.#close(id, open)
+    if (message.value.error === undefined) this.#hasAnswered = true
     if (open.done !== undefined) {
       open.done(message)
       return
@@ -259,6 +262,8 @@ export class Link implements Routing {
     if (reply === null) return
     reply.finish(replaced(replaced(message.bytes, ID_PATH, open.id), RESULT_SUBSCRIPTION_PATH, open.id))
     if (reply.isFull && !this.isShared) this.#pauseFor(reply)
+    // The server does not know the revision: its client goes on with a handshake, for which it gets another process.
+    if (open.method === 'server/discover' && !this.#hasAnswered) void this.stop()
   }
 
   #cancel(message: Message, owner: string): void {
