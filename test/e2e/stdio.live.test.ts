@@ -136,6 +136,34 @@ test('each session has a separate process, and a shared server one for all', asy
   await Promise.all([a, b, c, d].map((one) => one.close()))
 })
 
+/** Calls a tool in revision 2026-07-28, which has no sessions. */
+async function callModern(session: string, name: string): Promise<unknown> {
+  const revision = '2026-07-28'
+  const meta = 'io.modelcontextprotocol'
+  const _meta = { [`${meta}/protocolVersion`]: revision, [`${meta}/clientCapabilities`]: {} }
+  const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/own`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${await tokenOf(session)}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      'mcp-protocol-version': revision,
+      'mcp-method': 'tools/call',
+      'mcp-name': name,
+      // Only the gateway names the caller.
+      'plat-stdio-session': 'same',
+      'plat-stdio-agent': 'same',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {}, _meta } }),
+  })
+  return Object(await response.json()).result?.content?.[0]?.text
+}
+
+test('without sessions of the protocol a process belongs to a session of plat, which only the gateway names', async () => {
+  const counts = [await callModern('p', 'count'), await callModern('p', 'count'), await callModern('q', 'count')]
+  assert.deepEqual(counts, ['1', '2', '1'])
+})
+
 test('the environment has what is declared and nothing of plat', async () => {
   const one = await client('own', 'e', 'legacy')
   const names: string[] = JSON.parse(await call(one, 'env'))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { test } from 'node:test'
-import type { Log } from '@plat/process'
+import { type Log, silentLog } from '@plat/process'
 import { until } from '@plat/testkit/until'
 import { childSpec, testBridge, textIn } from './testing/bridge.ts'
 
@@ -146,7 +146,7 @@ test('a command that does not exist is a failure with its reason', async (t) => 
   )
 })
 
-test('a client that leaves cancels its call, and a flood waits for its reader', async (t) => {
+test('a client that leaves cancels its call', async (t) => {
   const { client } = await testBridge(t, [childSpec()])
   const one = client()
   const session = await one.open()
@@ -157,7 +157,34 @@ test('a client that leaves cancels its call, and a flood waits for its reader', 
   abort.abort()
   await assert.rejects(hanging)
   await until(async () => (await one.call('cancelled', session)) === 'cancelled', 'the cancellation')
-  const flood = await one.send({ ...message, params: { name: 'flood' } }, { session })
+})
+
+test('a server that floods waits for its reader', async (t) => {
+  let left = 400
+  const log: Log = {
+    ...silentLog,
+    info(fields) {
+      const [, count] = /^left (\d+)/.exec(String(Reflect.get(fields, 'stderr'))) ?? []
+      if (count !== undefined) left = Number(count)
+    },
+    child: () => log,
+  }
+  const { client } = await testBridge(t, [childSpec()], log)
+  const one = client()
+  const session = await one.open()
+  const { promise: hold, resolve: read } = Promise.withResolvers<void>()
+  const message = { jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'flood' } }
+  const flooding = one.send(message, { session, hold })
+  let before = 400
+  let looks = 0
+  await until(() => {
+    looks = left < 400 && left === before ? looks + 1 : 0
+    before = left
+    return looks === 30
+  }, 'the server to wait')
+  assert.ok(left > 200, `${left} messages are left to write`)
+  read()
+  const flood = await flooding
   assert.deepEqual([flood.messages.length, textIn(flood)], [401, 'flooded'])
 })
 

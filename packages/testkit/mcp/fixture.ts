@@ -55,7 +55,8 @@ export async function startFixture(only: McpRequestContext['era'] | null = null)
   }
 }
 
-function fixtureServer(era: McpRequestContext['era']): McpServer {
+/** Returns a server of one era with everything that the conformance suites require by name. */
+export function fixtureServer(era: McpRequestContext['era']): McpServer {
   const capabilities = { logging: {}, completions: {}, resources: { subscribe: true } }
   const options = { capabilities, requestState: { verify: states.verify } }
   const server = new McpServer({ name: 'fixture', version: '1.0.0' }, options)

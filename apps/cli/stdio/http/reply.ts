@@ -79,8 +79,8 @@ export class Reply {
     this.#event(json)
   }
 
-  /** Sends the response and ends. */
-  finish(json: Uint8Array): void {
+  /** Sends the response and ends. `status` is that of a JSON body. */
+  finish(json: Uint8Array, status = 200): void {
     if (this.#isOver) return
     this.#isOver = true
     if (this.#response.headersSent) {
@@ -89,7 +89,7 @@ export class Reply {
       return
     }
     const length = { 'content-type': 'application/json', 'content-length': String(json.length) }
-    this.#response.writeHead(200, { ...this.#headers, ...length }).end(json)
+    this.#response.writeHead(status, { ...this.#headers, ...length }).end(json)
   }
 
   /** Ends without content. */

@@ -13,6 +13,7 @@ import {
   replaced,
   TOKEN_PATH,
   textOf,
+  valueAt,
 } from '../message.ts'
 import type { ServerSpec } from '../protocol.ts'
 import { type Open, type Routing, routeNotification } from './routing.ts'
@@ -260,7 +261,8 @@ export class Link implements Routing {
     }
     const { reply } = open
     if (reply === null) return
-    reply.finish(replaced(replaced(message.bytes, ID_PATH, open.id), RESULT_SUBSCRIPTION_PATH, open.id))
+    const json = replaced(replaced(message.bytes, ID_PATH, open.id), RESULT_SUBSCRIPTION_PATH, open.id)
+    reply.finish(json, this.isModern ? statusOf(message) : 200)
     if (reply.isFull && !this.isShared) this.#pauseFor(reply)
     // The server does not know the revision: its client goes on with a handshake, for which it gets another process.
     if (open.method === 'server/discover' && !this.#hasAnswered) void this.stop()
@@ -318,6 +320,13 @@ export class Link implements Routing {
     for (const owner of [...this.#streams.keys()]) this.unlisten(owner)
     this.#options.onEnd(how)
   }
+}
+
+/** Errors that revision 2026-07-28 sends with HTTP status 400: of mirrored headers, capabilities and versions. */
+const BAD_REQUESTS: ReadonlySet<unknown> = new Set([-32_020, -32_021, -32_022])
+
+function statusOf({ value }: Message): number {
+  return BAD_REQUESTS.has(valueAt(value, ['error', 'code'])) ? 400 : 200
 }
 
 const BUSY: Failure = { status: 503, reason: 'too many calls wait for it' }

@@ -51,6 +51,8 @@ export interface SendOptions {
   /** Called with each message as it arrives. */
   readonly seen?: (message: Record<string, unknown>) => void
   readonly signal?: AbortSignal
+  /** Reads nothing of the body before this resolves. */
+  readonly hold?: Promise<void>
 }
 
 /** Starts a bridge with these servers. */
@@ -70,7 +72,7 @@ export function clientOf(
   socketPath: string,
   { session: caller, agent, path = '/default/child' }: { session: string; agent: string; path?: string },
 ): BridgeClient {
-  const send: BridgeClient['send'] = (message, { session, method, modern = false, seen, signal } = {}) =>
+  const send: BridgeClient['send'] = (message, { session, method, modern = false, seen, signal, hold } = {}) =>
     new Promise((resolve, reject) => {
       const headers = {
         accept: 'application/json, text/event-stream',
@@ -92,6 +94,10 @@ export function clientOf(
           for (const one of messages.slice(isSeen)) seen(one)
           isSeen = messages.length
         })
+        if (hold !== undefined) {
+          response.pause()
+          void hold.then(() => response.resume())
+        }
         response.on('end', () => {
           const head = (name: string) => String(response.headers[name] ?? '')
           resolve({
