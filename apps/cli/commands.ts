@@ -8,6 +8,7 @@ import { addEvidence } from './evidence/command.ts'
 import { addKeys } from './keys/command.ts'
 import { addLicense } from './license/command.ts'
 import { addPins } from './pins/command.ts'
+import { addPricing } from './pricing/command.ts'
 import { addChecking, addWriting } from './resource-commands.ts'
 import { addRevoke } from './revoke/command.ts'
 import { addRun } from './run/command.ts'
@@ -31,6 +32,7 @@ export function addCommands(plat: Command, child: readonly string[]): void {
   addRevoke(plat)
   addPins(plat)
   addCosts(plat)
+  addPricing(plat)
   addChecking(plat)
   addKeys(plat)
   addLicense(plat)

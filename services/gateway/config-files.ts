@@ -25,6 +25,12 @@ export function checkFiles(config: GatewayConfig, env: NodeJS.ProcessEnv): reado
   return messages.map((message) => ({ path: 'pricingFile', message: `${file}: ${message}`, severity: 'warning' }))
 }
 
+/** Returns every problem of the content of a `pricingFile`. */
+export function pricingProblems(bytes: Uint8Array): readonly string[] {
+  const decoded = decodePricing(bytes)
+  return 'problems' in decoded ? decoded.problems : []
+}
+
 /** Models and tools with and without a price, by the files that gateway.json names. */
 export interface PriceCheck {
   /** The models of a route without a price, as `<provider>/<model>`. A route that forces no model has none here: any may be called. */

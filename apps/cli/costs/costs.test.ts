@@ -109,3 +109,20 @@ test('estimates of energy and carbon are added up bound by bound, and shown only
   assert.match(printed.join('\n'), /ENERGY \(WH\) +CO2E \(G\)/)
   assert.match(printed.join('\n'), /total .* 1\.500 - 3\.000 +0\.000 - 0\.000/)
 })
+
+test('a call without a price is unknown, and not zero', async () => {
+  const usage = { prompt: 10, completion: 4 }
+  await write(
+    { kind: 'outcome', call: '1', ...model, ...spent(30, 10, 4), priceId: 'p' },
+    { kind: 'outcome', call: '2', ...model, usage, costMicros: 0 },
+    { kind: 'outcome', call: '3', ...who('b'), server: 'llm/other', tool: 'x', usage, costMicros: 0 },
+  )
+  const found = await rows()
+  assert.deepEqual([found[0].unpricedCalls, found[1].unpricedCalls, found[1].calls], [1, 1, 1])
+  printed = []
+  await costs({ path, output: 'table' }, output)
+  const table = printed.join('\n')
+  assert.match(table, /default\.assistant +2 +20 +8 +0\.000030 EUR \+ unknown/)
+  assert.match(table, /other +1 +10 +4 +unknown/)
+  assert.match(table, /2 calls have no price: plat pricing update/)
+})

@@ -19,6 +19,8 @@ interface CostRow {
   costMicros: number
   /** Of calls that are under way, or whose process died: counted as spent when the gateway starts again. */
   heldMicros: number
+  /** Calls that used tokens and had no price; absent if there are none. */
+  unpricedCalls?: number
   /** Empty while no outcome has named one. */
   currency: string
   /** Estimates (docs/spec/gateway.md, `energy`); absent while no outcome has any. */
@@ -53,7 +55,12 @@ export async function costs({ path, output: format }: CostsOptions, output: Outp
   const visible = rows.some(({ energy }) => energy !== undefined) ? { ...columns, ...estimated } : columns
   if (format !== 'table') printList(output, format, rows, visible)
   else if (rows.length === 0) output.out('nothing has cost anything yet')
-  else printList(output, format, [...rows, totalOf(rows)], visible)
+  else {
+    const total = totalOf(rows)
+    printList(output, format, [...rows, total], visible)
+    if (total.unpricedCalls)
+      output.err(`${total.unpricedCalls} calls have no price: plat pricing update writes those of known models`)
+  }
   return 0
 }
 
@@ -63,8 +70,14 @@ const columns = {
   calls: ({ calls }: CostRow) => String(calls),
   prompt: ({ promptTokens }: CostRow) => String(promptTokens),
   completion: ({ completionTokens }: CostRow) => String(completionTokens),
-  cost: ({ costMicros, currency }: CostRow) => money(costMicros, currency),
+  cost: costOf,
   held: ({ heldMicros, currency }: CostRow) => money(heldMicros, currency),
+}
+
+/** The cost of a row; that of calls without a price is unknown, not zero. */
+function costOf({ costMicros, currency, unpricedCalls = 0 }: CostRow): string {
+  if (unpricedCalls === 0) return money(costMicros, currency)
+  return costMicros === 0 ? 'unknown' : `${money(costMicros, currency)} + unknown`
 }
 
 /** Where anything was estimated. */
@@ -91,6 +104,7 @@ function totalOf(rows: readonly CostRow[]): CostRow {
     completionTokens: sum(({ completionTokens }) => completionTokens),
     costMicros: sum(({ costMicros }) => costMicros),
     heldMicros: sum(({ heldMicros }) => heldMicros),
+    unpricedCalls: sum(({ unpricedCalls = 0 }) => unpricedCalls),
     currency: rows.find(({ currency }) => currency !== '')?.currency ?? '',
     energy: rows.map(({ energy }) => energy ?? NOTHING).reduce(together, NOTHING),
   }
@@ -145,6 +159,8 @@ class Book {
     const row = held?.row ?? this.#row(rec)
     row.calls++
     row.costMicros += cost
+    if (cost === 0 && rec.priceId === undefined && countOf(usage.prompt) + countOf(usage.completion) > 0)
+      row.unpricedCalls = (row.unpricedCalls ?? 0) + 1
     row.promptTokens += countOf(usage.prompt)
     row.completionTokens += countOf(usage.completion)
     row.currency = textOf(rec.currency) || row.currency

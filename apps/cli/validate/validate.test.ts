@@ -150,7 +150,7 @@ test('missing keys and prices of what a budget limits are warned of', async () =
   await agent({ model, tools: [{ name: 'notes' }], budget: { perDayUSD: 5 } })
   const missing = [
     'warning: agents/default/assistant.yaml:1: spec.model.apiKeySecretRef: no Secret default/openai/api-key; write the key into .plat/secrets/default/openai/api-key',
-    'warning: agents/default/assistant.yaml:1: spec.model: openai/small has no price, so its calls are refused under spec.budget; add it to "models" of the pricing file',
+    'warning: agents/default/assistant.yaml:1: spec.model: openai/small has no price, so its calls are refused under spec.budget; add it to "models" of the pricing file, or run plat pricing update',
   ]
   assert.deepEqual((await lines()).lines, missing)
   await write('.plat/secrets/default/openai/api-key', 'k')

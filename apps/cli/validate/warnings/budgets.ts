@@ -41,7 +41,7 @@ export function* priceWarnings(agent: Agent, surroundings: Surroundings): Genera
   if (limit === null || prices === null) return
   const unpriced = agent.spec.model?.endpoint === undefined ? [] : prices.unpriced(routeOf(agent))
   for (const model of unpriced) {
-    const text = `${model} has no price, so its calls are refused under ${limit}; add it to "models" of the pricing file`
+    const text = `${model} has no price, so its calls are refused under ${limit}; add it to "models" of the pricing file, or run plat pricing update`
     yield { object: agent, field: 'spec.model', text }
   }
   for (const [index, { name, serverRef }] of (agent.spec.tools ?? []).entries()) {
