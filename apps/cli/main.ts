@@ -30,7 +30,7 @@ Start here:
   $ plat run assistant -- npx my-agent            run any program as that agent
   $ plat approvals watch                          decide what agents may not do alone
   $ plat revoke agent:default/assistant           stop an agent at once
-  $ plat pins list                                see which tools changed their words
+  $ plat pins list                                see which tools changed their descriptions
   $ plat audit tail -f                            watch what agents do`,
     )
   addCommands(plat, child)
@@ -43,6 +43,7 @@ Start here:
 
 /** Runs one command line; answers its exit code. Mistakes are one line on stderr, usage mistakes exit 2. */
 export async function main(argv: readonly string[]): Promise<number> {
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', endUnread)
   try {
     const { own, child } = partAtDashes(argv)
     await program(child).parseAsync(doubleDashes(own), { from: 'user' })
@@ -54,4 +55,11 @@ export async function main(argv: readonly string[]): Promise<number> {
     terminal.err(`plat: ${error.message}`)
     return error.exitCode
   }
+}
+
+/** Called when the reader of a pipe, such as `head`, has ended: so does the command, in order if it handles signals. */
+function endUnread(error: Error): void {
+  if (!('code' in error) || error.code !== 'EPIPE') throw error
+  if (process.listenerCount('SIGTERM') === 0) process.exit(0)
+  process.kill(process.pid, 'SIGTERM')
 }

@@ -11,12 +11,12 @@ export function addRun(plat: Command, child: readonly string[]): void {
     .summary('run any local program as a governed agent')
     .description(
       'Runs a program whose calls go through the gateway as this agent. The program gets URLs, never a token:\n' +
-        '  PLAT_MCP_CONFIG    an mcp.json that names the MCP servers of the agent\n' +
-        '  OPENAI_BASE_URL    the model of the agent, else all its model routes; OPENAI_API_KEY goes with it\n' +
-        '  ANTHROPIC_BASE_URL the same for Anthropic clients, with ANTHROPIC_AUTH_TOKEN\n' +
-        '  PLAT_GATEWAY_URL   the gateway\n' +
-        'All of them lead to a forwarder on loopback, which adds the session token. Keys in the environment that model\n' +
-        'SDKs read are replaced by a placeholder.',
+        '  PLAT_MCP_CONFIG     an mcp.json that names the MCP servers of the agent\n' +
+        '  OPENAI_BASE_URL     its model, else all its model routes; with OPENAI_API_KEY\n' +
+        '  ANTHROPIC_BASE_URL  the same; with ANTHROPIC_AUTH_TOKEN\n' +
+        '  PLAT_GATEWAY_URL    the gateway\n' +
+        'All of them lead to a forwarder on loopback, which adds the session token.\n' +
+        'Keys in the environment that model SDKs read are replaced by a placeholder.',
     )
     .argument('[command...]', 'behind --, so that its flags are its own')
     .usage('<agent> [options] -- <command> [arguments]')
