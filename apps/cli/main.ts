@@ -26,7 +26,7 @@ export function program(child: readonly string[] = []): Command {
       'after',
       `
 Start here:
-  $ plat up examples/quickstart                   govern the agents of a directory
+  $ plat up .                                     govern the agents of a directory
   $ plat run assistant -- npx my-agent            run any program as that agent
   $ plat approvals watch                          decide what agents may not do alone
   $ plat revoke agent:default/assistant           stop an agent at once

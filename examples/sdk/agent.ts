@@ -1,9 +1,9 @@
 /**
  * An agent that handles refusals. With the quickstart running (`npm start`):
  *
- *     npx plat run assistant -- node examples/sdk/agent.ts
+ *     npx --no plat run assistant -- node examples/sdk/agent.ts
  *
- * Deleting requires an approval: decide with `npx plat approvals watch`.
+ * Deleting requires an approval: decide with `npx --no plat approvals watch`.
  */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { ApprovalRefusedError, connect, deniedBy, ScopeMissingError, untilApproved } from '@plat/sdk'
