@@ -57,10 +57,7 @@ export async function approvalsShow(
 }
 
 /** `plat approvals approve|deny`. */
-export async function approvalsDecide(
-  options: ApprovalsOptions & { readonly id: string; readonly verdict: Verdict; readonly reason?: string | undefined },
-  output: Output,
-): Promise<number> {
+export async function approvalsDecide(options: ApprovalsOptions & Decision, output: Output): Promise<number> {
   const { env } = await findGateway(options.dir)
   printApproval(output, options.output, await decide(env, options))
   return 0
@@ -68,16 +65,21 @@ export async function approvalsDecide(
 
 export type Verdict = 'approve' | 'deny'
 
+export interface Decision {
+  readonly id: string
+  readonly verdict: Verdict
+  readonly reason?: string | undefined
+  /** SHA-256 of the whole arguments, for a truncated preview. */
+  readonly argsSha256?: string | undefined
+}
+
 /** Pending approvals, oldest first. */
 export async function pending(env: HomeEnv): Promise<ApprovalView[]> {
   return (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).reverse()
 }
 
-export async function decide(
-  env: HomeEnv,
-  { id, verdict, reason }: { readonly id: string; readonly verdict: Verdict; readonly reason?: string | undefined },
-): Promise<ApprovalView> {
-  return one(env, 'POST', `${pathOf(id)}/${verdict}`, reason === undefined ? {} : { reason })
+export async function decide(env: HomeEnv, { id, verdict, reason, argsSha256 }: Decision): Promise<ApprovalView> {
+  return one(env, 'POST', `${pathOf(id)}/${verdict}`, { reason, argsSha256 })
 }
 
 export async function getApproval(env: HomeEnv, id: string): Promise<ApprovalView> {

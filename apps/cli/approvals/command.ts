@@ -21,7 +21,7 @@ export function addApprovals(plat: Command): void {
     .addOption(format())
     .action(async (id: string, options) => exitWith((await load()).approvalsShow({ ...options, id }, terminal)))
   for (const verdict of ['approve', 'deny'] as const) {
-    approvals
+    const command = approvals
       .command(verdict)
       .argument('<id>', 'as approvals list shows it')
       .summary(verdict === 'approve' ? 'let the call pass, once' : 'refuse the call')
@@ -31,6 +31,8 @@ export function addApprovals(plat: Command): void {
       .action(async (id: string, options) =>
         exitWith((await load()).approvalsDecide({ ...options, id, verdict }, terminal)),
       )
+    if (verdict === 'approve')
+      command.option('--args-sha256 <hex>', 'SHA-256 of the whole arguments, to approve a truncated preview')
   }
   approvals
     .command('watch')

@@ -167,6 +167,7 @@ export class Approvals {
 
   /** Counts the ballot of a person. Rejects if the journal cannot be written. */
   decide(id: string, ballot: Ballot): Promise<Decided> {
+    const { argsSha256: _, ...vote } = ballot
     this.#remember(ballot)
     if (ballot.verdict === 'approve' && this.#options.mayApprove?.(ballot) === false) {
       return Promise.resolve({ refused: 'offline' })
@@ -176,9 +177,9 @@ export class Approvals {
       (approval) =>
         ballotFault(approval, ballot, this.#peopleOf(approval).requester) ??
         counted(approval, {
-          ...ballot,
-          person: [...ballot.person],
-          groups: [...ballot.groups],
+          ...vote,
+          person: [...vote.person],
+          groups: [...vote.groups],
           at: this.#options.clock.now(),
         }),
     )

@@ -11,6 +11,10 @@ const refusals: Readonly<Record<RefusedDecision, readonly [ErrorCode, string]>> 
   decided: ['conflict', 'the approval is decided already'],
   voted: ['conflict', 'you have approved this already: another approver is needed'],
   self: ['forbidden', 'you cannot approve a call that is made for you'],
+  unseen: [
+    'conflict',
+    'its arguments are truncated (approvalPreview.maxBytes): state argsSha256, the SHA-256 of the whole arguments',
+  ],
   group: ['forbidden', 'this needs an approver of another group (quorum.approverGroups)'],
 }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { after, test } from 'node:test'
 import { systemClock, systemIds } from '@plat/core'
 import { type Listener, listen } from '@plat/http'
@@ -42,24 +43,26 @@ async function served({
   devTokenApprovers,
   frame = tokenMode,
   quorum = ONE,
+  maxBytes = 4096,
 }: {
   readonly devTokenApprovers: boolean
   readonly frame?: Frame
   readonly quorum?: Quorum
+  readonly maxBytes?: number
 }) {
   const { ledgers, records } = recordingLedgers()
   const { metrics, of } = recordedMetrics()
   const parts = { ledgers, clock: systemClock, ids: systemIds(systemClock), log: silentLog }
   const approvals = await createApprovals({
     ...parts,
-    redactAll: () => null,
+    redactAll: (args) => args,
     personOf: (user) => marksOf({ names: [user], subject: null }, {}),
     journals: fileJournals(systemClock),
     leadership: soleLeadership(() => {}),
     config: {
       approvalTimeoutSeconds: 300,
       approvalStorePath: '',
-      approvalPreview: { mode: 'redacted', maxBytes: 4096 },
+      approvalPreview: { mode: 'redacted', maxBytes },
       approvalQuorum: { default: quorum, rules: {} },
       adminAuth: { devTokenApprovers },
     },
@@ -117,7 +120,7 @@ test('approvals are listed newest first, by state and in the documented shape', 
   assert.ok(isApprovalView(one))
   assert.equal(one.state, 'pending')
   assert.deepEqual([one.server, one.tool, one.policy, one.rule], ['notes', 'delete_note', 'default/p', 'ask'])
-  assert.deepEqual(one.preview, { mode: 'redacted', text: '{name: <string, 1 bytes>}', truncated: true })
+  assert.deepEqual(one.preview, { mode: 'redacted', text: '{"name":"a"}', truncated: false })
   const nobody = { userConfirmation: null, needed: 1, given: 0, votes: [] }
   assert.deepEqual(one.quorum, { minApprovers: 1, approverGroups: [], ...nobody })
   assert.match(one.expiresAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
@@ -143,6 +146,24 @@ test('a decision needs the token, counts once, and is recorded with its author a
       ['granted', 'token:admin', 'looks right'],
     ],
   )
+})
+
+test('a truncated preview is approved only with the SHA-256 of the whole arguments, and denied without it', async () => {
+  const { ask, hold } = await served({ devTokenApprovers: true, maxBytes: 10 })
+  const id = await hold('a name beyond the preview')
+  const { answer: shown } = await ask('GET', `/${id}`)
+  assert.deepEqual(shown.preview, { mode: 'redacted', text: '{"name":"a', truncated: true })
+  const other = hash('sha256', '{"name":"a', 'hex')
+  for (const body of [{}, { argsSha256: other }]) {
+    const { status, answer } = await ask('POST', `/${id}/approve`, body)
+    assert.deepEqual([status, answer.error], [409, 'conflict'])
+    assert.match(String(answer.message), /truncated .*argsSha256/)
+  }
+  assert.equal((await ask('POST', `/${id}/approve`, { argsSha256: 'x' })).status, 400)
+  const argsSha256 = hash('sha256', JSON.stringify({ name: 'a name beyond the preview' }), 'hex')
+  const { answer } = await ask('POST', `/${id}/approve`, { argsSha256, reason: 'read in the ticket' })
+  assert.equal(answer.state, 'approved')
+  assert.equal((await ask('POST', `/${await hold('another such name')}/deny`)).answer.state, 'denied')
 })
 
 test('without devTokenApprovers the static token cannot approve, but it can deny, without a body too', async () => {

@@ -5,9 +5,14 @@ import type { Decisions } from './decisions.ts'
 import type { Approval } from './store/events.ts'
 import { approvalView } from './view.ts'
 
-/** `{reason}`, optional. */
+/** `{reason, argsSha256}`, each optional. */
 export const decisionSchema = Type.Object(
-  { reason: Type.Optional(Type.String({ maxLength: 1024 })) },
+  {
+    reason: Type.Optional(Type.String({ maxLength: 1024 })),
+    argsSha256: Type.Optional(
+      Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Needed to approve a truncated preview.' }),
+    ),
+  },
   { additionalProperties: false },
 )
 
@@ -45,13 +50,14 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, decisions }
           if (verdict === 'approve') mayApprove(caller)
           const { id, namespace } = found(parameter(request.params, 'id'), caller).question
           caller.demand(namespace)
-          const { reason = '' } = bodyAs(decisionSchema, request.body ?? {})
+          const { reason = '', argsSha256 } = bodyAs(decisionSchema, request.body ?? {})
           return decisions.decide(id, {
             by: caller.by,
             person: caller.principal.person,
             groups: caller.principal.groups,
             verdict,
             reason,
+            argsSha256,
           })
         })
       }

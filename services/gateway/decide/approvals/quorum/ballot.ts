@@ -11,28 +11,36 @@ export interface Ballot extends Omit<Vote, 'at' | 'person' | 'groups'> {
   readonly person: PersonMarks
   /** Groups of the person. */
   readonly groups: readonly string[]
+  /** SHA-256 of the arguments that the person knows, as hex: an approval of a truncated preview needs it. */
+  readonly argsSha256?: string | undefined
 }
 
 /**
  * Why a ballot does not count: `self`: the call is made for this person; `group`: not in an approver group; `voted`: has approved
- * before.
+ * before; `unseen`: the preview is truncated, and the arguments that the person knows are unknown or others.
  */
-export type BallotFault = 'self' | 'group' | 'voted'
+export type BallotFault = 'self' | 'group' | 'voted' | 'unseen'
 
 /**
  * Returns why an approval of this person does not count, or null if it does. A person counts once, cannot approve calls made for them,
- * and must be in one of the approver groups. Everyone who can decide may deny.
+ * must be in one of the approver groups, and must know the arguments. Everyone who can decide may deny.
  */
 export function ballotFault(
   { question, votes }: Approval,
-  { person, groups, verdict }: Ballot,
+  { person, groups, verdict, argsSha256 }: Ballot,
   requester: PersonMarks,
 ): BallotFault | null {
   if (verdict === 'deny') return null
   if (isSamePerson(requester, person)) return 'self'
   const { approverGroups } = question.quorum
   if (approverGroups.length > 0 && !approverGroups.some((group) => groups.includes(group))) return 'group'
-  return votes.some((vote) => isApprover(vote) && isSamePerson(personOf(vote), person)) ? 'voted' : null
+  if (votes.some((vote) => isApprover(vote) && isSamePerson(personOf(vote), person))) return 'voted'
+  return isCut(question) && argsSha256 !== question.argsSha256 ? 'unseen' : null
+}
+
+/** Whether approvers see only a part of the arguments, or only their shape. */
+export function isCut({ preview }: Pick<Approval['question'], 'preview'>): boolean {
+  return preview?.truncated === true
 }
 
 /** Returns the events of a vote: a denial ends the approval, and so does the last missing approval. */

@@ -38,10 +38,10 @@ function provider(clock: TestClock) {
 
 const userAlone = { quorum: { default: { minApprovers: 0, approverGroups: [], userConfirmation: 'ciba' as const } } }
 
-async function setupConfirmation() {
+async function setupConfirmation(previewBytes = 100) {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
-  const open = () => setup(journal, clock, { ...userAlone, canPromptUsers: true })
+  const open = () => setup(journal, clock, { ...userAlone, canPromptUsers: true, previewBytes })
   const here = await open()
   const there = provider(clock)
   const follow = (approvals: Approvals, confirmer = there.confirmer) =>
@@ -83,6 +83,16 @@ test('a restart resumes the same prompt and starts no other', async () => {
   await clock.advance(1_000)
   assert.deepEqual(take(), ['poll r1'])
   assert.equal(next.approvals.get(wait.approvalId)?.state, 'approved')
+})
+
+test('a user is not prompted about arguments that the approval does not show', async () => {
+  const { clock, take, approvals, stateOf, wait } = await setupConfirmation(4)
+  await clock.advance(2_000)
+  assert.deepEqual([take(), stateOf()?.confirmation?.state], [[], 'waived'])
+  const ballot = { by: 'user:ada', person: ['name:ada'], groups: [], verdict: 'approve', reason: '' } as const
+  assert.deepEqual(await approvals.decide(wait.approvalId, ballot), { refused: 'unseen' })
+  await approvals.decide(wait.approvalId, { ...ballot, argsSha256: stateOf()?.question.argsSha256 ?? '' })
+  assert.equal(await wait.until, 'granted')
 })
 
 test('after three attempts without a response at least one approver decides', async () => {

@@ -2,7 +2,7 @@ import type { Clock } from '@plat/core'
 import type { Leadership } from '@plat/state'
 import type { Approvals } from '../approvals.ts'
 import type { Approval, ApprovalEvent, UserQuestion, Vote } from '../store/events.ts'
-import { BY_CIBA, counted, userName, waived } from './ballot.ts'
+import { BY_CIBA, counted, isCut, userName, waived } from './ballot.ts'
 
 /** Interval of the check for due work, in milliseconds. */
 const LOOK_EVERY_MS = 1_000
@@ -122,8 +122,11 @@ export class Confirmations {
     return prompt === null ? this.#prompt(question, user, course) : this.#poll(question.id, { user, prompt }, course)
   }
 
-  async #prompt({ id, expiresAt }: Approval['question'], user: string, course: Course): Promise<void> {
+  async #prompt(question: Approval['question'], user: string, course: Course): Promise<void> {
     const { approvals, confirmer, clock } = this.#options
+    const { id, expiresAt } = question
+    // The code refers to what the approval shows, which is not all.
+    if (isCut(question)) return this.#giveUp(id, 'the arguments are truncated (approvalPreview.maxBytes)')
     const result = await confirmer.prompt(user, expiresAt - clock.now())
     if ('kind' in result) {
       if (result.kind === 'notAgreed') return this.#refuse(id, user, result)

@@ -25,6 +25,8 @@ export interface TestCallOptions {
   readonly now?: { approvalRules?: readonly ApprovalRule[] }
   readonly people?: PeopleTable
   readonly canPromptUsers?: boolean
+  /** `approvalPreview.maxBytes`; default 100. */
+  readonly previewBytes?: number
 }
 
 export async function setup(
@@ -40,7 +42,7 @@ export async function setup(
     clock,
     ids: systemIds(clock),
     timeoutMs: 300_000,
-    preview: { mode: 'full', maxBytes: 100 },
+    preview: { mode: 'full', maxBytes: options.previewBytes ?? 100 },
     floor: new QuorumFloor({ default: { minApprovers: 1, approverGroups: [] }, rules: {}, ...options.quorum }),
     personOf: (user) => marksOf({ names: [user], subject: null }, options.people ?? {}),
     approvalRules: () => options.now?.approvalRules ?? options.approvalRules ?? [],
