@@ -14,7 +14,15 @@ export type { Journal, JournalEntry, OpenJournal } from './journal.ts'
 export { readJournalLine, writeJournalLine } from './journal-line.ts'
 export { fileJournals, type JournalSpec, type Journals } from './journals.ts'
 export { type Leadership, soleLeadership } from './leadership.ts'
-export { type Hold, type HoldItem, isShort, type Limits, type Overrun, type Short } from './limits/limits.ts'
+export {
+  type Hold,
+  type HoldItem,
+  isShort,
+  type Limits,
+  type Overrun,
+  PoolFullError,
+  type Short,
+} from './limits/limits.ts'
 export { type Counted, LocalLimits, type LocalLimitsOptions } from './limits/local-limits.ts'
 export { SplitLimits } from './limits/split-limits.ts'
 export { WindowCalendar, windowEnd, windowOf } from './limits/window.ts'

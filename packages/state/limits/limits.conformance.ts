@@ -69,7 +69,8 @@ export function limitsPromises(backend: LimitsBackend): void {
     const answers = await Promise.all(
       Array.from(
         { length: 10_000 },
-        async (_, at) => await limits.take(`p${at}`, [usd('usd/p', 5_000, 5)], soon(limits)),
+        async (_, at) =>
+          await limits.take(`p${at}`, [usd('usd/p', 5_000, 5)], soon(limits), [`agent${at % 10}`, `s${at}`]),
       ),
     )
     const holds = answers.filter((answer): answer is Hold => !isShort(answer))

@@ -1,3 +1,5 @@
+import type { PoolBound, PoolCaller } from '@plat/core'
+
 /** One amount against one cap in one window: money, tokens or calls. */
 export interface HoldItem {
   /** `usd/session/<ns>/<agent>/<s>`, `usd/<budget>`, `tokens/<budget>`, `rate/<policy>/<rule>/<subject>`, `tpm/<session>/<route>`. */
@@ -52,14 +54,27 @@ export interface Overrun {
   readonly spent: number
 }
 
+/** A caller has used up its share of holds or of reservations that wait, or all callers together their total. */
+export class PoolFullError extends Error {
+  constructor(units: string, bound: PoolBound) {
+    super(`too many ${units}, ${bound === 'share' ? 'of this caller' : 'of all callers'}`)
+  }
+}
+
 /** Counts amounts spent and held under caps. Throws when unreachable, and the call is denied. */
 export interface Limits {
   /**
    * All or nothing. The same id gets the same result while its hold is open, and the hold then belongs to the last take; other items throw. A failed
    * take holds nothing, even when it is counted after its failure. `expiresAt` (milliseconds since the epoch) applies to holds whose owner is gone:
-   * then the whole hold counts as spent. `caller` selects the share of new counters; callers without one have a common share.
+   * then the whole hold counts as spent. `caller` (agent, session) selects the shares of holds and counters; callers without one have a common
+   * share. Throws PoolFullError if a share or total is used up.
    */
-  take(id: string, items: readonly HoldItem[], expiresAt: number, caller?: string): Hold | Short | Promise<Hold | Short>
+  take(
+    id: string,
+    items: readonly HoldItem[],
+    expiresAt: number,
+    caller?: PoolCaller,
+  ): Hold | Short | Promise<Hold | Short>
   used(key: string, window: string): Promise<{ spent: number; held: number }>
   /** Milliseconds since the epoch by the clock that decides windows: callers name windows and expiry by it. */
   now(): number

@@ -2,7 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SharedPool, TestClock } from '@plat/core'
 import fc from 'fast-check'
-import { type Hold, type HoldItem, isShort, LocalLimits, type Overrun, windowEnd, windowOf } from '../index.ts'
+import {
+  type Hold,
+  type HoldItem,
+  isShort,
+  LocalLimits,
+  type Overrun,
+  PoolFullError,
+  windowEnd,
+  windowOf,
+} from '../index.ts'
 import { limitsPromises } from './limits.conformance.ts'
 
 const clock = new TestClock()
@@ -216,6 +225,26 @@ test('a day or a month still running in its zone is kept after it has ended in U
     assert.equal((await limits.used('usd/a', window)).spent, 0)
     assert.equal((await limits.used('usd/b', window)).spent, 0)
   }
+})
+
+test('a session at its share of open holds is refused, others are served, and what is settled or expired makes room', async () => {
+  const clock = new TestClock()
+  const holds = new SharedPool({ name: 'open_holds', total: 6, shares: [4, 2] })
+  const limits = new LocalLimits({ clock, holds })
+  let calls = 0
+  const take = (agent: string, session: string, cap = 100) =>
+    limits.take(`c${calls++}`, [item('usd/a', cap, 1)], clock.now() + 1000, [agent, `${agent}/${session}`])
+  const [first] = [take('greedy', '1'), take('greedy', '1')]
+  assert.throws(() => take('greedy', '1'), /too many holds are open, of this caller/)
+  for (const session of ['2', '2']) take('greedy', session)
+  assert.throws(() => take('greedy', '3'), PoolFullError)
+  assert.ok(!isShort(take('modest', '1')))
+  assert.ok(isShort(take('modest', '1', 1)), 'a cap that is reached takes no unit')
+  if (!isShort(first)) first.settle(new Map())
+  assert.ok(!isShort(take('greedy', '1')))
+  assert.equal(holds.used, limits.openHolds)
+  await clock.advance(2000)
+  assert.deepEqual([limits.open().length, holds.used], [0, 0])
 })
 
 test('a caller whose keys fill its share of counters is refused, another is counted, and windows that are over make room', async () => {

@@ -1,11 +1,9 @@
-import { type Clock, SharedPool } from '@plat/core'
+import { type Clock, type PoolCaller, SharedPool } from '@plat/core'
 import { ById, type Listed } from './by-id.ts'
 import { checkAmount, checkItems, joined, nameOf, partsOf, sameItem, settledBy } from './items.ts'
-import type { Hold, HoldItem, Limits, Overrun, Short } from './limits.ts'
+import { type Hold, type HoldItem, type Limits, type Overrun, PoolFullError, type Short } from './limits.ts'
 import { windowEnd } from './window.ts'
 
-/** Maximum number of open holds; a gateway has fewer calls in progress. */
-const MAX_OPEN_HOLDS = 100_000
 /** How long a counter without a window end is kept after its last use, in milliseconds: 90 days. */
 const LIFE_AGE_MS = 90 * 24 * 3_600_000
 /** Buckets that a refused one looks at for windows that are over: the event loop is not held for a search through all. */
@@ -25,6 +23,8 @@ export interface LocalLimitsOptions {
    * not capped. Default: the row of the pool.
    */
   readonly counters?: SharedPool
+  /** Open holds. Default: the row of the pool. */
+  readonly holds?: SharedPool
   /** IANA zone of day and month windows; default UTC. */
   readonly zone?: string
 }
@@ -49,23 +49,25 @@ export class LocalLimits implements Limits {
   readonly #onSpent: LocalLimitsOptions['onSpent']
   readonly #zone: string | undefined
   readonly #pool: SharedPool
+  readonly #holds: SharedPool
   readonly #counted = new Map<string, Bucket>()
   readonly #open = new ById<LocalHold>()
   readonly #owner: Owner
   #sweeper: Iterator<[string, Bucket]>
   #nextExpiry = Number.POSITIVE_INFINITY
 
-  constructor({ clock, onOverrun, onSpent, zone, counters }: LocalLimitsOptions) {
+  constructor({ clock, onOverrun, onSpent, zone, counters, holds }: LocalLimitsOptions) {
     this.#clock = clock
     this.#onOverrun = onOverrun ?? (() => {})
     this.#onSpent = onSpent
     this.#zone = zone
     this.#pool = counters ?? new SharedPool({ name: 'counters' })
+    this.#holds = holds ?? new SharedPool({ name: 'open_holds' })
     this.#sweeper = this.#counted.entries()
     this.#owner = {
       add: (items, caller) => this.#add(items, this.#clock.now(), caller),
       spend: (id, item, amount, from) => this.#spend(id, item, amount, from),
-      closed: (hold) => this.#open.delete(hold),
+      closed: (hold) => this.#close(hold),
     }
   }
 
@@ -79,7 +81,7 @@ export class LocalLimits implements Limits {
     return this.#counted.size
   }
 
-  take(id: string, items: readonly HoldItem[], expiresAt: number, caller = ''): Hold | Short {
+  take(id: string, items: readonly HoldItem[], expiresAt: number, caller: PoolCaller = ''): Hold | Short {
     const now = this.#clock.now()
     this.#expire(now)
     const known = this.#open.get(id)
@@ -87,8 +89,9 @@ export class LocalLimits implements Limits {
       if (known.wasTakenAs(items)) return known
       throw new RangeError(`hold ${id} is open with other items`)
     }
-    if (this.#open.size >= MAX_OPEN_HOLDS) throw new Error(`${MAX_OPEN_HOLDS} holds are open`)
-    const short = this.#add(items, now, caller)
+    const bound = this.#holds.acquire(caller)
+    if (bound !== null) throw new PoolFullError('holds are open', bound)
+    const short = this.#addOrRelease(items, now, caller)
     if (short !== null) return short
     const hold = new LocalHold({ id, items, expiresAt, caller }, this.#owner)
     this.#open.add(hold)
@@ -129,8 +132,23 @@ export class LocalLimits implements Limits {
     bucket.usedAt = Math.max(bucket.usedAt, at)
   }
 
+  #close(hold: LocalHold): void {
+    this.#open.delete(hold)
+    this.#holds.release(hold.caller)
+  }
+
+  #addOrRelease(items: readonly HoldItem[], now: number, caller: PoolCaller): Short | null {
+    let short: Short | null | undefined
+    try {
+      short = this.#add(items, now, caller)
+      return short
+    } finally {
+      if (short !== null) this.#holds.release(caller)
+    }
+  }
+
   /** Adds to the held amounts, all or nothing. */
-  #add(items: readonly HoldItem[], now: number, caller: string): Short | null {
+  #add(items: readonly HoldItem[], now: number, caller: PoolCaller): Short | null {
     checkItems(items)
     const buckets = items.map((item) => this.#bucket(item, now, caller))
     for (let place = 0; place < items.length; place++) {
@@ -163,7 +181,7 @@ export class LocalLimits implements Limits {
   }
 
   /** Without a caller it was admitted before, and is counted whatever the bounds are. */
-  #bucket(item: Pick<HoldItem, 'key' | 'window'>, now: number, caller: string | null): Bucket {
+  #bucket(item: Pick<HoldItem, 'key' | 'window'>, now: number, caller: PoolCaller | null): Bucket {
     const name = nameOf(item)
     const known = this.#counted.get(name)
     if (known !== undefined) return known
@@ -176,7 +194,7 @@ export class LocalLimits implements Limits {
     return bucket
   }
 
-  #acquire(caller: string): void {
+  #acquire(caller: PoolCaller): void {
     if (this.#pool.boundFor(caller) !== null) this.#forget(this.#clock.now(), SEARCHED_BUCKETS)
     const bound = this.#pool.acquire(caller)
     if (bound !== null)
@@ -203,7 +221,7 @@ export class LocalLimits implements Limits {
     this.#nextExpiry = Number.POSITIVE_INFINITY
     for (const hold of this.#open.all()) {
       if (hold.expiresAt <= now) {
-        this.#open.delete(hold)
+        this.#close(hold)
         hold.expire()
       } else {
         this.#nextExpiry = Math.min(this.#nextExpiry, hold.expiresAt)
@@ -216,12 +234,12 @@ export class LocalLimits implements Limits {
 class Bucket {
   readonly endsAt: number | null
   /** Whose share it is in. */
-  readonly caller: string
+  readonly caller: PoolCaller
   usedAt: number
   spent = 0
   held = 0
 
-  constructor(endsAt: number | null, usedAt: number, caller: string) {
+  constructor(endsAt: number | null, usedAt: number, caller: PoolCaller) {
     this.endsAt = endsAt
     this.usedAt = usedAt
     this.caller = caller
@@ -237,7 +255,7 @@ class Bucket {
 
 /** Operations of a hold on the limits that created it. */
 interface Owner {
-  add(items: readonly HoldItem[], caller: string): Short | null
+  add(items: readonly HoldItem[], caller: PoolCaller): Short | null
   spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void
   closed(hold: LocalHold): void
 }
@@ -245,9 +263,9 @@ interface Owner {
 class LocalHold implements Hold, Listed<LocalHold> {
   readonly id: string
   readonly expiresAt: number
+  readonly caller: PoolCaller
   next: LocalHold | null = null
   readonly #initial: readonly HoldItem[]
-  readonly #caller: string
   readonly #owner: Owner
   #items: readonly HoldItem[]
   #state: 'held' | 'expired' = 'held'
@@ -259,11 +277,11 @@ class LocalHold implements Hold, Listed<LocalHold> {
       items,
       expiresAt,
       caller,
-    }: Pick<Hold, 'id' | 'items'> & { readonly expiresAt: number; readonly caller: string },
+    }: Pick<Hold, 'id' | 'items'> & { readonly expiresAt: number; readonly caller: PoolCaller },
     owner: Owner,
   ) {
     this.id = id
-    this.#caller = caller
+    this.caller = caller
     this.expiresAt = expiresAt
     this.#items = items
     this.#initial = items
@@ -284,7 +302,7 @@ class LocalHold implements Hold, Listed<LocalHold> {
 
   extend(items: readonly HoldItem[]): Short | null {
     if (this.#settled !== null || this.#state === 'expired') throw new Error(`hold ${this.id} is over`)
-    const short = this.#owner.add(items, this.#caller)
+    const short = this.#owner.add(items, this.caller)
     if (short === null) this.#items = joined(this.#items, items)
     return short
   }
@@ -293,7 +311,7 @@ class LocalHold implements Hold, Listed<LocalHold> {
     if (this.#settled !== null) return
     this.#settled = settledBy(this.#items, actual)
     for (const item of this.#items) this.#owner.spend(this.id, item, actual.get(item.key) ?? item.amount, this.#state)
-    this.#owner.closed(this)
+    if (this.#state === 'held') this.#owner.closed(this)
   }
 
   release(): void {

@@ -1,3 +1,4 @@
+import type { PoolCaller } from '@plat/core'
 import { type Hold, type HoldItem, isShort, type Limits, type Short } from './limits.ts'
 
 export interface SplitLimitsOptions {
@@ -19,7 +20,7 @@ export class SplitLimits implements Limits {
     id: string,
     items: readonly HoldItem[],
     expiresAt: number,
-    caller?: string,
+    caller?: PoolCaller,
   ): Hold | Short | Promise<Hold | Short> {
     const { own, others } = this.#options
     const [here, there] = this.#split(items)

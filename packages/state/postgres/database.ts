@@ -1,4 +1,4 @@
-import { reasonOf } from '@plat/core'
+import { reasonOf, SharedPool } from '@plat/core'
 import type { Pool, PoolClient, QueryResultRow } from 'pg'
 import type { Continuity, OriginRow } from './continuity.ts'
 import type { Counted } from './counting/operation.ts'
@@ -15,8 +15,6 @@ import { migrate } from './schema.ts'
 import { lockedCounter } from './tables/count.ts'
 import { stateTables } from './tables/tables.ts'
 
-/** Maximum number of requests of a replica that wait for a connection; one more is refused at once. */
-const MAX_WAITING = 1000
 /** Timeout of a statement that reads or writes a whole journal, in milliseconds. */
 const WHOLE_MS = 60_000
 /** Timeout of a counting batch, in milliseconds: its calls wait for it. */
@@ -33,7 +31,12 @@ export interface DatabaseOptions extends PoolOptions {
   /** Created if missing. */
   readonly schema: string
   readonly continuity: Continuity
+  /** Requests of this replica that wait for a connection; one more is refused at once. Default: the row of the pool. */
+  readonly requests?: SharedPool | undefined
 }
+
+/** Everything but appends to journals has one share of the requests. */
+const EVERYTHING_ELSE = ''
 
 /** The gateway's schema. Failed queries reject with StateUnreachableError; the next query tries again. */
 export class Database {
@@ -41,13 +44,15 @@ export class Database {
   readonly schema: string
   readonly continuity: Continuity
   readonly #pool: Pool
+  readonly #requests: SharedPool
   /** Connections on which continuity was checked after they were opened. */
   readonly #checked = new WeakSet<PoolClient>()
 
-  private constructor(pool: Pool, { schema, continuity }: DatabaseOptions) {
+  private constructor(pool: Pool, { schema, continuity, requests }: DatabaseOptions) {
     this.#pool = pool
     this.schema = `"${schema}"`
     this.continuity = continuity
+    this.#requests = requests ?? new SharedPool({ name: 'state_requests' })
   }
 
   /** Rejects when the server is unreachable, refuses, or has a schema of a later release: no decision is made on partial state. */
@@ -96,6 +101,11 @@ export class Database {
     return this.#query<R>({ text: statement, values: [...values] }, even)
   }
 
+  /** Appends to a journal, whose requests have a separate share. Idempotent, like `again`. */
+  append<R extends QueryResultRow>(journal: string, statement: string, values: readonly unknown[]): Promise<R[]> {
+    return this.#twice<R>({ text: statement, values: [...values], journal })
+  }
+
   /** For idempotent statements: sent once more when the connection broke before the result. */
   again<R extends QueryResultRow>(statement: string, values: readonly unknown[], even?: EvenLost): Promise<R[]> {
     return this.#twice<R>({ text: statement, values: [...values] }, even)
@@ -130,8 +140,8 @@ export class Database {
     }
   }
 
-  async #query<R extends QueryResultRow>(query: Query, even?: EvenLost): Promise<R[]> {
-    const client = await this.#trusted(even)
+  async #query<R extends QueryResultRow>({ journal, ...query }: Query, even?: EvenLost): Promise<R[]> {
+    const client = await this.#trusted(even, journal)
     try {
       const { rows } = await client.query<R>(query)
       client.release()
@@ -143,8 +153,8 @@ export class Database {
   }
 
   /** Returns a connection to a database that has lost nothing. */
-  async #trusted(even?: EvenLost): Promise<PoolClient> {
-    const client = await this.#pooled()
+  async #trusted(even?: EvenLost, journal?: string): Promise<PoolClient> {
+    const client = await this.#pooled(journal)
     if (!this.#checked.has(client)) await this.#check(client)
     const { lost } = this.continuity
     if (lost === null || even !== undefined) return client
@@ -163,13 +173,15 @@ export class Database {
     }
   }
 
-  async #pooled(): Promise<PoolClient> {
-    if (this.#pool.waitingCount >= MAX_WAITING)
+  async #pooled(caller = EVERYTHING_ELSE): Promise<PoolClient> {
+    if (this.#requests.acquire(caller) !== null)
       throw new StateUnreachableError('too many requests are queued for the state database')
     try {
       return await this.#pool.connect()
     } catch (cause) {
       throw new StateUnreachableError(`the state database cannot be reached: ${reasonOf(cause)}`, { cause })
+    } finally {
+      this.#requests.release(caller)
     }
   }
 
@@ -221,6 +233,8 @@ interface Query {
   readonly text: string
   readonly values: unknown[]
   readonly query_timeout?: number
+  /** The journal that it appends to, if any. */
+  readonly journal?: string
 }
 
 /** Reads the identity of the database. One older than what was seen is marked as lost, so that every gateway stops. */

@@ -70,7 +70,8 @@ class PostgresJournal<E> implements OpenJournal<E> {
     const attempt = ids.uuid()
     const known = feed.known(name)
     const { epoch } = database.continuity.mark
-    const [answer] = await database.again<Appended>(
+    const [answer] = await database.append<Appended>(
+      name,
       `SELECT *, pg_current_xact_id()::text AS xid FROM ${database.schema}.append($1, $2, $3, $4, $5, $6)`,
       [name, storedText(key), texts, onlyIf ?? null, clock.now(), attempt],
     )

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Clock, ExpiringMap, reasonOf, type SharedPool } from '@plat/core'
+import { type Clock, ExpiringMap, reasonOf, SharedPool } from '@plat/core'
 import type { Pool } from 'pg'
 import type { OnceSet, OnceSets, OnceVerdict } from '../once/once.ts'
 import { isPermanent, openPool, StateUnreachableError } from './pool.ts'
@@ -7,8 +7,6 @@ import { migrate, ONCE_TABLES } from './schema.ts'
 
 /** Maximum number of connections of a replica. */
 const MAX_CONNECTIONS = 10
-/** Maximum number of requests of a replica that wait for a connection; one more is refused at once. */
-const MAX_WAITING = 1000
 /** Interval at which expired entries are deleted and live ones counted, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
 /** Grace period of an expired entry, in milliseconds: a replica whose clock is behind must still find it. */
@@ -20,6 +18,8 @@ export interface PostgresOptions {
   /** `postgres://user:password@host:5432/database?sslmode=verify-full`. */
   readonly dsn: string
   readonly clock: Clock
+  /** Requests of this replica that wait for a connection; one more is refused at once. Default: the row of the pool. */
+  readonly requests?: SharedPool
   /** Called with problems outside requests; one line without secrets. */
   warn(message: string): void
 }
@@ -43,6 +43,7 @@ export async function openPostgresOnceSets(options: PostgresOptions): Promise<On
 class PostgresOnceSets implements OnceSets {
   readonly #pool: Pool
   readonly #options: PostgresOptions
+  readonly #requests: SharedPool
   readonly #stopSweeping: () => void
   /** Live entries of each kind at the last count. */
   #counts: ReadonlyMap<string, number> = new Map()
@@ -51,6 +52,7 @@ class PostgresOnceSets implements OnceSets {
   constructor(pool: Pool, options: PostgresOptions) {
     this.#pool = pool
     this.#options = options
+    this.#requests = options.requests ?? new SharedPool({ name: 'set_requests' })
     this.#stopSweeping = options.clock.every(SWEEP_EVERY_MS, () => void this.#sweepQuietly())
   }
 
@@ -79,8 +81,8 @@ class PostgresOnceSets implements OnceSets {
   }
 
   /** Returns the first column of the first row; null without a row. */
-  async one(statement: string, values: readonly unknown[]): Promise<string | null> {
-    if (this.#pool.waitingCount >= MAX_WAITING)
+  async one(caller: string, statement: string, values: readonly unknown[]): Promise<string | null> {
+    if (this.#requests.acquire(caller) !== null)
       throw new StateUnreachableError('too many requests are queued for the state database')
     try {
       await this.#schema()
@@ -88,6 +90,8 @@ class PostgresOnceSets implements OnceSets {
       return answer.rows[0]?.value ?? null
     } catch (error) {
       throw new StateUnreachableError(`the state database does not respond: ${reasonOf(error)}`)
+    } finally {
+      this.#requests.release(caller)
     }
   }
 
@@ -155,16 +159,21 @@ class PostgresOnceSet implements OnceSet {
     if (own === 'full') return 'full'
     let isInserted = false
     try {
-      isInserted = await this.#insert(key, value, until)
+      isInserted = await this.#insert(key, value, { until, caller: caller || name })
     } finally {
       if (own === 'inserted' && !isInserted) this.#own?.take(key)
     }
     return isInserted ? 'inserted' : 'taken'
   }
 
-  async #insert(key: string, value: string, until: number): Promise<boolean> {
+  async #insert(
+    key: string,
+    value: string,
+    { until, caller }: { readonly until: number; readonly caller: string },
+  ): Promise<boolean> {
     const { name, clock } = this.#options
     const inserted = await this.#sets.one(
+      caller,
       `INSERT INTO plat_once AS old (kind, key, value, until) VALUES ($1, $2, $3, $4)
        ON CONFLICT (kind, key) DO UPDATE SET value = EXCLUDED.value, until = EXCLUDED.until WHERE old.until <= $5
        RETURNING value`,
@@ -175,7 +184,7 @@ class PostgresOnceSet implements OnceSet {
 
   get(key: string): Promise<string | null> {
     const { name, clock } = this.#options
-    return this.#sets.one('SELECT value FROM plat_once WHERE kind = $1 AND key = $2 AND until > $3', [
+    return this.#sets.one(name, 'SELECT value FROM plat_once WHERE kind = $1 AND key = $2 AND until > $3', [
       name,
       digest(key),
       clock.now(),
@@ -185,7 +194,7 @@ class PostgresOnceSet implements OnceSet {
   take(key: string): Promise<string | null> {
     const { name, clock } = this.#options
     this.#own?.take(key)
-    return this.#sets.one('DELETE FROM plat_once WHERE kind = $1 AND key = $2 AND until > $3 RETURNING value', [
+    return this.#sets.one(name, 'DELETE FROM plat_once WHERE kind = $1 AND key = $2 AND until > $3 RETURNING value', [
       name,
       digest(key),
       clock.now(),

@@ -1,4 +1,4 @@
-import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { type Clock, type Ids, reasonOf, type SharedPool } from '@plat/core'
 import type { Journals } from '../journals.ts'
 import type { Leadership } from '../leadership.ts'
 import { Continuity } from './continuity.ts'
@@ -30,6 +30,8 @@ export interface PostgresStateOptions extends Omit<DatabaseOptions, 'continuity'
   readonly retryMs: number
   readonly clock: Clock
   readonly ids: Ids
+  /** Reservations that wait to be counted. Default: the row of the pool. */
+  readonly queued?: SharedPool
   onLead(job: string, leads: boolean): void
   /** Called with the reason when the database lacks acknowledged data, and with null when it was adopted. */
   onLost(lost: string | null): void
@@ -74,7 +76,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
   // The check at start precedes the feed.
   if (continuity.lost !== null) feed.suspend()
   const serverClock = new ServerClock(clock)
-  const counting = new Counting({ database, clock, serverClock, ids, warn })
+  const counting = new Counting({ database, clock, serverClock, ids, queued: options.queued, warn })
   const onNotice = () => void feed.pull().catch(() => {})
   const election = new Election({ ...options, schema, holder: counting.owner, onNotice })
   const leaseMs = LEASE_INTERVALS * retryMs

@@ -89,7 +89,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   if (sync !== null) keep(sync)
   const residency = keep(createResidency({ config, snapshots, clock, log, metrics }))
   await residency.check()
-  const state = keep(await openStateBackend({ ...options, metrics }))
+  const state = keep(await openStateBackend({ ...options, metrics, pools }))
   const { leadership, shared, secret } = state
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)

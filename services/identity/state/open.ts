@@ -1,4 +1,4 @@
-import { reasonOf } from '@plat/core'
+import { reasonOf, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import { openPostgresOnceSets, readDsn } from '@plat/state'
 import { PoolLog } from '../serve/pools.ts'
@@ -16,7 +16,8 @@ export async function openState(dsnFile: string, parts: StateParts & { readonly 
   if (dsnFile === '') return { state: memoryState(common), close: async () => {} }
   try {
     const dsn = await readDsn(dsnFile)
-    const sets = await openPostgresOnceSets({ dsn, clock, warn: (message) => log.warn({}, message) })
+    const requests = watchedPool({ name: 'set_requests', observer: common.pools.of('set_requests') })
+    const sets = await openPostgresOnceSets({ dsn, clock, requests, warn: (message) => log.warn({}, message) })
     return { state: sharedState(sets, common), close: () => sets.close() }
   } catch (error) {
     throw new Error(`-state-dsn-file ${dsnFile}: ${reasonOf(error)}`)

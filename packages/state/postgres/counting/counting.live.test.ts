@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Clock, systemClock, TestClock } from '@plat/core'
+import { type Clock, SharedPool, systemClock, TestClock } from '@plat/core'
 import { whilePaused } from '@plat/testkit/postgres/backends'
 import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
 import type { Client } from 'pg'
-import { isShort, type Limits } from '../../limits/limits.ts'
+import { isShort, type Limits, PoolFullError } from '../../limits/limits.ts'
 import { windowOf } from '../../limits/window.ts'
 import { Continuity } from '../continuity.ts'
 import { Database } from '../database.ts'
@@ -155,6 +155,53 @@ test('a counter locked by a paused transaction stops only its own calls, and lea
     assert.equal(await holdsOf(client, 'locked', 'paused'), 1)
   })
   assert.deepEqual(await limits.used('locked', 'life'), { spent: 0, held: 1 })
+  await replicas.close(state)
+})
+
+test('a session whose reservations wait for a locked counter uses its share only, and leaves no unit behind', async () => {
+  const queued = new SharedPool({ name: 'queued_counts', total: 8, shares: [6, 3] })
+  const holds = new SharedPool({ name: 'open_holds', total: 8, shares: [6, 5] })
+  const state = await replica({ schema: 'shares', queued })
+  const limits = state.limits({ holds })
+  const takeAs = (agent: string, key: string) =>
+    limits.take(ids.uuid(), [item(key, 100, 1)], limits.now() + NEVER, [agent, `${agent}/s`])
+  await (await takeHold(limits, 'locked', 1)).release()
+  await postgres.beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query("SELECT 1 FROM shares.counter WHERE key = 'locked' FOR UPDATE")
+    const waiting = [1, 2, 3].map(() => takeAs('greedy', 'locked'))
+    await assert.rejects(takeAs('greedy', 'locked'), PoolFullError)
+    assert.ok(!isShort(await takeAs('modest', 'free')))
+    await client.query('ROLLBACK')
+    for (const hold of await Promise.all(waiting)) if (!isShort(hold)) await hold.settle(new Map())
+  })
+  assert.deepEqual([queued.used, holds.used], [0, 1])
+  const same = ids.uuid()
+  const again = () => limits.take(same, [item('free', 100, 1)], limits.now() + NEVER, ['greedy', 'greedy/s'])
+  const [first, second] = [await again(), await again()]
+  for (const hold of [first, second]) if (!isShort(hold)) await hold.release()
+  assert.equal(holds.used, 1, 'a hold taken twice has one unit')
+  await replicas.close(state)
+})
+
+test('a journal that waits for connections uses its share of them only', async () => {
+  const requests = new SharedPool({ name: 'state_requests', total: 6, shares: [2] })
+  const state = await replica({ schema: 'requests', maxConnections: 2, pollMs: NEVER, retryMs: NEVER, requests })
+  const journal = await state.journals.open({ name: 'greedy', path: '', decode: () => null })
+  await journal.append('k', [null])
+  await postgres.beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query('LOCK TABLE requests.entry IN EXCLUSIVE MODE')
+    const append = (key: string) => journal.append(key, [null])
+    const appends = [append('a'), append('b')]
+    await until(() => requests.used === 0, 'two appends that have a connection')
+    appends.push(append('c'), append('d'))
+    await assert.rejects(append('e'), /too many requests are queued/)
+    const other = state.limits({}).used('free', 'life')
+    await client.query('ROLLBACK')
+    await Promise.all([...appends, other])
+  })
+  assert.equal(requests.used, 0)
   await replicas.close(state)
 })
 

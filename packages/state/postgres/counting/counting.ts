@@ -1,4 +1,5 @@
-import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { type Clock, type Ids, type PoolCaller, reasonOf, SharedPool } from '@plat/core'
+import { PoolFullError } from '../../limits/limits.ts'
 import { type CountBatch, type Database, wasLocked } from '../database.ts'
 import { StateUnreachableError } from '../pool.ts'
 import { type Counted, NotCountedError, type Operation, type StoredItem } from './operation.ts'
@@ -64,6 +65,8 @@ export interface CountingOptions {
   readonly clock: Clock
   readonly serverClock: ServerClock
   readonly ids: Ids
+  /** Reservations that wait. Default: the row of the pool. */
+  readonly queued?: SharedPool | undefined
   warn(message: string): void
 }
 
@@ -73,6 +76,7 @@ export interface CountingOptions {
  */
 export class Counting {
   readonly #options: CountingOptions
+  readonly #queued: SharedPool
   #owner: string
   #refs = 0
   #queue: Waiting[] = []
@@ -90,6 +94,7 @@ export class Counting {
 
   constructor(options: CountingOptions) {
     this.#options = options
+    this.#queued = options.queued ?? new SharedPool({ name: 'queued_counts' })
     this.#owner = options.ids.uuid()
   }
 
@@ -110,8 +115,18 @@ export class Counting {
     return `${this.#owner}/${++this.#refs}`
   }
 
-  /** Rejects with NotCountedError. */
-  ask(operation: Operation): Promise<Counted> {
+  /** Rejects with NotCountedError, or with PoolFullError if too many operations of the caller wait. */
+  async ask(operation: Operation, caller: PoolCaller): Promise<Counted> {
+    const bound = this.#queued.acquire(caller)
+    if (bound !== null) throw new PoolFullError('reservations wait for the state database', bound)
+    try {
+      return await this.#ask(operation)
+    } finally {
+      this.#queued.release(caller)
+    }
+  }
+
+  #ask(operation: Operation): Promise<Counted> {
     if (this.#queue.length >= MAX_WAITING)
       return Promise.reject(new NotCountedError('too many operations are queued for the state database', false))
     const { promise, resolve, reject } = Promise.withResolvers<Counted>()

@@ -1,5 +1,14 @@
+import { type PoolCaller, SharedPool } from '@plat/core'
 import { checkItems, joined, settledBy } from '../../limits/items.ts'
-import type { Hold, HoldItem, Limits, Overrun, Short } from '../../limits/limits.ts'
+import {
+  type Hold,
+  type HoldItem,
+  isShort,
+  type Limits,
+  type Overrun,
+  PoolFullError,
+  type Short,
+} from '../../limits/limits.ts'
 import type { Counted } from '../../limits/local-limits.ts'
 import { windowEnd } from '../../limits/window.ts'
 import { storedText, textOf } from '../database.ts'
@@ -16,6 +25,8 @@ export interface SharedLimitsOptions {
   readonly onSpent?: (item: HoldItem, spent: number, before: number) => void
   /** IANA zone of day and month windows; default UTC. */
   readonly zone?: string
+  /** Open holds of this replica. Default: the row of the pool. */
+  readonly holds?: SharedPool
 }
 
 /**
@@ -25,17 +36,59 @@ export interface SharedLimitsOptions {
 export class SharedLimits implements Limits {
   readonly #counting: Counting
   readonly #options: SharedLimitsOptions
+  readonly #holds: SharedPool
+  /** Units of the pool by the id of their hold, which belongs to its last take. */
+  readonly #units = new Map<string, Unit>()
 
   constructor(counting: Counting, options: SharedLimitsOptions) {
     this.#counting = counting
     this.#options = options
+    this.#holds = options.holds ?? new SharedPool({ name: 'open_holds' })
   }
 
-  async take(id: string, items: readonly HoldItem[], expiresAt: number): Promise<Hold | Short> {
+  async take(
+    id: string,
+    items: readonly HoldItem[],
+    expiresAt: number,
+    caller: PoolCaller = '',
+  ): Promise<Hold | Short> {
     checkItems(items)
+    const bound = this.#holds.acquire(caller)
+    if (bound !== null) throw new PoolFullError('holds are open', bound)
+    const unit = { caller }
+    let isHeld = false
+    try {
+      const taken = await this.#take(id, items, { expiresAt, unit })
+      isHeld = !isShort(taken)
+      return taken
+    } finally {
+      if (isHeld) this.#keep(id, unit)
+      else this.#holds.release(caller)
+    }
+  }
+
+  #keep(id: string, unit: Unit): void {
+    const earlier = this.#units.get(id)
+    if (earlier !== undefined) this.#holds.release(earlier.caller)
+    this.#units.set(id, unit)
+  }
+
+  #release(id: string, unit: Unit): void {
+    if (this.#units.get(id) !== unit) return
+    this.#units.delete(id)
+    this.#holds.release(unit.caller)
+  }
+
+  async #take(
+    id: string,
+    items: readonly HoldItem[],
+    { expiresAt, unit }: { readonly expiresAt: number; readonly unit: Unit },
+  ): Promise<Hold | Short> {
     const { zone } = this.#options
     const ref = this.#counting.nextRef()
-    const hold = new SharedHold({ id, ref, items, counting: this.#counting, options: this.#options })
+    const { caller } = unit
+    const onSettled = () => this.#release(id, unit)
+    const hold = new SharedHold({ id, ref, items, caller, onSettled, counting: this.#counting, options: this.#options })
     const operation = {
       do: 'take',
       id: storedText(id),
@@ -46,7 +99,7 @@ export class SharedLimits implements Limits {
     } as const
     let result: CountResult
     try {
-      result = await this.#counting.ask(operation)
+      result = await this.#counting.ask(operation, caller)
     } catch (error) {
       // The take may still be counted, even after the release, which leaves a tombstone for that.
       if (error instanceof NotCountedError && error.wasSent) void hold.releaseUnsure()
@@ -88,25 +141,37 @@ export class SharedLimits implements Limits {
   }
 }
 
+/** One unit of the pool of open holds. */
+interface Unit {
+  readonly caller: PoolCaller
+}
+
 interface SharedHoldParts {
   readonly id: string
   readonly ref: string
   readonly items: readonly HoldItem[]
+  readonly caller: PoolCaller
   readonly counting: Counting
   readonly options: SharedLimitsOptions
+  /** Called once, when it is settled. */
+  onSettled(): void
 }
 
 class SharedHold implements Hold {
   readonly id: string
   readonly #ref: string
+  readonly #caller: PoolCaller
   readonly #counting: Counting
   readonly #options: SharedLimitsOptions
+  readonly #onSettled: () => void
   #items: readonly HoldItem[]
   #grown = 0
   #settled: ReadonlyMap<string, number> | null = null
 
-  constructor({ id, ref, items, counting, options }: SharedHoldParts) {
+  constructor({ id, ref, items, caller, counting, options, onSettled }: SharedHoldParts) {
     this.id = id
+    this.#caller = caller
+    this.#onSettled = onSettled
     this.#ref = ref
     this.#items = items
     this.#counting = counting
@@ -125,14 +190,15 @@ class SharedHold implements Hold {
     checkItems(more)
     const { zone } = this.#options
     const items = joined(this.#items, more)
-    const answer = await this.#counting.ask({
+    const operation = {
       do: 'extend',
       id: storedText(this.id),
       ref: this.#ref,
       grown: this.#grown + 1,
       more: more.map((item) => storedItem(item, zone)),
       items: items.map((item) => storedItem(item, zone)),
-    })
+    } as const
+    const answer = await this.#counting.ask(operation, this.#caller)
     if (answer.over === true || this.#settled !== null) throw new Error(`hold ${this.id} is over`)
     const short = shortOf(answer, more, zone)
     if (short !== null) return short
@@ -143,6 +209,7 @@ class SharedHold implements Hold {
 
   /** Resolves when it is counted, or will be as soon as the server is reachable. */
   settle(actual: ReadonlyMap<string, number>): Promise<void> {
+    if (this.#settled === null) this.#onSettled()
     return this.#settle(actual, false)
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, systemClock, systemIds } from '@plat/core'
+import { type Clock, type SharedPool, systemClock, systemIds } from '@plat/core'
 import type { TestPostgres } from '@plat/testkit/postgres/server'
 import type { Client } from 'pg'
 import type { Sample } from '../../journal.conformance.ts'
@@ -19,6 +19,8 @@ export interface ReplicaOptions {
   readonly retryMs?: number
   readonly maxConnections?: number
   readonly seenPath?: string
+  readonly queued?: SharedPool
+  readonly requests?: SharedPool
   readonly onLead?: (job: string, leads: boolean) => void
   readonly onLost?: (lost: string | null) => void
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { poolTable, SharedPool, TestClock } from '@plat/core'
 import { isShort, LocalLimits } from '@plat/state'
-import { Alerts, type BudgetAlert, MAX_WINDOWS } from './alerts.ts'
+import { Alerts, type BudgetAlert } from './alerts.ts'
 import { Budget, BudgetItem } from './caps/budget.ts'
 import { alertRecord } from './record.ts'
 
@@ -106,6 +106,17 @@ test('ended windows are swept a few at a time; beyond the bound each new window 
     least = Math.min(least, alerts.size - before)
   }
   assert.deepEqual([least, alerts.size], [-1, 20_000])
-  for (let n = 0; n <= MAX_WINDOWS; n++) alerts.restore(`usd/u${n}`, 'life', 50)
-  assert.ok(alerts.size <= MAX_WINDOWS)
+  const { total } = poolTable.alerted_windows
+  for (let n = 0; n <= total; n++) alerts.restore(`usd/u${n}`, 'life', 50)
+  assert.ok(alerts.size <= total)
+})
+
+test('an agent at its share of windows loses its own oldest, and those of others stay', () => {
+  const windows = new SharedPool({ name: 'alerted_windows', total: 6, shares: [3] })
+  const alerts = new Alerts({ now: () => 0, zone: 'UTC', windows })
+  alerts.restore('usd/session/default/modest/s', 'life', 50)
+  for (let n = 0; n < 100; n++) alerts.restore(`usd/session/default/greedy/s${n}`, 'life', 50)
+  const known = alerts.sentPercents().map(({ key }) => key.split('/').slice(3).join('/'))
+  assert.deepEqual(known, ['modest/s', 'greedy/s97', 'greedy/s98', 'greedy/s99'])
+  assert.equal(windows.used, alerts.size)
 })

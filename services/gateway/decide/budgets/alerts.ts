@@ -1,11 +1,10 @@
+import { SharedPool } from '@plat/core'
 import { type HoldItem, windowEnd } from '@plat/state'
 import { type Budget, BudgetItem, type Threshold } from './caps/budget.ts'
 
 /** Alert name in records and notifications. */
 export const BUDGET_THRESHOLD = 'budget.threshold'
 
-/** Bound of remembered windows. When exceeded, one is evicted per new window and its alerts may be sent again. */
-export const MAX_WINDOWS = 100_000
 /** Entries swept per new window, so that no scan is needed. */
 const SWEPT_PER_WINDOW = 2
 
@@ -31,6 +30,8 @@ export interface SentPercents {
 interface Entry extends SentPercents {
   readonly percents: number[]
   readonly endsAt: number | null
+  /** Whose share it is in. */
+  readonly caller: string
 }
 
 /** Resolves when the alert is durable. After a failure it is sent again with the next spending. */
@@ -40,17 +41,23 @@ export interface AlertsOptions {
   readonly now: () => number
   /** IANA zone of day and month windows. */
   readonly zone: string
+  /** Remembered windows. Beyond a limit one is forgotten per new window, and its alerts may be sent again. Default: the row of the pool. */
+  readonly windows?: SharedPool
 }
 
 /** Sends one alert per budget, window and percentage, also across restarts. */
 export class Alerts {
   readonly #sent = new Map<string, Entry>()
+  /** Names of the windows of each caller, oldest first. */
+  readonly #names = new Map<string, Set<string>>()
+  readonly #windows: SharedPool
   readonly #options: AlertsOptions
   #sweeper: Iterator<[string, Entry]>
   #send: SendAlert = async () => {}
 
   constructor(options: AlertsOptions) {
     this.#options = options
+    this.#windows = options.windows ?? new SharedPool({ name: 'alerted_windows' })
     this.#sweeper = this.#sent.entries()
   }
 
@@ -102,13 +109,27 @@ export class Alerts {
     const name = `${key}\n${window}`
     const known = this.#sent.get(name)
     if (known !== undefined) return known
-    this.#makeRoom()
-    const fresh: Entry = { key, window, percents: [], endsAt: windowEnd(window, this.#options.zone) }
+    const caller = callerOf(key)
+    this.#makeRoom(caller)
+    const fresh: Entry = { key, window, percents: [], endsAt: windowEnd(window, this.#options.zone), caller }
     this.#sent.set(name, fresh)
+    this.#names.getOrInsertComputed(caller, () => new Set()).add(name)
     return fresh
   }
 
-  #makeRoom(): void {
+  /** Removes ended windows, and acquires the place of one: at its share a caller replaces its oldest. */
+  #makeRoom(caller: string): void {
+    this.#sweep(false)
+    const bound = this.#windows.acquire(caller)
+    if (bound === null) return
+    const [oldest] = this.#names.get(caller) ?? []
+    if (bound === 'share' && oldest !== undefined) this.#forget(oldest, caller)
+    else this.#sweep(true)
+    this.#windows.add(caller)
+  }
+
+  /** `isFull`: removes the next windows, whether they have ended or not. */
+  #sweep(isFull: boolean): void {
     const now = this.#options.now()
     for (let swept = 0; swept < SWEPT_PER_WINDOW; swept++) {
       const next = this.#sweeper.next()
@@ -116,8 +137,23 @@ export class Alerts {
         this.#sweeper = this.#sent.entries()
         continue
       }
-      const [name, { endsAt }] = next.value
-      if (this.#sent.size >= MAX_WINDOWS || (endsAt !== null && endsAt <= now)) this.#sent.delete(name)
+      const [name, { endsAt, caller }] = next.value
+      if (isFull || (endsAt !== null && endsAt <= now)) this.#forget(name, caller)
     }
   }
+
+  #forget(name: string, caller: string): void {
+    if (!this.#sent.delete(name)) return
+    this.#windows.release(caller)
+    const names = this.#names.get(caller)
+    names?.delete(name)
+    if (names?.size === 0) this.#names.delete(caller)
+  }
 }
+
+/** The agent and its budget for keys of sessions (`…/<namespace>/<agent>/<session>`), else the budget. */
+function callerOf(key: string): string {
+  return SESSION_KEY.test(key) ? key.slice(0, key.lastIndexOf('/')) : key
+}
+
+const SESSION_KEY = /^[a-z]+\/session\//

@@ -34,7 +34,7 @@ export async function openLimits(using: {
   readonly shared: { readonly rates: boolean; limits(options: SharedLimitsOptions): SharedLimits } | null
   readonly clock: Clock
   readonly log: Log
-  readonly pools?: PoolObservers<'counters'>
+  readonly pools?: PoolObservers<'counters' | 'open_holds' | 'alerted_windows'>
 }): Promise<OpeningLimits> {
   const { config, shared, clock, log, pools } = using
   const path = statePath(config)
@@ -42,9 +42,12 @@ export async function openLimits(using: {
   if (typeof saved === 'string')
     log.warn({ path, reason: saved }, 'the saved totals cannot be used: the ledger is read')
   const zone = config.budgetTimezone
-  const alerts = new Alerts({ now: () => clock.now(), zone })
+  const windows = watchedPool({ name: 'alerted_windows', observer: pools?.of('alerted_windows') })
+  const alerts = new Alerts({ now: () => clock.now(), zone, windows })
   const counting = {
     zone,
+    // Where replicas count together, rates may be counted here: a call has a hold in both.
+    holds: watchedPool({ name: 'open_holds', observer: pools?.of('open_holds') }),
     onSpent: alerts.spent,
     onOverrun: (overrun: Overrun) =>
       log.warn({ ...overrun }, 'a call cost more than was held for it; the whole cost counts'),

@@ -65,6 +65,13 @@ export function uncounted(): Denial {
   return deny('state_unavailable', 'the budgets of this call cannot be counted now')
 }
 
+/** Denial for a caller whose calls hold, or wait for, as much as its share allows. */
+export function tooManyHolds(): Denial {
+  return deny('backlog_full', 'too many calls of this caller hold budgets or rates', { retryAfterMs: HOLDS_RETRY_MS })
+}
+
+const HOLDS_RETRY_MS = 1_000
+
 function waitOf(resetsAt: number | null, now: number): number | null {
   return resetsAt === null ? null : Math.max(0, resetsAt - now)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { SharedPool, TestClock } from '@plat/core'
 import { type Hold, type HoldItem, LocalLimits, windowOf } from '@plat/state'
 import {
   type Body,
@@ -15,7 +15,7 @@ import type { Selecting } from './caps/table.ts'
 import { decodePricing } from './pricing/decode.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 import { createReserveStage } from './stage.ts'
-import { budgetParts, callOf, decision, demandOf, modelTarget, outcomeOf } from './testing.ts'
+import { budgetParts, callOf, decision, demandOf, identity, modelTarget, outcomeOf } from './testing.ts'
 
 const KEY = 'usd/session/default/assistant/s'
 
@@ -25,18 +25,19 @@ interface StageFixture {
   /** Absent: a tool call. */
   readonly demand?: Partial<ModelDemand>
   readonly prices?: object
+  readonly holds?: SharedPool
 }
 
 /** One micro-unit per input token, ten per output token. */
 const plain = { 'openai/m': { input: '1', output: '10' } }
 
-function setUp({ capMicros = 10_000, budgets = [], demand, prices = { models: plain } }: StageFixture) {
+function setUp({ capMicros = 10_000, budgets = [], demand, prices = { models: plain }, holds }: StageFixture) {
   const clock = new TestClock()
   const snapshots = new Snapshots()
   const decoded = decodePricing(Buffer.from(JSON.stringify({ version: 1, currency: 'USD', id: 'p', ...prices })))
   if ('problems' in decoded) assert.fail(decoded.problems.join())
   snapshots.publish(pricingSlot, decoded.table)
-  const limits = new LocalLimits({ clock })
+  const limits = new LocalLimits({ clock, ...(holds !== undefined && { holds }) })
   let metered = 0
   let denied = 0
   let rateLimited = 0
@@ -277,4 +278,17 @@ test('asynchronous limits are awaited, and failing limits refuse every call', as
   })
   const unasked = await broken.admit(callOf('broken', { clock: it.clock, snapshot, facts: rates }))
   assert.ok(isDenial(unasked) && unasked.code === 'state_unavailable')
+})
+
+test('a session whose calls fill its share of open holds is refused while another is served', async () => {
+  const holds = new SharedPool({ name: 'open_holds', total: 6, shares: [4, 2] })
+  const { admit } = setUp({ demand: { maxTokens: 10 }, holds })
+  const calls = [await admit(), await admit()]
+  const refused = await admit()
+  assert.ok(isDenial(refused))
+  assert.deepEqual([refused.code, refused.retryAfterMs], ['backlog_full', 1000])
+  assert.ok(!isDenial(await admit({ identity: { ...identity, session: 'other' } })))
+  const [first] = calls
+  if (first !== undefined && !isDenial(first)) await first.settle({})
+  assert.ok(!isDenial(await admit()))
 })

@@ -1,9 +1,19 @@
 import type { Clock } from '@plat/core'
-import { type Hold, type HoldItem, isShort, type Limits, type Short, type WindowCalendar, windowOf } from '@plat/state'
 import {
-  agentOf,
+  type Hold,
+  type HoldItem,
+  isShort,
+  type Limits,
+  PoolFullError,
+  type Short,
+  type WindowCalendar,
+  windowOf,
+} from '@plat/state'
+import {
   type Body,
   type Call,
+  callerOf,
+  callingAgentOf,
   type DemandOf,
   type Denial,
   isDenial,
@@ -22,6 +32,7 @@ import {
   budgetUsedUp,
   foreignBudgets,
   limitUsedUp,
+  tooManyHolds,
   unbounded,
   uncounted,
   unpriced,
@@ -176,12 +187,14 @@ class Reserve {
     budgeted: BudgetedDemand | null,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
-    const answer = this.#options.limits.take(
-      call.id,
-      items,
-      this.#options.clock.now() + HOLD_LIFE_MS,
-      agentOf(call.facts.identity),
-    )
+    const { limits, clock } = this.#options
+    const { identity } = call.facts
+    let answer: ReturnType<Limits['take']>
+    try {
+      answer = limits.take(call.id, items, clock.now() + HOLD_LIFE_MS, [callingAgentOf(identity), callerOf(identity)])
+    } catch (error) {
+      return this.#uncounted(error)
+    }
     if (answer instanceof Promise) {
       return answer.then(
         (late) => this.#onHeld(call, late, { items, budgeted, body }),
@@ -228,6 +241,7 @@ class Reserve {
   }
 
   #uncounted(error: unknown): Denial {
+    if (error instanceof PoolFullError) return tooManyHolds()
     this.#options.onFault?.(error)
     return uncounted()
   }

@@ -1,5 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
-import { reasonOf } from '@plat/core'
+import { type Clock, type Ids, type PoolObservers, reasonOf, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import {
   fileJournals,
@@ -23,6 +22,7 @@ export interface StateBackendOptions {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
+  readonly pools?: PoolObservers<'queued_counts' | 'state_requests'>
 }
 
 /** Storage of state, shared by replicas or local to one. */
@@ -60,7 +60,7 @@ export async function openStateBackend(options: StateBackendOptions): Promise<St
   }
 }
 
-async function openShared({ config, clock, ids, log, metrics }: StateBackendOptions): Promise<StateBackend> {
+async function openShared({ config, clock, ids, log, metrics, pools }: StateBackendOptions): Promise<StateBackend> {
   const { dsnFile, schema, maxConns, pollMillis, leader, counters } = config.stateBackend
   const leads = leaderGauge(metrics)
   const lost = (isLost: boolean) => metrics.gauge('plat_gateway_state_lost').set({}, Number(isLost))
@@ -75,6 +75,8 @@ async function openShared({ config, clock, ids, log, metrics }: StateBackendOpti
       retryMs: leader.retryMillis,
       clock,
       ids,
+      queued: watchedPool({ name: 'queued_counts', observer: pools?.of('queued_counts') }),
+      requests: watchedPool({ name: 'state_requests', observer: pools?.of('state_requests') }),
       warn: (message) => log.warn({}, message),
       onLead(job, now) {
         if (now) log.info({ job }, 'this replica leads')

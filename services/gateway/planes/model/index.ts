@@ -125,7 +125,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
 
   async request(call: Call<'identity' | 'target' | 'hold'>, endpoint: ModelEndpoint): Promise<Forwarding | null> {
     if (this.unfit(endpoint, call) !== null || this.circuits.isOpen(endpoint)) return null
-    const limited = await this.rates.take(endpoint, call.id)
+    const limited = await this.rates.take(endpoint, call)
     const attempt = limited === null ? this.attempt({ call, endpoint, sent: false, spare: true }) : null
     return attempt === null || isDenial(attempt) ? null : attempt
   }
@@ -145,7 +145,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
     const context = this.#contextFor({ call, endpoint, sent, spare: false }, call.facts.target.tool)
     if (isDenial(context)) return context
-    return whenReady(this.rates.take(endpoint, call.id), forwarded, this, context)
+    return whenReady(this.rates.take(endpoint, call), forwarded, this, context)
   }
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {

@@ -54,11 +54,22 @@ export function createCharging({ limits, table, calendar, snapshots, clock, mete
     take(id, payer, cost) {
       const items = cost.micros === 0 ? [] : itemsOf(payer, cost)
       if (items.length === 0) return null
-      const hold = limits.take(id, items, clock.now() + HOLD_LIFE_MS, agentOf({ tenant: '', ...payer }))
+      let hold: ReturnType<Limits['take']>
+      try {
+        hold = limits.take(id, items, clock.now() + HOLD_LIFE_MS, holderOf(payer))
+      } catch {
+        return away()
+      }
       return hold instanceof Promise ? hold.then(held, away) : held(hold)
     },
     metered,
   }
+}
+
+/** Agent and session, for the shares of pools. */
+function holderOf(payer: Payer): readonly string[] {
+  const agent = agentOf({ tenant: '', ...payer })
+  return [agent, `${agent}/${payer.session}`]
 }
 
 /** Usage that has already happened; no cap rejects it. */

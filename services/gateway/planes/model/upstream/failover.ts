@@ -111,7 +111,7 @@ class Turns {
       this.#untranslated ??= forwarding
       return null
     }
-    const counted = rates.take(endpoint, this.#call.id)
+    const counted = rates.take(endpoint, this.#call)
     const limited = counted instanceof Promise ? await counted : counted
     if (limited !== null) {
       metrics.skipped(endpoint.route, endpoint.label, 'rate')

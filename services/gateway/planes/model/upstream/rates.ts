@@ -1,6 +1,6 @@
 import { type Clock, rfc3339 } from '@plat/core'
 import { type Hold, isShort, type Limits, type Short, windowOf } from '@plat/state'
-import { type Denial, deny } from '../../../call/index.ts'
+import { type Call, callerOf, callingAgentOf, type Denial, deny } from '../../../call/index.ts'
 import type { ModelEndpoint } from './endpoint.ts'
 
 const MINUTE_SECONDS = 60
@@ -11,6 +11,12 @@ const HOLD_LIFE_MS = MINUTE_MS
 
 /** The properties of an endpoint that its rate uses. */
 type Limited = Pick<ModelEndpoint, 'key' | 'requestsPerMinute' | 'route'>
+
+/** The properties of a call that its holds use. */
+interface RatedCall {
+  readonly id: string
+  readonly facts: Pick<Call<'identity'>['facts'], 'identity'>
+}
 
 /**
  * Requests per minute of endpoints, over all sessions (docs/spec/gateway.md, `requestsPerMinute`). Counted like the rates of policies: over
@@ -42,7 +48,7 @@ export class EndpointRates {
   }
 
   /** Counts a request of this call. Returns null when it is within the limit. */
-  take(endpoint: Limited, callId: string): Denial | null | Promise<Denial | null> {
+  take(endpoint: Limited, { id: callId, facts }: RatedCall): Denial | null | Promise<Denial | null> {
     const { key, requestsPerMinute, route } = endpoint
     if (requestsPerMinute === null) return null
     const waitMs = this.wait(endpoint)
@@ -53,7 +59,9 @@ export class EndpointRates {
     // A call can try an endpoint twice, and each try counts.
     const id = `${callId}/rpm/${this.#count++}`
     try {
-      const result = this.#limits.take(id, [item], now + HOLD_LIFE_MS)
+      const { identity } = facts
+      const caller = [callingAgentOf(identity), callerOf(identity)]
+      const result = this.#limits.take(id, [item], now + HOLD_LIFE_MS, caller)
       if (!(result instanceof Promise)) return this.#settled(endpoint, result)
       return result.then((late) => this.#settled(endpoint, late)).catch(() => uncounted(route))
     } catch {
