@@ -169,7 +169,7 @@ export class Cards {
     const verdict = KEYS.get(key)
     if (verdict === 'approve' && isCut(current)) {
       this.#line(
-        `  not approved: its arguments are cut; if you know them all: plat approvals approve ${current.id} --args-sha256 <SHA-256>\n`,
+        `  not approved: its arguments are cut; if you know them all: plat approvals approve ${current.id} -args-sha256 <SHA-256>\n`,
       )
       this.#draw()
     } else if (verdict !== undefined) {
