@@ -93,6 +93,14 @@ for (const { name, node, skip } of nodes) {
       assert.match(running.output(), /draining\ndrained SIGTERM/)
     })
 
+    test('SIGINT to the launcher alone drains', async () => {
+      const running = start(node, [PROGRAM, 'drain', '50'])
+      await running.sees('ready')
+      running.child.kill('SIGINT')
+      assert.deepEqual(await running.ended, { code: 0, signal: null })
+      assert.match(running.output(), /draining\ndrained SIGINT/)
+    })
+
     test('a kill -9 of the started process leaves no process behind', async () => {
       const running = start(node, [PROGRAM, 'drain', '0'])
       await running.sees('ready')

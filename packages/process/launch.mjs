@@ -38,6 +38,9 @@ const THREADS = '16'
 /** Interval at which a launcher started by npm checks whether npm is alive, in milliseconds. */
 const PARENT_CHECK_MS = 1000
 
+/** Pause before SIGINT is forwarded, in milliseconds: a child that ends at once has ended, and one that drains ignores the second signal. */
+const SIGINT_FORWARD_MS = 200
+
 const PROJECT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 
 /**
@@ -103,7 +106,7 @@ function findPinnedNode() {
 
 /**
  * Without execve the old Node stays as the parent. The channel notifies the child when the parent ends for any reason. A terminal sends SIGINT to
- * both, so it is not forwarded.
+ * both, and another program may send it to this process alone: it is forwarded so soon after that the child counts both as one request.
  */
 function runAsChild(node, argv) {
   const env = { ...process.env, [MARK]: 'ipc' }
@@ -111,7 +114,7 @@ function runAsChild(node, argv) {
   const pass = (signal) => child.kill(signal)
   process.on('SIGTERM', pass)
   process.on('SIGHUP', pass)
-  process.on('SIGINT', () => {})
+  process.on('SIGINT', () => setTimeout(pass, SIGINT_FORWARD_MS, 'SIGINT').unref())
   if (process.env.npm_lifecycle_event !== undefined) passOnDeathOfParent(pass)
   return new Promise((_resolve, reject) => {
     child.on('error', reject)

@@ -1,5 +1,5 @@
-import type { Stats } from 'node:fs'
-import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { constants, existsSync, type Stats } from 'node:fs'
+import { access, lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { storageErrorLine } from '@plat/process'
 import { LockedError, lockFile } from '@plat/state'
@@ -90,10 +90,19 @@ const GITIGNORE = '# Made by plat up: keys, tokens and state.\n*\n'
 export async function makeHome(home: PlatFolder): Promise<void> {
   await checkPrivate(home)
   const { keys, rendered, credentials, secrets, configMaps, state, logs, runs } = home
-  for (const folder of [dirname(home.env), keys, rendered, credentials, secrets, configMaps, state, logs, runs]) {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+  const own = dirname(home.env)
+  try {
+    // Without this, a read-only file system is reported as a missing folder.
+    await access(existsSync(own) ? own : home.dir, constants.W_OK)
+    for (const folder of [own, keys, rendered, credentials, secrets, configMaps, state, logs, runs]) {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+    }
+    await writeFile(join(own, '.gitignore'), GITIGNORE)
+  } catch (error) {
+    throw new CommandError(
+      storageErrorLine(asError(error), own) ?? `${own} cannot be created: ${asError(error).message}`,
+    )
   }
-  await writeFile(join(dirname(home.env), '.gitignore'), GITIGNORE)
 }
 
 const OTHERS_MODE = 0o077

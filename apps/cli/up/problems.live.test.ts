@@ -33,11 +33,23 @@ test('plat up warns of a rule that matches nothing at start and after an edit, u
   await until(() => text.includes(`fixed: ${line} "nots"; did you mean "notes"?\n`), 'the first warning to be fixed')
   await putResource(dir, 'toolpolicies/default/p.yaml', 'ToolPolicy', rule('notes'))
   await until(() => text.includes(`fixed: ${line} "note"; did you mean "notes"?\n`), 'the second warning to be fixed')
+  await until(
+    () => /^changed: ToolPolicy default\/p; in force within \d+ s$/m.test(text),
+    'the change that is in force',
+  )
+  await putResource(dir, 'mcpservers/default/more.yaml', 'MCPServer', { url: 'http://127.0.0.1:2/mcp' })
+  await until(() => /^added: MCPServer default\/more; in force/m.test(text), 'the new server')
+  await writeFile(join(dir, 'gateway.json'), '{}')
+  const restart = 'gateway.json is new, and is not in force: restart plat up\n'
+  await until(() => text.includes(restart), 'the file that needs a restart')
+  const changes = text.split('changed: ToolPolicy').length
 
   const file = join(dir, 'resources/toolpolicies/default/p.yaml')
   await writeFile(file, (await readFile(file, 'utf8')).replace('"deny"', '"deny","when":"arg.x"'))
   const refused = 'toolpolicies/default/p.yaml:1: spec.rules[0].when: unknown variable "arg", did you mean "args"?'
   await until(() => text.includes(`refused, and denied until fixed: ${refused}\n`), 'the refusal with file and line')
+  assert.equal(text.split('changed: ToolPolicy').length, changes, 'what is refused is not reported as in force')
+  assert.equal(text.split(restart).length, 2, 'reported once')
   plat.kill('SIGTERM')
   assert.deepEqual(await once(plat, 'exit'), [0, null])
 })

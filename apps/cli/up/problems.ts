@@ -65,9 +65,9 @@ async function stamps(paths: readonly string[]): Promise<string> {
 /** How often changes are reported, in milliseconds. */
 const REPORT_EVERY_MS = 1000
 
-/** Reports problems that are new, or fixed, from now on; a failure to look for them is a line as well. Returns a function that stops it. */
+/** Reports changes, and problems that are new or fixed, from now on; a failure to look for them is a line as well. Returns a function that stops it. */
 export function reportProblems(
-  running: { problems(): Promise<Problems> },
+  running: { problems(): Promise<Problems>; changes?(): Promise<readonly string[]> },
   output: Output,
   clock: Clock = systemClock,
 ): () => void {
@@ -75,6 +75,7 @@ export function reportProblems(
   let finding = false
   const report = async () => {
     const before = known
+    for (const line of (await running.changes?.()) ?? []) output.err(line)
     const now = await running.problems()
     known = now
     if (before === null) return

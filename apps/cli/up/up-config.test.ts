@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { homeOf } from '../shared/home.ts'
+import { startUp } from './up.ts'
 import { gatewayKeys } from './up-config.ts'
 
 test('approvals are stored in .plat, and the static token can approve only on loopback', async () => {
@@ -33,4 +35,19 @@ test('approvals are stored in .plat, and the static token can approve only on lo
   }
   await writeFile(join(dir, 'gateway.json'), '{"adminAuth": {"devTokenApprovers": false}}')
   assert.deepEqual((await keys('127.0.0.1:8080')).adminAuth, { devTokenApprovers: false })
+})
+
+test('an address without a host or a colon is refused with the fix, before anything is written', async () => {
+  const dir = tempFolder()
+  const at = { dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' as const }
+  await assert.rejects(startUp({ ...at, listen: '8180' }), {
+    exitCode: 2,
+    message:
+      '-listen "8180" is no address; write -listen 127.0.0.1:8180 for this machine, or -listen :8180 for all of its addresses',
+  })
+  await assert.rejects(
+    startUp({ ...at, identityListen: 'here' }),
+    /-identity-listen "here" is no address; write it as /,
+  )
+  assert.equal(existsSync(join(dir, '.plat')), false)
 })

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { formatProblem } from '@plat/config'
+import { formatProblem, isListenAddress } from '@plat/config'
 import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/core'
 import { budgetCurrencyOf, type Gateway, type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
@@ -19,8 +19,9 @@ import {
   writeHomeEnv,
   writePrivate,
 } from '../shared/home.ts'
-import { CommandError, type Output } from '../shared/output.ts'
+import { CommandError, type Output, plain } from '../shared/output.ts'
 import { type StdioOptions, StdioSupervisor } from '../stdio/launch/supervisor.ts'
+import { createChangeFinder } from './changes.ts'
 import { openKubectl } from './kubectl.ts'
 import { createProblemFinder, type Problems, reportProblems } from './problems.ts'
 import { gatewayKeys } from './up-config.ts'
@@ -42,6 +43,8 @@ export interface Up {
   readonly store: ResourceStore
   /** Returns what is refused or probably not meant, as of now. */
   problems(): Promise<Problems>
+  /** Returns what has changed since the last call, or since the start: one line each. */
+  changes(): Promise<readonly string[]>
   stop(): Promise<void>
 }
 
@@ -49,6 +52,7 @@ const TOKEN_BYTES = 32
 
 /** Starts everything in order: state, broker, rendered files, gateway. If a step fails, the earlier ones are stopped again. */
 export async function startUp(options: UpOptions, announce: (line: string) => void = () => {}): Promise<Up> {
+  checkAddresses(options)
   const home = homeOf(options.dir)
   if (!existsSync(resourcesOf(home))) {
     throw new CommandError(`${home.dir} has no resources/ folder; name a directory that has one: plat up <dir>`)
@@ -121,7 +125,8 @@ async function startParts(context: {
     PLAT_IDENTITY_URL: identity.url,
   }
   await writeHomeEnv(home, env)
-  return { home, env, store, problems: createProblemFinder({ home, store, render, config }), stop }
+  const changes = await createChangeFinder({ home, render, config })
+  return { home, env, store, problems: createProblemFinder({ home, store, render, config }), changes, stop }
 }
 
 /** Runs the servers that speak on stdin and stdout. */
@@ -209,6 +214,18 @@ async function tokensOf(home: PlatFolder, ids: Ids): Promise<Pick<HomeEnv, 'PLAT
   return {
     PLAT_BROKER_TOKEN: known?.PLAT_BROKER_TOKEN ?? fresh(),
     PLAT_ADMIN_TOKEN: known?.PLAT_ADMIN_TOKEN ?? fresh(),
+  }
+}
+
+/** @throws CommandError with exit code 2 that names the flag and the fix */
+function checkAddresses({ listen, identityListen, resourcesListen }: UpOptions): void {
+  const flags = { '-listen': listen, '-identity-listen': identityListen, '-resources-listen': resourcesListen }
+  for (const [flag, address] of Object.entries(flags)) {
+    if (address === undefined || isListenAddress(address)) continue
+    const fix = /^\d{1,5}$/.test(address)
+      ? `write ${flag} 127.0.0.1:${address} for this machine, or ${flag} :${address} for all of its addresses`
+      : 'write it as 127.0.0.1:8080 or :8080'
+    throw new CommandError(`${flag} ${JSON.stringify(plain(address))} is no address; ${fix}`, 2)
   }
 }
 
