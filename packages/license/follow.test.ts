@@ -90,6 +90,7 @@ test('a licence expires while it is followed, and each state is logged once', as
   await clock.advance(DAY_MS - 20_000)
   await turns('expired')
   assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="expired"} 1'])
+  assert.ok(series().some((line) => /^plat_license_days_left -\d+$/.test(line)))
   assert.deepEqual(received, ['the licence is valid', 'grace', 'expired'])
 })
 

@@ -103,9 +103,15 @@ test('the license is reported, and an invalid one has no effect on the operator'
     'nodes are counted',
   )
   const licensed = await start('-license-file=/nowhere/license.jws')
-  const shown = async (operator: Operator) => (await metrics(operator)).match(/^plat_license_.* 1$/gm)
-  assert.deepEqual(await shown(unlicensed), ['plat_license_state{edition="community",state="none"} 1'])
-  assert.deepEqual(await shown(licensed), ['plat_license_state{edition="community",state="invalid"} 1'])
+  // Shows D3.metric.plat_license_node_limit. Without a license no day is left, and none is reported.
+  const shown = async (operator: Operator) =>
+    (await metrics(operator)).match(/^plat_license_.* 1$|^plat_license_(?:days_left|node_limit) .*$/gm)
+  const community = (state: string) => [
+    `plat_license_state{edition="community",state="${state}"} 1`,
+    'plat_license_node_limit 0',
+  ]
+  assert.deepEqual(await shown(unlicensed), community('none'))
+  assert.deepEqual(await shown(licensed), community('invalid'))
   // A replica that does not lead counts nothing.
   assert.doesNotMatch(await metrics(licensed), /^plat_billable_nodes\{/m)
 })

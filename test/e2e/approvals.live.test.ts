@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -69,7 +69,10 @@ async function put(path: string, { kind, name, spec }: { kind: string; name: str
   const file = join(dir, path)
   await mkdir(dirname(file), { recursive: true })
   const metadata = { name, namespace: 'default' }
-  await writeFile(file, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
+  // Written as a whole: a reader of an empty file finds no policy, and denies the calls that wait.
+  const draft = join(dirname(file), `.${name}`)
+  await writeFile(draft, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
+  await rename(draft, file)
 }
 
 /** One policy for each agent, so that tests do not meet. */

@@ -8,7 +8,7 @@ import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 
 test('the metrics report the state of the license, and agents are served whatever is wrong with it', async (t) => {
   // Shows D3.label.plat_license_state.state.none, D3.label.plat_license_state.state.invalid.
-  // Shows D3.state.licenseFile, D3.metric.plat_license_state.
+  // Shows D3.state.licenseFile, D3.metric.plat_license_state, D3.metric.plat_license_node_limit.
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
