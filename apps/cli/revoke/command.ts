@@ -27,6 +27,7 @@ export function addRevoke(plat: Command): void {
     .command('list')
     .summary('list revocations in force')
     .addOption(dir())
+    .option('--all', 'include those of sessions whose plat run has ended')
     .addOption(wideFormat())
     .action(async (options) => exitWith((await load()).revocationsList(options, terminal)))
   revocations

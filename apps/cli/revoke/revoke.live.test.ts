@@ -92,4 +92,11 @@ test('when plat run ends, its session is revoked beyond the end of its token', a
   const [one] = await listed()
   assert.match(one?.target.session ?? '', /^default\/assistant\/run-[a-z2-7]{13}$/)
   assert.ok(Date.parse(one?.expiresAt ?? '') > Date.now() + 10 * 60_000, String(one?.expiresAt))
+  const list = async (all: boolean) =>
+    (await printed((output) => revocationsList({ dir, output: 'table', all }, output))).text
+  assert.equal(
+    await list(false),
+    '1 of sessions whose plat run has ended are not listed; -all lists them\nno revocations',
+  )
+  assert.match(await list(true), /session:default\/assistant\/run-\S+ +revoke .* plat run has ended$/m)
 })

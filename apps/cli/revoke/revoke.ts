@@ -59,13 +59,24 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   return 0
 }
 
-/** `plat revocations list`: revocations in force, newest first. */
+/** Reason of the revocation by which `plat run` ends its session. */
+export const RUN_ENDED = 'plat run has ended'
+
+/**
+ * `plat revocations list`: revocations in force, newest first. For people those of ended runs are counted, unless `all`: a long list would hide
+ * the others.
+ */
 export async function revocationsList(
-  options: { readonly dir?: string | undefined; readonly output: WideFormat },
+  options: { readonly dir?: string | undefined; readonly output: WideFormat; readonly all?: boolean },
   output: Output,
 ): Promise<number> {
   const { env } = await findGateway(options.dir)
-  const revocations = await adminList(env, '/v1/revocations', isRevocationView)
+  const found = await adminList(env, '/v1/revocations', isRevocationView)
+  const isHidden = ({ reason }: RevocationView) =>
+    options.all !== true && isForPeople(options.output) && reason === RUN_ENDED
+  const revocations = found.filter((one) => !isHidden(one))
+  const hidden = found.length - revocations.length
+  if (hidden > 0) output.err(`${hidden} of sessions whose plat run has ended are not listed; -all lists them`)
   if (revocations.length === 0 && isForPeople(options.output)) {
     output.out('no revocations')
     return 0

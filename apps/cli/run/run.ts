@@ -2,7 +2,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { base32, reasonOf, rfc3339, systemClock, systemIds } from '@plat/core'
-import { askToRevoke } from '../revoke/revoke.ts'
+import { askToRevoke, RUN_ENDED } from '../revoke/revoke.ts'
 import { type AgentGrant, readAgent } from '../shared/agent.ts'
 import { mint } from '../shared/broker.ts'
 import { findFolder } from '../shared/gateway.ts'
@@ -69,7 +69,7 @@ async function revokeSession(
 ): Promise<void> {
   const target = { session: `${of.agent.namespace}/${of.agent.name}/${of.session}` }
   const expiresAt = rfc3339(of.expiresAt + BEYOND_EXPIRY_MS)
-  await askToRevoke(env, { target, reason: 'plat run has ended', expiresAt }).catch((error: unknown) =>
+  await askToRevoke(env, { target, reason: RUN_ENDED, expiresAt }).catch((error: unknown) =>
     output.err(`plat: the session could not be revoked: ${reasonOf(error)}`),
   )
 }
