@@ -257,6 +257,7 @@ const exposedSchema = Type.Object(
     allowedCallers: Type.Array(Type.String({ minLength: 1, maxLength: 317 })),
     skills: Type.Array(skillSchema),
     streaming: Type.Boolean(),
+    protocolVersion: Type.Optional(Type.Enum(['1.0', '0.3'], { type: 'string' })),
     timeoutSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),
     trust: Type.Enum(['trusted', 'untrusted'], { type: 'string' }),
     version: Type.String({ minLength: 1, maxLength: 64 }),

@@ -121,6 +121,7 @@ const a2a: Fields = {
     'tags[]': string,
   }),
   streaming: boolean,
+  protocolVersion: { ...string, enum: ['1.0', '0.3'], default: '1.0' },
   timeoutSeconds: { ...count32, maximum: 3600 },
   trust: { ...string, enum: ['trusted', 'untrusted'], default: 'trusted' },
   version: { ...string, default: '1.0.0' },

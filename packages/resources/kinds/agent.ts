@@ -169,6 +169,7 @@ const a2aSchema = Type.Object(
     allowedCallers: Optional(texts('Agents by name or `<namespace>/<name>`, globs; empty: this namespace.')),
     skills: Optional(listMap(skillSchema, ['id'], { description: 'Skills of the agent.' })),
     streaming: Optional(flag('Supports SendStreamingMessage.')),
+    protocolVersion: Optional(oneOf(['1.0', '0.3'], 'A2A version of the endpoint.', { default: '1.0' })),
     timeoutSeconds: Optional(count('Wait for response headers.', { maximum: 3600 })),
     trust: Optional(oneOf(['trusted', 'untrusted'], 'Trust of the answers for callers.', { default: 'trusted' })),
     version: Optional(text('Card version.', { maxLength: 64, default: '1.0.0' })),

@@ -120,7 +120,12 @@ function agentForwards(client: ReturnType<typeof clientOf>): Forwards {
     transactions: null,
     viewOf: fails,
   }
-  const agent = { server: 'a2a/default/helper', endpoint: 'http://helper.example/', timeoutSeconds: null }
+  const agent = {
+    server: 'a2a/default/helper',
+    endpoint: 'http://helper.example/',
+    timeoutSeconds: null,
+    protocolVersion: '1.0',
+  } as const
   const request = new A2aRequest({ method: 'ListTasks', bytes, idValue: 1 })
   const call = testCall(facts, { method: 'ListTasks', body: new A2aBody(bytes) })
   return () => new Forwarding(forwarder, { call, request, agent, transaction: null, sent: false }).run()

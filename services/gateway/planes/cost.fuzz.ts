@@ -4,12 +4,6 @@ import { costTarget, type Families, type Row } from '../../../test/fuzz/cost.ts'
 import { json, text } from '../../../test/fuzz/families.ts'
 import { isDenial, type TextRedactor } from '../call/index.ts'
 import { stepless } from '../call/testing/steps.ts'
-import { A2aFrame } from './a2a/frame.ts'
-import { ownTasks } from './a2a/list.ts'
-import { readParams } from './a2a/message.ts'
-import { methodRow as a2aRow } from './a2a/methods.ts'
-import { joinedParts } from './a2a/redact/parts.ts'
-import { responseIn } from './a2a/response.ts'
 import { execBody } from './exec/request.ts'
 import { unseenPaths } from './mcp/capabilities.ts'
 import { McpResponse } from './mcp/frames/response.ts'
@@ -143,57 +137,6 @@ const mcpRows: readonly Row[] = [
     limit: HEAD,
     families: { ...text, encoded: (n) => `=?base64?${'QUJD'.repeat(n / 4)}?=` },
     run: decodeMirrored,
-  },
-]
-
-const agentParts: Families = {
-  ...within('{"message":{"role":"a","parts":[{"data":', '}]}}'),
-  parts: (n) => `{"message":{"role":"a","parts":[${'{"text":"a"},'.repeat(n / 13)}{}]}}`,
-  'many lists of parts': (n) => `{${many(n, 45, (at) => `"m${at}":{"parts":[{"text":"a"},{"text":"b"}]}`)}}`,
-  'nested parts': (n) =>
-    `{"parts":[${`${'{"parts":[{"text":"a"},{"text":"b"},'.repeat(20)}{}${']}'.repeat(20)},`.repeat(n / 780)}{}]}`,
-  'reference tasks': (n) => `{"message":{"referenceTaskIds":[${'"a",'.repeat(n / 4)}"b"]}}`,
-  'underscored names': (n) => `{"message":{${many(n, 14, (at) => `"m_${at}":1`)}}}`,
-}
-
-const agentRows: readonly Row[] = [
-  {
-    parser: 'messages of A2A',
-    limit: BODY,
-    families: agentParts,
-    prepare: (input) => {
-      const params: unknown = JSON.parse(input)
-      const row = a2aRow('SendMessage')
-      return () => (row === null ? null : readParams(params, row, 'SendMessage'))
-    },
-  },
-  {
-    parser: 'parts of A2A',
-    limit: BODY,
-    families: agentParts,
-    prepare: (input) => {
-      const value: unknown = JSON.parse(input)
-      return () => runInSlices(joinedParts(value, plainPieces))
-    },
-  },
-  {
-    parser: 'responses of A2A',
-    limit: BODY,
-    families: within('{"jsonrpc":"2.0","id":1,"result":', '}'),
-    run: (input) => responseIn(A2aFrame.body('final', Buffer.from(input))),
-  },
-  {
-    parser: 'task lists of A2A',
-    limit: BODY,
-    families: {
-      ...json,
-      tasks: (n) => `{"result":{"tasks":[${'{"id":"a"},'.repeat(n / 11)}{}],"nextPageToken":"${'a'.repeat(1000)}"}}`,
-    },
-    prepare: (input) => {
-      JSON.parse(input)
-      const bytes = Buffer.from(input)
-      return () => ownTasks(bytes, { owns: () => true, sealPage: (token) => token })
-    },
   },
 ]
 
@@ -383,4 +326,4 @@ const wireRows: readonly Row[] = [
   { parser: 'code for sandboxes', limit: BODY, families: json, run: (input) => execBody(Buffer.from(input), 300) },
 ]
 
-export const target = costTarget('cost/gateway planes', [...mcpRows, ...agentRows, ...modelRows, ...wireRows])
+export const target = costTarget('cost/gateway planes', [...mcpRows, ...modelRows, ...wireRows])

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { type Log, type OverloadState, silentLog } from '@plat/process'
@@ -17,6 +16,11 @@ export const TOKEN = 'a-token-of-the-test'
 /** Calls that need an approval wait until the test decides, however slow the machine is. */
 const UNHURRIED_SECONDS = 600
 
+/** Runs functions at the end of a test or of a file of tests. */
+export interface Ends {
+  after(end: () => unknown): void
+}
+
 export interface GatewayFixture {
   readonly gateway: Gateway
   readonly issuer: TestIssuer
@@ -24,7 +28,7 @@ export interface GatewayFixture {
 
 /** A gateway in this process with the least configuration and `own` over it. `drained`: the test ends it itself. */
 export async function started(
-  t: TestContext,
+  t: Ends,
   own: object,
   drained = false,
   { log = silentLog, overload }: { readonly log?: Log; readonly overload?: OverloadState } = {},

@@ -27,6 +27,7 @@ function exposed(a2a: NonNullable<Manifest<'Agent'>['spec']['a2a']>, endpoint: s
     allowedCallers: [...(a2a.allowedCallers ?? [])],
     skills: (a2a.skills ?? []).map((skill) => ({ ...skill })),
     streaming: a2a.streaming ?? false,
+    ...(a2a.protocolVersion === '0.3' && { protocolVersion: a2a.protocolVersion }),
     ...(a2a.timeoutSeconds !== undefined && { timeoutSeconds: a2a.timeoutSeconds }),
     trust: a2a.trust ?? 'trusted',
     version: a2a.version ?? '1.0.0',

@@ -4,21 +4,27 @@ import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial, type TextRedactor } from '../../call/index.ts'
 import { stepless } from '../../call/testing/steps.ts'
-import { parsedOrUndefined } from '../wire/json.ts'
+import { member, parsedOrUndefined } from '../wire/json.ts'
 import { A2aFrame } from './frame.ts'
 import { ownTasks } from './list.ts'
 import { readParams } from './message.ts'
 import { A2A_METHODS, methodRow } from './methods.ts'
-import { requestIn } from './read.ts'
+import { inOneForm, requestIn } from './read.ts'
 import { joinedParts } from './redact/parts.ts'
 import { A2aRequest } from './request.ts'
 import { isAnswerTo, namedIn, responseIn, StreamProgress } from './response.ts'
+import { VersionError } from './versions/members.ts'
+import { downgradedRequest } from './versions/requests.ts'
+import { downgradedResponse, upgradedResponse } from './versions/responses.ts'
+import { LEGACY_METHODS } from './versions/tables.ts'
 
 const request = near([
   '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}}',
   '"message":{"taskId":"t","contextId":"c","referenceTaskIds":["r"],"metadata":{"skillId":"s"}}',
   '"configuration":{"taskPushNotificationConfig":{"url":"https://h.example/","token":"x"}}',
   '{"jsonrpc":"2.0","id":"x","method":"GetTask","params":{"id":"t","tenant":""}}',
+  '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"x"}]}}}',
+  '"parts":[{"kind":"file","file":{"uri":"u","mimeType":"m"}},{"kind":"data","data":{"value":1.0},"metadata":{"data_part_compat":true}}]',
 ])
 const id = fc.oneof(
   fc.constantFrom('mine', '', null, undefined, 7, ['mine'], { id: 'mine' }),
@@ -36,8 +42,12 @@ const response = near([
   '{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}',
   '{"jsonrpc":"2.0","id":1,"result":{"artifactUpdate":{"taskId":"t","contextId":"c","artifact":{"parts":[{"text":"a"},{"text":"b"}]}}}}',
   '{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"x"}}',
+  '{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"working"},"history":[]}}',
+  '{"jsonrpc":"2.0","id":1,"result":{"kind":"artifact-update","taskId":"t","contextId":"c","artifact":{"artifactId":"a","parts":[]}}}',
   '{"jsonrpc":"2.0","id":1,"result":{"tasks":[{"id":"t"},{"id":"u","n":12345678901234567890}],"nextPageToken":"p","totalSize":2}}',
 ])
+
+const legacyName = fc.constantFrom(...Object.values(LEGACY_METHODS))
 
 const listed = fc.record(
   { tasks: fc.array(fc.oneof(fc.record({ id }), id)), nextPageToken: id, totalSize: fc.nat() },
@@ -84,6 +94,39 @@ export const target = fuzzTarget('a2a', {
       const read = readParams({ message }, row, 'SendMessage')
       if (isDenial(read)) return
       assert.deepEqual(lenientIds(message).toSorted(), [...read.tasks, ...read.contexts].toSorted())
+    },
+  ),
+  'any request of 0.3 becomes one of 1.0 and 0.3 again, or is refused': fc.property(
+    request,
+    legacyName,
+    (text, method) => {
+      const bytes = Buffer.from(text)
+      const message = requestIn(bytes)
+      if (isDenial(message)) return
+      try {
+        const once = inOneForm(bytes, message, { method, version: '0.3' })
+        const back = downgradedRequest(once.bytes, method)
+        const again = inOneForm(back, JSON.parse(back.toString()), { method, version: '0.3' })
+        const params = member(once.value, 'params')
+        // A request with a tenant is refused.
+        if (member(params, 'tenant') === undefined) assert.deepEqual(member(again.value, 'params'), params)
+      } catch (error) {
+        assert.ok(error instanceof VersionError, String(error))
+      }
+    },
+  ),
+  'any answer of 0.3 becomes one of 1.0 and 0.3 again, or is refused': fc.property(
+    response,
+    legacyName,
+    (text, method) => {
+      const json = Buffer.from(text)
+      if (parsedOrUndefined(json) === undefined) return
+      const once = upgradedResponse(json, method)
+      downgradedResponse(json, method)
+      if (once === null || once === json) return
+      const again = upgradedResponse(downgradedResponse(once, method), method)
+      // 0.3 requires ids that 1.0 may leave out.
+      assert.equal(namedIn(JSON.parse(String(once))) === null, namedIn(JSON.parse(String(again))) === null)
     },
   ),
   'any answer is understood or refused': fc.property(response, (text) => {

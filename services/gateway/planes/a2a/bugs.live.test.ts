@@ -29,7 +29,12 @@ test('an error of the gateway while reading a response is not reported as a fail
       throw new TypeError('a bug')
     },
   }
-  const place = { server: 'a2a/default/helper', endpoint: agent.url, timeoutSeconds: null }
+  const place = {
+    server: 'a2a/default/helper',
+    endpoint: agent.url,
+    timeoutSeconds: null,
+    protocolVersion: '1.0',
+  } as const
   const request = new A2aRequest({ method: 'ListTasks', bytes, idValue: 1 })
   // The runner converts the error to `internal` and logs it with the decision id.
   const forwarding = new Forwarding(forwarder, { call, request, agent: place, transaction: null, sent: false })

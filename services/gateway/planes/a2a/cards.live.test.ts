@@ -16,7 +16,9 @@ test('a card requires a token of a permitted caller, has the URL of the gateway,
   const { url, token } = await setUpA2a(t, agent)
   const at = `${url}/a2a/default/helper${CARD}`
   const get = (authorization?: string, more: object = {}) =>
-    fetch(at, { headers: { ...(authorization && { authorization: `Bearer ${authorization}` }), ...more } })
+    fetch(at, {
+      headers: { 'a2a-version': '1.0', ...(authorization && { authorization: `Bearer ${authorization}` }), ...more },
+    })
   assert.equal((await get()).status, 401)
   assert.equal((await get(token({ scope: 'x' }))).status, 403)
   assert.equal((await get(token(STRANGER))).status, 403)
@@ -40,7 +42,7 @@ test('public cards require no token, and the keys that sign them are published',
   const { keyPath } = await generateKeyFiles(join(tempFolder(), 'keys'))
   const a2a = { publicCards: true, cardSigningKey: keyPath, publicURL: 'https://gw.example/' }
   const { url } = await setUpA2a(t, agent, { a2a })
-  const response = await fetch(`${url}/a2a/default/helper${CARD}`)
+  const response = await fetch(`${url}/a2a/default/helper${CARD}?A2A-Version=1.0`)
   assert.deepEqual([response.status, response.headers.get('cache-control')], [200, 'public, max-age=300'])
   const card = JSON.parse(await response.text())
   const locations: (string | undefined)[] = []

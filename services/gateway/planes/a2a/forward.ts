@@ -7,17 +7,22 @@ import { withoutForgedRefusal } from '../wire/forged.ts'
 import { header, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { member } from '../wire/json.ts'
 import { failure, unusable } from '../wire/refusal.ts'
-import { A2aFrame, eventOf } from './frame.ts'
+import { A2aFrame } from './frame.ts'
 import { type ListView, ownTasks } from './list.ts'
-import { VERSION } from './read.ts'
 import type { A2aRequest } from './request.ts'
 import { isAnswerTo, isTask, namedIn, namedInSent, responseIn, StreamProgress } from './response.ts'
+import { isConvertible } from './versions/members.ts'
+import { downgradedRequest } from './versions/requests.ts'
+import { isFinalEvent, upgradedResponse } from './versions/responses.ts'
+import type { A2aVersion } from './versions/tables.ts'
 
 /** Largest JSON response of an agent, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
 /** A2A "invalid agent response". */
 const INVALID_AGENT_RESPONSE = -32006
+/** JSON-RPC "invalid params". */
+const INVALID_PARAMS = -32602
 
 /** How to connect to an agent. */
 export interface AgentPlace {
@@ -26,6 +31,8 @@ export interface AgentPlace {
   readonly endpoint: string
   /** Time limit for response heads; null: the gateway's default. */
   readonly timeoutSeconds: number | null
+  /** Version that it speaks. */
+  readonly protocolVersion: A2aVersion
 }
 
 /** Transaction tokens, which name the caller under the gateway's signature (docs/spec/gateway.md, `txnTokens`). */
@@ -86,8 +93,8 @@ export interface A2aForward {
 }
 
 /**
- * Sends one request to an agent and returns its response in frames. Unchanged bytes are forwarded as received, in both directions. The
- * agent gets the names of the caller in `x-plat-*` headers that the gateway writes, and never its token.
+ * Sends one request to an agent and returns its response in frames of A2A 1.0. Between two of that version unchanged bytes are forwarded as
+ * received, in both directions. The agent gets the names of the caller in `x-plat-*` headers that the gateway writes, and never its token.
  */
 export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   readonly #forwarder: Forwarder
@@ -104,6 +111,8 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   async run(): Promise<Reply | Denial> {
     const { agent, call, request, sent } = this.#context
     const { clock } = this.#forwarder
+    if (agent.protocolVersion === '0.3' && !isConvertible(call.body?.value))
+      return deny('invalid_request', 'params has too many parts', { data: { rpc: INVALID_PARAMS } })
     const started = clock.monotonic()
     const { origin, exchange } = this.#send()
     try {
@@ -124,7 +133,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       const frame = this.#whole(head, bytes)
       if (!(frame instanceof A2aFrame)) return frame
       const relayed = genuine(frame)
-      const frames = [sent ? A2aFrame.event(eventOf(relayed.raw)) : relayed]
+      const frames = [sent && relayed.json !== null ? relayed.event(relayed.json) : relayed]
       return { kind: 'frames', head: { status: head.status, headers: JSON_HEADERS }, attempts, frames }
     } catch (error) {
       if (this.#late) return this.#giveUp(deny('upstream_timeout', `${agent.server} did not answer in time`))
@@ -157,14 +166,16 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
 
   /** Returns the frame to relay for an event. Throws to end the stream with an error. */
   pass(event: Uint8Array): A2aFrame {
-    const frame = A2aFrame.event(event)
-    if (frame.json === null) return frame
+    const received = A2aFrame.event(event)
+    if (received.json === null) return received
+    const frame = this.#inOneForm(received)
+    if (frame === null) throw new AbandonedError('the agent sent an event that cannot be converted')
     const response = responseIn(frame)
     const named = response === null || !isAnswerTo(this.#context.request, frame) ? null : namedIn(response)
     if (response === null || named === null || this.#progress.isOver)
       throw new AbandonedError('the agent sent an event that is not valid in A2A')
     this.#checkTask(named.tasks)
-    this.#progress.took(response)
+    this.#progress.took(response, frame !== received && isFinalEvent(received.value))
     return genuine(frame)
   }
 
@@ -201,14 +212,17 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   }
 
   #send() {
-    const { call, request, agent, transaction } = this.#context
+    const { call, agent, transaction } = this.#context
     const { dialer, extraCA, transactions } = this.#forwarder
     const { origin, path, trust } = wayTo(agent, extraCA)
     const exchange = new UpstreamExchange(dialer.client(origin, 'a2a', trust), {
       method: 'POST',
       path,
-      headers: agentHeaders(call, transaction, transactions?.replaces !== true),
-      body: call.body === null ? null : withPage(call.body.bytes, request.pageToken),
+      headers: agentHeaders(call, agent.protocolVersion, {
+        transaction,
+        hasNames: transactions?.replaces !== true,
+      }),
+      body: call.body === null ? null : this.#bodyOf(call.body.bytes),
       headersTimeoutMs: this.#timeoutMs,
       pauseTimeoutMs: 0,
       caller: callerOf(call.facts.identity),
@@ -219,11 +233,32 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     return { origin, exchange }
   }
 
+  /** Returns the request in the version of the agent. */
+  #bodyOf(bytes: Uint8Array): Uint8Array {
+    const { agent, request } = this.#context
+    return agent.protocolVersion === '1.0'
+      ? withPage(bytes, request.pageToken)
+      : downgradedRequest(bytes, request.method)
+  }
+
+  /** Returns a response in A2A 1.0 for this caller, or null if it cannot be converted. Throws JsonError. */
+  #inOneForm(received: A2aFrame): A2aFrame | null {
+    const { agent, request } = this.#context
+    const isLegacy = agent.protocolVersion === '0.3'
+    if ((isLegacy || request.legacy !== null) && !isConvertible(received.value)) return null
+    if (!isLegacy) return received.forCaller(request.legacy)
+    // Parses it strictly first: the conversion does not.
+    const json = responseIn(received) === null || received.json === null ? null : received.json
+    const upgraded = json === null ? null : upgradedResponse(json, request.method)
+    return upgraded === null ? null : received.withJson(upgraded).forCaller(request.legacy)
+  }
+
   /** Returns the frame to relay for a JSON body. */
   #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): A2aFrame | Denial {
     const { call, request } = this.#context
     if (!isJsonType(headers)) return this.#invalid('a response that is not JSON')
-    const frame = A2aFrame.body(status >= 400 ? 'error' : 'final', bytes)
+    const frame = this.#inOneForm(A2aFrame.body(status >= 400 ? 'error' : 'final', bytes))
+    if (frame === null) return this.#invalid('what cannot be converted to a response to the request')
     const response = responseIn(frame)
     if (response === null || !isAnswerTo(request, frame)) return this.#invalid('what is not a response to the request')
     if (Object.hasOwn(response, 'error')) return frame
@@ -280,6 +315,9 @@ function isSet(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
+/** Header of 0.3. */
+const LEGACY_EXTENSIONS = 'x-a2a-extensions'
+
 /** Returns the body with the agent's page token. */
 function withPage(bytes: Uint8Array, token: string | null): Uint8Array {
   const span = token === null ? null : findSpan(bytes, ['params', 'pageToken'])
@@ -293,15 +331,16 @@ function headerText(text: string): string {
 }
 
 /**
- * Returns the headers of the request to the agent. Other headers of the caller are not forwarded. If `names`, the caller and its user are
+ * Returns the headers of the request to the agent. Other headers of the caller are not forwarded. If `hasNames`, the caller and its user are
  * sent in plain headers, which an agent may trust only if the gateway alone can reach it; any agent can verify a transaction token.
  */
 function agentHeaders(
   { id, wire: { headers }, facts: { identity } }: Call<'identity'>,
-  transaction: string | null,
-  names: boolean,
+  version: A2aVersion,
+  { transaction, hasNames: names }: { readonly transaction: string | null; readonly hasNames: boolean },
 ): RequestHeaders {
   const { namespace, agent, session, user } = identity
+  const extensions = header(headers, 'a2a-extensions') ?? header(headers, LEGACY_EXTENSIONS) ?? undefined
   return {
     'user-agent': 'plat-gateway',
     'accept-encoding': 'identity',
@@ -309,8 +348,8 @@ function agentHeaders(
     traceparent: header(headers, 'traceparent') ?? undefined,
     tracestate: header(headers, 'tracestate') ?? undefined,
     'content-type': 'application/json',
-    'a2a-version': VERSION,
-    'a2a-extensions': header(headers, 'a2a-extensions') ?? undefined,
+    'a2a-version': version,
+    [version === '1.0' ? 'a2a-extensions' : LEGACY_EXTENSIONS]: extensions,
     'txn-token': transaction ?? undefined,
     'x-plat-decision-id': names ? id : undefined,
     'x-plat-namespace': names ? namespace : undefined,

@@ -20,7 +20,7 @@ import { type A2aForward, type AgentPlace, type Forwarder, Forwarding } from './
 import { A2aFrame } from './frame.ts'
 import type { ListView } from './list.ts'
 import { CANCEL_TASK } from './methods.ts'
-import { type Reader, read } from './read.ts'
+import { namedVersion, type Reader, read } from './read.ts'
 import { type NamedInRequest, NOTHING_NAMED, noted } from './request.ts'
 
 export { createBindReview } from './bind.ts'
@@ -43,7 +43,12 @@ export interface ExposedAgents<A extends AgentPlace> {
   agent(snapshot: Snapshot, server: string): A | null
   card(
     agent: A,
-    request: { readonly host: string | undefined; readonly ifNoneMatch: string | undefined },
+    request: {
+      readonly host: string | undefined
+      readonly ifNoneMatch: string | undefined
+      /** Version that the client named; empty for none. */
+      readonly version: string
+    },
   ): Promise<ServedCard | Denial>
   readonly owners: {
     owns(identity: Identity, server: string, kind: 'task', id: string): boolean
@@ -66,7 +71,7 @@ export interface A2aPlaneOptions<A extends AgentPlace> extends BodyLimits, Omit<
   readonly pages: Pages
 }
 
-/** The plane of `/a2a/<ns>/<agent>`: A2A 1.0 over JSON-RPC. Messages are not translated to other versions. */
+/** The plane of `/a2a/<ns>/<agent>`: A2A over JSON-RPC. Messages of 0.3 are translated to 1.0 when they are read, and back when they are sent. */
 export function createA2aPlane<A extends AgentPlace>(options: A2aPlaneOptions<A>): Plane {
   return new A2aPlane(options)
 }
@@ -119,9 +124,9 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     return isDenial(transaction) ? transaction : new Forwarding(this, { ...context, transaction }).run()
   }
 
-  async #card({ wire: { headers } }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {
-    const { host, 'if-none-match': ifNoneMatch } = headers
-    const card = await this.#agents.card(agent, { host, ifNoneMatch })
+  async #card({ wire }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {
+    const { host, 'if-none-match': ifNoneMatch } = wire.headers
+    const card = await this.#agents.card(agent, { host, ifNoneMatch, version: namedVersion(wire) })
     if (isDenial(card)) return card
     const frames = card.body === null ? [] : [A2aFrame.body('final', card.body)]
     return { kind: 'frames', head: { status: card.status, headers: card.headers }, attempts: [], frames }

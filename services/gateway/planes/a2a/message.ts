@@ -10,15 +10,16 @@ const INVALID_PARAMS = -32602
 const SKILL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 
 /** The parameters of a request that determine whether it is permitted. */
-export interface ReadParams extends NamedInRequest {
+export interface ReadParams extends Omit<NamedInRequest, 'version'> {
   readonly skill: string | null
   /** The sealed token, as sent to the caller. */
   readonly pageToken: string | null
 }
 
 /**
- * Reads the parameters of a request as in ProtoJSON: `null` and the empty string count as absent. Returns a denial for members that another
- * parser could read as one of these parameters, since they would not be checked: other spellings, other types, another tenant.
+ * Reads the parameters of a request as in ProtoJSON: `null` and the empty string count as absent. Names of the protocol are in lowerCamelCase
+ * already. Returns a denial for members that another parser could read as one of these parameters, since they would not be checked: other
+ * spellings, other types, another tenant.
  */
 export function readParams(params: unknown, row: MethodRow, method: string): ReadParams | Denial {
   try {
@@ -28,10 +29,14 @@ export function readParams(params: unknown, row: MethodRow, method: string): Rea
       throw new InvalidMessageError('params.tenant', 'is not supported: leave it out')
     return row.sends ? sent(params, row) : readQuery(params, row, method)
   } catch (error) {
-    if (error instanceof InvalidMessageError)
-      return deny('invalid_request', error.message, { data: { rpc: INVALID_PARAMS } })
+    if (error instanceof InvalidMessageError) return invalidParams(error)
     throw error
   }
+}
+
+/** Returns the denial of invalid parameters. */
+export function invalidParams({ message }: Error): Denial {
+  return deny('invalid_request', message, { data: { rpc: INVALID_PARAMS } })
 }
 
 class InvalidMessageError extends Error {
@@ -40,7 +45,7 @@ class InvalidMessageError extends Error {
   }
 }
 
-/** Throws InvalidMessageError for names in snake_case, which ProtoJSON parsers accept too. */
+/** Throws InvalidMessageError for names in snake_case, of which the known ones are in lowerCamelCase already. */
 function plainly(object: JsonObject, path: string): void {
   for (const name of Object.keys(object))
     if (name.includes('_'))

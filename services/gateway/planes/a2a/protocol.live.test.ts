@@ -15,7 +15,7 @@ test('invalid requests are refused with the errors of A2A 1.0, and are not forwa
   const twice = '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a","id":"b"}}'
   const cases: [unknown, (string | number | undefined)[], object?][] = [
     [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '' } }],
-    [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '0.3' } }],
+    [send, [200, -32601, 'UNKNOWN_METHOD'], { headers: { 'a2a-version': '0.3' } }],
     [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '1.1' } }],
     ['{', [400, -32700, 'INVALID_REQUEST']],
     [twice, [400, -32700, 'INVALID_REQUEST']],
@@ -31,7 +31,9 @@ test('invalid requests are refused with the errors of A2A 1.0, and are not forwa
     [rpc('GetTask', { id: 7 }), [400, -32602, 'INVALID_REQUEST']],
     [{ ...rpc('GetTask'), params: [] }, [400, -32602, 'INVALID_REQUEST']],
     [rpc('SendMessage', { message: null }), [400, -32602, 'INVALID_REQUEST']],
-    [rpc('SendMessage', saying('x', { task_id: 'theirs' })), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { task_id: 'theirs' })), [200, -32001, 'TASK_NOT_FOUND']],
+    [rpc('SendMessage', saying('x', { task_id: '', taskId: '' })), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { other_id: 'theirs' })), [400, -32602, 'INVALID_REQUEST']],
     [rpc('SendMessage', saying('x', { contextId: ['theirs'] })), [400, -32602, 'INVALID_REQUEST']],
     [rpc('ListTasks', { tenant: 'other' }), [400, -32602, 'INVALID_REQUEST']],
     [rpc('SendMessage', saying('x', { metadata: { skillId: '../x' } })), [400, -32602, 'INVALID_REQUEST']],

@@ -1,21 +1,22 @@
-import { isObject, type JsonObject } from '@plat/core'
+import { hasPlainNumbers, isObject, type JsonObject, parseLossless } from '@plat/core'
 import { type Denial, deny, type Identity, isDenial, type Parsed, type RequestContext } from '../../call/index.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
-import { strictMessage } from '../wire/json.ts'
-import { readParams } from './message.ts'
-import { EXTENDED_CARD, GET_CARD, methodRow } from './methods.ts'
-import { A2aBody, A2aRequest } from './request.ts'
+import { member, strictMessage } from '../wire/json.ts'
+import { invalidParams, readParams } from './message.ts'
+import { EXTENDED_CARD, GET_CARD, type MethodRow, methodRow } from './methods.ts'
+import { A2aBody, A2aRequest, NOTHING_NAMED } from './request.ts'
+import { inCamelCase, isConvertible, VersionError } from './versions/members.ts'
+import { upgradedParams } from './versions/requests.ts'
+import { type A2aVersion, LEGACY_METHODS } from './versions/tables.ts'
 
 /** `/a2a/<ns>/<agent>`, and the path of its card. */
 const PATH =
   /^\/(a2a\/[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)(\/\.well-known\/agent-card\.json)?$/
 
-/** The supported version. A request without a version has version 0.3 (A2A 1.0, section 3.6). */
-export const VERSION = '1.0'
-
 /** Errors of JSON-RPC and of A2A. */
 const UNSUPPORTED_OPERATION = -32004
+const NO_EXTENDED_CARD = -32007
 const VERSION_NOT_SUPPORTED = -32009
 const INVALID_PARAMS = -32602
 
@@ -70,25 +71,37 @@ class Post {
     const method = String(message.method)
     // From here on, a refusal has the request's id.
     wire.note = new A2aRequest({ method, bytes })
-    return versionFault(this.#arrival) ?? this.#classified(bytes, message, method)
+    const version = versionOf(this.#arrival, method)
+    if (isDenial(version)) return version
+    wire.note = new A2aRequest({ method, bytes, named: { ...NOTHING_NAMED, version } })
+    const known = version === '1.0' ? method : nameOf(method)
+    if (known === EXTENDED_CARD) return noExtendedCard(version)
+    const row = known === null ? null : methodRow(known)
+    if (known === null || row === null) return unknown(method, version)
+    try {
+      const body = inOneForm(bytes, message, { method: known, version })
+      return this.#classified(body, { row, method: known, version, idValue: idIn(message) })
+    } catch (error) {
+      if (error instanceof VersionError) return invalidParams(error)
+      throw error
+    }
   }
 
-  #classified(bytes: Uint8Array, message: JsonObject, method: string): Parsed | Denial {
-    const row = methodRow(method)
-    if (row === null) return unknown(method)
-    const named = readParams(message.params, row, method)
-    if (isDenial(named)) return named
+  /** Reads a request in the form of 1.0. */
+  #classified(body: A2aBody, { row, method, version, idValue }: Called & Classified): Parsed | Denial {
+    const read = readParams(member(body.value, 'params'), row, method)
+    if (isDenial(read)) return read
+    const named = { ...read, version }
     const pageToken = named.pageToken === null ? null : this.#page(named.pageToken)
     if (isDenial(pageToken)) return pageToken
-    const idValue = idIn(message)
-    this.#arrival.wire.note = new A2aRequest({ row, method, bytes, named, pageToken, idValue })
+    this.#arrival.wire.note = new A2aRequest({ row, method, bytes: body.bytes, named, pageToken, idValue })
     const [task] = row.task === null ? [] : named.tasks
     return {
       operation: row.operation,
       method,
       server: this.#server,
       name: named.skill,
-      body: new A2aBody(bytes, message),
+      body,
       parent: task === undefined ? null : this.#reader.callOf(this.#server, task),
     }
   }
@@ -116,20 +129,69 @@ function idIn({ id }: JsonObject): string | number | null {
   return typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id)) ? id : null
 }
 
-function versionFault({ wire }: RequestContext): Denial | null {
-  const requested = header(wire.headers, 'a2a-version') || new URLSearchParams(wire.query).get('A2A-Version') || '0.3'
-  if (requested === VERSION) return null
-  return deny(
-    'unsupported_version',
-    `A2A-Version ${JSON.stringify(requested.slice(0, 64))} is not supported: send ${VERSION}`,
-    {
-      data: { rpc: VERSION_NOT_SUPPORTED },
-    },
-  )
+/** Header of the version that a request is written in. */
+const VERSION_HEADER = 'a2a-version'
+
+/** Returns the version named by a request; empty if it names none, which means 0.3 (A2A 1.0, section 3.6). */
+export function namedVersion({ headers, query }: Pick<RequestContext['wire'], 'headers' | 'query'>): string {
+  return header(headers, VERSION_HEADER) || new URLSearchParams(query).get('A2A-Version') || ''
 }
 
-function unknown(method: string): Denial {
-  if (method !== EXTENDED_CARD)
-    return deny('unknown_method', `A2A ${VERSION} has no method ${JSON.stringify(method.slice(0, 128))}`)
-  return deny('unknown_method', 'there is no extended card', { data: { rpc: UNSUPPORTED_OPERATION } })
+function versionOf(arrival: RequestContext, method: string): A2aVersion | Denial {
+  const named = namedVersion(arrival.wire)
+  if (named === '1.0') return named
+  // A client of 1.0 that leaves the version out would otherwise read only that its method is unknown.
+  const isForgotten = named === '' && methodRow(method) !== null
+  if (!isForgotten && (named === '' || isLegacyVersion(named))) return '0.3'
+  const version = JSON.stringify(named.slice(0, 64) || '0.3')
+  return deny('unsupported_version', `A2A-Version ${version} is not supported for this method: send 1.0`, {
+    data: { rpc: VERSION_NOT_SUPPORTED },
+  })
+}
+
+/** Returns true for 0.3 and its patch versions. */
+export function isLegacyVersion(version: string): boolean {
+  return /^0\.3(?:\.\d{1,4})?$/.test(version)
+}
+
+function nameOf(legacy: string): string | null {
+  return Object.hasOwn(LEGACY_METHODS, legacy) ? (LEGACY_METHODS[legacy] ?? null) : null
+}
+
+/** A method, named as in 1.0, and the version in which it was called. */
+interface Called {
+  readonly method: string
+  readonly version: A2aVersion
+}
+
+/** Where a request leads, and the id by which its response is known. */
+interface Classified {
+  readonly row: MethodRow
+  readonly idValue: string | number | null
+}
+
+/**
+ * Returns the body of a request in A2A 1.0 with names in lowerCamelCase: with the bytes themselves if it is written so. `received` is the
+ * parsed request. Numbers keep their source text. Throws VersionError.
+ */
+export function inOneForm(bytes: Uint8Array, received: JsonObject, { method, version }: Called): A2aBody {
+  if (version === '1.0' && inCamelCase(received.params) === received.params) return new A2aBody(bytes, received)
+  if (version === '0.3' && !isConvertible(received)) throw new VersionError('params', 'has too many parts')
+  const isExact = hasPlainNumbers(bytes)
+  const request = isExact ? received : parseLossless(bytes)
+  if (!isObject(request)) throw new VersionError('params', 'must be an object')
+  const spelled = inCamelCase(request.params)
+  const params = version === '1.0' ? spelled : upgradedParams(method, spelled)
+  const converted = { ...request, method, params }
+  const json = Buffer.from(JSON.stringify(converted))
+  return isExact ? new A2aBody(json, converted) : new A2aBody(json)
+}
+
+function unknown(method: string, version: A2aVersion): Denial {
+  return deny('unknown_method', `A2A ${version} has no method ${JSON.stringify(method.slice(0, 128))}`)
+}
+
+function noExtendedCard(version: A2aVersion): Denial {
+  const rpc = version === '1.0' ? UNSUPPORTED_OPERATION : NO_EXTENDED_CARD
+  return deny('unknown_method', 'there is no extended card', { data: { rpc } })
 }

@@ -2,6 +2,7 @@ import { findSpan } from '@plat/core'
 import type { Body, WireRequest } from '../../call/index.ts'
 import { parsedOrUndefined } from '../wire/json.ts'
 import type { MethodRow } from './methods.ts'
+import type { A2aVersion } from './versions/tables.ts'
 
 /** Names in a request, other than the agent. */
 export interface NamedInRequest {
@@ -11,16 +12,18 @@ export interface NamedInRequest {
   readonly pushURLs: readonly string[]
   /** True if the response is an event stream. */
   readonly streams: boolean
+  /** Version that the caller speaks. */
+  readonly version: A2aVersion
 }
 
-export const NOTHING_NAMED: NamedInRequest = { tasks: [], contexts: [], pushURLs: [], streams: false }
+export const NOTHING_NAMED: NamedInRequest = { tasks: [], contexts: [], pushURLs: [], streams: false, version: '1.0' }
 
-/** A parsed request, with the fields that only this plane uses. Stored in `wire.note` until the response. */
+/** A parsed request in A2A 1.0, with the fields that only this plane uses. Stored in `wire.note` until the response. */
 export class A2aRequest {
   /** Null for a card and for an unknown method. */
   readonly row: MethodRow | null
   readonly method: string
-  /** The message as received; null if there is none. */
+  /** The message; null if there is none. Its id is as received. */
   readonly bytes: Uint8Array | null
   readonly named: NamedInRequest
   /** The agent's page token; null for the first page. */
@@ -42,6 +45,11 @@ export class A2aRequest {
     this.named = from.named ?? NOTHING_NAMED
     this.pageToken = from.pageToken ?? null
     this.idValue = from.idValue ?? null
+  }
+
+  /** The method if the caller speaks 0.3, else null. */
+  get legacy(): string | null {
+    return this.named.version === '0.3' ? this.method : null
   }
 
   /** The JSON-RPC id as the caller wrote it, for responses. */

@@ -119,12 +119,12 @@ export class StreamProgress {
   /** True if the agent may end the stream now. */
   mayEnd = false
 
-  /** Updates the state for the next event, which must be valid. */
-  took(response: JsonObject): void {
+  /** Updates the state for the next event, which must be valid. `isFinal`: an agent of 0.3 stated that its stream ends here. */
+  took(response: JsonObject, isFinal = false): void {
     const [kind, content] = contentOf(response.result)
     if (kind === null || kind === 'message') this.isOver = true
     if (kind === 'task' || kind === 'statusUpdate')
       this.mayEnd = isObject(content.status) && LAST_STATES.has(content.status.state)
-    if (this.isOver) this.mayEnd = true
+    if (this.isOver || isFinal) this.mayEnd = true
   }
 }

@@ -18,6 +18,8 @@ export interface ExposedAgent {
   /** Timeout of response headers; null for the gateway's default. */
   readonly timeoutSeconds: number | null
   readonly trust: 'trusted' | 'untrusted'
+  /** Version of A2A that it speaks. */
+  readonly protocolVersion: '1.0' | '0.3'
   /** Supports `SendStreamingMessage`. */
   readonly streaming: boolean
   /** Jurisdiction of its sessions; null if unknown. */
@@ -73,6 +75,7 @@ function exposed(key: string, entry: AgentEntry): ExposedAgent {
     endpoint: entry.endpoint,
     timeoutSeconds: entry.timeoutSeconds || null,
     trust: entry.trust,
+    protocolVersion: entry.protocolVersion ?? '1.0',
     streaming: entry.streaming,
     jurisdiction: entry.jurisdiction ?? null,
     description: entry.description ?? '',

@@ -38,8 +38,10 @@ function answerKeys({ response }: Exchange, cards: Cards): void {
 
 async function answerCard({ id, request, response }: Exchange, path: string, parts: RouteParts): Promise<void> {
   const agent = parts.snapshots.current.get(agentsSlot).agent(path.slice(1, -CARD_PATH.length))
-  const { host, 'if-none-match': ifNoneMatch } = request.headers
-  const answer = agent === null ? null : await parts.cards.answer(agent, { host, ifNoneMatch })
+  const { host, 'if-none-match': ifNoneMatch, 'a2a-version': named } = request.headers
+  const query = new URLSearchParams((request.url ?? '').slice(path.length + 1))
+  const version = (typeof named === 'string' ? named : '') || query.get('A2A-Version') || ''
+  const answer = agent === null ? null : await parts.cards.answer(agent, { host, ifNoneMatch, version })
   if (answer === null || isDenial(answer)) {
     const refused = answer ?? { code: 'unknown_agent' as const, reason: 'no such agent is exposed' }
     response.statusCode = answer === null ? 404 : statusOf(answer)

@@ -21,6 +21,8 @@ export const agentsSlot: Slot<Agents> = { name: 'a2a', initial: buildAgents(null
 
 /** A2A "task not found", also for tasks of other owners. */
 const TASK_NOT_FOUND = -32001
+/** A2A "push notifications are not supported". */
+const PUSH_NOT_SUPPORTED = -32003
 /** A2A "unsupported operation". */
 const UNSUPPORTED_OPERATION = -32004
 
@@ -32,6 +34,8 @@ export interface NamedIn {
   readonly pushURLs: readonly string[]
   /** Whether it requests an event stream. */
   readonly streams: boolean
+  /** Version that the caller speaks. */
+  readonly version: '1.0' | '0.3'
 }
 
 /** Counts `plat_gateway_a2a_calls_total`: `in` is the hop to the gateway, `out` the one to the agent and back. */
@@ -113,9 +117,19 @@ function refused(
 ): Denial | null {
   if (call.name !== null && !agent.offers(call.name))
     return deny('unknown_skill', `${agent.server} has no skill ${JSON.stringify(call.name)}`)
-  const { tasks, contexts, pushURLs, streams } = namedIn(call)
+  const { tasks, contexts, pushURLs, streams, version } = namedIn(call)
+  const { protocolVersion } = agent
   if (streams && !agent.streaming)
     return deny('unknown_method', `${agent.server} does not stream`, { data: { rpc: UNSUPPORTED_OPERATION } })
+  if (protocolVersion === '0.3' && call.method === 'ListTasks')
+    return deny('unknown_method', `${agent.server} speaks A2A 0.3, which lists no tasks`, {
+      data: { rpc: UNSUPPORTED_OPERATION },
+    })
+  // The agent calls webhooks itself, so their content is not translated.
+  if (pushURLs.length > 0 && version !== protocolVersion)
+    return deny('forbidden', `${agent.server} notifies webhooks in A2A ${protocolVersion} only`, {
+      data: { rpc: PUSH_NOT_SUPPORTED },
+    })
   const { identity } = call.facts
   const owned = (kind: BoundKind) => (id: string) => owns(identity, agent.server, kind, id)
   if (!tasks.every(owned('task')) || !contexts.every(owned('context')))

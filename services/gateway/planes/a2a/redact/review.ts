@@ -12,7 +12,7 @@ import {
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
 import { member } from '../../wire/json.ts'
 import { createRedactReview, inSteps, type RedactorOf } from '../../wire/redact.ts'
-import { A2aFrame, eventOf } from '../frame.ts'
+import { A2aFrame } from '../frame.ts'
 import { joinedParts, redactedParts } from './parts.ts'
 import { RESPONSE } from './texts.ts'
 
@@ -43,6 +43,8 @@ interface Open {
   readonly pieces: TextRedactor
   /** Its last update, used to send the text held back. */
   readonly update: JsonObject
+  /** The frame of that update. */
+  readonly form: A2aFrame
 }
 
 class ResponseReview implements RunningReview {
@@ -63,7 +65,7 @@ class ResponseReview implements RunningReview {
 
   *#redacted(frame: A2aFrame, bytes: Uint8Array): Steps<readonly Frame[] | Denial> {
     const response = parseLossless(bytes)
-    const joined = isObject(response) ? yield* this.#joined(response) : response
+    const joined = isObject(response) ? yield* this.#joined(response, frame) : response
     if (isDenial(joined)) return joined
     const json = joined === response ? bytes : Buffer.from(JSON.stringify(joined))
     const redacted = yield* this.#redactor.steps(json, RESPONSE)
@@ -78,7 +80,7 @@ class ResponseReview implements RunningReview {
     return how === 'complete' ? this.#rest() : []
   }
 
-  *#joined(response: JsonObject): Steps<unknown> {
+  *#joined(response: JsonObject, form: A2aFrame): Steps<unknown> {
     this.#id = response.id
     const update = member(response.result, 'artifactUpdate')
     const artifact = member(update, 'artifact')
@@ -86,19 +88,23 @@ class ResponseReview implements RunningReview {
     const isChunk = isObject(update) && (update.append === true || update.lastChunk !== true)
     if (!isChunk || !isObject(artifact) || !Array.isArray(parts))
       return yield* joinedParts(response, () => this.#redactor.pieces(false))
-    const redacted = yield* this.#chunk(update, String(artifact.artifactId), parts)
+    const redacted = yield* this.#chunk({ update, form }, String(artifact.artifactId), parts)
     return isDenial(redacted)
       ? redacted
       : { ...response, result: { artifactUpdate: { ...update, artifact: { ...artifact, parts: redacted } } } }
   }
 
   /** Redacts an update of an artifact. Without `append` the artifact is replaced, so text held back before is discarded. */
-  *#chunk(update: JsonObject, artifact: string, parts: readonly unknown[]): Steps<readonly unknown[] | Denial> {
+  *#chunk(
+    { update, form }: Pick<Open, 'update' | 'form'>,
+    artifact: string,
+    parts: readonly unknown[],
+  ): Steps<readonly unknown[] | Denial> {
     const known = update.append === true ? this.#open.get(artifact) : undefined
     const pieces = known?.pieces ?? this.#redactor.pieces(false)
     const ends = update.lastChunk === true
     if (ends) this.#open.delete(artifact)
-    else this.#open.set(artifact, { pieces, update })
+    else this.#open.set(artifact, { pieces, update, form })
     if (this.#open.size > MAX_OPEN_ARTIFACTS)
       return deny('upstream_error', 'too many artifacts are streamed at the same time')
     return yield* redactedParts(parts, pieces, ends)
@@ -107,19 +113,20 @@ class ResponseReview implements RunningReview {
   /** Returns the text held back of all artifacts, as one last update of each. */
   #rest(): readonly A2aFrame[] | Denial {
     const frames: A2aFrame[] = []
-    for (const { pieces, update } of this.#open.values()) {
+    for (const { pieces, update, form } of this.#open.values()) {
       const text = pieces.end()
       if (isDenial(text)) return text
-      if (text !== '') frames.push(this.#lastPiece(update, text))
+      if (text !== '') frames.push(this.#lastPiece(update, form, text))
     }
     this.#open.clear()
     return frames
   }
 
-  #lastPiece({ taskId, contextId, artifact }: JsonObject, text: string): A2aFrame {
+  #lastPiece({ taskId, contextId, artifact }: JsonObject, form: A2aFrame, text: string): A2aFrame {
     const last = { artifactId: member(artifact, 'artifactId'), parts: [{ text }] }
     const artifactUpdate = { taskId, contextId, artifact: last, append: true, lastChunk: true }
     const response = { jsonrpc: '2.0', id: this.#id, result: { artifactUpdate } }
-    return A2aFrame.event(eventOf(Buffer.from(JSON.stringify(response))))
+    const json = Buffer.from(JSON.stringify(response))
+    return form.event(json)
   }
 }

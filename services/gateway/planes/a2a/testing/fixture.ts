@@ -1,13 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import type { StreamResponse } from '@a2a-js/sdk'
 import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client'
 import { messageOf, type TestAgent } from '@plat/testkit/a2a-agent'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
-import { started } from '../../../testing/started.ts'
+import { type Ends, started } from '../../../testing/started.ts'
 
 /** Members of an entry of the routes file; others have minimal values. */
 export type Exposure = Readonly<Record<string, unknown>>
@@ -52,7 +51,7 @@ const SCOPE = 'agents:helper agents:team/other agents:hidden agents:slow'
 
 /** Starts the gateway. `config` overrides gateway.json; `rules` are the policy rules of `default/assistant` and `team/stranger`. */
 export async function setUpA2a(
-  t: TestContext,
+  t: Ends,
   agent: Pick<TestAgent, 'url'>,
   {
     exposed = { 'default/helper': {} },

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import type { LocalSigner } from '@plat/keys'
 import { type Denial, deny } from '../../../call/index.ts'
 import type { ExposedAgent } from '../registry.ts'
-import type { RemoteCard } from './card.ts'
-import { cardOf } from './card.ts'
+import { type CardContext, cardOf, PROTOCOL_VERSION, type RemoteCard } from './card.ts'
 import type { RemoteCards } from './remote.ts'
 import { signedCard } from './sign.ts'
 
@@ -30,6 +29,8 @@ export interface CardRequest {
   readonly host: string | undefined
   /** Header `If-None-Match`. */
   readonly ifNoneMatch: string | undefined
+  /** Version that the client named; empty for none. */
+  readonly version: string
 }
 
 export interface CardResponse {
@@ -53,6 +54,8 @@ interface Written {
 export class Cards {
   readonly #options: CardsOptions
   readonly #written = new WeakMap<ExposedAgent, Written>()
+  /** For clients of 0.3. */
+  readonly #legacy = new WeakMap<ExposedAgent, Written>()
 
   constructor(options: CardsOptions) {
     this.#options = options
@@ -64,28 +67,32 @@ export class Cards {
     return { keys: signer === null ? [] : [{ ...signer.publicJwk, kid: signer.kid, alg: signer.alg, use: 'sig' }] }
   }
 
-  async answer(agent: ExposedAgent, { host, ifNoneMatch }: CardRequest): Promise<CardResponse | Denial> {
+  async answer(agent: ExposedAgent, { host, ifNoneMatch, version }: CardRequest): Promise<CardResponse | Denial> {
     const { remote, publicURL, scheme, cacheSeconds, isPublic } = this.#options
     if (publicURL === null && !HOST.test(host ?? '')) return deny('invalid_request', 'header Host names no host')
-    const written = this.#write(agent, publicURL ?? `${scheme}://${host}`, await remote.of(agent))
+    const baseURL = publicURL ?? `${scheme}://${host}`
+    const isLegacy = version !== PROTOCOL_VERSION
+    const written = this.#write(agent, { baseURL, isLegacy, remote: await remote.of(agent) })
     const headers = {
       etag: written.etag,
       'cache-control': `${isPublic ? 'public' : 'private'}, max-age=${cacheSeconds}`,
-      ...(publicURL === null && { vary: 'Host' }),
+      vary: publicURL === null ? 'Host, A2A-Version' : 'A2A-Version',
     }
     if (ifNoneMatch?.split(',').some((tag) => tag.trim() === written.etag)) return { status: 304, headers, body: null }
     return { status: 200, headers: { 'content-type': 'application/json', ...headers }, body: written.body }
   }
 
-  #write(agent: ExposedAgent, baseURL: string, remote: RemoteCard | null): Written {
-    const known = this.#written.get(agent)
+  #write(agent: ExposedAgent, context: Omit<CardContext, 'pushes'>): Written {
+    const { baseURL, remote, isLegacy } = context
+    const cache = isLegacy ? this.#legacy : this.#written
+    const known = cache.get(agent)
     if (known !== undefined && known.remote === remote && known.baseURL === baseURL) return known
     const { signer, pushes } = this.#options
-    const card = cardOf(agent, { baseURL, remote, pushes })
+    const card = cardOf(agent, { ...context, pushes })
     const body = Buffer.from(JSON.stringify(signer === null ? card : signedCard(card, signer, baseURL + KEYS_PATH)))
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
     const written = { remote, baseURL, body, etag }
-    this.#written.set(agent, written)
+    cache.set(agent, written)
     return written
   }
 }

@@ -4,7 +4,7 @@ import type { Log } from '@plat/process'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { ExposedAgent } from '../registry.ts'
-import { CARD_PATH, PROTOCOL_VERSION, type RemoteCard } from './card.ts'
+import { CARD_PATH, LEGACY_VERSION, type RemoteCard } from './card.ts'
 
 /** Maximum size of an agent's card, in bytes. */
 const MAX_CARD_BYTES = 256 * 1024
@@ -15,11 +15,20 @@ const RETRY_MS = 10_000
 /** Maximum number of cached cards; the least recently used is evicted. */
 const CARDS_MAX = 10_000
 
+/** Name of the binding in cards. */
+const JSON_RPC = 'JSONRPC'
+
 const modes = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 64 })
 
 /** The used part of a card: other members may be anything. */
 const cardSchema = Type.Object({
-  supportedInterfaces: Type.Array(Type.Object({ protocolBinding: Type.String(), protocolVersion: Type.String() })),
+  supportedInterfaces: Type.Optional(
+    Type.Array(Type.Object({ protocolBinding: Type.String(), protocolVersion: Type.String() })),
+  ),
+  // Members of 0.3, which has one version for all of its transports.
+  protocolVersion: Type.Optional(Type.String()),
+  preferredTransport: Type.Optional(Type.String()),
+  additionalInterfaces: Type.Optional(Type.Array(Type.Object({ transport: Type.String() }))),
   capabilities: Type.Object({
     pushNotifications: Type.Optional(Type.Boolean()),
     extensions: Type.Optional(
@@ -77,17 +86,17 @@ export class RemoteCards {
     return cached.card
   }
 
-  async #read({ server, endpoint }: ExposedAgent): Promise<RemoteCard | null> {
+  async #read({ server, endpoint, protocolVersion }: ExposedAgent): Promise<RemoteCard | null> {
     const { dialer, extraCA, log } = this.#options
     try {
       const { status, bytes } = await dialer.fetchBytes(new URL(CARD_PATH, endpoint), 'a2a', {
         maxBytes: MAX_CARD_BYTES,
         timeoutMs: CARD_TIMEOUT_MS,
-        headers: { accept: 'application/json', 'a2a-version': PROTOCOL_VERSION },
+        headers: { accept: 'application/json', 'a2a-version': protocolVersion },
         ...(extraCA !== null && { caPEM: extraCA }),
       })
       if (status !== 200) throw new Error(`the response is ${status}`)
-      return verified(bytes)
+      return verified(bytes, protocolVersion)
     } catch (error) {
       log.debug({ agent: server, error: reasonOf(error) }, 'the card of an agent could not be read')
       return null
@@ -96,11 +105,10 @@ export class RemoteCards {
 }
 
 /** Throws if it is not a card, or of an agent without JSON-RPC of this version. */
-function verified(bytes: Uint8Array): RemoteCard {
+function verified(bytes: Uint8Array, version: ExposedAgent['protocolVersion']): RemoteCard {
   const value = parseStrict(bytes)
   if (!Value.Check(cardSchema, value)) throw new Error('not an Agent Card')
-  if (!value.supportedInterfaces.some(speaks))
-    throw new Error(`it names no JSONRPC interface of version ${PROTOCOL_VERSION}`)
+  if (!speaks(value, version)) throw new Error(`it names no JSONRPC interface of version ${version}`)
   const { pushNotifications = false, extensions = [] } = value.capabilities
   return {
     pushNotifications,
@@ -114,6 +122,17 @@ function verified(bytes: Uint8Array): RemoteCard {
   }
 }
 
-function speaks(one: Static<typeof cardSchema>['supportedInterfaces'][number]): boolean {
-  return one.protocolBinding === 'JSONRPC' && one.protocolVersion === PROTOCOL_VERSION
+function speaks(card: Static<typeof cardSchema>, version: ExposedAgent['protocolVersion']): boolean {
+  const { supportedInterfaces = [], protocolVersion, preferredTransport = JSON_RPC, additionalInterfaces = [] } = card
+  const isNamed = supportedInterfaces.some(
+    (one) => one.protocolBinding === JSON_RPC && isOfVersion(one.protocolVersion, version),
+  )
+  if (isNamed || version !== LEGACY_VERSION) return isNamed
+  const transports = [preferredTransport, ...additionalInterfaces.map(({ transport }) => transport)]
+  return protocolVersion !== undefined && isOfVersion(protocolVersion, version) && transports.includes(JSON_RPC)
+}
+
+/** Cards of 0.3 name the patch version. */
+function isOfVersion(named: string, version: ExposedAgent['protocolVersion']): boolean {
+  return named === version || (version === LEGACY_VERSION && named.startsWith(`${version}.`))
 }
