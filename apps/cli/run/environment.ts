@@ -51,6 +51,7 @@ export function programEnvironment(
     OPENAI_BASE_URL: model.openai,
     OPENAI_API_BASE: model.openai,
     ANTHROPIC_BASE_URL: model.anthropic,
+    GOOGLE_GEMINI_BASE_URL: model.google,
     TMPDIR: join(folder, 'tmp'),
   }
 }
@@ -62,8 +63,8 @@ export function programEnvironment(
 function modelAddress(url: string, { namespace, name, scopes }: Pick<AgentGrant, 'namespace' | 'name' | 'scopes'>) {
   const route = `${namespace}.${name}`
   return scopes.includes(`models:${route}`)
-    ? { openai: `${url}/llm/${route}/v1`, anthropic: `${url}/llm/${route}` }
-    : { openai: `${url}/llm/v1`, anthropic: `${url}/llm/anthropic` }
+    ? { openai: `${url}/llm/${route}/v1`, anthropic: `${url}/llm/${route}`, google: `${url}/llm/${route}` }
+    : { openai: `${url}/llm/v1`, anthropic: `${url}/llm/anthropic`, google: `${url}/llm` }
 }
 
 /**

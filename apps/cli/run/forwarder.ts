@@ -29,6 +29,7 @@ const notForwarded = new Set([
   'upgrade',
   'authorization',
   'x-api-key',
+  'x-goog-api-key',
   'cookie',
   'host',
 ])

@@ -151,7 +151,8 @@ class TokenAuthenticator implements Authenticator {
   }
 
   authenticate(wire: WireRequest): Identity | Denial | Promise<Identity | Denial> {
-    const { authorization, dpop } = wire.headers
+    const { dpop } = wire.headers
+    const authorization = wire.headers.authorization ?? keyOf(wire)
     stripCredentials(wire)
     if (authorization === undefined) return this.#refuse(wire, 'missing', 'a session token is required')
     const read = this.#credentials.read(authorization, wire.body)
@@ -230,6 +231,16 @@ class TokenAuthenticator implements Authenticator {
   }
 }
 
+/** Headers in which clients of models send the session token as their key. */
+const KEY_HEADERS = ['x-api-key', 'x-goog-api-key'] as const
+
+/** Returns the session token of a client that sends it as the key of a model provider, as `Authorization` would have it. */
+function keyOf({ path, headers }: WireRequest): string | undefined {
+  if (!path.startsWith('/llm/')) return undefined
+  const key = KEY_HEADERS.map((name) => headers[name]).find((value) => value !== undefined)
+  return typeof key === 'string' ? `Bearer ${key}` : undefined
+}
+
 /**
  * Empties the headers with credentials. They are not deleted: an object with deleted members takes three times the memory and is slower to
  * read, and a copy takes a third of a microsecond.
@@ -237,6 +248,7 @@ class TokenAuthenticator implements Authenticator {
 function stripCredentials({ headers, body }: WireRequest): void {
   if (headers.authorization !== undefined) headers.authorization = undefined
   if (headers.dpop !== undefined) headers.dpop = undefined
+  for (const name of KEY_HEADERS) if (headers[name] !== undefined) headers[name] = undefined
   if (headers.cookie !== undefined) headers.cookie = undefined
   if (headers['proxy-authorization'] !== undefined) headers['proxy-authorization'] = undefined
   // A body is the request of `node:http`, which has the headers too.

@@ -6,6 +6,8 @@ export const MODEL_METHODS = [
   'embeddings',
   'messages',
   'messages/count_tokens',
+  'generateContent',
+  'countTokens',
   'models',
 ] as const
 /** Why an endpoint of a route was skipped, by its name in metrics. */

@@ -2,7 +2,7 @@ import { type Denial, deny, isDenial, type Parsed, type RequestContext } from '.
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { dialectOf } from './dialects/all.ts'
 import type { Dialect } from './dialects/dialect.ts'
-import { type CallersModels, only, readShared, sharedEndpoint } from './directory/address.ts'
+import { type CallersModels, googleAddress, only, readGoogle, readShared, sharedEndpoint } from './directory/address.ts'
 import { readModelBody } from './request.ts'
 
 /** `/llm/<route>/v1/<endpoint>`; names of routes are those of docs/spec/gateway.md and `<ns>.<agent>`. */
@@ -20,6 +20,8 @@ export function read(
   models: () => CallersModels,
 ): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path } = arrival.wire
+  const google = googleAddress(path)
+  if (google !== null) return readGoogle(arrival, google, { limits, models })
   const [, server, endpoint] = PATH.exec(path) ?? []
   const shared = server === undefined || server === ANTHROPIC ? sharedEndpoint(path) : null
   if (shared !== null) {

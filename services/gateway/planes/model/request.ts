@@ -42,12 +42,21 @@ export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | 
   return new ModelBody({ bytes, value, request, dialect })
 }
 
+/** Returns a request whose path names the model. */
+export function withModel({ bytes, value, request, dialect, maxTokens }: ModelBody, model: string | null): ModelBody {
+  return new ModelBody({ bytes, value, dialect, request: { ...request, model } }, maxTokens)
+}
+
 /**
  * Returns the request with another limit of output tokens, in the caller's member if there is one, otherwise in the one that the model
  * accepts. All other bytes are unchanged.
  */
 export function withMaxTokens(body: ModelBody, maxTokens: number, reasoning: boolean): ModelBody {
   const { dialect } = body
+  if (dialect.withLimit !== undefined) {
+    const request = { ...body.request, maxTokens }
+    return new ModelBody({ ...dialect.withLimit(body, maxTokens), request, dialect }, maxTokens)
+  }
   const name = body.request.maxTokensMember ?? dialect.maxTokensMember(reasoning)
   if (name === null) return body
   const request = { ...body.request, maxTokens, maxTokensMember: name }
@@ -60,7 +69,8 @@ export function withMaxTokens(body: ModelBody, maxTokens: number, reasoning: boo
 export function upstreamBody(body: ModelBody, model: string | null): Uint8Array {
   let { bytes } = body
   const { value, request, dialect } = body
-  if (model !== null && model !== request.model) bytes = withMember(body, 'model', JSON.stringify(model))
+  if (model !== null && model !== request.model && dialect.modelInPath !== true)
+    bytes = withMember(body, 'model', JSON.stringify(model))
   if (!request.stream || request.usageAsked || !dialect.asksUsage) return bytes
   const { stream_options: options } = value
   const wish = { ...(isObject(options) ? options : null), include_usage: true }

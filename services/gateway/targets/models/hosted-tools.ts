@@ -27,12 +27,28 @@ export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: 
   const switched = switchedOnTools(body).find((word) => !allowed.has(word))
   if (switched !== undefined) return switched
   if (!('tools' in body) || !Array.isArray(body.tools)) return null
+  if (GOOGLE_METHODS.has(method)) return hostedByGoogle(body.tools, allowed)
   const isAnthropic = method.startsWith('messages')
   for (const tool of body.tools) {
     const type: unknown = typeof tool === 'object' && tool !== null && 'type' in tool ? tool.type : undefined
     if (isAnthropic ? isOwnOfAnthropic(tool, type) : OWN_TOOLS.has(type)) continue
     if (typeof type !== 'string') return 'a tool without a type'
     if (!isAllowed(type, allowed)) return type.slice(0, 64)
+  }
+  return null
+}
+
+/** Endpoints of Google's API. */
+const GOOGLE_METHODS: ReadonlySet<string> = new Set(['generateContent', 'countTokens'])
+
+/** Google: each member of a tool is a kind of tools, and `functionDeclarations` are the agent's own. */
+function hostedByGoogle(tools: readonly unknown[], allowed: ReadonlySet<string>): string | null {
+  for (const tool of tools) {
+    if (!isObject(tool)) return 'a tool without a type'
+    for (const name of Object.keys(tool)) {
+      const word = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+      if (name !== 'functionDeclarations' && !isAllowed(word, allowed)) return word.slice(0, 64)
+    }
   }
   return null
 }

@@ -32,13 +32,13 @@ const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddi
 const CHAT = new Set(['chat/completions'])
 const NONE: ReadonlySet<string> = new Set()
 /** Endpoints of chats, each of which can be translated to every other one. */
-const CHATS = ['chat/completions', 'responses', 'messages']
+const CHATS = ['chat/completions', 'responses', 'messages', 'generateContent']
 
 const plain: Variant = { speaks: 'openai', native: OPENAI, translated: CHATS, keyHeader: BEARER, cloud: null }
 const azure: Variant = { ...plain, keyHeader: ['api-key', ''] }
 const gemini: Variant = {
   speaks: 'gemini',
-  native: NONE,
+  native: new Set(['generateContent', 'countTokens']),
   translated: [...CHATS, 'embeddings'],
   keyHeader: ['x-goog-api-key', ''],
   cloud: null,
@@ -187,9 +187,9 @@ function inDeployment(version: string): Wire['pathOf'] {
       : `/openai/deployments/${encodeURIComponent(model ?? '')}/${ofOpenAI(method)}?api-version=${version}`
 }
 
-/** Requests of Anthropic's API are translated to chat completions. */
+/** Requests of Anthropic's and Google's APIs are translated to chat completions. */
 function ofOpenAI(method: string): string {
-  return method === 'messages' ? 'chat/completions' : method
+  return method === 'messages' || method === 'generateContent' ? 'chat/completions' : method
 }
 
 /** Paths that contain the model, and whether it streams. */
@@ -199,13 +199,14 @@ const MODEL_PATHS: Readonly<Partial<Record<Speaks, Wire['pathOf']>>> = {
   'anthropic-bedrock': (_, model, stream) =>
     `/model/${named(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`,
   gemini: (method, model, stream) =>
-    `/models/${named(model)}:${method === 'embeddings' ? 'batchEmbedContents' : generation(stream)}`,
+    `/models/${named(model)}:${method === 'embeddings' ? 'batchEmbedContents' : ofGoogle(method, stream)}`,
   'gemini-vertex': (method, model, stream) =>
-    `/models/${named(model)}:${method === 'embeddings' ? 'predict' : generation(stream)}`,
+    `/models/${named(model)}:${method === 'embeddings' ? 'predict' : ofGoogle(method, stream)}`,
   'anthropic-vertex': (_, model, stream) => `/models/${named(model)}:${stream ? 'streamRawPredict' : 'rawPredict'}`,
 }
 
-function generation(stream: boolean): string {
+function ofGoogle(method: string, stream: boolean): string {
+  if (method === 'countTokens') return method
   return stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
 }
 

@@ -3,6 +3,7 @@ import { chat } from './chat.ts'
 import { completions } from './completions.ts'
 import type { Dialect } from './dialect.ts'
 import { embeddings } from './embeddings.ts'
+import { countContents, generateContent, streamGenerateContent } from './generate.ts'
 import { countTokens, messages } from './messages.ts'
 import { responses } from './responses.ts'
 
@@ -15,8 +16,25 @@ export function dialectOf(method: string): Dialect | null {
   return DIALECTS.get(method) ?? null
 }
 
+/** Endpoints of Google's API, by the word after the model in their path. */
+const VERBS: ReadonlyMap<string, Dialect> = new Map([
+  ['generateContent', generateContent],
+  ['streamGenerateContent', streamGenerateContent],
+  ['countTokens', countContents],
+])
+
+/** Returns the dialect of `models/<model>:<verb>` of Google's API; null: there is none such. */
+export function dialectOfVerb(verb: string): Dialect | null {
+  return VERBS.get(verb) ?? null
+}
+
+function isOfGoogle(path: string): boolean {
+  return path.includes('/v1beta/') || VERBS.has(path.slice(path.lastIndexOf(':') + 1))
+}
+
 /** The dialect in which a request that was not read is refused. */
 export function dialectOfRequest({ path, headers }: Pick<WireRequest, 'path' | 'headers'>): Dialect {
+  if (isOfGoogle(path) || headers['x-goog-api-client'] !== undefined) return generateContent
   const isAnthropic = path.startsWith('/llm/anthropic/') || path.includes('/v1/messages')
   return isAnthropic || headers['anthropic-version'] !== undefined ? messages : chat
 }

@@ -51,6 +51,12 @@ export interface Events {
   isPlain(frame: ModelFrame): boolean
 }
 
+/** A request as bytes, and parsed. */
+export interface WrittenRequest {
+  readonly bytes: Uint8Array
+  readonly value: JsonObject
+}
+
 /** An error to write in a dialect. */
 export interface DialectError {
   readonly denial: Denial
@@ -66,11 +72,15 @@ export interface Dialect {
   /** Below `/v1/`, as metrics and records name it. */
   readonly method: string
   readonly operation: Operation
+  /** The path names the model, and the body does not; absent: the body does. */
+  readonly modelInPath?: true
   /** Returns what is wrong with a body, or null if the members that the gateway uses are valid. */
   fault(value: JsonObject): Denial | null
   request(bytes: Uint8Array, value: JsonObject): DialectRequest
   /** Where a limit of output tokens is written when the caller wrote none; null: nothing is generated. */
   maxTokensMember(reasoning: boolean): MaxTokensMember | null
+  /** Writes another limit of output tokens into a request; absent: it is the member of `maxTokensMember`. */
+  readonly withLimit?: (body: WrittenRequest, limit: number) => WrittenRequest
   /** Headers of a caller that go on, beside those that every request has. */
   readonly headers: readonly string[]
   /** The usage of a stream must be requested. */

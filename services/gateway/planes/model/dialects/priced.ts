@@ -55,9 +55,14 @@ export function isOpenEnded(body: JsonObject): boolean {
   return Array.isArray(tools) && tools.some((tool) => !isOwnTool(tool))
 }
 
-/** A tool without a type, or with one that is empty, is one of Anthropic's own format, with a schema. */
+/** Google's tools are objects with one member for each kind. */
+function hasDeclarations(tool: JsonObject): boolean {
+  return Object.keys(tool).every((name) => name === 'functionDeclarations')
+}
+
+/** A tool without a type, or with one that is empty, is one of Anthropic's or Google's format. */
 function isOwnTool(tool: unknown): boolean {
   const type = member(tool, 'type')
-  if (!isSet(type)) return isObject(tool) && isSet(tool.input_schema)
+  if (!isSet(type)) return isObject(tool) && (isSet(tool.input_schema) || hasDeclarations(tool))
   return OWN_TOOLS.has(type) || (typeof type === 'string' && OWN_DEFINITIONS.test(type))
 }

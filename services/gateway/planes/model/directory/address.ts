@@ -1,9 +1,9 @@
 import { ALL_ROUTES, type Denial, deny, isDenial, type Parsed, type RequestContext } from '../../../call/index.ts'
 import { type BodyLimits, useJsonBytes } from '../../wire/body.ts'
-import { dialectOf } from '../dialects/all.ts'
+import { dialectOf, dialectOfVerb } from '../dialects/all.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { messages } from '../dialects/messages.ts'
-import { readModelBody } from '../request.ts'
+import { readModelBody, withModel } from '../request.ts'
 import type { ListedModel } from './list.ts'
 
 /** Models that a caller may use, by name. */
@@ -18,6 +18,70 @@ export interface CallersModels {
   nameOf(route: string, model: string): string
   /** Returns the route and the model to request of it (null: its own). A denial if the caller may use none or several of this name. */
   find(name: string | null): (ListedModel & { readonly route: string; readonly model: string | null }) | Denial
+}
+
+/** Endpoints of Google's API, in both of its versions: `models/<model>:<verb>`, below the address of a route or of all routes. */
+const GOOGLE =
+  /^\/llm\/(?:([A-Za-z0-9][A-Za-z0-9._-]{0,316})\/)?(v1beta|v1)\/(?:models\/([^?#]{1,512}):([A-Za-z]{1,32})|models(?:\/([^:?#]{1,512}))?)$/
+
+/** An address of Google's API. */
+export interface GoogleAddress {
+  /** Null: the address of all routes. */
+  readonly route: string | null
+  /** As encoded in the path; null: the list of models. */
+  readonly model: string | null
+  /** Null: information about models. */
+  readonly verb: string | null
+}
+
+/** Returns the parts of an address of Google's API; null for other paths. */
+export function googleAddress(path: string): GoogleAddress | null {
+  const found = GOOGLE.exec(path)
+  if (found === null) return null
+  const [, route = null, version, model = null, verb = null, listed = null] = found
+  // Below `v1` OpenAI's and Anthropic's clients look for models, whose names may have a colon.
+  if (version === 'v1' && (verb === null || dialectOfVerb(verb) === null)) return null
+  return { route, model: model ?? listed, verb }
+}
+
+/** Reads a request of Google's API. */
+export function readGoogle(
+  arrival: RequestContext,
+  { route, model, verb }: GoogleAddress,
+  { limits, models }: { readonly limits: BodyLimits; readonly models: () => CallersModels },
+): Parsed | Denial | Promise<Parsed | Denial> {
+  const { method, query } = arrival.wire
+  const name = model === null ? null : decoded(model)
+  if (model !== null && name === null) return deny('not_found', 'no such model')
+  if (verb === null) {
+    if (route !== null) return deny('not_found', 'models are listed at /llm/v1beta/models')
+    if (method !== 'GET') return only('GET', method)
+    return { operation: 'model.info', method: 'models', server: ALL_ROUTES, body: null, parent: null, name }
+  }
+  const dialect = dialectOfVerb(verb)
+  if (dialect === null) return deny('not_found', `no endpoint ${verb}`)
+  if (method !== 'POST') return only('POST', method)
+  if (dialect.method === 'generateContent' && isStreamed(verb) && new URLSearchParams(query).get('alt') !== 'sse')
+    return deny('invalid_request', 'alt must be sse for a stream', { data: { param: 'alt' } })
+  return useJsonBytes(arrival, limits, (bytes) => {
+    const body = readModelBody(bytes, dialect)
+    if (isDenial(body)) return body
+    const found = route === null ? models().find(name) : { route, model: name }
+    if (isDenial(found)) return found
+    const { operation, method: endpoint } = dialect
+    return {
+      operation,
+      method: endpoint,
+      server: found.route,
+      name: found.model,
+      body: withModel(body, name),
+      parent: null,
+    }
+  })
+}
+
+function isStreamed(verb: string): boolean {
+  return verb.startsWith('stream')
 }
 
 /** The addresses of all routes: `/llm/v1` with OpenAI's and Anthropic's endpoints, and `/llm/anthropic/v1` with Anthropic's alone. */

@@ -1,5 +1,6 @@
 import { type Denial, deny, type Head, type Reply } from '../../../call/index.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { generateContent } from '../dialects/generate.ts'
 import { messages } from '../dialects/messages.ts'
 import { ModelFrame } from '../frame.ts'
 
@@ -13,6 +14,8 @@ export interface ListedModel {
 const MAX_PAGE = 1000
 /** Models of a page of Anthropic's API where the caller states no limit. */
 const ANTHROPIC_PAGE = 20
+/** The same of Google's API. */
+const GOOGLE_PAGE = 50
 /** Date of models whose release is unknown, as Anthropic documents it. */
 const UNKNOWN_DATE = '1970-01-01T00:00:00Z'
 
@@ -23,8 +26,15 @@ interface Page {
 
 /** Returns the response with a page of models, in the format of the caller's API; a denial for an invalid page. */
 export function listReply(all: readonly ListedModel[], dialect: Dialect, query: string): ListReply | Denial {
+  if (dialect === generateContent) return googleList(all, query)
   const isAnthropic = dialect === messages
-  const page = pageOf(all, new URLSearchParams(query), isAnthropic)
+  const parameters = new URLSearchParams(query)
+  const page = pageOf(all, {
+    limit: parameters.get('limit'),
+    after: parameters.get('after_id') ?? parameters.get('after'),
+    before: parameters.get('before_id'),
+    usual: isAnthropic ? ANTHROPIC_PAGE : MAX_PAGE,
+  })
   if (!('models' in page)) return page
   const data = page.models.map((one) => modelOf(one, isAnthropic))
   const ends = {
@@ -37,7 +47,25 @@ export function listReply(all: readonly ListedModel[], dialect: Dialect, query: 
 
 /** Returns the response with one model. */
 export function modelReply(model: ListedModel, dialect: Dialect): ListReply {
-  return replyOf(modelOf(model, dialect === messages))
+  return replyOf(dialect === generateContent ? googleModel(model) : modelOf(model, dialect === messages))
+}
+
+/** A page of Google's API; the name of the last model is the token of the next page. */
+function googleList(all: readonly ListedModel[], query: string): ListReply | Denial {
+  const parameters = new URLSearchParams(query)
+  const page = pageOf(all, {
+    limit: parameters.get('pageSize'),
+    after: parameters.get('pageToken'),
+    before: null,
+    usual: GOOGLE_PAGE,
+  })
+  if (!('models' in page)) return page
+  const next = page.hasMore ? { nextPageToken: page.models.at(-1)?.id } : null
+  return replyOf({ models: page.models.map(googleModel), ...next })
+}
+
+function googleModel({ id }: ListedModel): object {
+  return { name: `models/${id}`, displayName: id, supportedGenerationMethods: ['generateContent', 'countTokens'] }
 }
 
 type ListReply = Extract<Reply, { kind: 'frames' }>
@@ -53,11 +81,17 @@ function modelOf({ id, provider }: ListedModel, isAnthropic: boolean): object {
     : { id, object: 'model', created: 0, owned_by: provider }
 }
 
-function pageOf(all: readonly ListedModel[], query: URLSearchParams, isAnthropic: boolean): Page | Denial {
-  const limit = limitOf(query.get('limit'), isAnthropic ? ANTHROPIC_PAGE : MAX_PAGE)
+/** Parameters of a page; null: not stated. */
+interface PageRequest {
+  readonly limit: string | null
+  readonly after: string | null
+  readonly before: string | null
+  readonly usual: number
+}
+
+function pageOf(all: readonly ListedModel[], { limit: stated, after, before, usual }: PageRequest): Page | Denial {
+  const limit = limitOf(stated, usual)
   if (limit === null) return invalid('limit', `must be a whole number from 1 to ${MAX_PAGE}`)
-  const after = query.get('after_id') ?? query.get('after')
-  const before = query.get('before_id')
   const placeOf = (id: string) => all.findIndex((one) => one.id === id)
   if (after !== null && before !== null) return invalid('after_id', 'and before_id exclude one another')
   if (before !== null) {

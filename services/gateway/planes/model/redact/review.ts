@@ -17,6 +17,7 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
 import { ModelBody } from '../request.ts'
 import { ChunkTexts } from './chunk-texts.ts'
+import { ContentTexts } from './content-texts.ts'
 import { EventTexts, nameOf } from './event-texts.ts'
 
 /** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
@@ -26,6 +27,7 @@ export function createAnswerRedactReview(redactorOf: RedactorOf): Review<'identi
     if (isDenial(redactor) || !(body instanceof ModelBody) || !body.request.stream || isByChoice(dialect)) {
       return new ResponseReview(redactor, dialect)
     }
+    if (dialect.generated.includes('candidates')) return new ContentReview(redactor, dialect)
     const texts = EventTexts.of(dialect.method, redactor)
     return texts === null ? new ResponseReview(unread(dialect), dialect) : new EventReview(redactor, dialect, texts)
   })
@@ -99,6 +101,42 @@ class ResponseReview implements RunningReview {
   }
 }
 
+/** A stream of Google's API. */
+class ContentReview implements RunningReview {
+  readonly #whole: ResponseReview
+  readonly #dialect: Dialect
+  readonly #texts: ContentTexts
+
+  constructor(redactor: Redactor, dialect: Dialect) {
+    this.#whole = new ResponseReview(redactor, dialect)
+    this.#dialect = dialect
+    this.#texts = new ContentTexts(redactor)
+  }
+
+  frame(frame: Frame): FrameVerdict {
+    if (!(frame instanceof ModelFrame) || !frame.isEvent) return this.#whole.frame(frame)
+    return inSteps(this.#event(frame), frame.raw.length)
+  }
+
+  *#event(frame: ModelFrame): Steps<readonly Frame[] | Denial> {
+    const event = losslessOf(frame)
+    if (!isObject(event)) return [frame]
+    const redacted = yield* this.#texts.take(event)
+    if (isDenial(redacted)) return redacted
+    return [this.#eventOf(redacted)]
+  }
+
+  end(): FrameVerdict {
+    const rest = this.#texts.end()
+    return rest === null ? [] : isDenial(rest) ? rest : [this.#eventOf(rest)]
+  }
+
+  /** Google's client splits a stream where two line ends of one kind follow each other. */
+  #eventOf(event: JsonObject): Frame {
+    return this.#dialect.events.frame(Buffer.from(`data: ${JSON.stringify(event)}\n\n`))
+  }
+}
+
 /** A stream of named events; an answer that is none, such as an error, is looked at as a whole. */
 class EventReview implements RunningReview {
   readonly #whole: ResponseReview
@@ -153,9 +191,16 @@ function jsonOf(chunk: object): Uint8Array {
 /** The tokens that were generated, one by one, would say what was taken out. */
 function withoutLogprobs(json: Uint8Array): Uint8Array {
   const answer = parseLossless(json)
+  const candidates = member(answer, 'candidates')
+  if (isObject(answer) && Array.isArray(candidates))
+    return jsonOf({ ...answer, candidates: candidates.map(withoutTokens) })
   const choices = member(answer, 'choices')
   if (!isObject(answer) || !Array.isArray(choices) || !choices.some((one) => isObject(member(one, 'logprobs'))))
     return json
   const redacted = choices.map((one: unknown) => (isObject(one) ? { ...one, logprobs: null } : one))
   return jsonOf({ ...answer, choices: redacted })
+}
+
+function withoutTokens(candidate: unknown): unknown {
+  return isObject(candidate) ? { ...candidate, logprobsResult: undefined } : candidate
 }

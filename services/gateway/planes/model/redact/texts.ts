@@ -1,11 +1,14 @@
-import type { Body, Denial } from '../../../call/index.ts'
+import { type Body, type Denial, isDenial } from '../../../call/index.ts'
 import { chat } from '../dialects/chat.ts'
-import { ModelBody, readModelBody } from '../request.ts'
+import { ModelBody, readModelBody, withModel } from '../request.ts'
 
 /** Where the texts of this plane's requests stand: everywhere but in the name of the model, which routes and policies go by. */
 export const modelTexts = {
   where: { except: [['model']] },
-  rewritten: (body: Body, bytes: Uint8Array): Body | Denial =>
-    readModelBody(bytes, body instanceof ModelBody ? body.dialect : chat),
+  rewritten(body: Body, bytes: Uint8Array): Body | Denial {
+    if (!(body instanceof ModelBody)) return readModelBody(bytes, chat)
+    const read = readModelBody(bytes, body.dialect)
+    return isDenial(read) || body.dialect.modelInPath !== true ? read : withModel(read, body.request.model)
+  },
   repeated: () => [],
 }

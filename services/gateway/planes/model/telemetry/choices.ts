@@ -54,6 +54,7 @@ export class Choices {
   /** An answer, or an event of one. */
   take(value: JsonObject): void {
     if (Array.isArray(value.choices)) for (const choice of value.choices) this.#choice(choice)
+    else if (Array.isArray(value.candidates)) for (const candidate of value.candidates) this.#candidate(candidate)
     else if (value.type === 'message') this.#whole(partsOf(value.content), value.stop_reason)
     else if (isObject(value.response)) this.#response(value.response)
     else if (Array.isArray(value.output)) this.#response(value)
@@ -73,6 +74,23 @@ export class Choices {
     at.reasoning += this.#limited(member(delta, 'reasoning_content'))
     if (isObject(whole)) at.parts = this.#room(callsIn(whole))
     else for (const call of listIn(delta, 'tool_calls')) this.#calls(at, indexIn(call), call)
+  }
+
+  /** Of Google's `generateContent`: a whole one, or a chunk. */
+  #candidate(candidate: unknown): void {
+    const at = this.#at(indexIn(candidate))
+    const reason = member(candidate, 'finishReason')
+    if (at === null) return
+    if (typeof reason === 'string') at.finish = reason
+    for (const part of listIn(member(candidate, 'content'), 'parts')) {
+      const text = this.#limited(member(part, 'text'))
+      if (member(part, 'thought') === true) at.reasoning += text
+      else at.text += text
+      const call = member(part, 'functionCall')
+      if (!isObject(call) || at.calls.size >= MAX_CHOICES) continue
+      const args = this.#limited(JSON.stringify(call.args ?? {}))
+      at.calls.set(at.calls.size, { id: call.id, name: call.name, args })
+    }
   }
 
   #calls(at: Choice, index: number, call: unknown): void {

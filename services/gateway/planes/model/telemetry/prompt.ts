@@ -1,4 +1,5 @@
 import { isObject, type JsonObject } from '@plat/core'
+import { member } from '../../wire/json.ts'
 import type { ModelBody } from '../request.ts'
 import { callsIn, itemParts, partsOf, resultPart, textPart } from './parts.ts'
 
@@ -24,10 +25,21 @@ const PROMPTS: Readonly<Record<string, (value: JsonObject) => Prompt>> = {
     instructions: partsOf(system),
     messages: objects(messages).map(({ role, content }) => ({ role, parts: partsOf(content) })),
   }),
+  generateContent: ({ systemInstruction: system, contents }) => ({
+    instructions: objects(member(system, 'parts')).flatMap(googlePart),
+    messages: objects(contents).map(({ role, parts }) => ({
+      role: role === 'model' ? 'assistant' : 'user',
+      parts: objects(parts).flatMap(googlePart),
+    })),
+  }),
   responses: ({ instructions, input }) => ({
     instructions: partsOf(instructions),
     messages: typeof input === 'string' ? [{ role: 'user', parts: [textPart(input)] }] : objects(input).map(item),
   }),
+}
+
+function googlePart({ text }: JsonObject): readonly JsonObject[] {
+  return typeof text === 'string' ? [textPart(text)] : []
 }
 
 function chatMessage(message: JsonObject): JsonObject {

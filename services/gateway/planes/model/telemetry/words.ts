@@ -10,6 +10,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   'chat/completions': 'chat',
   messages: 'chat',
   responses: 'chat',
+  generateContent: 'generate_content',
   completions: 'text_completion',
   embeddings: 'embeddings',
 }

@@ -18,6 +18,8 @@ import {
   vertexEmbeddings,
 } from './embeddings.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
+import { readContents } from './gemini-request.ts'
+import { ContentStream, contentOf } from './gemini-response.ts'
 import { ChatReader, chatAnswer, chatRequest } from './openai.ts'
 import { type Option, type Prompt, type ReadPrompt, UntranslatableError } from './prompt.ts'
 import { ChatStream, completionOf, type PartWriter, type ResponseFacts, type ResponsePart } from './response-parts.ts'
@@ -73,7 +75,7 @@ export interface Translator {
 /** Translation of chats in one API of callers. */
 interface Caller {
   /** Throws `UntranslatableError`. */
-  read(value: JsonObject, options: readonly Option[]): Prompt
+  read(value: JsonObject, options: readonly Option[], stream: boolean): Prompt
   /** A whole response. Throws `InvalidResponseError`. */
   whole(parts: readonly ResponsePart[], facts: ResponseFacts): JsonObject
   stream(facts: ResponseFacts): PartWriter
@@ -82,6 +84,7 @@ interface Caller {
 const CALLERS: Readonly<Record<string, Caller>> = {
   'chat/completions': { read: readChat, whole: completionOf, stream: (facts) => new ChatStream(facts) },
   messages: { read: readClaude, whole: messageOf, stream: (facts) => new MessageStream(facts) },
+  generateContent: { read: readContents, whole: contentOf, stream: (facts) => new ContentStream(facts) },
   responses: { read: readResponses, whole: responseOf, stream: (facts) => new ResponseStream(facts) },
 }
 
@@ -99,8 +102,8 @@ function chatTranslator(caller: Caller, parts: ChatParts): Translator {
     sameHeaders: false,
     request: (request) =>
       translated(() => {
-        const { value } = request.body
-        return bytesOf(parts.request((options) => caller.read(value, options), request))
+        const { value, request: read } = request.body
+        return bytesOf(parts.request((options) => caller.read(value, options, read.stream), request))
       }),
     answer: (json, facts) => bytesOf(caller.whole(parts.answer(objectOf(json), facts), facts)),
     stream: (facts) => new WrittenStream(caller.stream(facts), parts.stream(facts)),

@@ -4,6 +4,7 @@ import { fuzzTarget, near } from '../../../../../test/fuzz/target.ts'
 import { isDenial } from '../../../call/index.ts'
 import { EventTooLargeError } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
+import { generateContent } from '../dialects/generate.ts'
 import { messages } from '../dialects/messages.ts'
 import { responses } from '../dialects/responses.ts'
 import { InvalidResponseError } from '../invalid.ts'
@@ -12,13 +13,14 @@ import { refusalOf, type Speech, translatorOf } from './all.ts'
 import { awsEvent, chunksOf, facts, sseEvent, streamed } from './testing.ts'
 
 const speech = fc.constantFrom<Speech>('converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock')
-const callers = [chat, messages, responses]
+const callers = [chat, messages, responses, generateContent]
 const caller = fc.constantFrom(...callers)
 const request = near([
   '{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}]}',
   '{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"x","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"y"}]}',
   '{"tools":[{"type":"function","function":{"name":"x","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"type":"function","function":{"name":"x"}}}',
   '{"model":"m","max_tokens":5,"system":[{"type":"text","text":"a"}],"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"x","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"y","is_error":true}]}],"tools":[{"name":"x","input_schema":{}}],"tool_choice":{"type":"any"}}',
+  '{"contents":[{"role":"model","parts":[{"functionCall":{"name":"x","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"x","response":{}}},{"inlineData":{"mimeType":"image/png","data":"eA=="}}]}],"tools":[{"functionDeclarations":[{"name":"x"}]}],"generationConfig":{"maxOutputTokens":5}}',
   '{"model":"m","instructions":"a","input":[{"role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:image/png;base64,eA=="}]},{"type":"function_call","call_id":"c","name":"x","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"y"}],"text":{"format":{"type":"json_schema","name":"a","schema":{}}}}',
   '{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"stop":["a"],"__proto__":{"n":2},"constructor":1}',
 ])

@@ -1,0 +1,116 @@
+import type { JsonObject } from '@plat/core'
+import type { Usage } from '../../../call/index.ts'
+import {
+  argumentsIn,
+  type ContentPiece,
+  type FinishReason,
+  type PartWriter,
+  type ResponseFacts,
+  type ResponsePart,
+  summaryOf,
+} from './response-parts.ts'
+
+const ENDS: Readonly<Record<FinishReason, string>> = {
+  stop: 'STOP',
+  length: 'MAX_TOKENS',
+  tool_calls: 'STOP',
+  content_filter: 'SAFETY',
+}
+
+/** A whole response of Google's `generateContent`. Throws `InvalidResponseError`. */
+export function contentOf(parts: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
+  const { content, finish, usage } = summaryOf(parts)
+  return responseOf(facts, { parts: content.map(partOf), finish, usage })
+}
+
+function partOf(piece: ContentPiece): JsonObject {
+  if (piece.kind !== 'call') return { text: piece.text, ...(piece.kind === 'reasoning' && { thought: true }) }
+  const { id, name, json, signature } = piece
+  return {
+    functionCall: { id, name, args: argumentsIn(json) },
+    ...(signature !== null && { thoughtSignature: signature }),
+  }
+}
+
+/** `finish`: null while more follows. */
+function responseOf(
+  { id, model }: ResponseFacts,
+  { parts, finish, usage }: { parts: readonly JsonObject[]; finish: FinishReason | null; usage: Usage | null },
+): JsonObject {
+  const end = finish === null ? null : { finishReason: ENDS[finish] }
+  return {
+    candidates: [{ content: { role: 'model', parts }, index: 0, ...end }],
+    ...(usage !== null && { usageMetadata: usageOf(usage) }),
+    modelVersion: model,
+    responseId: id,
+  }
+}
+
+function usageOf({ prompt, completion, cachedRead, reasoning }: Usage): JsonObject {
+  return {
+    promptTokenCount: prompt,
+    candidatesTokenCount: Math.max(0, completion - reasoning),
+    totalTokenCount: prompt + completion,
+    ...(cachedRead > 0 && { cachedContentTokenCount: cachedRead }),
+    ...(reasoning > 0 && { thoughtsTokenCount: reasoning }),
+  }
+}
+
+/** Writes the chunks of a streamed response. A call of a tool is sent when its arguments are complete. */
+export class ContentStream implements PartWriter {
+  readonly #facts: ResponseFacts
+  #call: { readonly part: Extract<ResponsePart, { kind: 'call' }>; readonly pieces: string[] } | null = null
+  #finish: FinishReason | null = null
+  #usage: Usage | null = null
+
+  constructor(facts: ResponseFacts) {
+    this.#facts = facts
+  }
+
+  events(parts: readonly ResponsePart[]): string {
+    return parts.map((part) => this.#event(part)).join('')
+  }
+
+  end(): string {
+    if (this.#finish === null) return ''
+    const last = responseOf(this.#facts, { parts: [], finish: this.#finish, usage: this.#usage })
+    return this.#called() + eventOf(last)
+  }
+
+  #event(part: ResponsePart): string {
+    switch (part.kind) {
+      case 'text':
+      case 'reasoning':
+        return this.#called() + this.#chunk(partOf(part))
+      case 'call': {
+        const before = this.#called()
+        this.#call = { part, pieces: [] }
+        return before
+      }
+      case 'arguments':
+        this.#call?.pieces.push(part.text)
+        return ''
+      case 'finish':
+        this.#finish = part.reason
+        return ''
+      case 'usage':
+        this.#usage = part.usage
+        return ''
+    }
+  }
+
+  #called(): string {
+    if (this.#call === null) return ''
+    const { part, pieces } = this.#call
+    this.#call = null
+    return this.#chunk(partOf({ ...part, json: pieces.join('') || '{}' }))
+  }
+
+  #chunk(part: JsonObject): string {
+    return eventOf(responseOf(this.#facts, { parts: [part], finish: null, usage: null }))
+  }
+}
+
+function eventOf(value: JsonObject): string {
+  return `data: ${JSON.stringify(value)}\n\n`
+}
