@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { reasonOf } from '@plat/core'
 import type { PlatFolder } from '../shared/home.ts'
 import { CommandError } from '../shared/output.ts'
+import { usableSocketPath } from '../stdio/launch/socket.ts'
 import { terminalFilter } from './terminal-filter.ts'
 
 /** The values of `-isolate`. */
@@ -76,10 +77,17 @@ function sandboxOptions(home: PlatFolder, folder: string): string[] {
     ...['--dev-bind', '/', '/', '--unshare-user-try', '--unshare-pid', '--cap-drop', 'ALL', '--die-with-parent'],
     ...ancestors(dir).flatMap(bindToItself),
     ...readOnly,
-    ...['--tmpfs', plat],
+    ...['--tmpfs', plat, ...socketFolder(home)],
     ...bindToItself(join(plat, 'run', folder.slice(folder.lastIndexOf('/') + 1))),
     ...['--proc', '/proc', '--chdir', process.cwd()],
   ]
+}
+
+/** Hides the socket of the stdio bridge where it is not in `.plat`: a program could otherwise call servers past the gateway. */
+function socketFolder({ stdioSocket }: PlatFolder): string[] {
+  const used = usableSocketPath(stdioSocket)
+  const folder = dirname(used)
+  return used !== stdioSocket && existsSync(folder) ? ['--tmpfs', realpathSync(folder)] : []
 }
 
 /** The folder and all folders above it, the highest first, without the root. */

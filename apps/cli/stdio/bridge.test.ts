@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import fc from 'fast-check'
-import { LineReader } from './child/lines.ts'
+import { LineBudget, LineReader } from './child/lines.ts'
 import { escaped, StderrLog } from './child/stderr.ts'
 import { inOneLine, readMessage, replaced, textOf } from './message.ts'
 import { Failures } from './sessions/failures.ts'
@@ -35,6 +35,21 @@ test('lines are the same for any chunks, and none is longer than the limit', () 
       assert.deepEqual(linesOf(chunks, maxBytes), expected)
     }),
   )
+})
+
+test('long unfinished lines share a budget, and short ones are read in any case', () => {
+  const budget = new LineBudget(100_000)
+  const cut: string[] = []
+  const reader = (name: string) =>
+    new LineReader(1_000_000, { line: () => {}, tooLong: () => void cut.push(name) }, budget)
+  const [first, second, third] = [reader('first'), reader('second'), reader('third')]
+  first.push(Buffer.alloc(160_000, 'a'))
+  second.push(Buffer.alloc(160_000, 'a'))
+  third.push(Buffer.alloc(60_000, 'a'))
+  assert.deepEqual(cut, ['second'])
+  first.push(Buffer.from('\n'))
+  third.push(Buffer.alloc(100_000, 'a'))
+  assert.deepEqual(cut, ['second'], 'a complete line makes room')
 })
 
 test('only one JSON-RPC message in strict JSON is a message', () => {

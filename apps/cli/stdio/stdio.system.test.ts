@@ -2,16 +2,17 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { before, type TestContext, test } from 'node:test'
 import { tempFolder } from '@plat/testkit/local'
 import { unpackDebianPackage } from '@plat/testkit/processes/debian'
 import { until } from '@plat/testkit/until'
+import { chooseIsolation } from '../run/isolation.ts'
 import { homeOf, makeHome, writePrivate } from '../shared/home.ts'
 import { Sandbox } from './launch/sandbox.ts'
-import { usableSocketPath } from './launch/socket.ts'
+import { makeSocketFolder, usableSocketPath } from './launch/socket.ts'
 import { specsOf } from './launch/specs.ts'
 import { CHILD, childSpec, clientOf, testBridge } from './testing/bridge.ts'
 
@@ -173,6 +174,22 @@ test('rules for network, writing and hidden paths are enforced', async () => {
   )
   assert.ok(!printed.includes('data\n') && !printed.includes('wrote-outside\n') && !printed.includes('ADMIN'), printed)
   assert.match(printed, /wrote-inside\n[\s\S]*wrote-scratch\n[\s\S]*\n1\n$/, 'the loopback device alone')
+})
+
+test('a program of plat run cannot reach the bridge, wherever its socket is', async () => {
+  const dir = join(tempFolder(), 'a'.repeat(90))
+  const home = homeOf(dir)
+  await makeHome(home)
+  await writePrivate(home.gatewayConfig, '{}')
+  const folder = join(home.runs, 'run-a')
+  await mkdir(folder)
+  const socket = usableSocketPath(home.stdioSocket)
+  assert.notEqual(socket, home.stdioSocket)
+  makeSocketFolder(socket)
+  await writeFile(socket, '')
+  const command = chooseIsolation('on', home, folder).wrap(['true'])
+  assert.ok(command.join(' ').includes(`--tmpfs ${dirname(socket)} `))
+  await rm(dirname(socket), { recursive: true })
 })
 
 test('rules that cannot be enforced keep the server from being started', async () => {

@@ -2,11 +2,14 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { ServerSpec } from '../protocol.ts'
-import { LineReader, type LineReceiver } from './lines.ts'
+import { LineBudget, LineReader, type LineReceiver } from './lines.ts'
 import { StderrLog } from './stderr.ts'
 
 /** Longest message of a server, in bytes: as much as the gateway accepts in one response. */
 export const LINE_MAX_BYTES = 32 * 1024 * 1024
+
+/** Of all processes of this bridge. */
+const lineBudget = new LineBudget()
 
 /** How long a process may take to end after its stdin was closed, in milliseconds. */
 const AFTER_STDIN_MS = 2_000
@@ -35,7 +38,7 @@ export class ServerProcess {
     const [file = '', ...args] = spec.argv
     this.#child = spawn(file, args, { cwd: spec.cwd, env: spec.env, stdio: 'pipe', detached: true })
     const { stdin, stdout, stderr } = this.#child
-    const reader = new LineReader(LINE_MAX_BYTES, owner)
+    const reader = new LineReader(LINE_MAX_BYTES, owner, lineBudget)
     const secrets = spec.secrets.map((name) => spec.env[name] ?? '')
     const errors = new StderrLog({ log, clock, secrets })
     stdout.on('data', (chunk: Uint8Array) => reader.push(chunk)).on('error', ignored)
