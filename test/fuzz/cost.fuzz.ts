@@ -6,12 +6,14 @@ import {
   GlobTable,
   glob,
   isObject,
+  losslessSteps,
   MAX_JSON_DEPTH,
   parseDuration,
   parseLossless,
   parseQuantity,
   parseSessionSpiffeId,
   parseStrict,
+  runInSlices,
   withoutMembers,
 } from '@plat/core'
 import { readYaml } from '@plat/kubernetes'
@@ -99,7 +101,7 @@ const jsonRows: readonly Row[] = [
     part: 'exact numbers',
     limit: BODY,
     families: values,
-    run: (input) => parseLossless(input),
+    run: (input) => runInSlices(losslessSteps(input)),
   },
   {
     parser: 'CEL',

@@ -1,3 +1,4 @@
+import { runAtOnce, type Steps } from '../slices.ts'
 import { textOf } from './names.ts'
 import { exactMarks, MARK, withMarks } from './number-marks.ts'
 import type { RawJson } from './raw.ts'
@@ -13,12 +14,20 @@ export function hasPlainNumbers(json: Uint8Array): boolean {
  * The input must have passed `checkJson`. Throws SyntaxError.
  */
 export function parseLossless(input: Uint8Array | string): unknown {
+  return runAtOnce(losslessSteps(input))
+}
+
+/** The same in steps: the longest is `JSON.parse`. */
+export function* losslessSteps(input: Uint8Array | string): Steps<unknown> {
   const bytes = typeof input === 'string' ? bytesOf(input) : input
   const marks = exactMarks(bytes)
+  yield
   if (marks.literals === 0) return JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
   // A reviver would be called for every value: a hundred times the time of parsing for a list of numbers. And the engine gives it no source
   // text behind some escaped names. A text of nothing but different exact numbers still takes ten times as long as parsing alone.
-  return new Restoration().of(JSON.parse(withMarks(bytes, marks)))
+  const marked: unknown = JSON.parse(withMarks(bytes, marks))
+  yield
+  return new Restoration().of(marked)
 }
 
 /** A lone surrogate has no UTF-8: it is escaped, as it may be in JSON. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { canonicalJson, isObject, parseLossless } from '@plat/core'
+import { canonicalJson, isObject, losslessSteps, runInSlices } from '@plat/core'
 import type { Call, Identity, Target, ToolPin } from '../../../call/index.ts'
 
 /** The parts of a call that an approval is bound to. */
@@ -16,7 +16,7 @@ export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
  */
 export async function digestOf(call: Bound, ruleSha256: string | null): Promise<string | null> {
   const isLong = (call.body?.bytes.byteLength ?? 0) > LONG_BYTES
-  const value = boundValue(call, ruleSha256)
+  const value = boundValue(call, ruleSha256, await boundArguments(call))
   if (isLong) await setImmediate()
   const text = textOf(value)
   if (text === null) return null
@@ -27,12 +27,12 @@ export async function digestOf(call: Bound, ruleSha256: string | null): Promise<
 /** Longer messages are parsed, written and hashed in separate turns of the event loop. */
 const LONG_BYTES = 64 * 1024
 
-function boundValue(call: Bound, ruleSha256: string | null): unknown {
+function boundValue(call: Bound, ruleSha256: string | null, args: unknown): unknown {
   const { identity, target, pin } = call.facts
   const { namespace, agent, session } = identity
   // In the order of the canonical form: the engine writes what is in order many times faster.
   return {
-    arguments: boundArguments(call),
+    arguments: args,
     // Undefined, and so absent, if only the arguments are forwarded.
     beside: call.body?.beside,
     definition: pin?.digest ?? null,
@@ -57,15 +57,16 @@ function textOf(value: unknown): string | null {
  * Returns the arguments, or method and parameters of an MCP message that names no tool and of an A2A message. Leaves out ids and `_meta`
  * entries of one transmission (such as a progress token), which differ in each retry.
  */
-function boundArguments({ operation, method, body }: Bound): unknown {
-  if (operation === 'mcp.get') return { method, params: withoutMeta(member(parse(body?.bytes ?? null), 'params')) }
+async function boundArguments({ operation, method, body }: Bound): Promise<unknown> {
+  if (operation === 'mcp.get')
+    return { method, params: withoutMeta(member(await parse(body?.bytes ?? null), 'params')) }
   if (operation === 'a2a.send')
-    return { method, params: withoutMessageId(member(parse(body?.bytes ?? null), 'params')) }
+    return { method, params: withoutMessageId(member(await parse(body?.bytes ?? null), 'params')) }
   return parse(body?.args ?? null)
 }
 
-function parse(bytes: Uint8Array | null): unknown {
-  return bytes === null ? null : parseLossless(bytes)
+async function parse(bytes: Uint8Array | null): Promise<unknown> {
+  return bytes === null ? null : runInSlices(losslessSteps(bytes))
 }
 
 function withoutMeta(params: unknown): unknown {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, parseLossless, type Steps } from '@plat/core'
+import { isObject, type JsonObject, losslessSteps, type Steps } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -64,7 +64,7 @@ class ResponseReview implements RunningReview {
   }
 
   *#redacted(frame: A2aFrame, bytes: Uint8Array): Steps<readonly Frame[] | Denial> {
-    const response = parseLossless(bytes)
+    const response = yield* losslessSteps(bytes)
     const joined = isObject(response) ? yield* this.#joined(response, frame) : response
     if (isDenial(joined)) return joined
     const json = joined === response ? bytes : Buffer.from(JSON.stringify(joined))

@@ -1,4 +1,4 @@
-import { hasPlainNumbers, isObject, type JsonObject, parseLossless, type Steps } from '@plat/core'
+import { hasPlainNumbers, isObject, type JsonObject, losslessSteps, parseLossless, type Steps } from '@plat/core'
 import {
   type Denial,
   deny,
@@ -82,7 +82,7 @@ class ResponseReview implements RunningReview {
   }
 
   *#chunkSteps(frame: ModelFrame): Steps<readonly Frame[] | Denial> {
-    const chunk = losslessOf(frame)
+    const chunk = yield* losslessOf(frame)
     const redacted = isObject(chunk) && this.#chunks !== null ? yield* this.#chunks.take(chunk) : null
     if (redacted === null) return [frame]
     if (isDenial(redacted)) return redacted
@@ -156,7 +156,7 @@ class EventReview implements RunningReview {
 
   *#event(frame: ModelFrame): Steps<readonly Frame[] | Denial> {
     const { raw, json } = frame
-    const event = losslessOf(frame)
+    const event = yield* losslessOf(frame)
     if (json === null || !isObject(event)) return [frame]
     const redacted = yield* this.#texts.take(event, json)
     if (isDenial(redacted)) return redacted
@@ -179,9 +179,10 @@ class EventReview implements RunningReview {
 }
 
 /** The value of an event with the literals of its numbers; null where it has no data. */
-function losslessOf({ json, value }: ModelFrame): unknown {
-  if (json === null) return null
-  return hasPlainNumbers(json) ? value : parseLossless(json)
+function* losslessOf({ json, value }: ModelFrame): Steps<unknown> {
+  if (json === null || hasPlainNumbers(json)) return json === null ? null : value
+  yield
+  return yield* losslessSteps(json)
 }
 
 function jsonOf(chunk: object): Uint8Array {
