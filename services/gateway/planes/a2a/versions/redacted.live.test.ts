@@ -19,7 +19,7 @@ test('messages and streams of callers of 0.3 are redacted, also text in pieces',
   }
   const { post, token } = await setUpA2a(t, agent, { exposed, config })
   for (const name of Object.keys(exposed)) {
-    const parts = [{ kind: 'text', text: 'work card 4111 1111 |1111 1111 end' }]
+    const parts = [{ kind: 'text', text: 'work card 4111 1111 |1111 1111 end 4111' }]
     const message = { kind: 'message', messageId: 'm', role: 'user', parts }
     const { text } = await post(rpc('message/stream', { message }), {
       agent: name,
@@ -40,7 +40,7 @@ test('messages and streams of callers of 0.3 are redacted, also text in pieces',
       pieces.every(({ kind }) => kind === 'text'),
       text,
     )
-    assert.ok(whole.startsWith('card ') && whole.endsWith(' end'), `${name}: ${whole}`)
+    assert.ok(whole.startsWith('card ') && whole.endsWith(' end 4111'), `${name}: ${whole}`)
     assert.equal(whole.includes(CARD), false, whole)
   }
 })
