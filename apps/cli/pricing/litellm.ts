@@ -14,8 +14,8 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   oci: 'oci-genai',
 }
 
-/** Length of the input from which the second price of a model applies, by the suffix of its members. */
-const LONG_INPUTS = { above_128k_tokens: 128_000, above_200k_tokens: 200_000 } as const
+/** A price of a model, and the length of the input above which it applies. */
+const LONG_INPUT = /^input_cost_per_token_above_(\d{1,4})k_tokens$/
 
 const MEMBERS = {
   input: 'input_cost_per_token',
@@ -24,18 +24,24 @@ const MEMBERS = {
   cachedWrite: 'cache_creation_input_token_cost',
 } as const
 
-/** Converts LiteLLM's `model_prices_and_context_window.json`: models that are priced by tokens, of providers that plat has. */
+/**
+ * Converts LiteLLM's `model_prices_and_context_window.json`: models that are priced by tokens, of providers that plat has. Names with a region
+ * (`azure/eu/<model>`) are left out: a model of a route has no region in its name, and one of several prices would be arbitrary.
+ */
 export function fromLiteLLM(list: Readonly<Record<string, unknown>>): Record<string, object> {
   const models: Record<string, object> = {}
   for (const [name, entry] of Object.entries(list)) {
     if (!isObject(entry)) continue
     const provider = typeof entry.litellm_provider === 'string' ? PROVIDERS[entry.litellm_provider] : undefined
     const base = ratesOf(entry, '')
-    const model = name.slice(name.lastIndexOf('/') + 1)
-    if (provider === undefined || base === null || model === '' || /[*#]/.test(model)) continue
-    const tiers = Object.entries(LONG_INPUTS).flatMap(([suffix, aboveInputTokens]) => {
-      const rates = ratesOf(entry, `_${suffix}`)
-      return rates === null ? [] : [{ aboveInputTokens, ...rates }]
+    const parts = name.split('/')
+    const model = parts.at(-1) ?? ''
+    const isRegional = parts.length > 2
+    if (provider === undefined || base === null || isRegional || model === '' || /[*#]/.test(model)) continue
+    const tiers = Object.keys(entry).flatMap((member) => {
+      const [, thousands] = LONG_INPUT.exec(member) ?? []
+      const rates = thousands === undefined ? null : ratesOf(entry, `_above_${thousands}k_tokens`)
+      return rates === null ? [] : [{ aboveInputTokens: Number(thousands) * 1000, ...rates }]
     })
     models[`${provider}/${model}`] = { ...base, ...(tiers.length > 0 && { tiers }) }
   }

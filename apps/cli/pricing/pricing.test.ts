@@ -38,10 +38,10 @@ test('an update adds and replaces prices of models, and everything else stays', 
   const models = { 'openai/our-model': own, 'openai/gpt-4o': own }
   await put('prices.json', { version: 1, currency: 'USD', id: 'ours', models, tools })
   const { text } = await update()
-  assert.match(text, /changed {2}openai\/gpt-4o: 1\/2 -> 2\.50\/10, cachedRead "1\.25"/)
+  assert.match(text, /changed {2}openai\/gpt-4o: 1\/2 -> 2\.5\/10, cachedRead "1\.25"/)
   const after = await prices()
   assert.deepEqual([after.models['openai/our-model'], after.tools], [own, tools])
-  assert.equal(after.models['openai/gpt-4o'].input, '2.50')
+  assert.equal(after.models['openai/gpt-4o'].input, '2.5')
   assert.match(after.id, /^plat-/)
   assert.match((await update()).text, /^0 prices changed/)
 })
@@ -60,6 +60,8 @@ test('the price list of LiteLLM is converted, and models without a price by toke
       ...{ input_cost_per_token_above_200k_tokens: 2.5e-6, output_cost_per_token_above_200k_tokens: 1.5e-5 },
       cache_read_input_token_cost: 1.25e-7,
     },
+    'azure/model-x': { litellm_provider: 'azure', input_cost_per_token: 2e-6, output_cost_per_token: 8e-6 },
+    'azure/eu/model-x': { litellm_provider: 'azure', input_cost_per_token: 3e-6, output_cost_per_token: 9e-6 },
     'dall-e': { litellm_provider: 'openai', input_cost_per_pixel: 1e-8 },
     'command-x': { litellm_provider: 'cohere', input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 },
   })
@@ -68,6 +70,7 @@ test('the price list of LiteLLM is converted, and models without a price by toke
     ...{ version: 1, currency: 'USD', id: 'litellm' },
     models: {
       'openai/gpt-x': { input: '2.5', output: '10' },
+      'azure-openai/model-x': { input: '2', output: '8' },
       'gemini/pro-x': {
         ...{ input: '1.25', output: '10', cachedRead: '0.125' },
         tiers: [{ aboveInputTokens: 200_000, input: '2.5', output: '15' }],

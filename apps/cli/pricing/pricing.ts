@@ -5,7 +5,7 @@ import { pricingProblems } from '@plat/gateway/config-files'
 import { homeOf, writePrivate } from '../shared/home.ts'
 import { CommandError, type Output, plain, printWideList, type WideFormat } from '../shared/output.ts'
 import { fromLiteLLM } from './litellm.ts'
-import { PRICES, PRICES_DATE } from './table.ts'
+import { PRICE_PAGES, PRICES, PRICES_DATE } from './table.ts'
 
 /** A `prices.json` (docs/budgets.md). */
 interface PriceFile extends Readonly<Record<string, unknown>> {
@@ -18,16 +18,14 @@ const LITELLM_SOURCE = 'litellm'
 
 /** The table of this package as a `prices.json`. */
 export function packagedPrices(): PriceFile {
-  const models = Object.entries(PRICES).flatMap(([provider, { models: rows, tiers = {} }]) =>
-    rows.map(([model, input, output, cachedRead, cachedWrite]) => {
-      const tier = tiers[model]
+  const models = Object.entries(PRICES).flatMap(([provider, rows]) =>
+    rows.map(([model, input, output, cachedRead = '', cachedWrite = '', longInput]) => {
+      const { above: aboveInputTokens, ...long } = longInput ?? { above: 0 }
       const prices = {
         ...{ input, output },
-        ...(cachedRead !== undefined && { cachedRead }),
-        ...(cachedWrite !== undefined && { cachedWrite }),
-        ...(tier !== undefined && {
-          tiers: [{ aboveInputTokens: tier.above, input: tier.input, output: tier.output }],
-        }),
+        ...(cachedRead !== '' && { cachedRead }),
+        ...(cachedWrite !== '' && { cachedWrite }),
+        ...(longInput !== undefined && { tiers: [{ aboveInputTokens, ...long }] }),
       }
       return [`${provider}/${model}`, prices] as const
     }),
@@ -41,7 +39,7 @@ export async function pricingList(format: WideFormat, output: Output): Promise<n
     model,
     ...prices,
     date: PRICES_DATE,
-    source: PRICES[model.slice(0, model.indexOf('/'))]?.source ?? '',
+    source: pageOf(model.slice(0, model.indexOf('/'))),
   }))
   const price = (name: string) => (row: object) => String(Reflect.get(row, name) ?? '-')
   printWideList(output, format, rows, {
@@ -52,6 +50,10 @@ export async function pricingList(format: WideFormat, output: Output): Promise<n
     further: { 'cache write': price('cachedWrite'), source: ({ source }) => source },
   })
   return 0
+}
+
+function pageOf(provider: string): string {
+  return Object.entries(PRICE_PAGES).find(([name]) => name === provider)?.[1] ?? ''
 }
 
 export interface PricingUpdateOptions {
