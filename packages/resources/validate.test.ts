@@ -22,7 +22,7 @@ const agent = (more: string) => problemsOf('Agent', `  image: i\n  tier: t\n${mo
 const server = (more: string) => problemsOf('MCPServer', `  url: http://x\n${more}`)
 
 test('problems have the messages of the Kubernetes API server', () => {
-  assert.deepEqual(problemsOf('Agent', '  image: i\n'), ['spec.tier: Required value'])
+  assert.deepEqual(agent('  tools: [{}]'), ['spec.tools[0].name: Required value'])
   assert.deepEqual(agent('  profile: foo'), [
     'spec.profile: Unsupported value: "foo": supported values: "default", "browser", "codeInterpreter"',
   ])

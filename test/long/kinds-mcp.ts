@@ -138,7 +138,7 @@ export const mcpKinds: Readonly<Record<string, Kind>> = {
       'nobody',
       '..',
       '%6eotes',
-      'notes/',
+      'notes//',
       'notes/..',
       'notes%00',
       'a'.repeat(64),

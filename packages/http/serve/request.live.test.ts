@@ -48,7 +48,7 @@ function tell({ headers }: IncomingMessage, response: ServerResponse): void {
 async function found(port: number): Promise<readonly string[]> {
   const last = heads.length - 1
   const requests = heads.map((lines, at) =>
-    ['GET /raw/ HTTP/1.1', 'Host: localhost', ...lines, ...(at === last ? ['Connection: close'] : []), '', ''].join(
+    ['GET /raw/x HTTP/1.1', 'Host: localhost', ...lines, ...(at === last ? ['Connection: close'] : []), '', ''].join(
       '\r\n',
     ),
   )

@@ -202,7 +202,8 @@ export function descriptions(promise: Promised): void {
     const gvk = { group: 'plat.dev', version: 'v1alpha1', kind: 'Agent' }
     assert.deepEqual(at(agent, 'x-kubernetes-group-version-kind'), [gvk])
     assert.equal(at(agent, 'properties', 'spec', 'properties', 'tier', 'type'), 'string')
-    assert.deepEqual(at(agent, 'properties', 'spec', 'required'), ['image', 'tier'])
+    const store = at(body, 'components', 'schemas', 'dev.plat.v1alpha1.MemoryStore')
+    assert.deepEqual(at(store, 'properties', 'spec', 'required'), ['scope'])
     const path = '/apis/plat.dev/v1alpha1/namespaces/{namespace}/agents'
     const post = at(body, 'paths', path, 'post')
     assert.deepEqual(at(post, 'x-kubernetes-group-version-kind'), gvk)

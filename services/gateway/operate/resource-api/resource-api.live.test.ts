@@ -94,7 +94,8 @@ test('a manual edit is sent to watches, and a file that does not load is a warni
   assert.deepEqual(seen, ['ADDED notes untrusted', 'MODIFIED notes trusted'])
   await put('mcpservers/default/broken.yaml', JSON.stringify({ ...server('broken'), spec: {} }))
   const { headers } = await ask('GET', SERVERS)
-  assert.equal(headers.get('warning'), '299 - "mcpservers/default/broken.yaml:1: spec.url: Required value"')
+  const problem = 'mcpservers/default/broken.yaml:1: spec.url: Required value: exactly one of url and stdio is required'
+  assert.equal(headers.get('warning'), `299 - "${problem}"`)
   assert.equal((await ask('GET', `${GROUP}/agents`)).headers.get('warning'), null)
   await face.close()
 })

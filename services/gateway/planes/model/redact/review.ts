@@ -119,7 +119,7 @@ class ContentReview implements RunningReview {
   }
 
   *#event(frame: ModelFrame): Steps<readonly Frame[] | Denial> {
-    const event = losslessOf(frame)
+    const event = yield* losslessOf(frame)
     if (!isObject(event)) return [frame]
     const redacted = yield* this.#texts.take(event)
     if (isDenial(redacted)) return redacted
