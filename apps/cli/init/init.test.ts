@@ -37,6 +37,12 @@ async function initialised(
 
 const text = (path: string) => readFile(join(dir, 'resources', path), 'utf8')
 
+test('plat init creates the directory that it is given', async () => {
+  dir = join(dir, 'new/one')
+  await initialised({ yes: true })
+  assert.match(await text('agents/default/assistant.yaml'), /kind: Agent/)
+})
+
 test('plat init finds servers of every client, has three questions, and what it writes is valid', async () => {
   await write(join(dir, '.mcp.json'), { mcpServers: { notes: { url: 'http://127.0.0.1:1/mcp' } } })
   await write(join(home, '.config/Claude/claude_desktop_config.json'), {

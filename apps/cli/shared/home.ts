@@ -93,7 +93,7 @@ export async function makeHome(home: PlatFolder): Promise<void> {
   const own = dirname(home.env)
   try {
     // Without this, a read-only file system is reported as a missing folder.
-    await access(existsSync(own) ? own : home.dir, constants.W_OK)
+    await access(nearestExisting(own), constants.W_OK)
     for (const folder of [own, keys, rendered, credentials, secrets, configMaps, state, logs, runs]) {
       await mkdir(folder, { recursive: true, mode: 0o700 })
     }
@@ -103,6 +103,11 @@ export async function makeHome(home: PlatFolder): Promise<void> {
       storageErrorLine(asError(error), own) ?? `${own} cannot be created: ${asError(error).message}`,
     )
   }
+}
+
+/** Returns the path, or the first folder above it that exists. */
+function nearestExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path))
 }
 
 const OTHERS_MODE = 0o077
