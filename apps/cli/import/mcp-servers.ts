@@ -181,7 +181,7 @@ function maySecret(text: string, before = ''): boolean {
   return !text.startsWith('-') && before.startsWith('-') && !before.includes('=') && SECRET_FLAG.test(before)
 }
 
-const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g
+const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}$]*))?\}/g
 
 /** Replaces `${NAME}`, `${NAME:-default}` and `${env:NAME}`. Returns null if a variable is not set, or is an input of VS Code. */
 function expand(text: string, env: NodeJS.ProcessEnv): string | null {
@@ -191,7 +191,7 @@ function expand(text: string, env: NodeJS.ProcessEnv): string | null {
     if (value === undefined) isComplete = false
     return value ?? ''
   })
-  return isComplete && !/\$\{[^}]*\}/.test(expanded) ? expanded : null
+  return isComplete && !expanded.includes('${') ? expanded : null
 }
 
 /** Names the variables of a text. */
