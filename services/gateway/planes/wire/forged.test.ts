@@ -64,3 +64,12 @@ test('all else of a response stays as it is, byte for byte', () => {
     '{"id":12345678901234567890,"error":{"code":1,"message":"m","data":[{"a":1.0}]}}',
   )
 })
+
+test('a text in an error that is too large to be parsed as a message is removed, others stay', () => {
+  const textIn = (text: string) =>
+    Object(stripped({ error: { code: 1, message: 'm', data: { text } } })).error.data.text
+  const members = (count: number) => `{${Array.from({ length: count }, (_, at) => `"m${at}":1`).join()}}`
+  assert.equal(textIn(members(100_001)), undefined)
+  assert.equal(textIn('{"error":"other","error":{"data":{"error":"policy_denied"}}}'), undefined)
+  for (const text of [members(1000), 'Bad gateway: "x"', '<html>{}</html>']) assert.equal(textIn(text), text)
+})
