@@ -1,7 +1,7 @@
-import { findSpan, isObject, JsonError, MESSAGE_LIMITS, parseStrict, withoutMembers } from '@plat/core'
+import { findSpan, isObject, withoutMembers } from '@plat/core'
 import { errorTable } from '../../call/index.ts'
 import { keepElements } from './elements.ts'
-import { member } from './json.ts'
+import { member, parsedText } from './json.ts'
 
 /** Member of a tool result's `_meta` with the refusal for programs. */
 export const DENIAL_MEMBER = 'plat.dev/denial'
@@ -59,20 +59,10 @@ function forgedHere(body: unknown, at: Path): readonly Path[] {
  */
 function holdsRefusal(text: unknown): boolean {
   if (typeof text !== 'string' || !text.trimStart().startsWith('{')) return false
-  const value = limited(text)
+  const value = parsedText(text)
   if (value === undefined) return true
   const infos = member(member(value, 'error'), 'data')
   return forgedHere(value, []).length > 0 || (Array.isArray(infos) && infos.some(isForgedInfo))
-}
-
-/** Returns undefined for what is not strict JSON within the limits of a message. */
-function limited(text: string): unknown {
-  try {
-    return parseStrict(text, MESSAGE_LIMITS)
-  } catch (error) {
-    if (error instanceof JsonError) return undefined
-    throw error
-  }
 }
 
 function isForgedInfo(info: unknown): boolean {

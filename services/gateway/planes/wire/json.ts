@@ -10,12 +10,22 @@ export function member(value: unknown, name: string): unknown {
   return Object.hasOwn(value, name) ? found : undefined
 }
 
-/** Parses JSON; returns undefined when it is invalid. */
-export function parsedOrUndefined(json: Uint8Array | string): unknown {
+/** Parses JSON that was checked; returns undefined when it is invalid. */
+export function parsedOrUndefined(json: Uint8Array): unknown {
   try {
-    return JSON.parse(typeof json === 'string' ? json : textOf(json))
+    return JSON.parse(textOf(json))
   } catch {
     return undefined
+  }
+}
+
+/** Parses a text within a message, such as the arguments of a call. Returns undefined unless it is strict JSON within the limits of a message. */
+export function parsedText(text: string): unknown {
+  try {
+    return parseStrict(text, MESSAGE_LIMITS)
+  } catch (error) {
+    if (error instanceof JsonError) return undefined
+    throw error
   }
 }
 

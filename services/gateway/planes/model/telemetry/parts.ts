@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '@plat/core'
-import { member, parsedOrUndefined } from '../../wire/json.ts'
+import { member, parsedText } from '../../wire/json.ts'
 
 // Parts of messages as OpenTelemetry's conventions for generative AI write them (1.41.0, JSON schemas of `gen_ai.input.messages` and
 // `gen_ai.output.messages`).
@@ -14,7 +14,7 @@ export function reasoningPart(content: string): JsonObject {
 
 /** A tool call of the model; `args` is JSON, or its parsed value. */
 export function callPart(id: unknown, name: unknown, args: unknown): JsonObject {
-  const value = typeof args === 'string' ? (parsedOrUndefined(args) ?? args) : args
+  const value = typeof args === 'string' ? (parsedText(args) ?? args) : args
   return { type: 'tool_call', id, name, arguments: value }
 }
 

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { member, parsedOrUndefined } from '../../wire/json.ts'
+import { member, parsedText } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import {
@@ -96,7 +96,7 @@ function partOf(part: Part): JsonObject {
 
 /** A result has to be an object. */
 function responseOf(text: string): JsonObject {
-  const value = parsedOrUndefined(text)
+  const value = parsedText(text)
   // Only what is written back as it came: a number of twenty digits stays text.
   return isObject(value) && JSON.stringify(value) === text ? value : { result: text }
 }
