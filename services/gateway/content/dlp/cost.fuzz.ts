@@ -39,6 +39,22 @@ const erase = createEraser({ custom: customConfig }, 'custom')
 const screen = createScreens({ custom: customConfig }, testMetrics())('custom')
 if (screen === null) throw new Error('there is no screen')
 
+/** Expressions with which a library that goes back tries each division of a text. */
+const back = compileProfile('back', { ...DEFAULTS, custom: [{ id: 'a', regex: '(a+)+$|(x|xx)*y', secret: false }] })
+if (back.response === null) throw new Error('the profile scans nothing')
+const backScanner = back.response.scanner
+
+/** Strings that end at once, late or never, and values of detectors one after the other. */
+const pieces: Families = {
+  'short strings': (n) => '"abcdefgh",'.repeat(n / 11),
+  'quotes with escapes': (n) => '"\\"'.repeat(n / 3),
+  'escaped quotes': (n) => '\\"'.repeat(n / 2),
+  'strings in escapes': (n) => '"a\\\\'.repeat(n / 4),
+  quotes: (n) => '"'.repeat(n),
+  'numbers of cards': (n) => '"4111 1111 1111 1111",'.repeat(n / 22),
+  'short numbers': (n) => '12345678,'.repeat(n / 9),
+}
+
 /** Matches at the end of long texts, of which each character could begin one. */
 const gaps: Families = {
   'a hit after a gap': (n) => `"${' '.repeat(n)}ab.cdx"`,
@@ -58,7 +74,7 @@ const rows: readonly Row[] = [
     parser: 'redaction',
     part: 'expressions of people',
     limit: MIB,
-    families: { ...json, ...text },
+    families: { ...json, ...text, ...pieces },
     run: (input) => runInSlices(findInJson(Buffer.from(input), customScanner, MIB)),
   },
   {
@@ -66,7 +82,7 @@ const rows: readonly Row[] = [
     parser: 'redaction',
     part: 'short messages',
     limit: 32 * KIB,
-    families: { ...json, ...gaps },
+    families: { ...json, ...gaps, ...pieces },
     run: (input) => runAtOnce(findInJson(Buffer.from(input), customScanner, MIB)),
   },
   {
@@ -75,6 +91,13 @@ const rows: readonly Row[] = [
     limit: MIB,
     families: { ...text, ...gaps },
     run: (input) => runInSlices(findInJson(Buffer.from(JSON.stringify(input)), farScanner, MIB)),
+  },
+  {
+    parser: 'redaction',
+    part: 'expressions that go back',
+    limit: MIB,
+    families: { 'two repetitions': (n) => `"${'a'.repeat(n / 2)}!${'x'.repeat(n / 2)}"` },
+    run: (input) => runInSlices(findInJson(Buffer.from(input), backScanner, MIB)),
   },
   {
     parser: 'redaction',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { costTarget } from './cost.ts'
 
-// In a separate process, whose heap is small: each of hundreds of measurements begins with a garbage collection.
+// A step of `npm run long`: measured time depends on the machine and on what else it runs.
 
 const KIB = 1024
 const MIB = 1024 * KIB
