@@ -7,6 +7,7 @@ import { addCosts } from './costs/command.ts'
 import { addEvidence } from './evidence/command.ts'
 import { addKeys } from './keys/command.ts'
 import { addLicense } from './license/command.ts'
+import { addLogin } from './login/command.ts'
 import { addPins } from './pins/command.ts'
 import { addPricing } from './pricing/command.ts'
 import { addChecking, addWriting } from './resource-commands.ts'
@@ -23,6 +24,7 @@ export function addCommands(plat: Command, child: readonly string[]): void {
   addWriting(plat)
   addUp(plat)
   addStatus(plat)
+  addLogin(plat)
   addRun(plat, child)
   addSessions(plat)
   addToken(plat)

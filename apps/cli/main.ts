@@ -35,8 +35,8 @@ Start here:
     )
   addCommands(plat, child)
   addGatewayFlags(plat)
-  plat.hook('preAction', (_plat, command) => {
-    if (command.options.some(({ long }) => long === '--context')) useFlags(command.opts(), process.env)
+  plat.hook('preAction', async (_plat, command) => {
+    if (command.options.some(({ long }) => long === '--token-file')) await useFlags(command.opts(), process.env)
   })
   return plat
 }

@@ -30,6 +30,7 @@ export { peerFlags, peerProblems } from './serve/connections/flags.ts'
 export type { PeerOptions } from './serve/connections/limit.ts'
 export { peerOf } from './serve/connections/peers.ts'
 export { faults, type HttpFault, type RenderFault, renderFault } from './serve/errors.ts'
+export { isLoopbackAddress } from './serve/head.ts'
 export { defaultLimits, type ListenLimits } from './serve/limits.ts'
 export {
   type Exchange,

@@ -219,6 +219,7 @@ export const keysBeyondContract: readonly string[] = [
   'trustedProxies',
   'tokenExchangeAudiences',
   'adminAuth.people',
+  'adminAuth.oidc.resource',
   'otel.jurisdiction',
   'policy.rego.jurisdiction',
   'transparencyLog.jurisdiction',

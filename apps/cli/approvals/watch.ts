@@ -1,7 +1,7 @@
 import { type Clock, LruCache, systemClock } from '@plat/core'
 import { AdminRefusalError, GatewayUnreachableError } from '../shared/admin-api.ts'
-import { type FoundGateway, findGateway } from '../shared/gateway.ts'
-import { type HomeEnv, readHomeEnv } from '../shared/home.ts'
+import { currentEnv, type FoundGateway, findGateway } from '../shared/gateway.ts'
+import type { HomeEnv } from '../shared/home.ts'
 import { type Format, type Output, plain } from '../shared/output.ts'
 import {
   type ApprovalsOptions,
@@ -79,12 +79,9 @@ async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): 
   }
 }
 
-/** A restarted gateway may have another address, so its env file is read each time. */
 async function fromGateway<T>(gateway: FoundGateway, job: (env: HomeEnv) => Promise<T>): Promise<T> {
-  const { home } = gateway
-  if (home === null) return job(gateway.env)
-  const env = await readHomeEnv(home)
-  if (env === null) throw new GatewayUnreachableError(`${home.env} is gone; start plat up again`)
+  const env = await currentEnv(gateway)
+  if (env === null) throw new GatewayUnreachableError(`${gateway.home?.env} is gone; start plat up again`)
   return job(env)
 }
 

@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { LOGIN_FLOWS } from '../shared/contexts.ts'
 import { exitWith, wideFormat } from '../shared/options.ts'
 import { terminal, type WideFormat } from '../shared/output.ts'
 
@@ -21,7 +22,7 @@ export function addContext(plat: Command): void {
     .argument('<name>', 'a new or an existing name')
     .summary('give a gateway a name')
     .description(
-      'Stores the directory of a plat up, or addresses with the files of their tokens, in contexts.json of the user. Tokens are read from their ' +
+      'Stores the directory of a plat up, or addresses with the way to log in or the files of their tokens, in contexts.json of the user. Tokens are read from their ' +
         'files whenever a command needs them.',
     )
     .option('--dir <dir>', 'the directory of a plat up')
@@ -29,6 +30,7 @@ export function addContext(plat: Command): void {
     .option('--gateway-url <url>', 'address of the gateway, if another one')
     .option('--identity-url <url>', 'address of the identity broker, for plat token mint and plat run')
     .option('--token-file <file>', 'file with the token of the admin API')
+    .addOption(new Option('--login <how>', 'people log in with plat login: how').choices([...LOGIN_FLOWS]))
     .option('--broker-token-file <file>', 'file with the token of the broker')
     .action(async (name: string, { adminUrl, gatewayUrl, identityUrl, ...files }) => {
       const urls = { adminURL: adminUrl, gatewayURL: gatewayUrl, identityURL: identityUrl }

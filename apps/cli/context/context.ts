@@ -25,7 +25,7 @@ const columns = {
   },
   further: {
     identity: ({ identityURL }: Row) => plain(identityURL ?? '-'),
-    token: ({ tokenFile }: Row) => plain(tokenFile ?? '-'),
+    token: ({ tokenFile, login }: Row) => plain(tokenFile ?? (login === undefined ? '-' : `login (${login})`)),
     'broker token': ({ brokerTokenFile }: Row) => plain(brokerTokenFile ?? '-'),
   },
 }

@@ -1,5 +1,5 @@
 import { readBody, readJson } from '@plat/core'
-import type { HomeEnv } from './home.ts'
+import type { GatewayEnv } from './home.ts'
 import { CommandError } from './output.ts'
 
 /** Largest answer in JSON, in bytes: a page of a timeline has at most 10,000 records. */
@@ -23,11 +23,11 @@ export class AdminRefusalError extends CommandError {
 export class GatewayUnreachableError extends CommandError {}
 
 /**
- * One call of the admin API with the token of the running plat; answers the body.
+ * One call of the admin API with the login of the person, or else the static token; returns the body.
  * @throws AdminRefusalError with the gateway's own words, GatewayUnreachableError when it does not answer.
  */
 export async function admin(
-  env: HomeEnv,
+  env: GatewayEnv,
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
   body?: object,
@@ -35,14 +35,24 @@ export async function admin(
   return await jsonOf(await accepted(env, path, { method, body, answerMs: ANSWER_MS }))
 }
 
+/** One call of a route that requires no token. @throws as `admin` */
+export async function adminOpen(adminURL: string, path: string): Promise<unknown> {
+  const response = await fetch(`${adminURL}${path}`, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => {
+    throw unreachable(adminURL)
+  })
+  if (response.ok) return await jsonOf(response)
+  await response.body?.cancel()
+  throw new CommandError(`${adminURL}${path} responds with HTTP ${response.status}; is it the admin API of a gateway?`)
+}
+
 /** The same for what takes long and is not JSON. */
-export async function adminBytes(env: HomeEnv, path: string): Promise<Uint8Array> {
+export async function adminBytes(env: GatewayEnv, path: string): Promise<Uint8Array> {
   const response = await accepted(env, path, { method: 'GET', body: undefined, answerMs: LONG_ANSWER_MS })
   return await response.bytes()
 }
 
 /** The same as `admin` for what takes long. */
-export async function adminLong(env: HomeEnv, path: string, body: object): Promise<unknown> {
+export async function adminLong(env: GatewayEnv, path: string, body: object): Promise<unknown> {
   return await jsonOf(await accepted(env, path, { method: 'POST', body, answerMs: LONG_ANSWER_MS }))
 }
 
@@ -58,34 +68,42 @@ interface AdminRequest {
   readonly answerMs: number
 }
 
-async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: AdminRequest): Promise<Response> {
-  if (env.PLAT_ADMIN_URL === '' || env.PLAT_ADMIN_TOKEN === '')
+async function accepted(env: GatewayEnv, path: string, { method, body, answerMs }: AdminRequest): Promise<Response> {
+  if (env.PLAT_ADMIN_URL === '')
+    throw new CommandError('the admin API is not known; set PLAT_ADMIN_URL, or use a context that has its address')
+  const token = env.login === undefined ? env.PLAT_ADMIN_TOKEN : await env.login.token()
+  if (token === '')
     throw new CommandError(
-      'the admin API is not known; set PLAT_ADMIN_URL and PLAT_ADMIN_TOKEN, or use a context that has both',
+      `there is no token for ${env.PLAT_ADMIN_URL}; log in with plat login -admin-url ${env.PLAT_ADMIN_URL}, or set PLAT_ADMIN_TOKEN`,
     )
   const response = await fetch(`${env.PLAT_ADMIN_URL}${path}`, {
     method,
     headers: {
-      authorization: `Bearer ${env.PLAT_ADMIN_TOKEN}`,
+      authorization: `Bearer ${token}`,
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(answerMs),
   }).catch(() => {
-    throw new GatewayUnreachableError(
-      `the gateway at ${env.PLAT_ADMIN_URL} does not respond; start it with plat up, or choose another one with plat context use`,
-    )
+    throw unreachable(env.PLAT_ADMIN_URL)
   })
   if (response.ok) return response
   const answer = await jsonOf(response)
   const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
-  const next = response.status === 404 ? seeList(path) : response.status === 401 ? TOKEN_UNKNOWN : ''
+  const next = response.status === 404 ? seeList(path) : response.status === 401 ? nextOf401(env) : ''
   throw new AdminRefusalError(error, `the gateway refused: ${message}${next}`)
 }
 
-/** The static token is what commands have; a person's own token goes to the API itself. */
-const TOKEN_UNKNOWN =
-  '; commands show the token of .plat/env: start plat up again if it changed, or set adminAuth.mode to both if it is oidc'
+function unreachable(adminURL: string): GatewayUnreachableError {
+  return new GatewayUnreachableError(
+    `the gateway at ${adminURL} does not respond; start it with plat up, or choose another one with plat context use`,
+  )
+}
+
+function nextOf401({ login }: GatewayEnv): string {
+  if (login !== undefined) return '; log in again with plat login'
+  return '; log in with plat login if adminAuth.mode is oidc or both, or start plat up again if the token of .plat/env changed'
+}
 
 /** Where to find what there is, when an id or a name is not. */
 function seeList(path: string): string {
@@ -102,7 +120,7 @@ function refusalIn(answer: unknown): { error?: string; message?: string } {
 }
 
 /** Every item of a list, page by page, as far as `isItem` knows it. */
-export async function adminList<T>(env: HomeEnv, path: string, isItem: (item: unknown) => item is T): Promise<T[]> {
+export async function adminList<T>(env: GatewayEnv, path: string, isItem: (item: unknown) => item is T): Promise<T[]> {
   const found: T[] = []
   const cursors = new Set<string>()
   for (let cursor: string | null = ''; cursor !== null; ) {

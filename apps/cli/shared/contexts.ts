@@ -10,7 +10,11 @@ import { CommandError, plain } from './output.ts'
 const { Optional } = Type
 const text = () => Type.String({ minLength: 1 })
 
-/** A gateway by name: the directory of a `plat up`, or addresses and files with tokens. */
+/** How a person logs in: with a browser of this machine, or with a code on another device. */
+export const LOGIN_FLOWS = ['browser', 'device'] as const
+export type LoginFlow = (typeof LOGIN_FLOWS)[number]
+
+/** A gateway by name: the directory of a `plat up`, or addresses and files with tokens, or the way to log in. */
 const contextSchema = Type.Object(
   {
     dir: Optional(text()),
@@ -19,6 +23,7 @@ const contextSchema = Type.Object(
     identityURL: Optional(text()),
     tokenFile: Optional(text()),
     brokerTokenFile: Optional(text()),
+    login: Optional(Type.Enum(LOGIN_FLOWS)),
   },
   { additionalProperties: false },
 )
@@ -97,10 +102,12 @@ export function checkedContext(name: string, given: Context): Context {
   }
   if (given.identityURL !== undefined) checkURL('-identity-url', given.identityURL)
   const hasTokens = given.tokenFile !== undefined || given.brokerTokenFile !== undefined
+  if (given.login !== undefined && given.tokenFile !== undefined)
+    throw new CommandError('-login and -token-file exclude each other: people log in, or share the static token', 2)
   const hasURL = given.adminURL !== undefined || given.gatewayURL !== undefined || given.identityURL !== undefined
-  if (given.dir === undefined && !(hasURL && hasTokens))
+  if (given.dir === undefined && !(hasURL && (hasTokens || given.login !== undefined)))
     throw new CommandError(
-      'name the directory with -dir, or an address (-admin-url) and a file with a token (-token-file)',
+      'name the directory with -dir, or an address (-admin-url) with -login browser, or with a file that has a token (-token-file)',
       2,
     )
   if (given.dir !== undefined && (hasURL || hasTokens))

@@ -61,14 +61,14 @@ test('a gateway is that of -dir, else of the variables, else of the context in u
 test('flags replace variables, and contradictions are refused', async () => {
   const file = await tokenFile('of-the-flag')
   Object.assign(env, { PLAT_CONTEXT: 'other', PLAT_ADMIN_TOKEN: 'of-the-variable' })
-  useFlags({ adminUrl: 'http://flag', tokenFile: file }, env)
+  await useFlags({ adminUrl: 'http://flag', tokenFile: file }, env)
   assert.deepEqual(await found(root), [null, 'http://flag', 'of-the-flag'])
   for (const alone of [{ adminUrl: 'http://a' }, { tokenFile: file }])
-    assert.throws(() => useFlags(alone, {}), { exitCode: 2, message: / needs / }, 'never another gateway')
+    await assert.rejects(() => useFlags(alone, {}), { exitCode: 2, message: / needs / }, 'never another gateway')
   await writeFile(file, '\n')
   await assert.rejects(found(root), /the token file .* is empty/)
-  assert.throws(() => useFlags({ dir: '.', context: 'a' }, env), { exitCode: 2, message: /leave out -context/ })
-  assert.throws(() => useFlags({ context: 'a', adminUrl: 'http://b' }, env), { exitCode: 2 })
+  await assert.rejects(() => useFlags({ dir: '.', context: 'a' }, env), { exitCode: 2, message: /leave out -context/ })
+  await assert.rejects(() => useFlags({ context: 'a', adminUrl: 'http://b' }, env), { exitCode: 2 })
 })
 
 test('contexts are listed without tokens, and stored for their owner only', async () => {

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf, withoutTrailing } from '@plat/core'
-import { type Context, contextNamed, readContexts } from './contexts.ts'
-import { findHome, type HomeEnv, homeOf, type PlatFolder, readHomeEnv } from './home.ts'
+import { findLogin } from '../login/session.ts'
+import { type Context, contextNamed, type LoginFlow, readContexts } from './contexts.ts'
+import { findHome, type GatewayEnv, type HomeEnv, homeOf, type PlatFolder, readHomeEnv } from './home.ts'
 import { CommandError } from './output.ts'
 
 /** The gateway that a command talks to. */
@@ -9,18 +10,46 @@ export interface FoundGateway {
   /** The directory of its `plat up`; null: only addresses are known. */
   readonly home: PlatFolder | null
   /** An address or token that is not known is empty. */
-  readonly env: HomeEnv
+  readonly env: GatewayEnv
+  /** How people log in, if its context says so. */
+  readonly loginFlow?: LoginFlow | undefined
+}
+
+interface Search {
+  readonly from?: string
+  readonly env?: NodeJS.ProcessEnv
 }
 
 /**
  * Finds the gateway of a command, by the first of: `-context` and the other flags (which `useFlags` turns into variables), the variables
  * PLAT_CONTEXT, or PLAT_ADMIN_TOKEN with PLAT_ADMIN_URL or PLAT_GATEWAY_URL; `-dir`; the context in use; `.plat/env` of the
- * current directory or above it.
+ * current directory or above it. A login of the person replaces the static token, unless a token or its file is named.
  * @throws CommandError with the next step
  */
-export async function findGateway(
+export async function findGateway(dir: string | undefined, search: Search = {}): Promise<FoundGateway> {
+  const found = await locateGateway(dir, search)
+  const { PLAT_ADMIN_TOKEN: token, PLAT_ADMIN_URL: url } = found.env
+  if (token !== '' && found.home === null) return found
+  return { ...found, env: await withLogin(found.env, url, search.env) }
+}
+
+/**
+ * The addresses and tokens of a gateway as they are now: a restarted `plat up` may have other ones. Null: nothing runs in its directory
+ * any more.
+ */
+export async function currentEnv({ home, env }: FoundGateway): Promise<GatewayEnv | null> {
+  const now = home === null ? env : await readHomeEnv(home)
+  return home === null || now === null ? now : withLogin(now, now.PLAT_ADMIN_URL)
+}
+
+async function withLogin(env: HomeEnv, adminURL: string, variables = process.env): Promise<GatewayEnv> {
+  const login = await findLogin(variables, adminURL)
+  return login === null ? env : { ...env, login }
+}
+
+async function locateGateway(
   dir: string | undefined,
-  { from = process.cwd(), env = process.env }: { readonly from?: string; readonly env?: NodeJS.ProcessEnv } = {},
+  { from = process.cwd(), env = process.env }: Search,
 ): Promise<FoundGateway> {
   if (dir !== undefined) return findHome(dir, from)
   const named = env.PLAT_CONTEXT
@@ -44,27 +73,28 @@ export async function findFolder(dir: string | undefined): Promise<{ home: PlatF
   )
 }
 
-/** Null: the variables name no gateway. An address without a token is not enough: `plat run` sets some for its programs. */
+/** Null: the variables name no gateway. An address without a token or a login is not enough: `plat run` sets some for its programs. */
 async function fromVariables(env: NodeJS.ProcessEnv): Promise<HomeEnv | null> {
   const token = env.PLAT_ADMIN_TOKEN || (await tokenIn(env.PLAT_ADMIN_TOKEN_FILE))
   const broker = env.PLAT_BROKER_TOKEN || (await tokenIn(env.PLAT_BROKER_TOKEN_FILE))
   const { PLAT_ADMIN_URL: admin, PLAT_GATEWAY_URL: gateway, PLAT_IDENTITY_URL: identity = '' } = env
-  const hasAdmin = token !== '' && Boolean(admin || gateway)
+  const address = withoutTrailing(admin || gateway || '', '/')
+  const hasAdmin = address !== '' && (token !== '' || (await findLogin(env, address)) !== null)
   if (!hasAdmin && !(broker !== '' && identity !== '')) return null
-  return addresses({ admin: admin || gateway || '', gateway: gateway || admin || '', identity, token, broker })
+  return addresses({ admin: address, gateway: gateway || admin || '', identity, token, broker })
 }
 
 async function gatewayOf(name: string, context: Context): Promise<FoundGateway> {
-  const { dir, adminURL, gatewayURL, identityURL = '', tokenFile, brokerTokenFile } = context
+  const { dir, adminURL, gatewayURL, identityURL = '', tokenFile, brokerTokenFile, login: loginFlow } = context
   if (dir !== undefined) {
     const home = homeOf(dir)
     const env = await readHomeEnv(home)
     if (env === null) throw new CommandError(`context ${name}: no running plat in ${dir}; start it with plat up ${dir}`)
-    return { home, env }
+    return { home, env, loginFlow }
   }
   const [admin, gateway] = [adminURL ?? gatewayURL ?? '', gatewayURL ?? adminURL ?? '']
   const [token, broker] = [await tokenIn(tokenFile), await tokenIn(brokerTokenFile)]
-  return { home: null, env: addresses({ admin, gateway, identity: identityURL, token, broker }) }
+  return { home: null, env: addresses({ admin, gateway, identity: identityURL, token, broker }), loginFlow }
 }
 
 function addresses(given: Readonly<Record<'admin' | 'gateway' | 'identity' | 'token' | 'broker', string>>): HomeEnv {
@@ -111,7 +141,7 @@ const VARIABLES = {
  * Writes flags into the variables that mean the same. A flag for a token file replaces a token of the environment.
  * @throws CommandError with exit code 2 if flags contradict each other
  */
-export function useFlags(flags: GatewayFlags, env: NodeJS.ProcessEnv): void {
+export async function useFlags(flags: GatewayFlags, env: NodeJS.ProcessEnv): Promise<void> {
   const given = Object.entries(VARIABLES).flatMap(([flag, variable]) => {
     const value: unknown = Reflect.get(flags, flag)
     return typeof value === 'string' ? [{ flag, variable, value }] : []
@@ -127,8 +157,9 @@ export function useFlags(flags: GatewayFlags, env: NodeJS.ProcessEnv): void {
   }
   // Otherwise the command would go to another gateway than the named one.
   const hasToken = Boolean(env.PLAT_ADMIN_TOKEN || env.PLAT_ADMIN_TOKEN_FILE)
-  if (flags.adminUrl !== undefined && !hasToken)
-    throw new CommandError('-admin-url needs -token-file, or PLAT_ADMIN_TOKEN', 2)
+  const { adminUrl } = flags
+  if (adminUrl !== undefined && !hasToken && (await findLogin(env, withoutTrailing(adminUrl, '/'))) === null)
+    throw new CommandError('-admin-url needs -token-file, PLAT_ADMIN_TOKEN, or a login: plat login -admin-url <url>', 2)
   if (flags.tokenFile !== undefined && !(env.PLAT_ADMIN_URL || env.PLAT_GATEWAY_URL))
     throw new CommandError('-token-file needs -admin-url, or PLAT_ADMIN_URL', 2)
 }

@@ -5,6 +5,15 @@ import { storageErrorLine } from '@plat/process'
 import { LockedError, lockFile } from '@plat/state'
 import { CommandError } from './output.ts'
 
+/** A person's login at one admin API. */
+export interface LoginSession {
+  /**
+   * Returns a token that is valid for some time, refreshed if necessary.
+   * @throws CommandError if the person has to log in again
+   */
+  token(): Promise<string>
+}
+
 /** Content of `.plat/env`: addresses and tokens of the running plat, one KEY=VALUE per line. */
 export interface HomeEnv {
   readonly PLAT_GATEWAY_URL: string
@@ -13,6 +22,11 @@ export interface HomeEnv {
   readonly PLAT_ADMIN_TOKEN: string
   /** Address of the admin API: `adminListen`, else that of the gateway. */
   readonly PLAT_ADMIN_URL: string
+}
+
+/** Addresses and tokens of a gateway, with the login of the person, which is used instead of `PLAT_ADMIN_TOKEN`. */
+export interface GatewayEnv extends HomeEnv {
+  readonly login?: LoginSession
 }
 
 const envKeys = [

@@ -2,6 +2,7 @@ import { isObject } from '@plat/core'
 import { isApprovalView } from '@plat/gateway/approvals'
 import { isRevocationView } from '@plat/gateway/revocations'
 import { API_VERSION, kinds } from '@plat/resources'
+import { callerLine, isWhoami } from '../login/whoami.ts'
 import { admin, adminList } from '../shared/admin-api.ts'
 import { findGateway } from '../shared/gateway.ts'
 import type { HomeEnv, PlatFolder } from '../shared/home.ts'
@@ -29,6 +30,8 @@ interface Status {
   readonly dir: string | null
   readonly gateway: Service
   readonly admin: Service
+  /** Name of the caller at the admin API: a person, or the static token. */
+  readonly caller: string
   /** Null: its address is not known. */
   readonly identity: Service | null
   /** Number of objects by plural, and of those in force. */
@@ -62,10 +65,13 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
     serviceAt(PLAT_ADMIN_URL),
     PLAT_IDENTITY_URL === '' ? null : serviceAt(PLAT_IDENTITY_URL),
   ])
+  const who = await admin(env, 'GET', '/v1/whoami')
+  const caller = isWhoami(who) ? who.by : ''
   const found: Status = {
     dir: home?.dir ?? null,
     gateway,
     admin: api,
+    caller,
     identity,
     resources: await countResources(env),
     refused,
@@ -77,7 +83,7 @@ export async function status({ dir, output: format }: StatusOptions, output: Out
   }
   if (format === 'name') output.out(found.gateway.url)
   else if (format === 'json' || format === 'yaml') printData(output, format, found)
-  else printStatus(output, found, format === 'wide')
+  else printStatus(output, { ...found, caller: await callerLine(env, caller) }, format === 'wide')
   return refused.length > 0 ? REFUSED : 0
 }
 
@@ -151,6 +157,7 @@ function printStatus(output: Output, found: Status, wide: boolean): void {
     gateway: service(gateway),
     ...(api.url !== gateway.url && { admin: service(api) }),
     ...(identity !== null && { identity: service(identity) }),
+    caller: found.caller,
     'in force': counts.join(', ') || 'no resources',
     ledger: `record ${ledger.seq}, ${wide ? ledger.hash : ledger.hash.slice(0, 16)}`,
     checkpoint: ledger.checkpointUpTo === null ? 'none yet' : `up to record ${ledger.checkpointUpTo}`,

@@ -12,6 +12,13 @@ export interface AccountsSetup {
   readonly brief?: string
   /** Gives identity assertions for this client of another authorization server. */
   readonly vouches?: { readonly clientId: string }
+  /** A resource whose access tokens are JWTs with this audience, a lifetime in seconds, and the groups of their person. */
+  readonly resource?: {
+    readonly indicator: string
+    readonly audience: string
+    readonly groups: Readonly<Record<string, readonly string[]>>
+    readonly lifetime?: number
+  }
   /** Takes identity assertions of this issuer. */
   readonly believes?: { readonly issuer: string }
 }

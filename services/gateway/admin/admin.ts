@@ -28,10 +28,19 @@ export interface AdminContext {
 /** Handles a request. Its result is sent as JSON. Throws `AdminError` to refuse the request. */
 export type AdminHandler = (request: FastifyRequest, reply: FastifyReply, caller: Caller) => unknown
 
+/** Public keys of `adminAuth.oidc`. */
+interface LoginConfig {
+  readonly issuer: string
+  readonly audience: string
+  readonly clientID: string
+  readonly scopes: readonly string[]
+  readonly resource: string
+}
+
 /** The keys of `adminAuth` that the frame reads. */
 export interface AdminConfig extends Grants {
   readonly mode: 'token' | 'oidc' | 'both'
-  readonly oidc: { readonly issuer: string; readonly clientID: string; readonly scopes: readonly string[] }
+  readonly oidc: LoginConfig
 }
 
 export interface AdminOptions {
@@ -189,9 +198,10 @@ function whoOf({ by, roles, namespaceRoles }: Principal): object {
   return { by, roles: [...roles], namespaceRoles: Object.fromEntries(within) }
 }
 
-/** Returns the configuration that a console needs for login; all of it is public. */
-function loginOf({ mode, oidc: { issuer, clientID, scopes } }: AdminConfig): object {
-  return mode === 'token' ? { mode } : { mode, issuer, clientID, scopes }
+/** Returns the configuration that consoles and `plat login` need; all of it is public. */
+function loginOf({ mode, oidc: { issuer, audience, clientID, scopes, resource } }: AdminConfig): object {
+  if (mode === 'token') return { mode }
+  return { mode, issuer, audience, clientID, scopes, ...(resource !== '' && { resource }) }
 }
 
 /** Renders an AdminError. Other errors are rethrown for the error handler of the listener. */

@@ -124,6 +124,7 @@ export const adminOidcBlock = defineBlock({
     ),
     clientID: key.text('Public value of `GET /v1/auth/config`.'),
     scopes: key.texts('Public value of `GET /v1/auth/config`.'),
+    resource: key.text('Resource indicator (RFC 8707) that `plat login` sends; public value of `GET /v1/auth/config`.'),
   }),
   rules: [issuerInOidc],
 })

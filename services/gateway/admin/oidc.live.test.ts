@@ -159,6 +159,7 @@ test('a console learns without a token where to log in, and nothing else', async
   assert.deepEqual(await config(gateway.adminUrl), {
     mode: 'oidc',
     issuer: people.state.issuer,
+    audience: AUDIENCE,
     clientID: 'console',
     scopes: ['openid', 'groups'],
   })

@@ -155,8 +155,10 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
     answer: Type.Object({
       mode: Type.Enum(['token', 'oidc', 'both'], { type: 'string' }),
       issuer: Type.Optional(text()),
+      audience: Type.Optional(text()),
       clientID: Type.Optional(text()),
       scopes: Type.Optional(Type.Array(text())),
+      resource: Type.Optional(text()),
     }),
   },
   'GET /v1/whoami': {

@@ -3,7 +3,13 @@ import type { AdminOptions } from '../admin/index.ts'
 
 /** `adminAuth` with its defaults: only the static token. */
 export const tokenMode: Pick<AdminOptions, 'config' | 'people' | 'recordsFirst' | 'clock' | 'refused'> = {
-  config: { mode: 'token', roles: {}, namespaceRoles: {}, people: {}, oidc: { issuer: '', clientID: '', scopes: [] } },
+  config: {
+    mode: 'token',
+    roles: {},
+    namespaceRoles: {},
+    people: {},
+    oidc: { issuer: '', audience: '', clientID: '', scopes: [], resource: '' },
+  },
   people: null,
   recordsFirst: false,
   clock: systemClock,
