@@ -28,9 +28,9 @@ export {
 } from './json/check.ts'
 export { countValues } from './json/count.ts'
 export { isObject, type JsonObject, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
-export { hasPlainNumbers, losslessSteps, parseLossless } from './json/lossless.ts'
+export { hasPlainNumbers, losslessSteps, parseLossless, parseStrictLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'
-export { findSpan, type Span, withoutMembers } from './json/spans.ts'
+export { findSpan, type Span, withoutElements, withoutMembers } from './json/spans.ts'
 export { PeriodicTask } from './periodic-task.ts'
 export {
   type PoolBound,

@@ -212,11 +212,11 @@ function refusal(text: string): string {
 
 test('a number literal may have 4,096 characters and no more, and a string of digits as many as it wants', () => {
   const long = '1'.repeat(MAX_NUMBER_BYTES)
-  for (const text of [long, `[${long},-1]`, `"${long}${long}"`, `{"a":${long}}`]) {
+  for (const text of [long, `[${long},-1]`, `"${long}${long}"`, `{"a":${long}}`, `[[{"a":${long} } ] , [${long}\t]]`]) {
     assert.ok(accepts(text))
     parseStrict(text)
   }
-  for (const text of [`${long}1`, `[1,-${long}]`, `{"a":1.${long}}`, `[1e${long}]`]) {
+  for (const text of [`[{"a":${long}1} , 1]`, `${long}1`, `[1,-${long}]`, `{"a":1.${long}}`, `[1e${long}]`]) {
     assert.ok(!accepts(text))
     assert.throws(() => parseStrict(text), /a number longer than 4096 characters at byte/)
   }

@@ -1,4 +1,5 @@
 import { runAtOnce, type Steps } from '../slices.ts'
+import { type JsonOptions, parseStrict } from './check.ts'
 import { textOf } from './names.ts'
 import { exactMarks, MARK, withMarks } from './number-marks.ts'
 import type { RawJson } from './raw.ts'
@@ -28,6 +29,13 @@ export function* losslessSteps(input: Uint8Array | string): Steps<unknown> {
   const marked: unknown = JSON.parse(withMarks(bytes, marks))
   yield
   return new Restoration().of(marked)
+}
+
+/** Returns the value of JSON that passes `checkJson`, with numbers as `parseLossless` returns them. Throws JsonError. */
+export function parseStrictLossless(bytes: Uint8Array, options?: JsonOptions): unknown {
+  const value = parseStrict(bytes, options)
+  const marks = exactMarks(bytes)
+  return marks.literals === 0 ? value : new Restoration().of(JSON.parse(withMarks(bytes, marks)))
 }
 
 /** A lone surrogate has no UTF-8: it is escaped, as it may be in JSON. */

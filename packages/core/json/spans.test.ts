@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { checkJson, findSpan, parseStrict, withoutMembers } from '../index.ts'
+import { checkJson, findSpan, parseStrict, withoutElements, withoutMembers } from '../index.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 
@@ -49,6 +49,38 @@ test('a span behind long strings is found, whatever escapes they end with', () =
       assert.equal(found(`{"a":${long},${long}:1,"b":[${long}]}`, 'b'), `[${long}]`)
     }
   }
+})
+
+test('a span behind strings that hold JSON is found', () => {
+  for (const length of [10, 47, 48, 1000, 1100, 5000]) {
+    const text = JSON.stringify(JSON.stringify({ a: '\\"'.repeat(length), b: 'x'.repeat(length) }))
+    assert.equal(found(`{"a":${text},"b":[${text}]}`, 'b'), `[${text}]`)
+  }
+})
+
+test('an element is cut with one comma, at any position', () => {
+  const text = '[ {"a":[1]} , "b,]" ,3,\tnull ]'
+  const only = (...kept: number[]) => Buffer.from(withoutElements(bytes(text), 0, (at) => kept.includes(at))).toString()
+  assert.equal(only(0, 1, 2, 3), text)
+  assert.equal(only(0), '[ {"a":[1]} ]')
+  assert.equal(only(1, 3), '[ "b,]" ,null ]')
+  assert.equal(only(3), '[ null ]')
+  assert.equal(only(), '[ ]')
+  assert.equal(Buffer.from(withoutElements(bytes('{"a":[]}'), 5, () => false)).toString(), '{"a":[]}')
+})
+
+test('removed elements leave the JSON of the others', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.jsonValue({ maxDepth: 2 }), fc.boolean())), fc.boolean(), (all, isSpaced) => {
+      const json = bytes(JSON.stringify([all.map(([value]) => value)], null, isSpaced ? 2 : 0))
+      const rest = withoutElements(json, json.indexOf('[', 1), (at) => all[at]?.[1] === true)
+      checkJson(rest)
+      assert.deepEqual(
+        JSON.parse(Buffer.from(rest).toString()),
+        JSON.parse(JSON.stringify([all.filter(([, isKept]) => isKept).map(([value]) => value)])),
+      )
+    }),
+  )
 })
 
 test('a member is cut with one comma, at any position', () => {

@@ -39,6 +39,40 @@ export function withoutMembers(bytes: Uint8Array, paths: readonly (readonly stri
   if (paths.length === 0) return bytes
   const spans: Span[] = []
   cutIn(bytes, skipSpace(bytes, 0), cutOf(paths), spans)
+  return withoutSpans(bytes, spans)
+}
+
+/**
+ * Returns the bytes without those elements of the array at `array` for which `isKept` returns false: each is cut out with one comma. Returns
+ * the input itself if all are kept. The input must have passed `checkJson`.
+ */
+export function withoutElements(bytes: Uint8Array, array: number, isKept: (index: number) => boolean): Uint8Array {
+  const spans: Span[] = []
+  let keptEnd = array + 1
+  let start = skipSpace(bytes, keptEnd)
+  for (let index = 0; bytes[start] !== CLOSE_ARRAY; index++) {
+    const end = skipValue(bytes, start)
+    const after = skipSpace(bytes, end)
+    const next = bytes[after] === COMMA ? skipSpace(bytes, after + 1) : null
+    if (isKept(index)) keptEnd = end
+    else cutOut(spans, next === null ? [keptEnd, end] : [start, next])
+    if (next === null) break
+    start = next
+  }
+  return withoutSpans(bytes, spans)
+}
+
+/** Adds a span that ends behind all others, and joins it with those that it reaches. */
+function cutOut(spans: Span[], [start, end]: Span): void {
+  let first = start
+  for (let last = spans.at(-1); last !== undefined && last[1] >= start; last = spans.at(-1)) {
+    first = Math.min(first, last[0])
+    spans.pop()
+  }
+  spans.push([first, end])
+}
+
+function withoutSpans(bytes: Uint8Array, spans: readonly Span[]): Uint8Array {
   if (spans.length === 0) return bytes
   const rest = new Uint8Array(spans.reduce((length, [start, end]) => length - (end - start), bytes.length))
   let from = 0
@@ -80,9 +114,7 @@ function cutIn(bytes: Uint8Array, object: number, cut: Cut, spans: Span[]): void
     const inner = cutNamed(bytes, [nameStart + 1, nameEnd - 1], cut)
     if (inner === null) {
       // With a follower the comma behind goes, else everything behind the last member that stays: its comma, or white space.
-      const start = next === null ? keptEnd : nameStart
-      while ((spans.at(-1)?.[0] ?? -1) >= start) spans.pop()
-      spans.push([start, next ?? end])
+      cutOut(spans, next === null ? [keptEnd, end] : [nameStart, next])
     } else {
       if (inner !== undefined) cutIn(bytes, valueStart, inner, spans)
       keptEnd = end

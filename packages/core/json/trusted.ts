@@ -5,6 +5,8 @@ const BACKSLASH = 0x5c
 
 /** Most strings end within this many bytes; in a longer one a native search for its end pays. */
 const SHORT_STRING = 48
+/** After an escaped quote, more of them are likely (JSON in a string): so many bytes are read before the next native search. */
+const AFTER_ESCAPED_QUOTE = 1024
 
 /**
  * Returns the offset after the string that starts at `at`, of input whose grammar is already known or checked later: the content is not checked.
@@ -20,11 +22,20 @@ export function skipTrusted(bytes: Uint8Array, at: number): number {
   return skipLong(bufferOf(bytes), next)
 }
 
-/** Goes on in a string at a byte that no backslash escapes. */
+/** Continues in a string at a byte that no backslash escapes. */
 function skipLong(bytes: Buffer, from: number): number {
-  let quote = bytes.indexOf(QUOTE, from)
-  while (quote !== -1 && isEscapedAt(bytes, from, quote)) quote = bytes.indexOf(QUOTE, quote + 1)
-  return quote === -1 ? bytes.length : quote + 1
+  let next = from
+  for (;;) {
+    const quote = bytes.indexOf(QUOTE, next)
+    if (quote === -1) return bytes.length
+    if (!isEscapedAt(bytes, next, quote)) return quote + 1
+    next = quote + 1
+    for (const near = Math.min(next + AFTER_ESCAPED_QUOTE, bytes.length); next < near; next++) {
+      const byte = bytes[next]
+      if (byte === QUOTE) return next + 1
+      if (byte === BACKSLASH) next++
+    }
+  }
 }
 
 /** Does an odd number of backslashes stand before this byte? */

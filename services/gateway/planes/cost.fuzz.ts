@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { runInSlices, withoutMembers } from '@plat/core'
+import { runInSlices, withoutElements, withoutMembers } from '@plat/core'
 import { costTarget, type Families, type Row } from '../../../test/fuzz/cost.ts'
 import { json, text } from '../../../test/fuzz/families.ts'
 import { isDenial, type TextRedactor } from '../call/index.ts'
@@ -23,7 +23,6 @@ import { readClaude } from './model/translate/claude-request.ts'
 import { readMessages } from './model/translate/messages.ts'
 import { UntranslatableError } from './model/translate/prompt.ts'
 import { readResponses } from './model/translate/responses-request.ts'
-import { keepElements } from './wire/elements.ts'
 import { eventData, eventId, SseSplitter, withEventData } from './wire/sse.ts'
 
 const KIB = 1024
@@ -129,7 +128,7 @@ const mcpRows: readonly Row[] = [
     prepare: (input) => {
       JSON.parse(input)
       const bytes = Buffer.from(input)
-      return () => keepElements(bytes, [0, bytes.length], (index) => index % 2 === 0)
+      return () => withoutElements(bytes, 0, (index) => index % 2 === 0)
     },
   },
   {

@@ -1,5 +1,5 @@
 import { readText } from '@plat/config'
-import { parseStrict } from '@plat/core'
+import { MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { type Dialer, dialFault, isDialError } from '@plat/http'
 import Type from 'typebox'
 import {
@@ -132,7 +132,7 @@ async function authorizationIn(path: string): Promise<string | Denial | null> {
 
 function jsonOrNull(bytes: Uint8Array): unknown {
   try {
-    return parseStrict(bytes)
+    return parseStrict(bytes, MESSAGE_LIMITS)
   } catch {
     return null
   }

@@ -1,5 +1,4 @@
-import { findSpan, isObject, withoutMembers } from '@plat/core'
-import { keepElements } from '../wire/elements.ts'
+import { findSpan, isObject, withoutElements, withoutMembers } from '@plat/core'
 import { member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
@@ -100,7 +99,8 @@ export function trimAnnouncement(json: Uint8Array, message: unknown, revisions: 
   const versions = member(member(message, 'result'), 'supportedVersions')
   if (!Array.isArray(versions)) return trimmed
   const span = findSpan(trimmed, ['result', 'supportedVersions'])
-  return span === null ? trimmed : keepElements(trimmed, span, (index) => revisions.includes(String(versions[index])))
+  if (span === null) return trimmed
+  return withoutElements(trimmed, span[0], (index) => revisions.includes(String(versions[index])))
 }
 
 /** Returns the revisions that may be used with a server: those of its resource that the gateway supports. */

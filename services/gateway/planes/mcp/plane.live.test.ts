@@ -175,7 +175,7 @@ test('a list has only the tools that policy allows, in JSON and in events; their
   const tool = (name: string) => `{ "name":"${name}","inputSchema":{"n":12345678901234567890} }`
   const list = (tools: string) => `{"jsonrpc":"2.0","id":1,"result":{"tools":[${tools}],"ttlMs":1}}`
   const all = list([tool('secret_a'), tool('add'), tool('secret_b'), tool('list')].join(' ,\t'))
-  const visible = list([tool('add'), tool('list')].join(','))
+  const visible = list([tool('add'), tool('list')].join(' ,\t'))
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
   upstream.answers(json(all))
   assert.equal(await (await ask({ body })).text(), visible)

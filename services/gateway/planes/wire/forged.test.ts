@@ -65,11 +65,19 @@ test('all else of a response stays as it is, byte for byte', () => {
   )
 })
 
-test('a text in an error that is too large to be parsed as a message is removed, others stay', () => {
+test('a text in an error that is too large to be parsed is removed, others stay', () => {
   const textIn = (text: string) =>
     Object(stripped({ error: { code: 1, message: 'm', data: { text } } })).error.data.text
   const members = (count: number) => `{${Array.from({ length: count }, (_, at) => `"m${at}":1`).join()}}`
-  assert.equal(textIn(members(100_001)), undefined)
+  assert.equal(textIn(members(15_001)), undefined)
   assert.equal(textIn('{"error":"other","error":{"data":{"error":"policy_denied"}}}'), undefined)
   for (const text of [members(1000), 'Bad gateway: "x"', '<html>{}</html>']) assert.equal(textIn(text), text)
+})
+
+test('a list of more than 1,000 infos in an error is removed', () => {
+  const infosIn = (count: number) =>
+    Object(stripped({ error: { code: 1, message: 'm', data: Array.from({ length: count }, () => ({ a: 1 })) } })).error
+      .data
+  assert.equal(infosIn(1000).length, 1000)
+  assert.equal(infosIn(1001), undefined)
 })

@@ -1,7 +1,7 @@
-import { findSpan, isObject, withoutMembers } from '@plat/core'
+import { findSpan, isObject, withoutElements, withoutMembers } from '@plat/core'
 import { errorTable } from '../../call/index.ts'
-import { keepElements } from './elements.ts'
-import { member, parsedText } from './json.ts'
+import { member } from './json.ts'
+import { NestedJson } from './nested.ts'
 
 /** Member of a tool result's `_meta` with the refusal for programs. */
 export const DENIAL_MEMBER = 'plat.dev/denial'
@@ -11,6 +11,9 @@ export const OWN_DOMAIN = 'plat.dev'
 
 type Path = readonly string[]
 
+/** Longest list of ErrorInfos that is relayed in part: a longer one is removed. */
+const MAX_INFOS = 1000
+
 /**
  * Returns the response of an upstream without what only the gateway may state: its error codes, where clients read them, and the member of a
  * tool result with a refusal. Otherwise an upstream could, for instance, send a user to its own page to connect an account. `value` is the
@@ -19,8 +22,9 @@ type Path = readonly string[]
 export function withoutForgedRefusal(json: Uint8Array, value: unknown): Uint8Array {
   if (!mayHold(value)) return json
   const infos = member(member(value, 'error'), 'data')
-  const rest = Array.isArray(infos) && infos.some(isForgedInfo) ? withoutInfos(json, infos) : json
-  const paths = forgedIn(value)
+  const isLong = Array.isArray(infos) && infos.length > MAX_INFOS
+  const rest = Array.isArray(infos) && !isLong && infos.some(isForgedInfo) ? withoutInfos(json, infos) : json
+  const paths = isLong ? [...forgedIn(value), ['error', 'data']] : forgedIn(value)
   return paths.length === 0 ? rest : withoutMembers(rest, paths)
 }
 
@@ -36,11 +40,12 @@ function isSet(value: unknown): boolean {
 /** The members to remove from a response. */
 function forgedIn(response: unknown): readonly Path[] {
   const error = member(response, 'error')
+  const nested = new NestedJson()
   // Clients expose either the whole body as their error or the object in it, and read both in the same way.
-  return [...forgedHere(response, []), ...(isObject(error) ? forgedHere(error, ['error']) : [])]
+  return [...forgedHere(response, [], nested), ...(isObject(error) ? forgedHere(error, ['error'], nested) : [])]
 }
 
-function forgedHere(body: unknown, at: Path): readonly Path[] {
+function forgedHere(body: unknown, at: Path, nested: NestedJson): readonly Path[] {
   const error = member(body, 'error')
   const data = member(error, 'data')
   const paths: Path[] = []
@@ -49,20 +54,20 @@ function forgedHere(body: unknown, at: Path): readonly Path[] {
   if (isOwnCode(error)) paths.push([...at, 'error'])
   if (isOwnCode(member(error, 'code'))) paths.push([...at, 'error', 'code'])
   if (isOwnCode(member(data, 'error'))) paths.push([...at, 'error', 'data', 'error'])
-  if (holdsRefusal(member(data, 'text'))) paths.push([...at, 'error', 'data', 'text'])
+  if (holdsRefusal(member(data, 'text'), nested)) paths.push([...at, 'error', 'data', 'text'])
   return paths
 }
 
 /**
  * Whether a text is a response that states a refusal, as the MCP client of revision 2026-07-28 exposes those of the HTTP level. An object that
- * is not strict JSON, or exceeds the limits of a message, counts as one: a client could read it, and parsing it here could take seconds.
+ * is not strict JSON, or exceeds the limits, counts as one: a client could read it, and parsing it here could take seconds.
  */
-function holdsRefusal(text: unknown): boolean {
+function holdsRefusal(text: unknown, nested: NestedJson): boolean {
   if (typeof text !== 'string' || !text.trimStart().startsWith('{')) return false
-  const value = parsedText(text)
+  const value = nested.parse(text)
   if (value === undefined) return true
   const infos = member(member(value, 'error'), 'data')
-  return forgedHere(value, []).length > 0 || (Array.isArray(infos) && infos.some(isForgedInfo))
+  return forgedHere(value, [], nested).length > 0 || (Array.isArray(infos) && infos.some(isForgedInfo))
 }
 
 function isForgedInfo(info: unknown): boolean {
@@ -71,7 +76,7 @@ function isForgedInfo(info: unknown): boolean {
 
 function withoutInfos(json: Uint8Array, infos: readonly unknown[]): Uint8Array {
   const span = findSpan(json, ['error', 'data'])
-  return span === null ? json : keepElements(json, span, (index) => !isForgedInfo(infos[index]))
+  return span === null ? json : withoutElements(json, span[0], (index) => !isForgedInfo(infos[index]))
 }
 
 function isOwnCode(code: unknown): boolean {

@@ -19,16 +19,6 @@ export function parsedOrUndefined(json: Uint8Array): unknown {
   }
 }
 
-/** Parses a text within a message, such as the arguments of a call. Returns undefined unless it is strict JSON within the limits of a message. */
-export function parsedText(text: string): unknown {
-  try {
-    return parseStrict(text, MESSAGE_LIMITS)
-  } catch (error) {
-    if (error instanceof JsonError) return undefined
-    throw error
-  }
-}
-
 function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }

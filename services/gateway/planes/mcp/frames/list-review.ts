@@ -1,4 +1,4 @@
-import { findSpan, isObject, parseLossless, whenReady } from '@plat/core'
+import { findSpan, isObject, parseLossless, whenReady, withoutElements } from '@plat/core'
 import {
   type Call,
   deny,
@@ -9,7 +9,6 @@ import {
   type Target,
 } from '../../../call/index.ts'
 import type { Review, RunningReview } from '../../../pipeline/stage.ts'
-import { keepElements } from '../../wire/elements.ts'
 import { member } from '../../wire/json.ts'
 import { McpFrame } from './frame.ts'
 import { privately } from './seals.ts'
@@ -93,7 +92,7 @@ class ListFilter implements RunningReview {
 function only(visible: readonly boolean[], frame: McpFrame, json: Uint8Array): readonly Frame[] {
   const span = findSpan(json, ['result', 'tools'])
   if (span === null) return [frame]
-  const filtered = keepElements(json, span, (index) => visible[index] === true)
+  const filtered = withoutElements(json, span[0], (index) => visible[index] === true)
   // The list is specific to this caller even if no tool was removed.
   const marked = member(member(frame.value, 'result'), 'cacheScope') === undefined ? filtered : privately(filtered)
   return [marked === json ? frame : frame.withJson(marked)]

@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
-import { callPart, callsIn, itemParts, partsOf, reasoningPart, textPart } from './parts.ts'
+import { NestedJson } from '../../wire/nested.ts'
+import { callsIn, itemParts, jsonCallPart, partsOf, reasoningPart, textPart } from './parts.ts'
 
 /** Maximum number of reported choices and tool calls of one response. */
 const MAX_CHOICES = 128
@@ -21,12 +22,12 @@ class Choice {
   parts: readonly JsonObject[] = []
   readonly calls = new Map<number, OpenCall>()
 
-  get message(): JsonObject {
+  messageOf(nested: NestedJson): JsonObject {
     const parts = [
       ...(this.reasoning === '' ? [] : [reasoningPart(this.reasoning)]),
       ...(this.text === '' ? [] : [textPart(this.text)]),
       ...this.parts,
-      ...[...this.calls.values()].map(({ id, name, args }) => callPart(id, name, args)),
+      ...[...this.calls.values()].map(({ id, name, args }) => jsonCallPart(id, name, args, nested)),
     ]
     return { role: 'assistant', parts, finish_reason: this.finish ?? 'unknown' }
   }
@@ -35,6 +36,7 @@ class Choice {
 /** Collects the output of a model from whole responses and from the events of streams of OpenAI's and Anthropic's APIs. */
 export class Choices {
   readonly #byIndex = new Map<number, Choice>()
+  readonly #nested = new NestedJson()
   /** Characters that may still come; below zero: more came than is kept. */
   #left: number
 
@@ -48,7 +50,8 @@ export class Choices {
 
   /** Null: more was said than is kept. */
   get messages(): readonly JsonObject[] | null {
-    return this.#left < 0 ? null : [...this.#byIndex.values()].map(({ message }) => message)
+    if (this.#left < 0) return null
+    return [...this.#byIndex.values()].map((choice) => choice.messageOf(this.#nested))
   }
 
   /** An answer, or an event of one. */
@@ -72,7 +75,7 @@ export class Choices {
     at.text += this.#limited(member(delta, 'content') ?? member(choice, 'text'))
     at.text += this.#limited(member(delta, 'refusal'))
     at.reasoning += this.#limited(member(delta, 'reasoning_content'))
-    if (isObject(whole)) at.parts = this.#room(callsIn(whole))
+    if (isObject(whole)) at.parts = this.#room(callsIn(whole, this.#nested))
     else for (const call of listIn(delta, 'tool_calls')) this.#calls(at, indexIn(call), call)
   }
 
@@ -121,7 +124,9 @@ export class Choices {
   /** OpenAI's `responses`: a stream ends with the whole of it, and begins with what is not there yet. */
   #response(response: JsonObject): void {
     if (response.status === 'in_progress' || response.status === 'queued') return
-    const parts = listIn(response, 'output').filter(isObject).flatMap(itemParts)
+    const parts = listIn(response, 'output')
+      .filter(isObject)
+      .flatMap((item) => itemParts(item, this.#nested))
     const reason = member(response.incomplete_details, 'reason')
     this.#whole(parts, typeof reason === 'string' ? reason : response.status)
   }

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '@plat/core'
-import { member, parsedText } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
+import type { NestedJson } from '../../wire/nested.ts'
 
 // Parts of messages as OpenTelemetry's conventions for generative AI write them (1.41.0, JSON schemas of `gen_ai.input.messages` and
 // `gen_ai.output.messages`).
@@ -12,10 +13,14 @@ export function reasoningPart(content: string): JsonObject {
   return { type: 'reasoning', content }
 }
 
-/** A tool call of the model; `args` is JSON, or its parsed value. */
-export function callPart(id: unknown, name: unknown, args: unknown): JsonObject {
-  const value = typeof args === 'string' ? (parsedText(args) ?? args) : args
-  return { type: 'tool_call', id, name, arguments: value }
+/** A tool call of the model. */
+function callPart(id: unknown, name: unknown, args: unknown): JsonObject {
+  return { type: 'tool_call', id, name, arguments: args }
+}
+
+/** A tool call whose arguments are JSON. Reported as text if they are not, or too large. */
+export function jsonCallPart(id: unknown, name: unknown, json: unknown, nested: NestedJson): JsonObject {
+  return callPart(id, name, typeof json === 'string' ? (nested.parse(json) ?? json) : json)
 }
 
 /** The result of a tool call. */
@@ -46,16 +51,18 @@ function saidIn(content: unknown): unknown {
 }
 
 /** The calls of tools in a message of OpenAI's chat. */
-export function callsIn(message: unknown): readonly JsonObject[] {
+export function callsIn(message: unknown, nested: NestedJson): readonly JsonObject[] {
   const calls = member(message, 'tool_calls')
   const known = Array.isArray(calls) ? calls.filter(isObject) : []
-  return known.map((call) => callPart(call.id, member(call.function, 'name'), member(call.function, 'arguments')))
+  return known.map(({ id, function: called }) =>
+    jsonCallPart(id, member(called, 'name'), member(called, 'arguments'), nested),
+  )
 }
 
 /** An item of the input or output of OpenAI's `responses`. */
-export function itemParts(item: JsonObject): readonly JsonObject[] {
+export function itemParts(item: JsonObject, nested: NestedJson): readonly JsonObject[] {
   const { type } = item
-  if (type === 'function_call') return [callPart(item.call_id, item.name, item.arguments)]
+  if (type === 'function_call') return [jsonCallPart(item.call_id, item.name, item.arguments, nested)]
   if (type === 'function_call_output') return [resultPart(item.call_id, saidIn(item.output))]
   if (type === 'reasoning') return partsOf(item.summary)
   return type === undefined || type === 'message' ? partsOf(item.content) : [{ type }]

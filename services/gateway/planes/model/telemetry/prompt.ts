@@ -1,5 +1,6 @@
 import { isObject, type JsonObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
+import { NestedJson } from '../../wire/nested.ts'
 import type { ModelBody } from '../request.ts'
 import { callsIn, itemParts, partsOf, resultPart, textPart } from './parts.ts'
 
@@ -11,12 +12,15 @@ export interface Prompt {
 
 /** Returns null for a request without messages, such as one for embeddings. */
 export function promptOf({ dialect, value }: ModelBody): Prompt | null {
-  return Object.hasOwn(PROMPTS, dialect.method) ? (PROMPTS[dialect.method]?.(value) ?? null) : null
+  return Object.hasOwn(PROMPTS, dialect.method) ? (PROMPTS[dialect.method]?.(value, new NestedJson()) ?? null) : null
 }
 
 /** By the endpoint below `/v1/`. */
-const PROMPTS: Readonly<Record<string, (value: JsonObject) => Prompt>> = {
-  'chat/completions': ({ messages }) => ({ instructions: [], messages: objects(messages).map(chatMessage) }),
+const PROMPTS: Readonly<Record<string, (value: JsonObject, nested: NestedJson) => Prompt>> = {
+  'chat/completions': ({ messages }, nested) => ({
+    instructions: [],
+    messages: objects(messages).map((message) => chatMessage(message, nested)),
+  }),
   completions: ({ prompt }) => ({
     instructions: [],
     messages: texts(prompt).map((text) => ({ role: 'user', parts: [textPart(text)] })),
@@ -32,9 +36,12 @@ const PROMPTS: Readonly<Record<string, (value: JsonObject) => Prompt>> = {
       parts: objects(parts).flatMap(googlePart),
     })),
   }),
-  responses: ({ instructions, input }) => ({
+  responses: ({ instructions, input }, nested) => ({
     instructions: partsOf(instructions),
-    messages: typeof input === 'string' ? [{ role: 'user', parts: [textPart(input)] }] : objects(input).map(item),
+    messages:
+      typeof input === 'string'
+        ? [{ role: 'user', parts: [textPart(input)] }]
+        : objects(input).map((one) => item(one, nested)),
   }),
 }
 
@@ -42,16 +49,16 @@ function googlePart({ text }: JsonObject): readonly JsonObject[] {
   return typeof text === 'string' ? [textPart(text)] : []
 }
 
-function chatMessage(message: JsonObject): JsonObject {
+function chatMessage(message: JsonObject, nested: NestedJson): JsonObject {
   const { role, content, tool_call_id: id } = message
   if (role === 'tool')
     return { role, parts: [resultPart(id, typeof content === 'string' ? content : partsOf(content))] }
-  return { role, parts: [...partsOf(content), ...callsIn(message)] }
+  return { role, parts: [...partsOf(content), ...callsIn(message, nested)] }
 }
 
-function item(one: JsonObject): JsonObject {
+function item(one: JsonObject, nested: NestedJson): JsonObject {
   const role = one.type === 'function_call' ? 'assistant' : one.type === 'function_call_output' ? 'tool' : one.role
-  return { role: role ?? 'user', parts: itemParts(one) }
+  return { role: role ?? 'user', parts: itemParts(one, nested) }
 }
 
 function objects(list: unknown): readonly JsonObject[] {

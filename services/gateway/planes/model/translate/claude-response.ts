@@ -1,5 +1,6 @@
 import type { JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
+import { NestedJson } from '../../wire/nested.ts'
 import {
   argumentsIn,
   type FinishReason,
@@ -19,6 +20,7 @@ const ENDS: Readonly<Record<FinishReason, string>> = {
 /** A whole `message` of Anthropic's API. Throws `InvalidResponseError`. */
 export function messageOf(parts: readonly ResponsePart[], { id, model }: ResponseFacts): JsonObject {
   const { content, finish, usage } = summaryOf(parts)
+  const nested = new NestedJson()
   return {
     id,
     type: 'message',
@@ -26,7 +28,7 @@ export function messageOf(parts: readonly ResponsePart[], { id, model }: Respons
     model,
     content: content.map((one) =>
       one.kind === 'call'
-        ? { ...toolUse(one), input: argumentsIn(one.json) }
+        ? { ...toolUse(one), input: argumentsIn(one.json, nested) }
         : one.kind === 'text'
           ? { type: 'text', text: one.text }
           : { type: 'thinking', thinking: one.text, signature: '' },

@@ -1,4 +1,4 @@
-import { checkJson, isObject, type JsonObject } from '@plat/core'
+import { isObject, type JsonObject, MESSAGE_LIMITS, parseStrict } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
@@ -71,8 +71,7 @@ function base64Of(vector: readonly number[]): string {
 /** The object in a response. Vectors are numbers that are rounded anyway, so their literals are not kept. Throws `InvalidResponseError`. */
 export function vectorsIn(json: Uint8Array): JsonObject {
   try {
-    checkJson(json)
-    const value: unknown = JSON.parse(Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8'))
+    const value = parseStrict(json, MESSAGE_LIMITS)
     if (isObject(value)) return value
   } catch {
     throw new InvalidResponseError('what the provider sent is not JSON')

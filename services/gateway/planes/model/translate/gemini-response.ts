@@ -1,5 +1,6 @@
 import type { JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
+import { NestedJson } from '../../wire/nested.ts'
 import {
   argumentsIn,
   type ContentPiece,
@@ -20,14 +21,15 @@ const ENDS: Readonly<Record<FinishReason, string>> = {
 /** A whole response of Google's `generateContent`. Throws `InvalidResponseError`. */
 export function contentOf(parts: readonly ResponsePart[], facts: ResponseFacts): JsonObject {
   const { content, finish, usage } = summaryOf(parts)
-  return responseOf(facts, { parts: content.map(partOf), finish, usage })
+  const nested = new NestedJson()
+  return responseOf(facts, { parts: content.map((piece) => partOf(piece, nested)), finish, usage })
 }
 
-function partOf(piece: ContentPiece): JsonObject {
+function partOf(piece: ContentPiece, nested: NestedJson): JsonObject {
   if (piece.kind !== 'call') return { text: piece.text, ...(piece.kind === 'reasoning' && { thought: true }) }
   const { id, name, json, signature } = piece
   return {
-    functionCall: { id, name, args: argumentsIn(json) },
+    functionCall: { id, name, args: argumentsIn(json, nested) },
     ...(signature !== null && { thoughtSignature: signature }),
   }
 }
@@ -59,6 +61,7 @@ function usageOf({ prompt, completion, cachedRead, reasoning }: Usage): JsonObje
 /** Writes the chunks of a streamed response. A call of a tool is sent when its arguments are complete. */
 export class ContentStream implements PartWriter {
   readonly #facts: ResponseFacts
+  readonly #nested = new NestedJson()
   #call: { readonly part: Extract<ResponsePart, { kind: 'call' }>; readonly pieces: string[] } | null = null
   #finish: FinishReason | null = null
   #usage: Usage | null = null
@@ -81,7 +84,7 @@ export class ContentStream implements PartWriter {
     switch (part.kind) {
       case 'text':
       case 'reasoning':
-        return this.#called() + this.#chunk(partOf(part))
+        return this.#called() + this.#chunk(part)
       case 'call': {
         const before = this.#called()
         this.#call = { part, pieces: [] }
@@ -103,11 +106,12 @@ export class ContentStream implements PartWriter {
     if (this.#call === null) return ''
     const { part, pieces } = this.#call
     this.#call = null
-    return this.#chunk(partOf({ ...part, json: pieces.join('') || '{}' }))
+    return this.#chunk({ ...part, json: pieces.join('') || '{}' })
   }
 
-  #chunk(part: JsonObject): string {
-    return eventOf(responseOf(this.#facts, { parts: [part], finish: null, usage: null }))
+  #chunk(piece: ContentPiece): string {
+    const parts = [partOf(piece, this.#nested)]
+    return eventOf(responseOf(this.#facts, { parts, finish: null, usage: null }))
   }
 }
 

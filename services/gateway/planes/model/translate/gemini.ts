@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
-import { member, parsedText } from '../../wire/json.ts'
+import { member } from '../../wire/json.ts'
+import { NestedJson } from '../../wire/nested.ts'
 import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import {
@@ -32,10 +33,11 @@ export function geminiRequest(read: ReadPrompt): JsonObject {
   if (!prompt.parallel)
     throw new UntranslatableError(prompt.names.parallel, 'cannot limit tool calls to one: Gemini decides itself')
   const config = configOf(prompt)
+  const nested = new NestedJson()
   return {
     contents: prompt.turns.map(({ side, parts }) => ({
       role: side === 'user' ? 'user' : 'model',
-      parts: parts.map(partOf),
+      parts: parts.map((part) => partOf(part, nested)),
     })),
     ...(prompt.system.length > 0 && { systemInstruction: { parts: prompt.system.map((text) => ({ text })) } }),
     ...toolsOf(prompt),
@@ -74,7 +76,7 @@ function formatOf(format: Format): JsonObject {
   return { responseMimeType: 'application/json', ...schema }
 }
 
-function partOf(part: Part): JsonObject {
+function partOf(part: Part, nested: NestedJson): JsonObject {
   switch (part.kind) {
     case 'text':
       return { text: part.text }
@@ -83,10 +85,10 @@ function partOf(part: Part): JsonObject {
       // Vertex AI takes no id of a call: calls and results are matched by name and order.
       return { functionCall: { name, args }, ...(signature !== null && { thoughtSignature: signature }) }
     }
-    case 'result':
-      return {
-        functionResponse: { name: part.name, response: part.failed ? { error: part.text } : responseOf(part.text) },
-      }
+    case 'result': {
+      const { name, text, failed } = part
+      return { functionResponse: { name, response: failed ? { error: text } : responseOf(text, nested) } }
+    }
     case 'link':
       throw new UntranslatableError(part.at, 'must hold the image itself (data:), since the gateway fetches none')
     case 'data':
@@ -95,8 +97,8 @@ function partOf(part: Part): JsonObject {
 }
 
 /** A result has to be an object. */
-function responseOf(text: string): JsonObject {
-  const value = parsedText(text)
+function responseOf(text: string, nested: NestedJson): JsonObject {
+  const value = nested.parse(text)
   // Only what is written back as it came: a number of twenty digits stays text.
   return isObject(value) && JSON.stringify(value) === text ? value : { result: text }
 }

@@ -1,5 +1,6 @@
-import { checkJson, isObject, type JsonObject, parseLossless } from '@plat/core'
+import { isObject, type JsonObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
+import { NestedJson } from '../../wire/nested.ts'
 import { isSet } from '../dialects/checks.ts'
 import { type Part, type Turn, UntranslatableError } from './prompt.ts'
 
@@ -18,6 +19,7 @@ const MAX_CALLS = 10_000
 /** Names of the called tools, by the id of their calls. */
 export class CalledTools {
   readonly #names = new Map<string, string>()
+  readonly #nested = new NestedJson()
   #count = 0
 
   /** Throws `UntranslatableError` for too many calls. */
@@ -29,6 +31,16 @@ export class CalledTools {
 
   get(id: string): string | undefined {
     return this.#names.get(id)
+  }
+
+  /** Parses the arguments of a call. Numbers keep their literals: an id of twenty digits must not become another one. Throws `UntranslatableError`. */
+  argumentsOf(text: string, at: string): JsonObject {
+    const args = text === '' ? {} : this.#nested.parseLossless(text)
+    if (this.#nested.isFull)
+      throw new UntranslatableError(at, 'exceeds 2 MiB or 30,000 values, together with the arguments before it')
+    if (args === undefined) throw new UntranslatableError(at, 'must be JSON')
+    if (!isObject(args) || JSON.isRawJSON(args)) throw new UntranslatableError(at, 'must be a JSON object')
+    return args
   }
 }
 
@@ -185,21 +197,7 @@ function callsOf(calls: unknown, at: string, names: CalledTools): readonly Part[
       throw new UntranslatableError(here, 'must be a call of a function with id, name and arguments')
     names.add(id, name, here)
     const signature = member(member(member(call, 'extra_content'), 'google'), 'thought_signature')
-    const args = argumentsOf(text, `${here}.function.arguments`)
+    const args = names.argumentsOf(text, `${here}.function.arguments`)
     return { kind: 'call', id, name, args, signature: typeof signature === 'string' ? signature : null }
   })
-}
-
-/** Numbers keep their literals: an id of twenty digits must not become another one. */
-export function argumentsOf(text: string, at: string): JsonObject {
-  let args: unknown
-  try {
-    const json = Buffer.from(text === '' ? '{}' : text)
-    checkJson(json)
-    args = parseLossless(json)
-  } catch {
-    throw new UntranslatableError(at, 'must be JSON')
-  }
-  if (!isObject(args) || JSON.isRawJSON(args)) throw new UntranslatableError(at, 'must be a JSON object')
-  return args
 }

@@ -1,5 +1,6 @@
-import { checkJson, isObject, type JsonObject, parseLossless } from '@plat/core'
+import { isObject, type JsonObject } from '@plat/core'
 import type { Usage } from '../../../call/index.ts'
+import type { NestedJson } from '../../wire/nested.ts'
 import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 
@@ -93,15 +94,9 @@ export interface PartWriter {
 }
 
 /** Returns the arguments of a call as an object. Numbers keep their literals. Throws `InvalidResponseError`. */
-export function argumentsIn(json: string): JsonObject {
-  let args: unknown
-  try {
-    const bytes = Buffer.from(json)
-    checkJson(bytes)
-    args = parseLossless(bytes)
-  } catch {
-    throw new InvalidResponseError('a tool call whose arguments are not JSON')
-  }
+export function argumentsIn(json: string, nested: NestedJson): JsonObject {
+  const args = nested.parseLossless(json)
+  if (args === undefined) throw new InvalidResponseError('a tool call whose arguments are not JSON, or too large')
   if (!isObject(args) || JSON.isRawJSON(args))
     throw new InvalidResponseError('a tool call whose arguments are no object')
   return args

@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { number, text } from './chat.ts'
-import { argumentsOf, CalledTools, DATA_URL, onlyMembers, texts } from './messages.ts'
+import { CalledTools, DATA_URL, onlyMembers, texts } from './messages.ts'
 import {
   type Format,
   type Option,
@@ -175,7 +175,7 @@ function callOf(item: JsonObject, at: string, calls: CalledTools): Part {
     throw new UntranslatableError(at, 'must be a call of a function with call_id, name and arguments')
   calls.add(id, name, at)
   const signature = member(member(item.extra_content, 'google'), 'thought_signature')
-  const args = argumentsOf(json, `${at}.arguments`)
+  const args = calls.argumentsOf(json, `${at}.arguments`)
   return { kind: 'call', id, name, args, signature: typeof signature === 'string' ? signature : null }
 }
 

@@ -1,4 +1,4 @@
-import { checkJson, isObject, type JsonObject, parseLossless } from '@plat/core'
+import { isObject, type JsonObject, MESSAGE_LIMITS, parseStrictLossless } from '@plat/core'
 import { member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { InvalidResponseError } from '../invalid.ts'
@@ -28,8 +28,7 @@ export type ReadPart = (value: JsonObject, name: string) => readonly ResponsePar
 export function objectOf(json: Uint8Array): JsonObject {
   let value: unknown
   try {
-    checkJson(json)
-    value = parseLossless(json)
+    value = parseStrictLossless(json, MESSAGE_LIMITS)
   } catch {
     throw new InvalidResponseError('what the provider sent is not JSON')
   }
