@@ -199,6 +199,7 @@ const endpointFields = () => ({
   project: Type.Optional(Type.String()),
   apiVersion: Type.Optional(Type.String()),
   requestsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
+  weight: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
   auth: Type.Optional(
     Type.Object(
       {
@@ -231,6 +232,17 @@ const routeSchema = Type.Object(
     fallbacks: Type.Optional(Type.Array(endpointSchema, { maxItems: 8 })),
     maxTokensPerRequest: Type.Optional(Type.Integer({ minimum: 0 })),
     tokensPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
+    balancing: Type.Optional(Type.Enum(['order', 'weight', 'latency'], { type: 'string' })),
+    retries: Type.Optional(
+      Type.Object(
+        {
+          attempts: Type.Optional(Type.Integer({ minimum: 0, maximum: 3 })),
+          budgetPercent: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+          maxWaitSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 60 })),
+        },
+        closed,
+      ),
+    ),
     agent: Type.Optional(Type.String({ pattern: '^[^/]+/[^/]+$' })),
   },
   closed,

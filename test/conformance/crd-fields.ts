@@ -59,6 +59,7 @@ const endpoint: Fields = {
   region: { ...string, pattern: '^[a-z][a-z0-9-]{1,40}$' },
   project: { ...string, pattern: '^[a-z0-9][a-z0-9-]{2,62}$' },
   requestsPerMinute: count32,
+  weight: { ...count32, maximum: 1000 },
 }
 
 const env: Fields = {
@@ -98,6 +99,11 @@ const model: Fields = {
   reasoning: boolean,
   providerTools: { ...strings, maxItems: 16 },
   'providerTools[]': string,
+  balancing: { ...string, enum: ['order', 'weight', 'latency'] },
+  retries: object,
+  'retries.attempts': { ...count32, ...required, maximum: 3 },
+  'retries.budgetPercent': { ...count32, minimum: 1, maximum: 100 },
+  'retries.maxWaitSeconds': { ...count32, minimum: 1, maximum: 60 },
   fallbacks: { ...strings, maxItems: 8 },
   'fallbacks[]': object,
   ...below('fallbacks[]', { endpoint: { ...named, pattern: '^https?://[^/?#@]+' }, ...endpoint }),

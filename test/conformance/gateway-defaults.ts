@@ -251,7 +251,16 @@ export const entryDefaults: readonly EntryDefaults[] = [
   {
     file: { models: { small: { upstream: 'https://llm.example/v1' } } },
     at: 'models.small',
-    defaults: { provider: 'openai', requestsPerMinute: 0, providerTools: [], fallbacks: [], aliases: {} },
+    defaults: {
+      provider: 'openai',
+      requestsPerMinute: 0,
+      weight: 1,
+      balancing: 'order',
+      retries: { attempts: 0, budgetPercent: 20, maxWaitSeconds: 10 },
+      providerTools: [],
+      fallbacks: [],
+      aliases: {},
+    },
   },
   {
     file: { auditSinks: [{ name: 'siem', type: 'syslog', address: 'tls://siem.example:6514' }] },

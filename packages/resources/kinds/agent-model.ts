@@ -30,11 +30,34 @@ const endpointFields = () => ({
   region: Optional(text('Provider region.', { maxLength: 41, pattern: '^[a-z][a-z0-9-]{1,40}$' })),
   project: Optional(text('Cloud project.', { maxLength: 63, pattern: '^[a-z0-9][a-z0-9-]{2,62}$' })),
   requestsPerMinute: Optional(count('Cap on HTTP requests to the endpoint; 0: unlimited.')),
+  weight: Optional(
+    count('Share of calls relative to other endpoints, with `balancing`; default 1; 0: if no other can serve a call.', {
+      maximum: 1000,
+    }),
+  ),
 })
 
 const fallbackSchema = Type.Object(
   { endpoint: endpoint('OpenAI-compatible base URL.', { minLength: 1 }), ...endpointFields() },
   closed,
+)
+
+const retriesSchema = Type.Object(
+  {
+    attempts: count('Further attempts where all endpoints failed, at those that did not process the request.', {
+      maximum: 3,
+    }),
+    budgetPercent: Optional(
+      count('Share of the calls of the last 10 seconds that may be retried; default 20.', { minimum: 1, maximum: 100 }),
+    ),
+    maxWaitSeconds: Optional(
+      count('Longest wait before a retry, which includes `Retry-After` of the provider; default 10.', {
+        minimum: 1,
+        maximum: 60,
+      }),
+    ),
+  },
+  { ...closed, description: 'Retries of calls that no endpoint processed.' },
 )
 
 /** `Agent.spec.model` (docs/spec/crds.md). */
@@ -56,6 +79,13 @@ export const modelSchema = Type.Object(
     providerTools: Optional(
       Type.Array(text('Provider-hosted tool.', { maxLength: 128 }), { maxItems: 16, description: 'Allow-list.' }),
     ),
+    balancing: Optional(
+      oneOf(
+        ['order', 'weight', 'latency'],
+        'Which endpoint is tried first: the first (default), by `weight`, or by latency and `weight`.',
+      ),
+    ),
+    retries: Optional(retriesSchema),
     fallbacks: Optional(Type.Array(fallbackSchema, { maxItems: 8, description: 'Tried in order.' })),
   },
   {

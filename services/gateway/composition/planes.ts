@@ -16,6 +16,7 @@ export function modelPlane(shared: Shared, { models, budgets }: Features): Plane
     attemptTimeoutMs,
     routes: models,
     residencyFault: shared.residency.fault,
+    ids: shared.ids,
     metrics: shared.metrics,
     affords: budgets.affords,
     limits: budgets.limits,

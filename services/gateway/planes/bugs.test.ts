@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { systemIds, TestClock } from '@plat/core'
 import type { ClientRequest, Fetched, Receiver } from '@plat/http'
 import { LocalLimits } from '@plat/state'
 import { type Call, isDenial, type Target } from '../call/index.ts'
@@ -17,7 +17,7 @@ import { createExecPlane } from './exec/index.ts'
 import { createInfraPlane } from './infra/index.ts'
 import { chat } from './model/dialects/chat.ts'
 import { createModelPlane } from './model/index.ts'
-import { alwaysClosed, bodyOf, endpointAt, noCredentials, noModels } from './model/testing.ts'
+import { alwaysClosed, bodyOf, endpointAt, noCredentials, noLatencies, noModels, routeTo } from './model/testing.ts'
 
 const clock = new TestClock()
 const facts = { identity: testIdentity, target: testTarget, hold: null }
@@ -90,13 +90,15 @@ function modelForwards(
     attemptTimeoutMs: 60_000,
     extraCA: null,
     routes: {
-      route: () => ({ endpoints: endpoints === 1 ? [first] : [first, second] }),
+      route: () => (endpoints === 1 ? routeTo(first) : routeTo(first, second)),
       credentials: noCredentials,
       directory: () => noModels,
       circuits,
       allows: () => true,
       inOrder: (_, route) => route.endpoints,
+      balancer: noLatencies,
     },
+    ids: systemIds(clock),
     residencyFault: () => null,
     metrics: recordedMetrics((name) => void (name.includes('failovers') && failed.count++)).metrics,
     affords: () => true,

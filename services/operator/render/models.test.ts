@@ -227,6 +227,26 @@ test('each fallback is rendered in order with its own key, and the name of the m
   })
 })
 
+test('weights, balancing and retries are rendered as the agent states them', () => {
+  // Shows D2.model.weight, D2.model.balancing, D2.model.retries, D2.fallback.weight
+  const retries = { attempts: 2, budgetPercent: 10, maxWaitSeconds: 5 }
+  const route = routeOf({
+    endpoint: 'https://llm.example',
+    weight: 3,
+    balancing: 'latency',
+    retries,
+    fallbacks: [{ endpoint: 'https://other.example', weight: 0 }],
+  })
+  assert.deepEqual(route, {
+    upstream: 'https://llm.example/v1',
+    weight: 3,
+    balancing: 'latency',
+    retries,
+    fallbacks: [{ upstream: 'https://other.example/v1', weight: 0 }],
+    agent: 'team/a',
+  })
+})
+
 test('provider-hosted tools are capped by those of the TrustTier; a word there stands for every version', () => {
   // Shows D2.model.providerTools.cappedByTier.
   const tiersOf = (spec: object) => {

@@ -78,6 +78,8 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
     ...(model.providerTools !== undefined && { providerTools: model.providerTools }),
     ...(model.reasoning !== undefined && { reasoning: model.reasoning }),
     ...(model.dlpProfile !== undefined && { dlpProfile: model.dlpProfile }),
+    ...(model.balancing !== undefined && { balancing: model.balancing }),
+    ...(model.retries !== undefined && { retries: model.retries }),
     ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
     ...(model.tokensPerMinute !== undefined && { tokensPerMinute: model.tokensPerMinute }),
     ...(fallbacks.length > 0 && {
@@ -98,7 +100,8 @@ function nameOf(name: string | undefined): Pick<Endpoint, 'name'> {
 }
 
 function endpointOf(model: Endpoint, apiKeyFile: string | null): ModelEndpointEntry {
-  const { adapter, adapterMode, apiVersion, region, project, endpoint, name, jurisdiction, requestsPerMinute } = model
+  const { adapter, adapterMode, apiVersion, region, project, endpoint, name, jurisdiction } = model
+  const { requestsPerMinute, weight } = model
   return {
     ...(adapter !== undefined && { provider: adapter }),
     ...(adapterMode !== undefined && { mode: adapterMode }),
@@ -110,6 +113,7 @@ function endpointOf(model: Endpoint, apiKeyFile: string | null): ModelEndpointEn
     ...(apiKeyFile !== null && { apiKeyFile }),
     ...(jurisdiction !== undefined && { jurisdiction }),
     ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+    ...(weight !== undefined && { weight }),
   }
 }
 

@@ -3,6 +3,7 @@ import { STREAM_HEADERS } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { textOf } from '../wire/refusal-text.ts'
 import { commentEvent } from '../wire/sse.ts'
+import { dialectOfRequest } from './dialects/all.ts'
 import { chat } from './dialects/chat.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { ModelFrame } from './frame.ts'
@@ -27,14 +28,18 @@ function errorJson({ call, denial, dialect, now }: RefusedModelCall): string {
 }
 
 /** The response to a refused request while no head has been sent. Clients show the id of a request, which is that of the decision. */
-export function refusal(refused: RefusedModelCall): { readonly head: Head; readonly frame: ModelFrame } {
-  const { call, denial, dialect } = refused
+export function refusal(request: Omit<RefusedModelCall, 'dialect'>): {
+  readonly head: Head
+  readonly frame: ModelFrame
+} {
+  const { call, denial } = request
+  const dialect = dialectOfRequest(call.wire)
   const headers = refusalHeaders(denial)
   if (denial.code === 'method_not_allowed' && typeof denial.data?.allow === 'string') headers.allow = denial.data.allow
   headers[dialect.idHeader] = call.id
   return {
     head: { status: statusOf(denial), headers },
-    frame: ModelFrame.error(Buffer.from(errorJson(refused))),
+    frame: ModelFrame.error(Buffer.from(errorJson({ ...request, dialect }))),
   }
 }
 

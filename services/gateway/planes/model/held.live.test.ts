@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { systemClock } from '@plat/core'
+import { systemClock, systemIds } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { LocalLimits } from '@plat/state'
@@ -11,7 +11,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { testMetrics } from '../../testing/metrics.ts'
 import { createModelPlane } from './index.ts'
-import { alwaysClosed, bodyOf, endpointAt, noCredentials, noModels } from './testing.ts'
+import { alwaysClosed, bodyOf, endpointAt, noCredentials, noLatencies, noModels, routeTo } from './testing.ts'
 
 let upstream: ModelServer
 let dialer: Dialer
@@ -28,13 +28,15 @@ before(async () => {
     attemptTimeoutMs: 60_000,
     extraCA: null,
     routes: {
-      route: () => ({ endpoints: [endpointAt(upstream.url)] }),
+      route: () => routeTo(endpointAt(upstream.url)),
       credentials: noCredentials,
       circuits: alwaysClosed,
       directory: () => noModels,
       allows: () => true,
       inOrder: (_, { endpoints }) => endpoints,
+      balancer: noLatencies,
     },
+    ids: systemIds(systemClock),
     residencyFault: () => null,
     metrics: testMetrics(),
     affords: () => true,

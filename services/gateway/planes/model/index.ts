@@ -1,4 +1,4 @@
-import { type Clock, whenReady } from '@plat/core'
+import { Backoff, type Clock, type Ids, whenReady } from '@plat/core'
 import type { Limits } from '@plat/state'
 import {
   ALL_ROUTES,
@@ -20,18 +20,17 @@ import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
 import { pendingStream, refusal, terminalError } from './answer.ts'
 import { pricedOf } from './demand.ts'
-import { dialectOfRequest } from './dialects/all.ts'
 import { type CallersModels, listModels, type ModelLists } from './directory/listing.ts'
 import { TemplateCache } from './events/templates.ts'
-import type { SkipReason } from './methods.ts'
 import { createFailoverMetrics, type FailoverMetrics } from './metrics.ts'
 import { noteForwarded } from './note.ts'
 import { read } from './read.ts'
 import { translatedFor } from './translate/translated.ts'
 import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
-import { type Failover, type Turn, tryInTurn } from './upstream/failover.ts'
+import { type Failover, kindOf, type LatencyMeter, type Turn, tryInTurn } from './upstream/failover.ts'
 import { type Circuits, type EndpointForward, type Forwarder, Forwarding } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
+import { Retries, RetryBudget, type RetryPolicy } from './upstream/retries.ts'
 
 export { createAnswered, createDemand } from './demand.ts'
 export { createMeter } from './meter.ts'
@@ -43,6 +42,20 @@ export { createModelWords } from './telemetry/words.ts'
 export interface ModelRoute {
   /** In order of preference. */
   readonly endpoints: readonly [ModelEndpoint, ...ModelEndpoint[]]
+  /** Calls are distributed by the latency of endpoints, which is measured. */
+  readonly balancing: 'order' | 'weight' | 'latency'
+  /** Null: failed requests are not repeated. */
+  readonly retries: RetryPolicy | null
+}
+
+/** A call for which the endpoints of a route are ordered. */
+export interface OrderedCall {
+  /** Tier of the session. */
+  readonly tier: string
+  /** Kind of call, by which latencies are compared. */
+  readonly kind: string
+  /** Returns true if the endpoint can serve the call now. */
+  isUsable(endpoint: ModelEndpoint): boolean
 }
 
 /** Looks up routes. */
@@ -55,12 +68,14 @@ export interface ModelRoutes {
   readonly circuits: Circuits
   /** Returns true if data of this class may be sent to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
-  /** Returns the endpoints in the order of preference for sessions of this tier. */
-  inOrder(snapshot: Snapshot, route: ModelRoute, tier: string): readonly ModelEndpoint[]
+  /** Returns the endpoints in the order in which to try them for a call. */
+  inOrder(snapshot: Snapshot, route: ModelRoute, call: OrderedCall): readonly ModelEndpoint[]
+  readonly balancer: LatencyMeter
 }
 
 export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials' | 'templates'> {
   readonly routes: ModelRoutes
+  readonly ids: Pick<Ids, 'random'>
   readonly metrics: GatewayMetrics
   /** Counts the requests of endpoints. */
   readonly limits: Pick<Limits, 'take'>
@@ -86,6 +101,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
   readonly credentials: Credentials
   readonly rates: EndpointRates
   readonly metrics: FailoverMetrics
+  readonly balancer: LatencyMeter
   readonly extraCA: string | null
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
@@ -94,6 +110,8 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
   readonly #residencyFault: ModelPlaneOptions['residencyFault']
   readonly templates = new TemplateCache()
   readonly #addresses = new Addresses()
+  readonly #budgets = new WeakMap<ModelRoute, RetryBudget>()
+  readonly #backoff: Backoff
 
   constructor(options: ModelPlaneOptions) {
     this.clock = options.clock
@@ -103,6 +121,8 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
     this.credentials = options.routes.credentials
     this.rates = new EndpointRates(options.clock, options.limits)
     this.metrics = createFailoverMetrics(options.metrics)
+    this.balancer = options.routes.balancer
+    this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, ids: options.ids })
     this.#affords = options.affords
     this.extraCA = options.extraCA
     this.maxBodyBytes = options.maxBodyBytes
@@ -126,7 +146,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
   async request(call: Call<'identity' | 'target' | 'hold'>, endpoint: ModelEndpoint): Promise<Forwarding | null> {
     if (this.unfit(endpoint, call) !== null || this.circuits.isOpen(endpoint)) return null
     const limited = await this.rates.take(endpoint, call)
-    const attempt = limited === null ? this.attempt({ call, endpoint, sent: false, spare: true }) : null
+    const attempt = limited === null ? this.attempt({ call, endpoint, sent: false, movesOn: always }) : null
     return attempt === null || isDenial(attempt) ? null : attempt
   }
 
@@ -137,18 +157,35 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
     const sent = head === 'sent'
     noteForwarded(call.wire)
     const [endpoint] = route.endpoints
-    if (route.endpoints.length > 1) {
-      const endpoints = this.#routes.inOrder(call.snapshot, route, call.facts.identity.tier)
-      return tryInTurn(this, { call, endpoints, sent })
-    }
+    if (route.endpoints.length > 1 || route.retries !== null) return this.#inTurn(call, route, sent)
     if (!this.credentials.isReady(endpoint))
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-    const context = this.#contextFor({ call, endpoint, sent, spare: false }, call.facts.target.tool)
+    const context = this.#contextFor({ call, endpoint, sent, movesOn: never }, call.facts.target.tool)
     if (isDenial(context)) return context
     return whenReady(this.rates.take(endpoint, call), forwarded, this, context)
   }
 
-  unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
+  #inTurn(call: Call<'identity' | 'target' | 'hold'>, route: ModelRoute, sent: boolean): Promise<Reply | Denial> {
+    const { balancing } = route
+    const kind = kindOf(call)
+    const endpoints = this.#routes.inOrder(call.snapshot, route, {
+      tier: call.facts.identity.tier,
+      kind,
+      isUsable: (one) => this.unfit(one, call) === null && !this.circuits.isOpen(one) && this.rates.wait(one) === 0,
+    })
+    const measured = balancing === 'latency' ? kind : null
+    return tryInTurn(this, { call, endpoints, sent, measured, retries: this.#retriesOf(call, route) })
+  }
+
+  #retriesOf({ server }: Call, route: ModelRoute): Retries | null {
+    const { retries: policy } = route
+    if (policy === null) return null
+    const budget = this.#budgets.getOrInsertComputed(route, () => new RetryBudget(this.clock))
+    const { clock, metrics } = this
+    return new Retries({ route: server, policy, budget, backoff: this.#backoff, clock, metrics })
+  }
+
+  unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): ReturnType<Failover['unfit']> {
     if (!endpoint.wire.methods.has(call.method)) return 'dialect'
     if (!this.credentials.isReady(endpoint)) return 'credential'
     const jurisdiction = endpoint.jurisdictionFor(call.name)
@@ -167,12 +204,12 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
   }
 
   /** Returns a denial when the request cannot be translated for the provider. */
-  #contextFor({ call, endpoint, sent, spare }: Turn, model: string | null): EndpointForward | Denial {
+  #contextFor({ call, endpoint, sent, movesOn }: Turn, model: string | null): EndpointForward | Denial {
     const translated = translatedFor(call, endpoint, model)
     if (isDenial(translated)) return translated
     const address = this.#addresses.of(endpoint, call, model)
     const clampedTo = call.body?.maxTokens ?? null
-    return { call, endpoint, address, model, clampedTo, sent, spare, translated }
+    return { call, endpoint, address, model, clampedTo, sent, movesOn, translated }
   }
 
   keepAlive(call: Call<'identity'>): ReturnType<Plane['keepAlive']> {
@@ -181,7 +218,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
 
   refuse({ id, wire }: RequestContext, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
     const call = { id, wire, name: parsed?.name ?? null }
-    return refusal({ call, denial, dialect: dialectOfRequest(wire), now: this.clock.now() })
+    return refusal({ call, denial, now: this.clock.now() })
   }
 
   abort(call: Call, denial: Denial): readonly Frame[] {
@@ -193,6 +230,13 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
   }
 }
+
+/** Pauses before retries, in milliseconds: the first, and the longest, which is that of `retries.maxWaitSeconds`. */
+const FIRST_PAUSE_MS = 250
+const MAX_PAUSE_MS = 60_000
+
+const always = () => true
+const never = () => false
 
 function forwarded(
   limited: Denial | null,

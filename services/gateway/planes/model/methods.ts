@@ -13,3 +13,7 @@ export const MODEL_METHODS = [
 /** Why an endpoint of a route was skipped, by its name in metrics. */
 export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'rate', 'residency', 'dialect'] as const
 export type SkipReason = (typeof SKIP_REASONS)[number]
+
+/** Results of retries: sent, not sent for lack of budget, or because the wait was too long. */
+export const RETRY_RESULTS = ['sent', 'budget', 'wait'] as const
+export type RetryResult = (typeof RETRY_RESULTS)[number]

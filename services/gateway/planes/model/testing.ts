@@ -3,8 +3,10 @@ import { deny, isDenial } from '../../call/index.ts'
 import { chat } from './dialects/chat.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import type { CallersModels } from './directory/address.ts'
+import type { ModelRoute } from './index.ts'
 import { type ModelBody, readModelBody } from './request.ts'
 import type { Credentials, EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
+import type { LatencyMeter } from './upstream/failover.ts'
 import type { Circuits } from './upstream/forward.ts'
 
 /** A provider with OpenAI's API. */
@@ -35,6 +37,14 @@ export function endpointAt(upstream: string): ModelEndpoint {
     jurisdictionFor: () => null,
   }
 }
+
+/** A route whose endpoints are tried in their order, without retries. */
+export function routeTo(...endpoints: ModelRoute['endpoints']): ModelRoute {
+  return { endpoints, balancing: 'order', retries: null }
+}
+
+/** Measures nothing. */
+export const noLatencies: LatencyMeter = { started() {}, ended() {} }
 
 /** A caller that may use no route. */
 export const noModels: CallersModels = {

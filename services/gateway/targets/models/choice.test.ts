@@ -33,7 +33,10 @@ test('endpoints in the preferred jurisdiction come first, otherwise in the order
     }))
     const entry = { ...first, upstream: first?.upstream ?? '', preferJurisdiction, fallbacks }
     const route = buildRoutes(null, { r: entry }).route('r') ?? assert.fail()
-    return choice.inOrder(route, tier).map(({ upstream }) => upstream.split('/').at(-1))
+    return choice
+      .groups(route, tier)
+      .flat()
+      .map(({ upstream }) => upstream.split('/').at(-1))
   }
   const asNamed = ['US', 'none', 'DE-BY', 'FR', 'DE', 'DEX']
   assert.deepEqual(order('', 'tier-0'), asNamed)

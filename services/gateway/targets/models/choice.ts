@@ -30,18 +30,18 @@ export class Choice {
   }
 
   /**
-   * Returns the endpoints in the preferred jurisdiction first, otherwise in the order of the route. The preference of the route comes first,
-   * then `tierJurisdictions`, then the jurisdiction stated by the TrustTier.
+   * Returns the endpoints in the order of the route, in two groups if a jurisdiction is preferred: those in it come first. The preference of
+   * the route comes first, then `tierJurisdictions`, then the jurisdiction stated by the TrustTier.
    */
-  inOrder(
+  groups(
     { endpoints, preferJurisdiction }: Route,
     tier: string,
     stated: string | null = null,
-  ): readonly RouteEndpoint[] {
+  ): readonly (readonly RouteEndpoint[])[] {
     const preferred = preferJurisdiction ?? this.#tierJurisdictions.get(tier) ?? stated
-    if (preferred === null || endpoints.length === 1) return endpoints
+    if (preferred === null || endpoints.length === 1) return [endpoints]
     const near = endpoints.filter(({ jurisdiction }) => jurisdiction !== null && covers(preferred, jurisdiction))
-    return [...near, ...endpoints.filter((endpoint) => !near.includes(endpoint))]
+    return [near, endpoints.filter((endpoint) => !near.includes(endpoint))]
   }
 }
 

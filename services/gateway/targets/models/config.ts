@@ -41,6 +41,12 @@ const endpointKeys = () => ({
     '^[A-Za-z0-9._-]{0,40}$',
   ),
   requestsPerMinute: Type.Integer({ default: 0, minimum: 0, description: 'Of all sessions together; 0 unlimited.' }),
+  weight: Type.Integer({
+    default: 1,
+    minimum: 0,
+    maximum: 1000,
+    description: 'Share of calls relative to other endpoints, with `balancing`; 0: only if no other can serve a call.',
+  }),
   auth: key.group(
     {
       type: Type.Enum(['', 'api-key', 'bearer', 'aws-sigv4', 'gcp', 'azure-entra', 'oci', 'none'], {
@@ -82,6 +88,33 @@ const route = Type.Object({
     pattern: JURISDICTION,
     description: 'Endpoints there are tried first; default by `modelRouting.tierJurisdictions`.',
   }),
+  balancing: Type.Enum(['order', 'weight', 'latency'], {
+    default: 'order',
+    description: 'Which endpoint is tried first: the first of the route, by `weight`, or by latency and `weight`.',
+  }),
+  retries: key.group(
+    {
+      attempts: Type.Integer({
+        default: 0,
+        minimum: 0,
+        maximum: 3,
+        description: 'Further attempts where all endpoints failed, at those that did not process the request.',
+      }),
+      budgetPercent: Type.Integer({
+        default: 20,
+        minimum: 1,
+        maximum: 100,
+        description: 'Share of the calls of the last 10 seconds that may be retried; three always may.',
+      }),
+      maxWaitSeconds: Type.Integer({
+        default: 10,
+        minimum: 1,
+        maximum: 60,
+        description: 'Longest wait before a retry, which includes `Retry-After` of the provider.',
+      }),
+    },
+    'Retries.',
+  ),
   dataClass: Type.Enum(['public', 'internal', 'confidential', 'restricted'], {
     default: 'internal',
     description: 'Class of data from sessions that received no data of a higher class.',

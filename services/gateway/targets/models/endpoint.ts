@@ -24,6 +24,8 @@ export interface RouteEndpoint {
   readonly priceScopes: readonly string[]
   /** Source of the credential. */
   readonly credential: CredentialSource
+  /** Share of the route's calls, relative to its other endpoints; 0: only if no other can serve a call. */
+  readonly weight: number
   /** Maximum requests per minute, or null. */
   readonly requestsPerMinute: number | null
   readonly wire: Wire
@@ -104,6 +106,7 @@ export function endpointOf(
     upstream,
     priceScopes: priceScopes(route, upstream),
     credential: credentialSource(entry, region),
+    weight: entry.weight ?? 1,
     requestsPerMinute: entry.requestsPerMinute || null,
     wire,
     jurisdiction: jurisdictionOf(model),

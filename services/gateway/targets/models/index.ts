@@ -1,11 +1,12 @@
 import { followFile } from '@plat/config'
-import type { Clock } from '@plat/core'
+import type { Clock, Ids } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import type { Call, Identity, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
+import { Balancer } from './balance.ts'
 import { Choice, type ChoiceOptions } from './choice.ts'
 import { Circuits } from './circuits.ts'
 import { type CloudConfig, regional } from './credentials/cloud.ts'
@@ -46,8 +47,19 @@ export interface ModelsOptions {
   readonly extraCA: string | null
   readonly snapshots: Snapshots
   readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
   readonly log: Log
   readonly metrics: GatewayMetrics
+}
+
+/** A call for which the endpoints of a route are ordered. */
+export interface OrderedCall {
+  /** Tier of the session. */
+  readonly tier: string
+  /** Kind of call, by which latencies are compared. */
+  readonly kind: string
+  /** Returns true if the endpoint can serve the call now. */
+  isUsable(endpoint: RouteEndpoint): boolean
 }
 
 export interface Models {
@@ -66,8 +78,10 @@ export interface Models {
   readonly credentials: EndpointCredentials
   /** Returns whether data of this class may go to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
-  /** Returns the endpoints of a route in the order for a session of this tier. */
-  inOrder(snapshot: Snapshot, route: Route, tier: string): readonly RouteEndpoint[]
+  /** Returns the endpoints of a route in the order in which to try them for a call. */
+  inOrder(snapshot: Snapshot, route: Route, call: OrderedCall): readonly RouteEndpoint[]
+  /** Distributes the calls of routes. */
+  readonly balancer: Balancer
   /** Circuit breakers of endpoints. */
   readonly circuits: Circuits
   /** Reads the file and the keys; first called before the gateway serves. */
@@ -80,7 +94,7 @@ export interface Models {
  * their API keys. An invalid file leaves the previous one in force.
  */
 export function createModels(options: ModelsOptions): Models {
-  const { config, snapshots, clock, log } = options
+  const { config, snapshots, clock } = options
   const metrics = createModelMetrics(options.metrics)
   const path = config.modelsFile
   const everyMs = config.policyReloadSeconds * 1000
@@ -90,29 +104,17 @@ export function createModels(options: ModelsOptions): Models {
   const isReady = (endpoint: RouteEndpoint) => credentials.isReady(endpoint)
   const choice = new Choice(config.modelRouting)
   const circuits = circuitsOf(options, metrics)
+  const balancer = new Balancer(options)
   const directories = new ModelDirectories()
   const publish = async (routes: Routes) => {
     // Credentials first: a route is served only once its credentials were read.
     await credentials.follow(routes.endpoints)
     snapshots.publish(routesSlot, routes)
-    circuits.keep(new Set(routes.endpoints.map(({ key }) => key)))
+    const keys = new Set(routes.endpoints.map(({ key }) => key))
+    for (const known of [circuits, balancer]) known.keep(keys)
     metrics.routes(routes.size)
   }
-  const refuse = (problems: readonly string[]) =>
-    log.error({ path, problems }, 'modelsFile is refused: the routes loaded before stay in use')
-  const follow = () =>
-    followFile({
-      path,
-      everySeconds: config.policyReloadSeconds,
-      clock,
-      decode: (bytes) => (bytes === null ? { file: null } : decodeModels(bytes)),
-      async publish({ file }: { readonly file: ModelsFile | null }) {
-        await publish(buildRoutes(file, config.models, clouds))
-        log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
-      },
-      refuse,
-    })
-  const watch = path === '' ? null : follow()
+  const watch = path === '' ? null : followRoutes(options, (file) => publish(buildRoutes(file, config.models, clouds)))
   const stopProbing = startProbing(options, { credentials, circuits })
   const stopReading = clock.every(everyMs, () => void credentials.refresh())
   snapshots.publish(routesSlot, buildRoutes(null, config.models, clouds))
@@ -124,8 +126,9 @@ export function createModels(options: ModelsOptions): Models {
     places: placesOf,
     credentials,
     allows: (dataClass, model) => choice.allows(dataClass, model),
-    inOrder: (snapshot, route, tier) =>
-      choice.inOrder(route, tier, options.residency?.tierJurisdiction(snapshot, tier) ?? null),
+    inOrder: (snapshot, route, call) =>
+      groupsOf(options, { choice, snapshot, route, call }).flatMap((group) => balanced(balancer, route, group, call)),
+    balancer,
     circuits,
     async check() {
       await credentials.follow(snapshots.current.get(routesSlot).endpoints)
@@ -138,6 +141,24 @@ export function createModels(options: ModelsOptions): Models {
       credentials.close()
     },
   }
+}
+
+/** Follows `modelsFile`. */
+function followRoutes(
+  { config: { modelsFile: path, policyReloadSeconds }, snapshots, clock, log }: ModelsOptions,
+  publish: (file: ModelsFile | null) => Promise<void>,
+) {
+  return followFile({
+    path,
+    everySeconds: policyReloadSeconds,
+    clock,
+    decode: (bytes) => (bytes === null ? { file: null } : decodeModels(bytes)),
+    async publish({ file }: { readonly file: ModelsFile | null }) {
+      await publish(file)
+      log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
+    },
+    refuse: (problems) => log.error({ path, problems }, 'modelsFile is refused: the routes loaded before stay in use'),
+  })
 }
 
 function startProbing(options: ModelsOptions, parts: { credentials: EndpointCredentials; circuits: Circuits }) {
@@ -174,4 +195,25 @@ function reachable(snapshot: Snapshot, { residency }: ModelsOptions): readonly R
   return endpoints.filter(
     ({ jurisdiction }) => residency.fault(snapshot, { jurisdiction, dataClass: 'internal' }) === null,
   )
+}
+
+/** Endpoints of a route in groups, those of the preferred jurisdiction first. */
+function groupsOf(
+  { residency }: ModelsOptions,
+  parts: { choice: Choice; snapshot: Snapshot; route: Route; call: OrderedCall },
+): readonly (readonly RouteEndpoint[])[] {
+  const { choice, snapshot, route, call } = parts
+  return choice.groups(route, call.tier, residency?.tierJurisdiction(snapshot, call.tier) ?? null)
+}
+
+/** Balances the endpoints that can serve a call; the others follow, so that it is counted why they are skipped. */
+function balanced(
+  balancer: Balancer,
+  { balancing }: Route,
+  group: readonly RouteEndpoint[],
+  { kind, isUsable }: OrderedCall,
+): readonly RouteEndpoint[] {
+  if (balancing === 'order') return group
+  const usable = group.filter(isUsable)
+  return [...balancer.order(usable, balancing, kind), ...group.filter((one) => !usable.includes(one))]
 }

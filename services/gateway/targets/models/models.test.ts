@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { systemIds, TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
 import { tempFolder } from '@plat/testkit/local'
@@ -78,6 +78,7 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
   const dialer = { fetchBytes: () => assert.fail('nothing is probed') }
   const made = createModels({
     ...{ config, snapshots, clock, log, metrics, dialer },
+    ids: systemIds(clock),
     extraCA: null,
     env: {},
     labelsOf: () => labels,

@@ -1,7 +1,16 @@
 import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Denial, deny, type Identity, type Target } from '../../call/index.ts'
+import type { Balancing } from './balance.ts'
 import { endpointOf, type RouteEndpoint } from './endpoint.ts'
 import type { Clouds } from './providers.ts'
+
+/** Retries of a route. */
+export interface RetryPolicy {
+  readonly attempts: number
+  /** Share of the route's calls that may be retried. */
+  readonly budgetPercent: number
+  readonly maxWaitMs: number
+}
 
 /** A model route. */
 export interface Route {
@@ -18,6 +27,9 @@ export interface Route {
   readonly namespaces: ReadonlySet<string>
   /** `<ns>/<agent>` or `<agent>`; empty for any. */
   readonly agents: ReadonlySet<string>
+  readonly balancing: Balancing
+  /** Null: failed requests are not repeated. */
+  readonly retries: RetryPolicy | null
   /** Preferred jurisdiction of endpoints; null for that of the session's tier. */
   readonly preferJurisdiction: string | null
   /** Class of data from sessions that received no data of a higher class. */
@@ -98,6 +110,8 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
     aliases: [...aliases.keys()],
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
+    balancing: entry.balancing ?? 'order',
+    retries: retriesOf(entry.retries),
     preferJurisdiction: entry.preferJurisdiction || null,
     dataClass: entry.dataClass ?? 'internal',
     providerTools: new Set(entry.providerTools),
@@ -106,4 +120,8 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
     tokensPerMinute: entry.tokensPerMinute || null,
     takesCompletionTokens: first.isReasoning,
   }
+}
+
+function retriesOf({ attempts = 0, budgetPercent = 20, maxWaitSeconds = 10 }: ModelRouteEntry['retries'] = {}) {
+  return attempts === 0 ? null : { attempts, budgetPercent, maxWaitMs: maxWaitSeconds * 1000 }
 }

@@ -1,61 +1,12 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { wholeLines } from '@plat/testkit/ledger'
-import { closed, listening, tempFolder } from '@plat/testkit/local'
-import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { started } from '../../../testing/started.ts'
+import { chat, json, model, routeOver, scripted } from '../../../testing/model-route.ts'
 
-const chat = { model: 'small-1', messages: [{ role: 'user', content: 'hi' }] }
-
-/** A gateway with one route over these endpoints, in this order. */
-async function routeOver(t: TestContext, endpoints: readonly object[], more: object = {}) {
-  const [first, ...fallbacks] = endpoints
-  const dir = tempFolder()
-  const auditPath = join(dir, 'audit.jsonl')
-  const models = { r: { ...first, fallbacks } }
-  const { gateway, issuer } = await started(t, { models, auditPath, ...more })
-  const token = issuer.token({ scope: 'models:r' })
-  const ask = async (body: object = chat, signal?: AbortSignal) => {
-    const response = await fetch(`${gateway.url}/llm/r/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-      ...(signal !== undefined && { signal }),
-    })
-    return { status: response.status, headers: response.headers, text: await response.text() }
-  }
-  const outcomes = async () =>
-    wholeLines(auditPath)
-      .map((line) => JSON.parse(line).rec)
-      .filter((record) => record.kind === 'outcome')
-  const series = async (name: string) =>
-    (await (await fetch(`${gateway.url}/metrics`)).text())
-      .split('\n')
-      .filter((line) => line.startsWith(`plat_gateway_model_${name}`))
-  return { ask, outcomes, series }
-}
-
-async function model(t: TestContext): Promise<ModelServer> {
-  const server = await startModelServer()
-  t.after(() => server.close())
-  return server
-}
-
-/** A scripted upstream; `url` is `/v1` of its address. */
-async function scripted(t: TestContext, answer: RequestListener): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().once('end', () => answer(request, response))
-  })
-  const port = await listening(server)
-  t.after(() => closed(server))
-  return `http://127.0.0.1:${port}/v1`
-}
-
-const json = { 'content-type': 'application/json' }
 const events = { 'content-type': 'text/event-stream' }
 
 /** The ways in which an endpoint can fail before the caller has received anything, with the status of the attempt. */

@@ -14,9 +14,11 @@ import { EventFrames } from '../../wire/events.ts'
 import type { SkipReason } from '../methods.ts'
 import type { FailoverMetrics } from '../metrics.ts'
 import { noteAnswering } from '../note.ts'
+import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from './endpoint.ts'
-import type { Circuits, Forwarding } from './forward.ts'
+import type { Circuits, Forwarding, Repeatable } from './forward.ts'
 import { type EndpointRates, tooManyRequests } from './rates.ts'
+import type { Retries } from './retries.ts'
 
 /** Dependencies of failover. */
 export interface Failover {
@@ -25,16 +27,35 @@ export interface Failover {
   readonly rates: EndpointRates
   readonly attemptTimeoutMs: number
   readonly metrics: FailoverMetrics
+  /** Measures the latency of endpoints. */
+  readonly balancer: LatencyMeter
   /** Returns why the endpoint cannot serve this call, or null when it can. */
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null
   /** Returns an attempt that is not started yet, or a denial when this endpoint cannot serve the request. */
   attempt(turn: Turn): Forwarding | Denial
 }
 
+/** Measures how long the responses of endpoints take to begin, by kind of call. */
+export interface LatencyMeter {
+  /** Called when an attempt begins. */
+  started(endpoint: ModelEndpoint, kind: string): void
+  /** Called when its response has begun after `ms`; `failed`: it failed instead; null: it was aborted. */
+  ended(endpoint: ModelEndpoint, kind: string, ms: number | 'failed' | null): void
+}
+
+/** Returns the kind of a call for latencies: streams begin before a whole response is complete. */
+export function kindOf({ method, body }: Pick<Call, 'method' | 'body'>): string {
+  return body instanceof ModelBody && body.request.stream ? `${method} stream` : method
+}
+
 /** A call, and the endpoints of its route. */
 export interface Ways {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly endpoints: readonly ModelEndpoint[]
+  /** Kind of call whose latency is measured; null: not measured. */
+  readonly measured: string | null
+  /** Null: failed requests are not repeated. */
+  readonly retries: Retries | null
   /** A wait for an approval has already opened an event stream. */
   readonly sent: boolean
 }
@@ -42,8 +63,8 @@ export interface Ways {
 /** One attempt. */
 export interface Turn extends Pick<Ways, 'call' | 'sent'> {
   readonly endpoint: ModelEndpoint
-  /** Another endpoint can be tried instead. */
-  readonly spare: boolean
+  /** Returns true if another attempt follows a 429 or 408. */
+  readonly movesOn: (repeatable: Repeatable) => boolean
 }
 
 /**
@@ -57,9 +78,9 @@ export function tryInTurn(failover: Failover, ways: Ways): Promise<Reply | Denia
 
 class Turns {
   readonly #failover: Failover
+  readonly #ways: Ways
   readonly #call: Ways['call']
-  readonly #endpoints: Ways['endpoints']
-  readonly #sent: boolean
+  #endpoints: Ways['endpoints']
   readonly #attempts: Outcome['attempts'][number][] = []
   /** The endpoint that failed last, with its denial. */
   #last: { readonly endpoint: ModelEndpoint; readonly denial: Denial } | null = null
@@ -69,14 +90,26 @@ class Turns {
   /** The requests of an endpoint could not be counted. */
   #uncounted: Denial | null = null
 
-  constructor(failover: Failover, { call, endpoints, sent }: Ways) {
+  constructor(failover: Failover, ways: Ways) {
     this.#failover = failover
-    this.#call = call
-    this.#endpoints = endpoints
-    this.#sent = sent
+    this.#ways = ways
+    this.#call = ways.call
+    this.#endpoints = ways.endpoints
   }
 
   async run(): Promise<Reply | Denial> {
+    const { retries } = this.#ways
+    let answer = await this.#round()
+    while (answer === null && retries?.grant() === true) {
+      this.#endpoints = await retries.next(this.#call.signal)
+      answer = await this.#round()
+    }
+    return answer ?? this.#refusal()
+  }
+
+  /** Tries each endpoint once. Resolves to null when all failed. */
+  async #round(): Promise<Reply | Denial | null> {
+    const before = this.#attempts.length
     for (const [at, endpoint] of this.#endpoints.entries()) {
       const reason = this.#reason(endpoint)
       if (reason !== null) {
@@ -89,8 +122,7 @@ class Turns {
     }
     // Endpoints with open circuits are used only if there is no other.
     const resort = this.#fit().find((one) => this.#failover.rates.wait(one) === 0)
-    const answer = this.#last === null && resort !== undefined ? await this.#try(resort, false) : null
-    return answer ?? this.#refusal()
+    return this.#attempts.length === before && resort !== undefined ? this.#try(resort, false) : null
   }
 
   /** Returns why an endpoint is skipped, or null when it is not. */
@@ -105,7 +137,8 @@ class Turns {
   /** Resolves to null when the endpoint failed and another may be tried. */
   async #try(endpoint: ModelEndpoint, spare: boolean): Promise<Reply | Denial | null> {
     const { clock, circuits, rates, attemptTimeoutMs, metrics } = this.#failover
-    const forwarding = this.#failover.attempt({ call: this.#call, sent: this.#sent, endpoint, spare })
+    const movesOn = (repeatable: Repeatable) => spare || this.#isGranted(endpoint, repeatable)
+    const forwarding = this.#failover.attempt({ call: this.#call, sent: this.#ways.sent, endpoint, movesOn })
     if (isDenial(forwarding)) {
       metrics.skipped(endpoint.route, endpoint.label, 'dialect')
       this.#untranslated ??= forwarding
@@ -118,14 +151,36 @@ class Turns {
       if (limited.code !== 'rate_limited') this.#uncounted ??= limited
       return null
     }
-    if (this.#last !== null) metrics.movedOn(endpoint.route, this.#last.endpoint.label, endpoint.label)
+    if (this.#last !== null && this.#last.endpoint !== endpoint)
+      metrics.movedOn(endpoint.route, this.#last.endpoint.label, endpoint.label)
     circuits.enter(endpoint)
+    this.#started(endpoint)
     const cancel = clock.after(attemptTimeoutMs, () => forwarding.expire())
-    const answer = await begun(forwarding, this.#call.server).finally(cancel)
+    const answer = await begun(forwarding, this.#call.server).finally(() => {
+      cancel()
+      this.#ended(endpoint, forwarding)
+    })
     this.#attempts.push(forwarding.attempt)
     if (!isDenial(answer)) return this.#won(endpoint, answer)
     this.#last = { endpoint, denial: answer }
-    return forwarding.failed && !this.#call.signal.aborted ? null : this.#refusal()
+    if (!forwarding.failed || this.#call.signal.aborted) return this.#refusal()
+    if (forwarding.repeatable !== null) this.#ways.retries?.note(endpoint, forwarding.repeatable.waitMs)
+    return null
+  }
+
+  /** Whether a busy endpoint, the last one of its round, gets the request again. */
+  #isGranted(endpoint: ModelEndpoint, { waitMs }: Repeatable): boolean {
+    return this.#ways.retries?.grant({ endpoint, waitMs }) === true
+  }
+
+  #started(endpoint: ModelEndpoint): void {
+    if (this.#ways.measured !== null) this.#failover.balancer.started(endpoint, this.#ways.measured)
+  }
+
+  #ended(endpoint: ModelEndpoint, { failed, attempt }: Forwarding): void {
+    const { measured } = this.#ways
+    const result = failed ? 'failed' : this.#call.signal.aborted ? null : attempt.ms
+    if (measured !== null) this.#failover.balancer.ended(endpoint, measured, result)
   }
 
   /** Returns the endpoints that can serve the call, now or later. */

@@ -1,5 +1,5 @@
 import { type Clock, isObject } from '@plat/core'
-import { type Dialer, dialFault } from '@plat/http'
+import type { Dialer } from '@plat/http'
 import {
   type Call,
   callerOf,
@@ -14,9 +14,8 @@ import {
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { AbandonedError, UpstreamExchange, type UpstreamHead, wholeBodyDenial } from '../../wire/exchange.ts'
 import { withoutForgedRefusal } from '../../wire/forged.ts'
-import { copyHeader, header, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
+import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
 import { member } from '../../wire/json.ts'
-import { failure } from '../../wire/refusal.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { modelsFault, type ShapeFault } from '../dialects/shapes.ts'
@@ -28,6 +27,7 @@ import { ModelBody, upstreamBody } from '../request.ts'
 import { refusalOf } from '../translate/all.ts'
 import { type Translated, TranslatedBytes } from '../translate/translated.ts'
 import type { Address, Credentials, ModelEndpoint } from './endpoint.ts'
+import { failureOf, isBusy, isUnprocessed, isUnsent, unusable, waitOf } from './unusable.ts'
 
 /** Largest JSON response of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -56,6 +56,11 @@ export interface Circuits {
   failed(endpoint: ModelEndpoint): void
 }
 
+/** A failed request that may be sent to the same endpoint again: after so many milliseconds. */
+export interface Repeatable {
+  readonly waitMs: number
+}
+
 /** A call to forward to an endpoint. */
 export interface EndpointForward {
   readonly call: Call<'identity' | 'target'>
@@ -64,8 +69,8 @@ export interface EndpointForward {
   readonly address: Address
   /** The model to request; null if the request names none. */
   readonly model: string | null
-  /** Another endpoint can be tried instead, so that a 429 or 503 counts as a failure. */
-  readonly spare: boolean
+  /** Returns true if another attempt follows a 429 or 408, which then counts as a failure and is not relayed. */
+  readonly movesOn: (repeatable: Repeatable) => boolean
   /** The translated request for a provider with another API; null: no translation. */
   readonly translated: Translated | null
   /** The limit of output tokens that the gateway set, reported to the caller in a header; null: none. */
@@ -101,6 +106,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #done = false
   #late = false
   #failed = false
+  #repeatable: Repeatable | null = null
 
   constructor(forwarder: Forwarder, context: EndpointForward) {
     this.#forwarder = forwarder
@@ -110,14 +116,14 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   async run(): Promise<Reply | Denial> {
     const { clock } = this.#forwarder
-    const { call, spare } = this.#context
+    const { call } = this.#context
     this.#started = clock.monotonic()
     const exchange = this.#send()
     try {
       const head = await exchange.head
       this.#status = head.status
       const attempts = [this.attempt]
-      const refusal = unusable(call.server, head, spare)
+      const refusal = this.#unusable(head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (this.#isStream(head)) {
         if (!this.#wantsStream) throw new InvalidResponseError('a stream that was not requested')
@@ -132,13 +138,9 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       this.#countResponse(head.status)
       return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: [frame] }
     } catch (error) {
-      if (this.#late)
-        return this.#giveUp(deny('upstream_timeout', `the upstream of ${call.server} did not answer in time`))
-      // The caller's share of connections is used up, which is not a failure of the endpoint.
-      if (dialFault(error) === 'busy') return this.#end(failure(`the upstream of ${call.server}`, error))
-      if (error instanceof InvalidResponseError)
-        return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.what}`))
-      if (error instanceof UpstreamError) return this.#giveUp(failure(`the upstream of ${call.server}`, error))
+      if (this.#status === 0 && (isUnsent(error) || this.#isIdempotent)) this.#repeatable = { waitMs: 0 }
+      const failure = failureOf(call.server, error, this.#late)
+      if (failure !== null) return failure.isOfEndpoint ? this.#giveUp(failure.denial) : this.#end(failure.denial)
       // A bug of the gateway, not a failure of the endpoint. The runner logs it with the decision id.
       this.#unlisten()
       exchange.abort('the response cannot be read')
@@ -155,6 +157,26 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   /** True if the endpoint failed, for a reason other than the caller's request, so that another may succeed. Includes a refused key. */
   get failed(): boolean {
     return this.#failed
+  }
+
+  /** How the failed request may be repeated; null: it may have been executed, and repeating it would execute it again. */
+  get repeatable(): Repeatable | null {
+    return this.#failed ? this.#repeatable : null
+  }
+
+  /** Returns the denial for a response that is not relayed, and notes whether its request may be repeated. */
+  #unusable(head: UpstreamHead): Denial | null {
+    const now = this.#forwarder.clock.now()
+    const isRepeatable = isUnprocessed(head) || (head.status >= 500 && this.#isIdempotent)
+    const repeatable = isRepeatable ? { waitMs: waitOf(head.headers, now) ?? 0 } : null
+    this.#repeatable = repeatable
+    const movesOn = () => repeatable !== null && this.#context.movesOn(repeatable)
+    return unusable(this.#context.call.server, head, { movesOn, now })
+  }
+
+  /** Embeddings, token counts and lists have no effect at the provider; generations are charged. */
+  get #isIdempotent(): boolean {
+    return this.#context.call.operation !== 'model.generate'
   }
 
   /** Applies the time limit of the attempt to a JSON body as well. */
@@ -372,29 +394,4 @@ function asEvent(json: Uint8Array, dialect: Dialect): Uint8Array {
     .toString('utf8')
     .replace(/[\r\n]+/g, ' ')
   return Buffer.from(dialect.errorEvent(line))
-}
-
-/** Returns the denial for a response that is not relayed, such as a refused key, which the response may contain. */
-function unusable(server: string, { status, headers }: UpstreamHead, spare: boolean): Denial | null {
-  const encoding = headers['content-encoding'] ?? 'identity'
-  if (encoding !== 'identity') return deny('upstream_error', `the upstream of ${server} sent an encoded answer`)
-  const refused = status === 401 || status === 403 || status === 407
-  if (refused) return deny('upstream_credential', `the upstream of ${server} does not accept the gateway's key`)
-  const odd = status < 200 || (status >= 300 && status < 400) || status >= 500 || (spare && isBusy(status))
-  return odd ? deny('upstream_error', `the upstream of ${server} answered ${status}`, waitOf(headers)) : null
-}
-
-/** Longest wait of a provider that is relayed, in seconds. */
-const MAX_WAIT_SECONDS = 86_400
-
-/** Returns the time to retry of a provider that failed. Other forms than seconds are not relayed. */
-function waitOf(headers: UpstreamHead['headers']): { readonly retryAfterMs?: number } {
-  const stated = header(headers, 'retry-after')
-  if (stated === null || !/^\d{1,9}$/.test(stated)) return {}
-  return { retryAfterMs: Math.min(Number(stated), MAX_WAIT_SECONDS) * 1000 }
-}
-
-/** Returns true for statuses of a busy endpoint, which may accept the request later. */
-function isBusy(status: number): boolean {
-  return status === 429 || status === 408
 }
