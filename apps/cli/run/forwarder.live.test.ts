@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, request } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import tls from 'node:tls'
 import { createAuthority } from '@plat/testkit/authority'
@@ -79,6 +81,27 @@ test('a gateway with https is reached over TLS', async (t) => {
   const get = await forwarderTo(t, `https://localhost:${port}`)
   assert.equal(await get('/mcp/notes'), 200)
   assert.deepEqual(received.requests, [{ path: '/mcp/notes', authorization: 'Bearer the-token' }])
+})
+
+test('a response that comes before the whole body is sent reaches a program that sends first and reads later', async (t) => {
+  const server = createServer((incoming, response) => {
+    response.writeHead(413).end('too large')
+    incoming.resume()
+  })
+  const port = await listening(server)
+  t.after(() => closed(server))
+  const forwarder = await startForwarder({ gatewayURL: `http://127.0.0.1:${port}`, secret: 's', token: () => 'x' })
+  t.after(() => forwarder.close())
+  const socket = connect(Number(new URL(forwarder.url).port), '127.0.0.1')
+  t.after(() => socket.destroy())
+  const body = Buffer.alloc(8 * 1024 * 1024, 'a')
+  const head = `POST /s/mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: ${body.length}\r\n\r\n`
+  for (let request = 0; request < 2; request++) {
+    socket.write(head)
+    await new Promise<void>((resolve, reject) => socket.write(body, (error) => (error ? reject(error) : resolve())))
+    await once(socket, 'readable')
+    assert.match(String(socket.read()), /^HTTP\/1\.1 413 /)
+  }
 })
 
 test('a gateway that cannot be reached gives 502, and the forwarder goes on', async (t) => {

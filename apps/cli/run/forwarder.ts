@@ -85,11 +85,11 @@ function forward(
     refuse(response, 400, 'bad_request', 'the request cannot be forwarded')
     return
   }
-  upstream.on('response', (answer) => {
-    const forwarded = Object.entries(answer.headers).filter(([name]) => !notForwarded.has(name))
-    response.writeHead(answer.statusCode ?? 502, Object.fromEntries(forwarded))
+  upstream.on('response', (from) => {
+    const forwarded = Object.entries(from.headers).filter(([name]) => !notForwarded.has(name))
+    response.writeHead(from.statusCode ?? 502, Object.fromEntries(forwarded))
     response.flushHeaders()
-    pipeline(answer, response).catch(() => response.destroy())
+    pipeline(from, response).catch(() => response.destroy())
   })
   upstream.on('error', (error) => {
     if (response.headersSent) response.destroy()
@@ -102,7 +102,10 @@ function forward(
       )
   })
   response.on('close', () => upstream.destroy())
-  pipeline(request, upstream).catch(() => upstream.destroy())
+  request.on('error', () => upstream.destroy())
+  request.pipe(upstream)
+  // A response may come before the whole body is sent, such as 413. The rest is read, or the program could wait for ever to send it.
+  upstream.on('close', () => request.unpipe(upstream).resume())
 }
 
 /**

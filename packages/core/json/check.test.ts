@@ -80,11 +80,14 @@ test('members are counted over all objects, and one more than allowed is refused
   }
 })
 
-test('invalid UTF-8 is refused', () => {
-  for (const bad of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82]]) {
-    const text = Buffer.concat([bytes('"'), Buffer.from(bad), bytes('"')])
-    assert.throws(() => checkJson(text), JsonError)
-  }
+test('invalid UTF-8 is refused, and the error says where it begins', () => {
+  for (const before of ['', 'a', 'é', '\u{1f600}', '\ufffda\ufffd', '€'.repeat(7), 'ab€\u{1f600}é'.repeat(50)])
+    for (const after of ['', 'a', '€'.repeat(9), 'a\u{1f600}'.repeat(60)])
+      for (const bad of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82], [0x80, 0x80, 0x80, 0x80, 0x80]]) {
+        const text = Buffer.concat([bytes(`"${before}`), Buffer.from(bad), bytes(`${after}"`)])
+        const offset = Buffer.byteLength(before) + 1
+        assert.throws(() => checkJson(text), { message: `invalid UTF-8 at byte ${offset}`, offset })
+      }
 })
 
 test('nesting is allowed to the limit and not beyond, and deep input costs no stack', () => {

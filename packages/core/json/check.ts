@@ -79,13 +79,27 @@ const names = new MemberNames()
  * @throws JsonError
  */
 export function checkJson(bytes: Uint8Array, options?: JsonOptions): void {
-  if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8', 0)
+  if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8', validUtf8Length(bytes))
   names.reset(bytes, options?.maxMembers ?? ANY_MEMBERS)
   try {
     const end = scan(bytes, options?.maxDepth ?? MAX_JSON_DEPTH)
     if (end < bytes.length) throw new JsonError('data after the value', end)
   } finally {
     names.release()
+  }
+}
+
+/** Offset of the first bytes that are not UTF-8; decoding replaces them by U+FFFD, which the bytes themselves may contain as well. */
+function validUtf8Length(bytes: Uint8Array): number {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()
+  let offset = 0
+  for (let from = 0; ; ) {
+    const at = text.indexOf('\ufffd', from)
+    if (at === -1) return offset
+    offset += Buffer.byteLength(text.slice(from, at))
+    if (bytes[offset] !== 0xef || bytes[offset + 1] !== 0xbf || bytes[offset + 2] !== 0xbd) return offset
+    offset += 3
+    from = at + 1
   }
 }
 

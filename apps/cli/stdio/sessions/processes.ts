@@ -28,8 +28,8 @@ export class Processes {
     this.#pool = watchedPool({ name: 'stdio_processes', observer })
   }
 
-  /** Counts a process. Returns null, or the limit that was reached. */
-  async acquire(caller: Caller): Promise<PoolBound | null> {
+  /** Counts a process. Returns null, or why it may not run. */
+  async acquire(caller: Caller): Promise<string | null> {
     const names = [caller.agent, caller.session]
     for (let attempt = 0; attempt < EVICTIONS_MAX; attempt++) {
       const bound = this.#pool.boundFor(names)
@@ -38,7 +38,10 @@ export class Processes {
       if (unused === null) break
       await unused.stop()
     }
-    return this.#pool.acquire(names)
+    const bound = this.#pool.acquire(names)
+    if (bound === null) return null
+    const running = `${this.#pool.used} processes of servers run, ${this.#pool.usedBy(caller.session, 1)} of this session`
+    return `${running}, and no more are allowed: end one of the MCP sessions, or repeat this later`
   }
 
   /** Gives back what `acquire` counted. */

@@ -76,11 +76,8 @@ export class Running implements Holder {
     const waitMs = failures.waitMs(caller.session)
     if (waitMs > 0)
       return this.#refused({ status: 503, reason: 'it failed and is started again later', retryAfterMs: waitMs })
-    const bound = await processes.acquire(caller)
-    if (bound !== null) {
-      const reason = bound === 'share' ? 'this caller has too many servers running' : 'too many servers are running'
-      return this.#refused({ status: 503, reason })
-    }
+    const reason = await processes.acquire(caller)
+    if (reason !== null) return this.#refused({ status: 503, reason })
     return await this.#run()
   }
 
