@@ -34,3 +34,4 @@ export { openPostgresOnceSets, type PostgresOptions } from './postgres/once-sets
 export { readDsn, StateUnreachableError } from './postgres/pool.ts'
 export type { PostgresState } from './postgres/state.ts'
 export { openPostgresState } from './postgres-state.ts'
+export { countedJournal, withShares } from './shared-appends.ts'

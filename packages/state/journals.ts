@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import type { Clock, PoolCaller } from '@plat/core'
 import { openFileJournal } from './file-journal.ts'
 import type { OpenJournal } from './journal.ts'
 import { createMemoryJournal } from './memory-journal.ts'
@@ -11,6 +11,10 @@ export interface JournalSpec<E> {
   readonly path: string
   /** Decodes a stored event. Throws on an unknown event: the journal then refuses to open. */
   decode(event: unknown): E
+  /**
+   * Returns the narrowest known caller of an append: agent and session, or one name. Absent: no agent can make it append much at a time.
+   */
+  callerOf?(key: string, events: readonly E[]): PoolCaller
 }
 
 /** Store of the durable state of features. */

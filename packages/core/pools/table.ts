@@ -302,6 +302,17 @@ export const poolTable = {
     age: '4 s',
     refused: '`backlog_full`',
   },
+  journal_appends: {
+    services: ['gateway'],
+    counts: 'events that wait to be stored: labels of sessions, tasks of agents, items of memory, new approvals',
+    total: 60_000,
+    shares: [
+      { of: 'agent in a journal', max: 750 },
+      { of: 'session in a journal', max: 500 },
+    ],
+    age: 'until it is stored, or was refused',
+    refused: '`backlog_full`',
+  },
   state_requests: {
     services: ['gateway'],
     counts: 'requests that wait for a connection to the state database',

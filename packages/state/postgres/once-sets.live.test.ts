@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Clock, TestClock } from '@plat/core'
+import { type Clock, SharedPool, TestClock } from '@plat/core'
 import { usePostgres } from '@plat/testkit/postgres/server'
 import { Client } from 'pg'
 import { oncePromises } from '../once/once.conformance.ts'
@@ -66,6 +66,26 @@ test('a server that does not respond in time counts as unreachable', async () =>
   await holder.query('ROLLBACK')
   await holder.end()
   assert.equal(await sets.set('locked', 10).insert('key', '', clock.now() + 1000), 'inserted')
+  await sets.close()
+})
+
+test('a caller whose requests wait for the database uses its share of them only', async () => {
+  const clock = new TestClock()
+  const requests = new SharedPool({ name: 'set_requests', total: 6, shares: [2] })
+  const sets = await openPostgresOnceSets({ dsn: postgres.dsn, clock, requests, warn: () => {} })
+  const set = sets.set('shared', 10)
+  const insert = async (key: string, caller: string) => set.insert(key, '', clock.now() + 1000, caller)
+  await postgres.beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query('LOCK TABLE plat_once')
+    const waiting = [insert('a', 'greedy'), insert('b', 'greedy')]
+    await assert.rejects(insert('c', 'greedy'), /too many requests are queued/)
+    waiting.push(insert('d', 'modest'))
+    assert.equal(requests.usedBy('modest'), 1)
+    await client.query('ROLLBACK')
+    assert.deepEqual(await Promise.all(waiting), ['inserted', 'inserted', 'inserted'])
+  })
+  assert.equal(requests.used, 0)
   await sets.close()
 })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import { SharedPool, TestClock } from '@plat/core'
+import { poolTable, SharedPool, TestClock } from '@plat/core'
 import { type ProofChange, testProver } from '@plat/testkit/dpop'
 import { testIssuer } from '@plat/testkit/identity'
 import fc from 'fast-check'
@@ -243,3 +243,15 @@ test('a caller that creates unlimited keys cannot fill the store for others', as
   assert.equal(await store.use({ jkt: 'k', jti: 'p', until: clock.now() + 65_000, caller: 'greedy' }), 'fresh')
   assert.equal(pool.used, 1)
 })
+
+for (const name of ['holder_proofs', 'dpop_proofs', 'proofs'] as const) {
+  test(`a caller at its share of ${name} is refused while another is served`, async () => {
+    const clock = new TestClock()
+    const replays = memoryReplayStore(clock, new SharedPool({ name }))
+    const use = (caller: string, n: number) =>
+      replays.use({ jkt: 'key', jti: `${caller} ${n}`, until: clock.now() + 60_000, caller })
+    const share = poolTable[name].shares[0].max
+    for (let n = 0; n < share; n++) if ((await use('greedy', n)) !== 'fresh') assert.fail(`${n} of ${share}`)
+    assert.deepEqual([await use('greedy', share), await use('modest', 0)], ['full', 'fresh'])
+  })
+}

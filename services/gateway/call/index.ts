@@ -60,3 +60,4 @@ export {
 } from './reply.ts'
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
+export { unstored } from './unstored.ts'

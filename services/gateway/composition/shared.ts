@@ -12,7 +12,7 @@ import {
 } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { type Log, Overload, type OverloadState } from '@plat/process'
-import type { Limits } from '@plat/state'
+import { type Limits, withShares } from '@plat/state'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
 import { type OpeningLimits, openLimits } from '../decide/budgets/index.ts'
@@ -91,6 +91,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   await residency.check()
   const state = keep(await openStateBackend({ ...options, metrics, pools }))
   const { leadership, shared, secret } = state
+  const appends = watchedPool({ name: 'journal_appends', observer: pools.of('journal_appends') })
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)
   const opening = await openLimits({ config, shared, clock, log, pools })
@@ -101,7 +102,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   return {
     ...options,
     ...opening,
-    journals: readiness.watched(state.journals),
+    journals: readiness.watched(withShares(state.journals, appends)),
     readiness,
     leadership,
     state,

@@ -38,3 +38,11 @@ test('an agent whose sessions use up its share of live calls leaves room for oth
   assert.equal(live.add(first), false)
   live.close()
 })
+
+test('an agent at its share of requests that end work is refused while another is served', () => {
+  const live = createLiveCalls(new TestClock())
+  for (let n = 0; n < poolTable.ending_calls.shares[0].max; n++) assert.ok(live.add(callOf('greedy', `s${n}`, true)))
+  assert.equal(live.add(callOf('greedy', 'late', true)), false)
+  assert.equal(live.add(callOf('modest', 's', true)), true)
+  live.close()
+})

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { type TestContext, test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { poolTable, TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { closed, listening } from '@plat/testkit/local'
@@ -131,6 +131,23 @@ test('an exchanged token is cached for one session token and expires with it', a
   await clock.advance(60_000)
   assert.equal(await get('j1', 'x'), 4, 'the session token has expired')
   assert.equal(new TokenSources({ ...parts, tokenExchangeURL: '' }).exchanged(server, 'x', caller('j1'), 't'), null)
+})
+
+test('an agent at its share of exchanged tokens exchanges anew for each call, while those of another agent are kept', async (t) => {
+  const { url, dialer } = await endpoint(t)
+  const clock = new TestClock()
+  const parts = { extraCA: null, client: () => null, dialer, clock, log: silentLog }
+  const sources = new TokenSources({ ...parts, tokenExchangeURL: url })
+  const server = { key: 'a/b', auth: { type: 'tokenExchange', audience: 'x' }, caPEM: null } as const
+  const tokenOf = (agent: string, n: number) => {
+    const identity = { ...testIdentity, agent, jti: `${agent} ${n}`, expiresAt: clock.now() + 60_000 }
+    return sources.exchanged(server, 'x', identity, 'token')
+  }
+  const share = poolTable.exchanged_tokens.shares[0].max
+  for (let n = 0; n < share; n++) tokenOf('greedy', n)
+  assert.equal(tokenOf('greedy', 0), tokenOf('greedy', 0))
+  assert.notEqual(tokenOf('greedy', share), tokenOf('greedy', share))
+  assert.equal(tokenOf('modest', 0), tokenOf('modest', 0))
 })
 
 test('other responses give no token, and no text of them is repeated', async (t) => {

@@ -1,5 +1,7 @@
+import type { PoolCaller } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
+import { agentOf } from '../../call/index.ts'
 import type { Owner } from './owner.ts'
 
 const closed = { additionalProperties: false } as const
@@ -58,4 +60,12 @@ export function readJournalKey(text: string): { readonly owner: Owner; readonly 
   if (!Check(keySchema, parts)) throw new Error('the journal of memory has a key that is not known to this version')
   const [tenant, namespace, store, scope, who, key] = parts
   return { owner: { tenant, namespace, store, scope, who }, key }
+}
+
+/** Returns the caller of events: agent and session of a written item, otherwise the item. */
+export function writerOf(key: string, [event]: readonly MemoryEvent[]): PoolCaller {
+  if (event?.t !== 'written') return key
+  const { tenant, namespace } = readJournalKey(key).owner
+  const agent = agentOf({ tenant, namespace, agent: event.by.agent })
+  return [agent, `${agent}/${event.by.session}`]
 }

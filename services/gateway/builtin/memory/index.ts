@@ -7,7 +7,7 @@ import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { BuiltinServer, Snapshots, ToolLabels } from '../../call/index.ts'
 import type { Review } from '../../pipeline/stage.ts'
-import { decodeMemoryEvent } from './events.ts'
+import { decodeMemoryEvent, writerOf } from './events.ts'
 import { createMemoryMark, type Labels, type LabelsBySignal } from './mark.ts'
 import { Memory } from './memory.ts'
 import type { Owner } from './owner.ts'
@@ -62,6 +62,7 @@ export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
     name: 'memory',
     path: path.join(dir, 'memory.jsonl'),
     decode: decodeMemoryEvent,
+    callerOf: writerOf,
   })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'memory could not be stored')
   const memory = await Memory.open({

@@ -4,13 +4,13 @@ import {
   type BuiltinTool,
   builtinTool,
   type Denial,
-  deny,
   type Identity,
   isDenial,
   type ToolCall,
   type ToolResult,
   toolFailure,
   toolText,
+  unstored,
 } from '../../call/index.ts'
 import type { Item, Memory, NoRoom } from './memory.ts'
 import type { MemoryScope, MemoryScopes } from './scopes.ts'
@@ -241,8 +241,7 @@ class MemoryTools {
     try {
       return await writing
     } catch (error) {
-      this.#parts.onFault(error)
-      return deny('state_unavailable', 'memory cannot be written')
+      return unstored(error, 'memory cannot be written', this.#parts.onFault)
     }
   }
 }

@@ -16,7 +16,7 @@ import { approvalRecord, Unrecorded } from './record.ts'
 import { createApprovalRoutes } from './routes.ts'
 import { type ApprovalStage, createApprovalStage } from './stage.ts'
 import type { SessionName } from './store/book.ts'
-import { decodeEvent } from './store/events.ts'
+import { decodeEvent, requesterOf } from './store/events.ts'
 import { type ApprovalView, approvalView } from './view.ts'
 
 export interface ApprovalsParts {
@@ -76,7 +76,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
   if (config.adminAuth.devTokenApprovers) {
     log.warn({}, 'the static admin token may approve calls: adminAuth.devTokenApprovers is for development only')
   }
-  const journal = await journals.open({ name: 'approvals', path, decode: decodeEvent })
+  const journal = await journals.open({ name: 'approvals', path, decode: decodeEvent, callerOf: requesterOf })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be stored')
   const record = (rec: Rec | null, tenant: string) => {
     const failed = (error: unknown) =>

@@ -1,4 +1,4 @@
-import { type Denial, deny, isDenial } from '../../call/index.ts'
+import { type Denial, deny, isDenial, unstored } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import type { Approvals } from './approvals.ts'
 import type { DecidedCall } from './decided-call.ts'
@@ -24,10 +24,7 @@ export function createApprovalStage(approvals: Approvals, onFault: (error: unkno
     const answer = used ?? (await approvals.ask(call))
     return isDenial(answer) || 'until' in answer ? answer : { approval: answer }
   }
-  const unavailable = (error: unknown): Denial => {
-    onFault(error)
-    return deny('state_unavailable', 'approvals cannot be stored now')
-  }
+  const unavailable = (error: unknown): Denial => unstored(error, 'approvals cannot be stored now', onFault)
   return stage({
     name: 'approval',
     needs: ['identity', 'target', 'pin', 'taints', 'decision', 'redacted'],

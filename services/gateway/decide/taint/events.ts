@@ -48,3 +48,8 @@ export function decodeTaintEvent(value: unknown): TaintEvent {
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
   throw new Error(`a taint event of kind ${JSON.stringify(t)} is not known to this version`)
 }
+
+/** Returns the caller of events with this key: agent and session. */
+export function sessionIn(key: string): readonly [agent: string, session: string] {
+  return [key.slice(0, key.lastIndexOf('/')), key]
+}

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { TestClock } from '@plat/core'
-import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
+import { SharedPool, TestClock } from '@plat/core'
+import { countedJournal, createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import type { Identity } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
-import { decodeTaintEvent, type TaintEvent } from './events.ts'
+import { decodeTaintEvent, sessionIn, type TaintEvent } from './events.ts'
 import { COMPACT_AFTER_EVENTS, LABELS_MAX, Taints } from './taints.ts'
 
 const HOUR_MS = 3_600_000
@@ -281,6 +281,23 @@ test('the journal is compacted when it has grown, without a change of state', as
   const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
   assert.ok(lines.length < 1000, `${lines.length} lines`)
   assert.deepEqual((await again()).labelsOf(one), ['mail'])
+})
+
+test('a session at its share of labels that wait to be stored is refused, another is served, and nothing is reported', async (t) => {
+  const clock = new TestClock()
+  const own = createMemoryJournal<TaintEvent>(() => clock.now())
+  const gate = Promise.withResolvers<void>()
+  const append = own.append.bind(own)
+  own.append = (...given) => gate.promise.then(() => append(...given))
+  const pool = new SharedPool({ name: 'journal_appends', total: 9, shares: [4, 2] })
+  const journal = countedJournal(own, pool, (key) => sessionIn(key))
+  const { taints, faults } = await setUp(t, { journal: () => journal, clock })
+  const one = who(clock)
+  const adding = ['a', 'b'].map((label) => taints.add(one, [label]))
+  assert.equal((await taints.add(one, ['c']))?.code, 'backlog_full')
+  const other = taints.add({ ...one, session: 'other' }, ['a'])
+  gate.resolve()
+  assert.deepEqual([await Promise.all(adding), await other, faults], [[null, null], null, []])
 })
 
 test('labels and sessions are bounded: calls beyond the bound are refused, and nothing is evicted', async (t) => {

@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import { followJournal, type Journal, type JournalEntry } from '@plat/state'
-import { type Denial, deny, type Identity, type SessionRef, type TaintView } from '../../call/index.ts'
+import { type Denial, deny, type Identity, type SessionRef, type TaintView, unstored } from '../../call/index.ts'
 import { ByCaller, type ByCallerOptions } from './by-caller.ts'
 import { type AgentKey, CalleeLabels, type SessionKey } from './callees.ts'
 import type { TaintEvent } from './events.ts'
@@ -219,8 +219,7 @@ export class Taints {
   }
 
   #unkept(error: unknown): Denial {
-    this.#options.onFault(error)
-    return deny('state_unavailable', 'the taint labels of the session cannot be stored')
+    return unstored(error, 'the taint labels of the session cannot be stored', this.#options.onFault)
   }
 
   #arrived(session: TaintedSession, labels: readonly string[]): void {

@@ -17,7 +17,7 @@ import { buildAgents, type ExposedAgent } from './registry.ts'
 import { createAgentRoute } from './route.ts'
 import { agentsSlot, createAgentResolve, type NamedIn } from './stage.ts'
 import { Bindings } from './tasks/bindings.ts'
-import { decodeBindingEvent } from './tasks/events.ts'
+import { decodeBindingEvent, ownerIn } from './tasks/events.ts'
 
 export type { ExposedAgent } from './registry.ts'
 
@@ -74,6 +74,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     name: 'bindings',
     path: isOn ? `${config.auditPath}.bindings.jsonl` : '',
     decode: decodeBindingEvent,
+    callerOf: ownerIn,
   })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be stored')
   const pool = watchedPool({ name: 'task_bindings', observer: pools?.of('task_bindings') })

@@ -1,6 +1,7 @@
-import { isObject } from '@plat/core'
+import { isObject, type PoolCaller } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
+import { agentOf } from '../../../call/index.ts'
 
 const closed = { additionalProperties: false } as const
 const orNull = <T extends ReturnType<typeof Type.String>>(of: T) => Type.Union([of, Type.Null()])
@@ -143,4 +144,11 @@ export function decodeEvent(value: unknown): ApprovalEvent {
   }
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
   throw new Error(`an approval event of kind ${JSON.stringify(t)} is not known to this version`)
+}
+
+/** Returns the caller of events: agent and session of a new approval, otherwise the approval. */
+export function requesterOf(id: string, [event]: readonly ApprovalEvent[]): PoolCaller {
+  if (event?.t !== 'created') return id
+  const agent = agentOf(event.question)
+  return [agent, `${agent}/${event.question.session}`]
 }

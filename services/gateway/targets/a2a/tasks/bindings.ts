@@ -1,6 +1,6 @@
 import type { Clock, SharedPool } from '@plat/core'
 import { followJournal, type Journal, type JournalEntry } from '@plat/state'
-import { agentOf, type Denial, deny, type Identity } from '../../../call/index.ts'
+import { agentOf, type Denial, deny, type Identity, unstored } from '../../../call/index.ts'
 import type { BindingEvent, Owner } from './events.ts'
 
 /** How long a task or context is kept after its last use, in milliseconds: 30 days. */
@@ -181,9 +181,8 @@ export class Bindings {
       const stored = this.#bindings.get(key) ?? binding
       return isOwner(stored.owner, binding.owner) ? null : foreign(server)
     } catch (error) {
-      this.#options.onFault(error)
       if (this.#bindings.get(key) === binding) this.#forget(key, binding)
-      return deny('state_unavailable', 'the owner of the task cannot be stored')
+      return unstored(error, 'the owner of the task cannot be stored', this.#options.onFault)
     } finally {
       binding.writing = null
     }
@@ -204,8 +203,7 @@ export class Bindings {
       await this.#options.journal.append(key, events)
       return null
     } catch (error) {
-      this.#options.onFault(error)
-      return deny('state_unavailable', 'the sender to the task cannot be stored')
+      return unstored(error, 'the sender to the task cannot be stored', this.#options.onFault)
     }
   }
 

@@ -1,5 +1,7 @@
+import type { PoolCaller } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
+import { agentOf } from '../../../call/index.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -45,4 +47,11 @@ export function decodeBindingEvent(value: unknown): BindingEvent {
   if (Check(eventSchema, value)) return value
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
   throw new Error(`a binding event of kind ${JSON.stringify(t)} is not known to this version`)
+}
+
+/** Returns the caller of events: agent and session of a new task, otherwise the task. */
+export function ownerIn(key: string, [event]: readonly BindingEvent[]): PoolCaller {
+  if (event?.t !== 'bound') return key
+  const agent = agentOf(event.owner)
+  return [agent, `${agent}/${event.sessions?.[0] ?? ''}`]
 }
