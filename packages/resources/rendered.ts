@@ -243,6 +243,15 @@ const routeSchema = Type.Object(
         closed,
       ),
     ),
+    cache: Type.Optional(
+      Type.Object(
+        {
+          ttlSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
+          scope: Type.Optional(Type.Enum(['session', 'user', 'agent', 'route'], { type: 'string' })),
+        },
+        closed,
+      ),
+    ),
     agent: Type.Optional(Type.String({ pattern: '^[^/]+/[^/]+$' })),
   },
   closed,

@@ -9,7 +9,7 @@ import { RULES as OFFLINE_RULES } from './evidence/offline/stage.ts'
 import { REASONS as BUNDLE_REASONS } from './operate/config-bundle/bundles.ts'
 import { A2A_METHODS } from './planes/a2a/methods.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
-import { MODEL_METHODS, RETRY_RESULTS, SKIP_REASONS } from './planes/model/methods.ts'
+import { CACHE_RESULTS, MODEL_METHODS, RETRY_RESULTS, SKIP_REASONS } from './planes/model/methods.ts'
 
 /** Every status that an answer can stand for: success, and the statuses of the error table. */
 const CODES = [...new Set(['200', '202', '204', ...Object.values(errorTable).map((row) => String(row.status))])]
@@ -385,6 +385,20 @@ export const gatewayMetricRows = [
     type: 'counter',
     labels: { route: NAMES, result: RETRY_RESULTS },
     help: 'Requests that endpoints refused and that were to be repeated: sent again, or not for lack of budget or because the wait was too long',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_cache_total',
+    type: 'counter',
+    labels: { route: NAMES, result: CACHE_RESULTS },
+    help: 'Calls of model routes with a cache: with a stored response, without one, or that exclude stored responses',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_cache_bytes',
+    type: 'gauge',
+    labels: {},
+    help: 'Bytes of the stored responses of model routes',
   },
   {
     ...models,

@@ -60,6 +60,18 @@ const retriesSchema = Type.Object(
   { ...closed, description: 'Retries of calls that no endpoint processed.' },
 )
 
+const cacheSchema = Type.Object(
+  {
+    ttlSeconds: count('Time that a response is stored for identical requests; 0: no response is stored.', {
+      maximum: 86_400,
+    }),
+    scope: Optional(
+      oneOf(['session', 'user', 'agent'], 'Callers that share responses; default `user`; `agent`: all its users.'),
+    ),
+  },
+  { ...closed, description: 'Response cache.' },
+)
+
 /** `Agent.spec.model` (docs/spec/crds.md). */
 export const modelSchema = Type.Object(
   {
@@ -86,6 +98,7 @@ export const modelSchema = Type.Object(
       ),
     ),
     retries: Optional(retriesSchema),
+    cache: Optional(cacheSchema),
     fallbacks: Optional(Type.Array(fallbackSchema, { maxItems: 8, description: 'Tried in order.' })),
   },
   {

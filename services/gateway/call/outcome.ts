@@ -18,7 +18,8 @@ export interface Outcome {
   readonly forwarded: boolean
   readonly status: number
   readonly usage: Usage | null
-  readonly usageSource: 'reported' | 'estimated' | 'none'
+  /** `cached`: the response was stored before, and nothing was used. */
+  readonly usageSource: 'reported' | 'estimated' | 'none' | 'cached'
   readonly costMicros: number
   readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
   readonly frames: number

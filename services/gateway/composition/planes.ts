@@ -2,14 +2,16 @@ import { isDenial } from '../call/index.ts'
 import type { Plane } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
 import { bindingOf, createMcpPlane, type RequestingPlane } from '../planes/mcp/index.ts'
-import { createModelPlane } from '../planes/model/index.ts'
+import { createModelPlane, ResponseCache } from '../planes/model/index.ts'
 import { registrySlot } from '../targets/servers/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
 
 /** `/llm/<route>/v1`. */
-export function modelPlane(shared: Shared, { models, budgets }: Features): Plane {
-  const { config } = shared
+export function modelPlane(shared: Shared, { models, budgets, revocations }: Features): Plane {
+  const { config, clock, metrics, keep } = shared
+  const { isRevoked } = revocations
+  const cache = keep(new ResponseCache({ maxBytes: config.modelRouting.cacheMaxBytes, clock, metrics, isRevoked }))
   const attemptTimeoutMs = (config.modelRouting.attemptTimeoutSeconds || config.upstreamTimeoutSeconds) * 1000
   return createModelPlane({
     ...limitsOf(shared),
@@ -17,7 +19,8 @@ export function modelPlane(shared: Shared, { models, budgets }: Features): Plane
     routes: models,
     residencyFault: shared.residency.fault,
     ids: shared.ids,
-    metrics: shared.metrics,
+    cache,
+    metrics,
     affords: budgets.affords,
     limits: budgets.limits,
   })

@@ -9,14 +9,14 @@ import { testCall, testTarget } from '../call/testing/call.ts'
 import { testIdentity } from '../call/testing/identity.ts'
 import type { Plane } from '../pipeline/plane.ts'
 import { setUp } from '../pipeline/runner/testing/fixture.ts'
-import { recordedMetrics } from '../testing/metrics.ts'
+import { recordedMetrics, testMetrics } from '../testing/metrics.ts'
 import { Forwarding } from './a2a/forward.ts'
 import { A2aBody, A2aRequest } from './a2a/request.ts'
 import { createConnectPlane } from './connect/index.ts'
 import { createExecPlane } from './exec/index.ts'
 import { createInfraPlane } from './infra/index.ts'
 import { chat } from './model/dialects/chat.ts'
-import { createModelPlane } from './model/index.ts'
+import { createModelPlane, ResponseCache } from './model/index.ts'
 import { alwaysClosed, bodyOf, endpointAt, noCredentials, noLatencies, noModels, routeTo } from './model/testing.ts'
 
 const clock = new TestClock()
@@ -99,6 +99,7 @@ function modelForwards(
       balancer: noLatencies,
     },
     ids: systemIds(clock),
+    cache: new ResponseCache({ maxBytes: 0, clock, metrics: testMetrics(), isRevoked: () => false }),
     residencyFault: () => null,
     metrics: recordedMetrics((name) => void (name.includes('failovers') && failed.count++)).metrics,
     affords: () => true,

@@ -16,16 +16,26 @@ export async function routeOver(t: TestContext, endpoints: readonly object[], mo
   const auditPath = join(dir, 'audit.jsonl')
   const models = { r: { ...first, fallbacks, ...keys } }
   const { gateway, issuer } = await started(t, { models, auditPath, ...more })
-  const token = issuer.token({ scope: 'models:r' })
-  const ask = async (body: object = chat, signal?: AbortSignal) => {
-    const response = await fetch(`${gateway.url}/llm/r/v1/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-      ...(signal !== undefined && { signal }),
-    })
+  const scope = 'models:r'
+  const token = issuer.token({ scope })
+  const send = async (request: RequestInit & { readonly headers?: Record<string, string> }, path: string) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...request.headers }
+    const response = await fetch(`${gateway.url}/llm/r/v1/${path}`, { ...request, method: 'POST', headers })
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
+  const ask = (body: object = chat, signal?: AbortSignal) =>
+    send({ body: JSON.stringify(body), ...(signal !== undefined && { signal }) }, 'chat/completions')
+  /** A caller with other claims; `headers` and `path` of its requests. */
+  const as =
+    (claims: object, headers: Record<string, string> = {}, path = 'chat/completions') =>
+    (body: object = chat) =>
+      send(
+        {
+          body: JSON.stringify(body),
+          headers: { authorization: `Bearer ${issuer.token({ scope, ...claims })}`, ...headers },
+        },
+        path,
+      )
   /** A GET below the route's `/v1/`. */
   const fetchAt = (path: string) =>
     fetch(`${gateway.url}/llm/r/v1/${path}`, { headers: { authorization: `Bearer ${token}` } })
@@ -37,7 +47,7 @@ export async function routeOver(t: TestContext, endpoints: readonly object[], mo
     (await (await fetch(`${gateway.url}/metrics`)).text())
       .split('\n')
       .filter((line) => line.startsWith(`plat_gateway_model_${name}`))
-  return { ask, fetchAt, outcomes, series }
+  return { gateway, ask, as, fetchAt, outcomes, series }
 }
 
 /** A model server. */

@@ -227,14 +227,15 @@ test('each fallback is rendered in order with its own key, and the name of the m
   })
 })
 
-test('weights, balancing and retries are rendered as the agent states them', () => {
-  // Shows D2.model.weight, D2.model.balancing, D2.model.retries, D2.fallback.weight
+test('weights, balancing, retries and cache are rendered as the agent states them', () => {
+  // Shows D2.model.weight, D2.model.balancing, D2.model.retries, D2.model.cache, D2.fallback.weight
   const retries = { attempts: 2, budgetPercent: 10, maxWaitSeconds: 5 }
   const route = routeOf({
     endpoint: 'https://llm.example',
     weight: 3,
     balancing: 'latency',
     retries,
+    cache: { ttlSeconds: 60 },
     fallbacks: [{ endpoint: 'https://other.example', weight: 0 }],
   })
   assert.deepEqual(route, {
@@ -242,6 +243,7 @@ test('weights, balancing and retries are rendered as the agent states them', () 
     weight: 3,
     balancing: 'latency',
     retries,
+    cache: { ttlSeconds: 60 },
     fallbacks: [{ upstream: 'https://other.example/v1', weight: 0 }],
     agent: 'team/a',
   })

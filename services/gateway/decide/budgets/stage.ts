@@ -270,7 +270,7 @@ class Reserve {
 
   /** Returns the cost of a forwarded call: as reported, else as observed, and at least its prompt, which the upstream has read. */
   #spent(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
-    if (outcome.usageSource === 'reported') return outcome.costMicros
+    if (isKnown(outcome)) return outcome.costMicros
     if (isCounted(outcome)) return Math.min(held, outcome.costMicros)
     const demand = this.#options.demandOf(call)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced, demand.options)
@@ -282,7 +282,7 @@ class Reserve {
   #used(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
     const { usage } = outcome
     const tokens = usage === null ? 0 : usage.prompt + usage.completion
-    if (outcome.usageSource === 'reported') return tokens
+    if (isKnown(outcome)) return tokens
     if (isCounted(outcome)) return Math.min(held, tokens)
     return Math.min(held, this.#options.demandOf(call)?.inputTokens ?? held)
   }
@@ -305,6 +305,11 @@ const NOTHING_HELD = { hold: null } as const
 
 function isMoney({ budget }: Applied): boolean {
   return budget.unit === 'micros'
+}
+
+/** Whether the usage of a call needs no estimate: the provider reported it, or it used nothing. */
+function isKnown({ usageSource }: Outcome): boolean {
+  return usageSource === 'reported' || usageSource === 'cached'
 }
 
 /** Whether the usage of an unreported call is known: it was observed, the plane refused it, or the upstream rejected the gateway's key. */

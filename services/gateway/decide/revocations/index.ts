@@ -3,6 +3,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
+import type { Identity } from '../../call/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeEvent } from './format.ts'
@@ -52,6 +53,8 @@ export interface RevocationsFeature {
   readonly routes: AdminRoutes
   readonly users: RevokedUsers
   readonly mirrored: MirroredRevocations
+  /** Returns whether a caller is revoked, or that is not known. */
+  isRevoked(who: Identity): boolean
   /** False while every call is denied because the list cannot be read. */
   isKnown(): boolean
   close(): Promise<void>
@@ -91,6 +94,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   }
   const onFault = failed('a revocation could not be stored')
   return {
+    isRevoked: (who) => revocations.judge(who) !== null,
     stage: createRevokedStage((who) => revocations.admit(who)),
     users: {
       revoked: (user, issuer) => revocations.hasRevoked(user, issuer),

@@ -212,6 +212,7 @@ export class Closing {
       if (outcome.result === 'denied') metrics.decided('deny', server)
       return
     }
+    if (outcome.usageSource === 'cached') return
     metrics.upstream(server, outcome.upstreamMs / 1000)
     // `internal` is a bug of the gateway, not a failure of the upstream.
     if (outcome.result === 'failed' && outcome.code !== 'internal') metrics.upstreamFailed(server)

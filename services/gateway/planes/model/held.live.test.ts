@@ -10,7 +10,7 @@ import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { testMetrics } from '../../testing/metrics.ts'
-import { createModelPlane } from './index.ts'
+import { createModelPlane, ResponseCache } from './index.ts'
 import { alwaysClosed, bodyOf, endpointAt, noCredentials, noLatencies, noModels, routeTo } from './testing.ts'
 
 let upstream: ModelServer
@@ -37,6 +37,7 @@ before(async () => {
       balancer: noLatencies,
     },
     ids: systemIds(systemClock),
+    cache: new ResponseCache({ maxBytes: 0, clock: systemClock, metrics: testMetrics(), isRevoked: () => false }),
     residencyFault: () => null,
     metrics: testMetrics(),
     affords: () => true,

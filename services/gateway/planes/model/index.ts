@@ -19,6 +19,7 @@ import type { GatewayMetrics } from '../../metrics.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
 import { pendingStream, refusal, terminalError } from './answer.ts'
+import type { CachePolicy, ResponseCache } from './cache/cache.ts'
 import { pricedOf } from './demand.ts'
 import { type CallersModels, listModels, type ModelLists } from './directory/listing.ts'
 import { TemplateCache } from './events/templates.ts'
@@ -32,6 +33,7 @@ import { type Circuits, type EndpointForward, type Forwarder, Forwarding } from 
 import { EndpointRates } from './upstream/rates.ts'
 import { Retries, RetryBudget, type RetryPolicy } from './upstream/retries.ts'
 
+export { ResponseCache } from './cache/cache.ts'
 export { createAnswered, createDemand } from './demand.ts'
 export { createMeter } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
@@ -46,6 +48,8 @@ export interface ModelRoute {
   readonly balancing: 'order' | 'weight' | 'latency'
   /** Null: failed requests are not repeated. */
   readonly retries: RetryPolicy | null
+  /** Null: responses are not stored. */
+  readonly cache: CachePolicy | null
 }
 
 /** A call for which the endpoints of a route are ordered. */
@@ -76,6 +80,7 @@ export interface ModelRoutes {
 export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials' | 'templates'> {
   readonly routes: ModelRoutes
   readonly ids: Pick<Ids, 'random'>
+  readonly cache: ResponseCache
   readonly metrics: GatewayMetrics
   /** Counts the requests of endpoints. */
   readonly limits: Pick<Limits, 'take'>
@@ -112,6 +117,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
   readonly #addresses = new Addresses()
   readonly #budgets = new WeakMap<ModelRoute, RetryBudget>()
   readonly #backoff: Backoff
+  readonly #cache: ResponseCache
 
   constructor(options: ModelPlaneOptions) {
     this.clock = options.clock
@@ -124,6 +130,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
     this.balancer = options.routes.balancer
     this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, ids: options.ids })
     this.#affords = options.affords
+    this.#cache = options.cache
     this.extraCA = options.extraCA
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
@@ -156,6 +163,18 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover, ModelLists {
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
     const sent = head === 'sent'
     noteForwarded(call.wire)
+    const { cache: policy } = route
+    if (policy === null || call.body === null) return this.#send(call, route, sent)
+    const [first] = route.endpoints
+    const endpoints = route.endpoints.filter((one) => this.unfit(one, call) === null)
+    return this.#cache.reply(call, { policy, endpoints, first, send: () => this.#send(call, route, sent) })
+  }
+
+  #send(
+    call: Call<'identity' | 'target' | 'hold'>,
+    route: ModelRoute,
+    sent: boolean,
+  ): Denial | Promise<Reply | Denial> {
     const [endpoint] = route.endpoints
     if (route.endpoints.length > 1 || route.retries !== null) return this.#inTurn(call, route, sent)
     if (!this.credentials.isReady(endpoint))

@@ -1,6 +1,7 @@
 import type { Call, Frame, FrameRun, FrameVerdict, Outcome, Usage } from '../../call/index.ts'
 import { type Review, type RunningReview, review } from '../../pipeline/stage.ts'
 import type { Dialect, ModelRequest, Report } from './dialects/dialect.ts'
+import { isCached } from './note.ts'
 import { ModelBody } from './request.ts'
 
 /** Returns the cost of `usage` in micro-units of the currency; 0 without prices. */
@@ -23,6 +24,9 @@ const BYTES_PER_TOKEN = 3
 
 const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
 const NOTHING_REPORTED: Report = { usage: NOTHING, whole: true }
+
+/** A stored response uses no tokens. */
+const FROM_CACHE = { usage: NOTHING, usageSource: 'cached', costMicros: 0 } as const
 
 class Meter implements RunningReview {
   readonly #call: Call<'target' | 'hold'>
@@ -66,6 +70,7 @@ class Meter implements RunningReview {
   }
 
   tally(): Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'> {
+    if (isCached(this.#call.wire)) return FROM_CACHE
     const reported = this.#reported
     const usage = reported?.whole === true ? reported.usage : this.#estimate(reported?.usage ?? null)
     const usageSource = reported?.whole === true ? 'reported' : 'estimated'

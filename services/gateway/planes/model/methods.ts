@@ -17,3 +17,7 @@ export type SkipReason = (typeof SKIP_REASONS)[number]
 /** Results of retries: sent, not sent for lack of budget, or because the wait was too long. */
 export const RETRY_RESULTS = ['sent', 'budget', 'wait'] as const
 export type RetryResult = (typeof RETRY_RESULTS)[number]
+
+/** Results of look-ups: a response was stored, none was, or the request or its caller excludes stored responses. */
+export const CACHE_RESULTS = ['hit', 'miss', 'bypass'] as const
+export type CacheResult = (typeof CACHE_RESULTS)[number]

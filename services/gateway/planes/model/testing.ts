@@ -40,7 +40,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
 
 /** A route whose endpoints are tried in their order, without retries. */
 export function routeTo(...endpoints: ModelRoute['endpoints']): ModelRoute {
-  return { endpoints, balancing: 'order', retries: null }
+  return { endpoints, balancing: 'order', retries: null, cache: null }
 }
 
 /** Measures nothing. */

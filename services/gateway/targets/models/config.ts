@@ -115,6 +115,22 @@ const route = Type.Object({
     },
     'Retries.',
   ),
+  cache: key.group(
+    {
+      ttlSeconds: Type.Integer({
+        default: 0,
+        minimum: 0,
+        maximum: 86_400,
+        description: 'Time that a response is stored for identical requests; 0: no response is stored.',
+      }),
+      scope: Type.Enum(['session', 'user', 'agent', 'route'], {
+        default: 'user',
+        description:
+          'Callers that share responses: `user` is one user of one agent; `agent` and `route` include several users.',
+      }),
+    },
+    'Response cache.',
+  ),
   dataClass: Type.Enum(['public', 'internal', 'confidential', 'restricted'], {
     default: 'internal',
     description: 'Class of data from sessions that received no data of a higher class.',
@@ -175,6 +191,12 @@ export const modelRoutingBlock = defineBlock({
     failureThreshold: key.whole('Consecutive failures that open a circuit.', 3, 1),
     cooldownSeconds: key.seconds('Time that a circuit stays open.', 30),
     attemptTimeoutSeconds: key.seconds('Time for one attempt; default `upstreamTimeoutSeconds`.', 0, 0),
+    cacheMaxBytes: Type.Integer({
+      default: 33_554_432,
+      minimum: 1_048_576,
+      maximum: 1_073_741_824,
+      description: 'Total of all stored responses of routes with `cache`.',
+    }),
     probeIntervalSeconds: key.seconds('Active GET of `<base>/models`; 0 passive.', 0, 0),
     tierJurisdictions: Type.Record(Type.String(), Type.String({ pattern: JURISDICTION }), {
       default: {},

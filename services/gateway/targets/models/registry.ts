@@ -30,6 +30,8 @@ export interface Route {
   readonly balancing: Balancing
   /** Null: failed requests are not repeated. */
   readonly retries: RetryPolicy | null
+  /** Null: responses are not stored. */
+  readonly cache: { readonly ttlMs: number; readonly scope: 'session' | 'user' | 'agent' | 'route' } | null
   /** Preferred jurisdiction of endpoints; null for that of the session's tier. */
   readonly preferJurisdiction: string | null
   /** Class of data from sessions that received no data of a higher class. */
@@ -112,6 +114,7 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
     agents: new Set([...owner, ...(entry.agents ?? [])]),
     balancing: entry.balancing ?? 'order',
     retries: retriesOf(entry.retries),
+    cache: cacheOf(entry.cache),
     preferJurisdiction: entry.preferJurisdiction || null,
     dataClass: entry.dataClass ?? 'internal',
     providerTools: new Set(entry.providerTools),
@@ -124,4 +127,8 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
 
 function retriesOf({ attempts = 0, budgetPercent = 20, maxWaitSeconds = 10 }: ModelRouteEntry['retries'] = {}) {
   return attempts === 0 ? null : { attempts, budgetPercent, maxWaitMs: maxWaitSeconds * 1000 }
+}
+
+function cacheOf({ ttlSeconds = 0, scope = 'user' }: ModelRouteEntry['cache'] = {}) {
+  return ttlSeconds === 0 ? null : { ttlMs: ttlSeconds * 1000, scope }
 }
